@@ -1,0 +1,1 @@
+"""A PyTorch compiler on MLIR."""

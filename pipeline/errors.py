@@ -1,0 +1,43 @@
+"""The errors that users see.
+
+Every way into `pipeline` raises a `PipelineError` or one of its subclasses for bad input; anything else that escapes is
+a defect. A message names the thing that is wrong, says what was expected, and what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class PipelineError(Exception):
+    """Base of all errors that `pipeline` raises on purpose."""
+
+
+class OptionError(PipelineError):
+    """An option that does not exist, or a value that it does not take."""
+
+
+class CaptureError(PipelineError):
+    """The model could not be captured as a graph (torch.export, TorchScript, torch.compile)."""
+
+
+class UnsupportedOpError(PipelineError):
+    """The model has ops that cannot be lowered.
+
+    Attributes:
+        ops: one `(op name, source line or None, reason)` for each op, in the order of the graph.
+    """
+
+    def __init__(self, message: str, ops: list[tuple[str, str | None, str]] | None = None):
+        super().__init__(message)
+        self.ops = ops or []
+
+
+class CompileError(PipelineError):
+    """A pass or the code generator failed on a program that should have compiled."""
+
+
+class ArgumentError(PipelineError):
+    """An argument of a call does not fit the executable's signature."""
+
+
+class ArtifactError(PipelineError):
+    """A file is not an artifact that this machine and this version can load."""
