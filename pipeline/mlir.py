@@ -100,9 +100,10 @@ def diagnostics(error: ir.MLIRError) -> list[Diagnostic]:
 
 
 def diagnostic(info: ir.DiagnosticInfo) -> Diagnostic:
-    """One diagnostic of MLIR's, free of MLIR: it outlives the context."""
+    """One diagnostic of MLIR's, fit to outlive the context; the note that prints the whole op is left out."""
     severity: Severity = info.severity.name.lower()
-    return Diagnostic(severity, info.message.strip(), *position(info.location), tuple(map(diagnostic, info.notes)))
+    notes = [diagnostic(note) for note in info.notes if not note.message.startswith("see current operation")]
+    return Diagnostic(severity, info.message.strip(), *position(info.location), tuple(notes))
 
 
 def position(location: Any) -> tuple[str, int, int]:
@@ -134,10 +135,12 @@ def verify(op: ir.Operation) -> None:
         raise CompileError(_lines(found), diagnostics=found) from None
 
 
-def run_pipeline(op: ir.Operation, pipeline: str) -> None:
+def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -> None:
     """Runs a textual pipeline of MLIR's own passes on `op`; raises `CompileError` naming the pipeline if it fails."""
+    manager = PassManager.parse(pipeline, op.context)
+    manager.enable_verifier(verify_each)
     try:
-        PassManager.parse(pipeline, op.context).run(op)
+        manager.run(op)
     except ir.MLIRError as error:
         found = diagnostics(error)
         raise CompileError(f"{pipeline} failed: {_lines(found)}", diagnostics=found) from None
