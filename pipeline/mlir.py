@@ -34,13 +34,17 @@ __all__ = [
     "affine",
     "arith",
     "bufferization",
+    "captured_values",
     "context",
     "dialect_names",
     "diagnostics",
+    "defining_op",
     "ext",
     "func",
+    "function",
     "ir",
     "libraries",
+    "is_inside",
     "linalg",
     "llvm",
     "memref",
@@ -53,16 +57,18 @@ __all__ = [
     "text",
     "torch_dialect",
     "verify",
+    "walk",
 ]
 
 
 def context() -> ir.Context:
-    """A new MLIR context with upstream's dialects, torch-mlir's and ours."""
-    from pipeline.dialects import load_dialects
+    """A new MLIR context with upstream's dialects, torch-mlir's, ours and those of plugins."""
+    from pipeline.dialects import load_plugin_dialects
 
     ctx = ir.Context()
     torch_dialect.register_dialect(ctx)
-    load_dialects(ctx)
+    ctx.allow_unregistered_dialects = True  # for the fusion dialect, see there; `parse` refuses any other
+    load_plugin_dialects(ctx)
     return ctx
 
 
@@ -85,13 +91,20 @@ def dialect_names(ctx: ir.Context) -> list[str]:
     return []
 
 
-def parse(source: str, ctx: ir.Context, name: str = "<text>") -> ir.Module:
-    """Parses MLIR text; raises `CompileError` with the parser's own message and position."""
+def parse(source: str, ctx: ir.Context, name: str = "<text>", *, allow_unregistered: bool = False) -> ir.Module:
+    """Parses and verifies MLIR text; raises `CompileError` with the parser's own message and position.
+
+    Ops of dialects that nobody defined are refused unless `allow_unregistered`.
+    """
     try:
-        return ir.Module.parse(source, ctx)
+        module = ir.Module.parse(source, ctx)
     except ir.MLIRError as error:
         found = diagnostics(error)
         raise CompileError(f"{name}: not valid MLIR: {_lines(found)}", diagnostics=found) from None
+    if not allow_unregistered:
+        _refuse_unknown_ops(module.operation)
+    verify(module.operation)
+    return module
 
 
 def diagnostics(error: ir.MLIRError) -> list[Diagnostic]:
@@ -127,12 +140,32 @@ def position(location: Any) -> tuple[str, int, int]:
 
 
 def verify(op: ir.Operation) -> None:
-    """Checks `op` and all inside it; raises `CompileError` with the verifier's own message and position."""
+    """MLIR's verifier and ours for the dialect that MLIR does not know; raises `CompileError` with the position."""
+    from pipeline.dialects import fusion
+
     try:
         op.verify()
     except ir.MLIRError as error:
         found = diagnostics(error)
         raise CompileError(_lines(found), diagnostics=found) from None
+    fusion.verify(op)
+
+
+def _refuse_unknown_ops(root: ir.Operation) -> None:
+    from pipeline.dialects import fusion
+
+    unknown: list[Diagnostic] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        op = op.operation
+        if op.name in fusion.OPS or root.context.is_registered_operation(op.name):
+            return ir.WalkResult.ADVANCE
+        unknown.append(Diagnostic("error", f"unknown operation '{op.name}'", *position(op.location)))
+        return ir.WalkResult.INTERRUPT
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    if unknown:
+        raise CompileError(_lines(unknown), diagnostics=unknown)
 
 
 def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -> None:
@@ -149,6 +182,74 @@ def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -
 def text(op: ir.Operation, *, elements: int = 16, debug_info: bool = False) -> str:
     """`op` as MLIR text; constants with more than `elements` elements are elided."""
     return op.get_asm(large_elements_limit=elements, enable_debug_info=debug_info)
+
+
+def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
+    """The operations inside `op` that are called one of `names`, in program order, outer before inner."""
+    found: list[ir.Operation] = []
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        if inner.operation.name in names:
+            found.append(inner.operation)
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def function(module: ir.Module | ir.Operation, name: str) -> ir.Operation:
+    """The function `name` of `module`; raises `CompileError` if there is none."""
+    for op in walk(module, "func.func"):
+        if ir.StringAttr(op.attributes["sym_name"]).value == name:
+            return op
+    raise CompileError(f"the module has no function @{name}")
+
+
+def defining_op(value: ir.Value) -> ir.Operation | None:
+    """The operation that `value` is a result of; None for a block argument."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
+
+
+def captured_values(op: ir.Operation) -> list[ir.Value]:
+    """What `op` and the ops in its regions read from outside of `op`, operands first, each once."""
+    found: dict[ir.Value, None] = dict.fromkeys(op.operands)
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        for operand in inner.operation.operands:
+            if not is_inside(operand, op):
+                found.setdefault(operand)
+        return ir.WalkResult.ADVANCE
+
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                inner.operation.walk(visit)
+    return list(found)
+
+
+def remap_operands(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:
+    """Replaces the operands of `op` and of everything inside it by what `known` has for them."""
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        inner = inner.operation
+        for number, operand in enumerate(inner.operands):
+            if operand in known:
+                inner.operands[number] = known[operand]
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+
+
+def is_inside(value: ir.Value, op: ir.Operation) -> bool:
+    """Whether `value` is defined in a region of `op`."""
+    owner = value.owner
+    parent = owner.owner if isinstance(owner, ir.Block) else owner.operation.parent
+    while parent is not None:
+        if parent.operation == op:
+            return True
+        parent = parent.operation.parent
+    return False
 
 
 def _lines(found: list[Diagnostic]) -> str:

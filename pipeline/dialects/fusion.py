@@ -3,60 +3,129 @@
 `fusion.group` is an op with one region whose ops become one kernel. It is isolated from above: what it reads from
 outside is an explicit operand, values captured from enclosing regions included. `kind` says how a target lowers it
 (`elementwise`, `reduction`, `matmul`, `conv`, ...) and `label` is its readable name, e.g. `fused_conv2d_add_relu`.
-`fusion.yield` ends the region and hands out the group's results.
+`fusion.yield` ends the region and hands out the group's results:
+
+    %r = "fusion.group"(%x, %n) ({
+    ^bb0(%a: tensor<?xf32>, %b: index):
+      ...
+      "fusion.yield"(%y) : (tensor<?xf32>) -> ()
+    }) {kind = "elementwise", label = "exp"} : (tensor<?xf32>, index) -> tensor<?xf32>
+
+The dialect is not an IRDL one (`mlir.ext`), because IRDL gives all values of a variadic operand one type, and a group
+has operands and results of many. MLIR therefore sees unregistered ops: `verify` checks them where MLIR's verifier
+can't, and `isolate` puts back what MLIR's passes do to a region that they don't know to be isolated (they hoist
+constants out of it and merge ops in it with equal ops outside). Both go when IRDL verifies variadics value by value.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
 
-from pipeline.mlir import ext, ir
+from pipeline.diagnostics import Diagnostic
+from pipeline.errors import CompileError
+from pipeline.mlir import captured_values, defining_op, ir, position, remap_operands, walk
 
-
-class Fusion(ext.Dialect, name="fusion"):
-    """Groups of ops that become one kernel each."""
-
-
-class Yield(Fusion.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
-    """Ends a group; its operands are the group's results."""
-
-    values: Sequence[ext.Operand[Any]]
+GROUP = "fusion.group"
+YIELD = "fusion.yield"
+OPS = (GROUP, YIELD)
 
 
-class Group(Fusion.Operation, name="group", traits=[ir.IsIsolatedFromAboveTrait]):
-    """Ops that become one kernel; see the module's docstring."""
+def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str, label: str) -> ir.Operation:
+    """Puts copies of `ops` (in program order) into a new group at the insertion point; it yields `results`.
 
-    inputs: Sequence[ext.Operand[Any]]
-    kind: ir.StringAttr
-    label: ir.StringAttr
-    outputs: Sequence[ext.Result[Any]]
-    body: ext.Region
+    Values that `ops` read from outside become operands; constants among them are copied in. The caller replaces the
+    uses of `results` by the group's, and erases what it does not need any more.
+    """
+    made = {result for op in ops for result in op.results}
+    read = dict.fromkeys(value for op in ops for value in captured_values(op) if value not in made)
+    constants = [value for value in read if _is_scalar_constant(value)]
+    inputs = [value for value in read if value not in constants]
+    group = ir.Operation.create(
+        GROUP,
+        results=[value.type for value in results],
+        operands=inputs,
+        attributes={"kind": ir.StringAttr.get(kind), "label": ir.StringAttr.get(label)},
+        regions=1,
+    )
+    block = ir.Block.create_at_start(group.regions[0], [value.type for value in inputs])
+    known: dict[ir.Value, ir.Value] = dict(zip(inputs, block.arguments, strict=True))
+    with ir.InsertionPoint(block):
+        for op in [*(defining_op(value) for value in constants), *ops]:
+            assert op is not None
+            copy = op.clone()
+            remap_operands(copy, known)
+            known.update(zip(op.results, copy.results, strict=True))
+        ir.Operation.create(YIELD, operands=[known[value] for value in results])
+    return group
 
-    def verify_invariants(self) -> bool:
-        """One block that takes the operands' types and yields the results' types."""
-        problem = self._problem()
+
+def _is_scalar_constant(value: ir.Value) -> bool:
+    producer = defining_op(value)
+    return producer is not None and producer.name == "arith.constant" and not isinstance(value.type, ir.ShapedType)
+
+
+def isolate(root: ir.Operation) -> None:
+    """Makes every group inside `root` isolated again after passes of MLIR's; see the module's docstring."""
+    for group in walk(root, GROUP):
+        captured = [value for value in captured_values(group) if value not in list(group.operands)]
+        if captured:
+            block = group.regions[0].blocks[0]
+            inner = [op.operation for op in block.operations]
+            known = dict(zip(block.arguments, group.operands, strict=True))
+            for op in inner:
+                remap_operands(op, known)
+            with group.location, ir.InsertionPoint(group):
+                fresh = create_group(
+                    inner[:-1],
+                    list(inner[-1].operands),
+                    ir.StringAttr(group.attributes["kind"]).value,
+                    ir.StringAttr(group.attributes["label"]).value,
+                )
+            for before, after in zip(group.results, fresh.results, strict=True):
+                before.replace_all_uses_with(after)
+            group.erase()
+
+
+def verify(root: ir.Operation) -> None:
+    """Raises `CompileError` if an op of this dialect inside `root` is malformed."""
+    for op in walk(root, *OPS):
+        problem = _yield_problem(op) if op.name == YIELD else _group_problem(op)
         if problem:
-            self.location.emit_error(f"'fusion.group' op {problem}")
-        return problem is None
+            found = Diagnostic("error", f"'{op.name}' op {problem}", *position(op.location))
+            raise CompileError(str(found), [found])
 
-    def _problem(self) -> str | None:
-        blocks = list(self.body.blocks)
-        if len(blocks) != 1:
-            return f"expects one block, has {len(blocks)}"
-        operation = self.operation
-        takes = [argument.type for argument in blocks[0].arguments]
-        given = [operand.type for operand in operation.operands]
-        if takes != given:
-            return f"has operands of types ({_join(given)}), its block takes ({_join(takes)})"
-        terminator = blocks[0].operations[len(blocks[0].operations) - 1].operation
-        if terminator.name != "fusion.yield":
-            return f"must end with 'fusion.yield', ends with '{terminator.name}'"
-        yields = [operand.type for operand in terminator.operands]
-        returned = [result.type for result in operation.results]
-        if yields != returned:
-            return f"has results of types ({_join(returned)}), its block yields ({_join(yields)})"
-        if not self.kind.value or not self.label.value:
-            return "needs a kind and a label"
-        return None
+
+def _yield_problem(op: ir.Operation) -> str | None:
+    parent = op.parent
+    if parent is None or parent.operation.name != GROUP:
+        return "expects to be inside a 'fusion.group'"
+    if op.results or op.regions:
+        return "has no results and no regions"
+    return None
+
+
+def _group_problem(group: ir.Operation) -> str | None:
+    if len(group.regions) != 1 or len(group.regions[0].blocks) != 1:
+        return "expects one region with one block"
+    for name in ("kind", "label"):
+        if name not in group.attributes or not isinstance(group.attributes[name], ir.StringAttr):
+            return f"needs the string attribute '{name}'"
+    block = group.regions[0].blocks[0]
+    given = [operand.type for operand in group.operands]
+    takes = [argument.type for argument in block.arguments]
+    if takes != given:
+        return f"has operands of types ({_join(given)}), its block takes ({_join(takes)})"
+    ops = list(block.operations)
+    if not ops or ops[-1].operation.name != YIELD:
+        return "must end with 'fusion.yield'"
+    yields = [operand.type for operand in ops[-1].operation.operands]
+    returned = [result.type for result in group.results]
+    if yields != returned:
+        return f"has results of types ({_join(returned)}), its block yields ({_join(yields)})"
+    operands = set(group.operands)
+    if any(value not in operands for value in captured_values(group)):
+        return "reads a value from outside that is not an operand"
+    return None
 
 
 def _join(types: list[ir.Type]) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from pipeline import remarks
+from pipeline.dialects.fusion import OPS, isolate
 from pipeline.errors import OptionError
 from pipeline.mlir import ir, run_pipeline
 from pipeline.passes import registry
@@ -65,6 +66,7 @@ class PassPipeline:
         for is_mlir, group in itertools.groupby(steps, lambda step: isinstance(step.pass_, MlirPass)):
             if is_mlir:
                 run_pipeline(root, _nested(list(group)), verify_each=verify_each)
+                isolate(root)
                 continue
             for step in group:
                 for op in step.targets(root):
@@ -94,5 +96,5 @@ def _nested(steps: Sequence[Step], depth: int = 0) -> str:
 
 def _check_anchors(steps: Sequence[Step], ctx: ir.Context) -> None:
     for anchor in sorted({anchor for step in steps for anchor in step.anchors} - {ANY}):
-        if not ctx.is_registered_operation(anchor):
+        if anchor not in OPS and not ctx.is_registered_operation(anchor):
             raise OptionError(f"pass pipeline: nested in '{anchor}', which is no op")

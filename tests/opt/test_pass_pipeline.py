@@ -147,7 +147,9 @@ def test_pass_runs_on_each_op_of_its_anchor(module):
 
 
 def test_explicit_nesting_is_exact(module):
-    PassPipeline.parse("func.func(test-mark{label=outer}),builtin.module(func.func(test-mark{label=inner}))").run(module)
+    PassPipeline.parse("func.func(test-mark{label=outer}),builtin.module(func.func(test-mark{label=inner}))").run(
+        module
+    )
     outer, inner = module.body.operations[0], module.body.operations[1].body.operations[0]
     assert "outer" in outer.attributes and "inner" not in outer.attributes
     assert "inner" in inner.attributes and "outer" not in inner.attributes

@@ -1,0 +1,144 @@
+"""torch dialect → linalg on tensors, by torch-mlir's pipelines, and a list of every op that they can't lower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipeline.errors import CompileError, UnsupportedOpError
+from pipeline.mlir import ir, run_pipeline
+from pipeline.remarks import source_line
+
+_TO_BACKEND = (
+    "builtin.module(func.func(torch-match-quantized-custom-ops),"
+    "torchdynamo-export-to-torch-backend-pipeline{ extra-library=})"
+)
+_TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})"
+
+
+def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None]) -> None:
+    """Lowers `module` in place; `dump` sees it at the stage `torch`.
+
+    Raises:
+        UnsupportedOpError: lists every op that can't be lowered, each with its source line.
+    """
+    imported = _clone(module)
+    try:
+        run_pipeline(module.operation, _TO_BACKEND)
+        dump("torch", module)
+        imported = _clone(module)
+        run_pipeline(module.operation, _TO_LINALG)
+    except CompileError as error:
+        raise _explain(imported, error) from None
+
+
+def _clone(module: ir.Module) -> ir.Module:
+    return ir.Module.parse(module.operation.get_asm(enable_debug_info=True, binary=False), module.context)
+
+
+def _explain(module: ir.Module, error: CompileError) -> CompileError | UnsupportedOpError:
+    """Lowers each op on its own to find all that fail; if none does, the original error stands."""
+    failures: list[tuple[str, str | None, str]] = []
+    seen: set[str] = set()
+    for op in _leaf_ops(module):
+        alone, key = _isolate(op)
+        if key in seen:
+            continue
+        seen.add(key)
+        reason = _failure(alone)
+        if reason is not None:
+            failures.append((op_name(op), source_line(op.location), reason))
+    if not failures:
+        return CompileError(f"the model could not be lowered to linalg: {error}")
+    lines = [f"  {name} at {source or 'unknown source line'}: {reason}" for name, source, reason in failures]
+    count = "1 op" if len(lines) == 1 else f"{len(lines)} ops"
+    advice = "write the model without them, or with other arguments to them"
+    return UnsupportedOpError("\n".join([f"{count} of the model cannot be lowered; {advice}:", *lines]), failures)
+
+
+def op_name(op: ir.Operation) -> str:
+    """`aten.foo` for both `torch.aten.foo` and `torch.operator "torch.aten.foo"`."""
+    name = ir.StringAttr(op.attributes["name"]).value if op.name == "torch.operator" else op.name
+    return name.removeprefix("torch.")
+
+
+def _leaf_ops(module: ir.Module) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        op = op.operation
+        if op.name.startswith("torch.") and not op.regions and not _is_plumbing(op):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _is_plumbing(op: ir.Operation) -> bool:
+    """Ops that only carry other ops' arguments, or end a region."""
+    return op.name.startswith(("torch.constant.", "torch.prim.", "torch.derefine")) or not op.results
+
+
+def _isolate(op: ir.Operation) -> tuple[ir.Module, str]:
+    """A module with one function around a copy of `op`, and a key that is the same for ops that lower alike."""
+    context = op.context
+    with context, ir.Location.unknown():
+        module = ir.Module.create()
+        inner, outer = _plumbing_behind(op)
+        ins = [value.type for value in outer]
+        outs = [result.type for result in op.results]
+        with ir.InsertionPoint(module.body):
+            function = ir.Operation.create(
+                "func.func",
+                regions=1,
+                attributes={
+                    "sym_name": ir.StringAttr.get("main"),
+                    "function_type": ir.TypeAttr.get(ir.FunctionType.get(ins, outs)),
+                    "torch.assume_strict_symbolic_shapes": ir.UnitAttr.get(),
+                },
+            )
+        block = ir.Block.create_at_start(function.regions[0], ins)
+        known = dict(zip(outer, block.arguments, strict=True))
+        with ir.InsertionPoint(block):
+            for one in [*inner, op]:
+                copy = one.clone()
+                for index, operand in enumerate(one.operands):
+                    copy.operands[index] = known[operand]
+                known.update(zip(one.results, copy.results, strict=True))
+            ir.Operation.create("func.return", operands=[known[result] for result in op.results])
+    return module, str(module)
+
+
+def _plumbing_behind(op: ir.Operation) -> tuple[list[ir.Operation], list[ir.Value]]:
+    """The constants and lists that feed `op`, in order, and the other values that it takes."""
+    inner: list[ir.Operation] = []
+    outer: list[ir.Value] = []
+
+    def need(value: ir.Value) -> None:
+        owner = value.owner
+        producer = owner.operation if not isinstance(owner, ir.Block) else None
+        if producer is not None and producer.results and _is_carried(producer):
+            if producer not in inner:
+                for operand in producer.operands:
+                    need(operand)
+                inner.append(producer)
+        elif value not in outer:
+            outer.append(value)
+
+    for operand in op.operands:
+        need(operand)
+    return inner, outer
+
+
+def _is_carried(op: ir.Operation) -> bool:
+    return not op.regions and op.name.startswith(("torch.constant.", "torch.prim.ListConstruct", "torch.derefine"))
+
+
+def _failure(module: ir.Module) -> str | None:
+    try:
+        run_pipeline(module.operation, _TO_BACKEND)
+        run_pipeline(module.operation, _TO_LINALG)
+    except CompileError as error:
+        text = str(error).split("failed: ", 1)[-1].splitlines()[0]
+        return text.split(": ", 1)[-1] if text.startswith("loc(") else text
+    return None

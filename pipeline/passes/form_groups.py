@@ -1,0 +1,89 @@
+"""form-groups: every linalg op becomes a `fusion.group`, together with the ops that make its initial values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.analysis.naming import group_kind, group_label
+from pipeline.dialects.fusion import GROUP, create_group
+from pipeline.mlir import defining_op, ir, walk
+from pipeline.passes.base import Pass
+
+#: Ops without a result of their own to compute: they are copied into the groups that need them.
+_INITIAL = ("tensor.empty", "linalg.fill")
+
+
+@dataclass(frozen=True)
+class FormGroups(Pass):
+    """Wrap each linalg op, with the fills and empty tensors that it starts from, into a fusion.group.
+
+    What runs once per element has been joined before (`linalg-fuse-elementwise-ops`); a group is what becomes a kernel.
+    Groups form in every region; values captured from outside become operands.
+    """
+
+    name: ClassVar[str] = "form-groups"
+    anchor: ClassVar[str] = "func.func"
+
+    def run(self, op: ir.Operation) -> None:
+        """Groups the linalg ops of one function."""
+        for root in _roots(op):
+            _wrap(root)
+        for left in reversed(walk(op, *_INITIAL)):
+            if not list(left.results[0].uses):
+                left.erase()
+
+
+def _roots(function: ir.Operation) -> list[ir.Operation]:
+    """Every linalg op that computes; a fill does only if something other than an initial value needs it."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        op = op.operation
+        if op.name == GROUP:
+            return ir.WalkResult.SKIP
+        if not op.name.startswith("linalg."):
+            return ir.WalkResult.ADVANCE
+        if op.name != "linalg.fill" or not _is_only_initial(op):
+            found.append(op)
+        return ir.WalkResult.SKIP
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _is_only_initial(fill: ir.Operation) -> bool:
+    return all(
+        use.owner.operation.name.startswith("linalg.") and use.operand_number >= first_init(use.owner.operation)
+        for use in fill.results[0].uses
+    )
+
+
+def first_init(op: ir.Operation) -> int:
+    """The number of a linalg op's first `outs` operand."""
+    return len(op.operands) - len(op.results)
+
+
+def _wrap(root: ir.Operation) -> None:
+    with root.location, ir.InsertionPoint(root):
+        ops = [*_initial_values(root), root]
+        group = create_group(ops, list(root.results), group_kind([root]), group_label([root]))
+    for before, after in zip(root.results, group.results, strict=True):
+        before.replace_all_uses_with(after)
+    root.erase()
+
+
+def _initial_values(root: ir.Operation) -> list[ir.Operation]:
+    """The fills and empty tensors behind the `outs` of `root`, producers first."""
+    found: list[ir.Operation] = []
+
+    def need(value: ir.Value) -> None:
+        producer = defining_op(value)
+        if producer is not None and producer.name in _INITIAL and producer not in found:
+            for operand in producer.operands:
+                need(operand)
+            found.append(producer)
+
+    for value in list(root.operands)[first_init(root) :]:
+        need(value)
+    return found

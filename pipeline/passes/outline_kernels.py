@@ -1,0 +1,146 @@
+"""outline-kernels: every `fusion.group` becomes a function, equal groups the same one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pipeline.dialects.fusion import GROUP
+from pipeline.mlir import defining_op, func, ir, remap_operands, walk
+from pipeline.passes.base import Pass
+
+
+@dataclass(frozen=True)
+class OutlineKernels(Pass):
+    """Turn each fusion.group into a call of a private function named after its label.
+
+    The function takes the group's operands and then, for each result that the group computes into an empty tensor, that
+    tensor: the caller says where results go. Groups with the same body share a function.
+    """
+
+    name: ClassVar[str] = "outline-kernels"
+
+    def run(self, op: ir.Operation) -> None:
+        """Outlines every group of the module."""
+        kernels = _Kernels(op)
+        for group in walk(op, GROUP):
+            _outline(group, kernels)
+
+
+@dataclass
+class _Kernels:
+    """The functions made so far: by body, and by name."""
+
+    module: ir.Operation
+    by_body: dict[str, str] = field(default_factory=dict)
+    uses_of_label: dict[str, int] = field(default_factory=dict)
+
+    def share(self, kernel: ir.Operation, label: str) -> str:
+        """The name of a function equal to `kernel`: an earlier one (then `kernel` is erased), or its own."""
+        body = kernel.get_asm(enable_debug_info=False)
+        known = self.by_body.get(body)
+        if known is not None:
+            kernel.erase()
+            return known
+        count = self.uses_of_label.get(label, 0)
+        self.uses_of_label[label] = count + 1
+        name = f"{label}_{count}" if count else label
+        kernel.attributes["sym_name"] = ir.StringAttr.get(name, self.module.context)
+        self.by_body[body] = name
+        return name
+
+
+def _outline(group: ir.Operation, kernels: _Kernels) -> None:
+    label = ir.StringAttr(group.attributes["label"]).value
+    block = group.regions[0].blocks[0]
+    yielded = list(block.operations[len(block.operations) - 1].operands)
+    destinations = list(dict.fromkeys(filter(None, map(_destination, yielded))))
+    taken = _needed_inputs(group, destinations)
+    kernel = _create_kernel(group, taken, destinations, kernels.module)
+    name = kernels.share(kernel, label)
+    with group.location, ir.InsertionPoint(group):
+        outer = dict(zip(block.arguments, group.operands, strict=True))
+        empties = [_clone_empty(empty, outer) for empty in destinations]
+        call = func.CallOp(
+            [result.type for result in group.results],
+            ir.FlatSymbolRefAttr.get(name),
+            [group.operands[number] for number in taken] + empties,
+        )
+    for before, after in zip(group.results, call.results, strict=True):
+        before.replace_all_uses_with(after)
+    group.erase()
+
+
+def _clone_empty(empty: ir.Operation, outer: dict[ir.Value, ir.Value]) -> ir.Value:
+    copy = empty.clone()
+    remap_operands(copy, outer)
+    return copy.results[0]
+
+
+def _destination(value: ir.Value) -> ir.Operation | None:
+    """The tensor.empty that a yielded value is computed into; None where it updates an input in place."""
+    while True:
+        producer = defining_op(value)
+        if producer is None:
+            return None
+        if producer.name == "tensor.empty":
+            return producer
+        value = _tied_operand(producer, value)
+        if value is None:
+            return None
+
+
+def _tied_operand(op: ir.Operation, result: ir.Value) -> ir.Value | None:
+    """The operand that a destination-style op updates to make `result`."""
+    number = list(op.results).index(result)
+    if op.name.startswith("linalg."):
+        return op.operands[len(op.operands) - len(op.results) + number]
+    if op.name in ("tensor.insert_slice", "tensor.insert"):
+        return op.operands[1]
+    if op.name == "scf.for":
+        return op.operands[3 + number]
+    return None
+
+
+def _needed_inputs(group: ir.Operation, destinations: list[ir.Operation]) -> list[int]:
+    """The numbers of the operands that the kernel reads: not those that only size its destinations."""
+    block = group.regions[0].blocks[0]
+    return [
+        argument.arg_number
+        for argument in block.arguments
+        if any(use.owner.operation not in destinations for use in argument.uses)
+    ]
+
+
+def _create_kernel(
+    group: ir.Operation, taken: list[int], destinations: list[ir.Operation], module: ir.Operation
+) -> ir.Operation:
+    block = group.regions[0].blocks[0]
+    results = [result.type for result in group.results]
+    types = [block.arguments[number].type for number in taken] + [empty.results[0].type for empty in destinations]
+    with group.location, ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+        kernel = func.FuncOp("kernel", ir.FunctionType.get(types, results), visibility="private").operation
+        kernel.attributes["pipeline.kernel"] = group.attributes["kind"]
+        kernel.attributes["pipeline.ops"] = ir.ArrayAttr.get([ir.StringAttr.get(op.name) for op in _ops(group)])
+        entry = ir.Block.create_at_start(kernel.regions[0], types)
+    known = {block.arguments[number]: entry.arguments[index] for index, number in enumerate(taken)}
+    known |= {empty.results[0]: entry.arguments[len(taken) + index] for index, empty in enumerate(destinations)}
+    with ir.InsertionPoint(entry):
+        for op in block.operations:
+            op = op.operation
+            if op in destinations:
+                continue
+            if op.name == "fusion.yield":
+                with op.location:
+                    func.ReturnOp([known[value] for value in op.operands])
+                continue
+            copy = op.clone()
+            remap_operands(copy, known)
+            known.update(zip(op.results, copy.results, strict=True))
+    return kernel
+
+
+def _ops(group: ir.Operation) -> list[ir.Operation]:
+    """What the group computes: not its constants, its empty tensors and its terminator."""
+    silent = ("arith.constant", "tensor.empty", "fusion.yield")
+    return [op.operation for op in group.regions[0].blocks[0].operations if op.operation.name not in silent]
