@@ -6,6 +6,10 @@ a defect. A message names the thing that is wrong, says what was expected, and w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pipeline.diagnostics import Diagnostic
+
 
 class PipelineError(Exception):
     """Base of all errors that `pipeline` raises on purpose."""
@@ -32,7 +36,15 @@ class UnsupportedOpError(PipelineError):
 
 
 class CompileError(PipelineError):
-    """A pass or the code generator failed on a program that should have compiled."""
+    """A pass or the code generator failed on a program that should have compiled.
+
+    Attributes:
+        diagnostics: what MLIR or the pass said, with positions; may be empty.
+    """
+
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()):
+        super().__init__(message)
+        self.diagnostics = tuple(diagnostics)
 
 
 class ArgumentError(PipelineError):

@@ -6,6 +6,10 @@ imports from here. Nothing in this file imports torch.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 from torch_mlir import ir, rewrite
 from torch_mlir.dialects import (
     affine,
@@ -22,6 +26,7 @@ from torch_mlir.dialects import (
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
 
+from pipeline.diagnostics import Diagnostic, Severity
 from pipeline.errors import CompileError
 
 __all__ = [
@@ -31,78 +36,147 @@ __all__ = [
     "bufferization",
     "captured_values",
     "context",
+    "dialect_names",
+    "diagnostics",
     "defining_op",
     "ext",
     "func",
     "function",
     "ir",
+    "libraries",
     "is_inside",
     "linalg",
     "llvm",
     "memref",
     "parse",
+    "position",
     "rewrite",
     "run_pipeline",
     "scf",
     "tensor",
     "text",
     "torch_dialect",
+    "verify",
     "walk",
 ]
 
 
 def context() -> ir.Context:
-    """A new MLIR context with upstream's dialects, torch-mlir's and ours."""
+    """A new MLIR context with upstream's dialects, torch-mlir's, ours and those of plugins."""
+    from pipeline.dialects import load_plugin_dialects
+
     ctx = ir.Context()
     torch_dialect.register_dialect(ctx)
     ctx.allow_unregistered_dialects = True  # for the fusion dialect, see there; `parse` refuses any other
+    load_plugin_dialects(ctx)
     return ctx
 
 
-def parse(source: str, ctx: ir.Context, name: str = "<text>") -> ir.Module:
-    """Parses MLIR text; raises `CompileError` with the parser's own message and position."""
+def libraries() -> list[Path]:
+    """The shared libraries of the wheel."""
+    return sorted((Path(ir.__file__).parent / "_mlir_libs").glob("*.so"))
+
+
+def dialect_names(ctx: ir.Context) -> list[str]:
+    """The names of all dialects that `ctx` knows.
+
+    The bindings have no listing, but the parser's note on an unknown dialect carries one.
+    """
+    try:
+        ir.Module.parse("no_such_dialect.op", ctx)
+    except ir.MLIRError as error:
+        notes = [note.message for diagnostic in error.error_diagnostics for note in diagnostic.notes]
+        listing = re.search(r"Available dialects: (.*?)(?: \(\* corresponding|;|$)", "".join(notes))
+        return sorted(name.removesuffix(" (*)") for name in listing.group(1).split(", ")) if listing else []
+    return []
+
+
+def parse(source: str, ctx: ir.Context, name: str = "<text>", *, allow_unregistered: bool = False) -> ir.Module:
+    """Parses and verifies MLIR text; raises `CompileError` with the parser's own message and position.
+
+    Ops of dialects that nobody defined are refused unless `allow_unregistered`.
+    """
     try:
         module = ir.Module.parse(source, ctx)
     except ir.MLIRError as error:
-        raise CompileError(f"{name}: not valid MLIR: {diagnostics(error)}") from None
+        found = diagnostics(error)
+        raise CompileError(f"{name}: not valid MLIR: {_lines(found)}", diagnostics=found) from None
+    if not allow_unregistered:
+        _refuse_unknown_ops(module.operation)
     verify(module.operation)
     return module
 
 
+def diagnostics(error: ir.MLIRError) -> list[Diagnostic]:
+    """The diagnostics inside an MLIRError; where it has none, its message as one."""
+    return [diagnostic(info) for info in error.error_diagnostics] or [Diagnostic("error", str(error).strip())]
+
+
+def diagnostic(info: ir.DiagnosticInfo) -> Diagnostic:
+    """One diagnostic of MLIR's, fit to outlive the context; the note that prints the whole op is left out."""
+    severity: Severity = info.severity.name.lower()
+    notes = [diagnostic(note) for note in info.notes if not note.message.startswith("see current operation")]
+    return Diagnostic(severity, info.message.strip(), *position(info.location), tuple(notes))
+
+
+def position(location: Any) -> tuple[str, int, int]:
+    """File, line and column of an MLIR location: a named one's child, the first of a fused one, the callee of a call.
+
+    `("", 0, 0)` where it names no file.
+    """
+    if type(location) is ir.Location:  # as the diagnostics of errors have it: not yet cast to its kind
+        with location.context:
+            location = ir.Location.from_attr(location.attr)
+    if isinstance(location, ir.FileLineColLoc):
+        return location.filename, location.start_line, location.start_col
+    inner = []
+    if isinstance(location, ir.NameLoc):
+        inner = [location.child_loc]
+    elif isinstance(location, ir.FusedLoc):
+        inner = location.locations
+    elif isinstance(location, ir.CallSiteLoc):
+        inner = [location.callee, location.caller]
+    return next((found for found in map(position, inner) if found[1]), ("", 0, 0))
+
+
 def verify(op: ir.Operation) -> None:
-    """MLIR's verifier and ours for the dialects that MLIR does not know; raises `CompileError`."""
+    """MLIR's verifier and ours for the dialect that MLIR does not know; raises `CompileError` with the position."""
     from pipeline.dialects import fusion
 
     try:
         op.verify()
     except ir.MLIRError as error:
-        raise CompileError(f"not valid IR: {diagnostics(error)}") from None
-
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        inner = inner.operation
-        if inner.name not in fusion.OPS and not op.context.is_registered_operation(inner.name):
-            raise CompileError(f"{inner.location}: unknown operation '{inner.name}'")
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit, ir.WalkOrder.PRE_ORDER)
+        found = diagnostics(error)
+        raise CompileError(_lines(found), diagnostics=found) from None
     fusion.verify(op)
 
 
-def diagnostics(error: ir.MLIRError) -> str:
-    """The diagnostics inside an MLIRError, one a line, each with its location."""
-    lines = []
-    for diagnostic in error.error_diagnostics:
-        lines.append(f"{diagnostic.location}: {diagnostic.message}")
-        lines.extend(f"  note: {note.location}: {note.message}" for note in diagnostic.notes)
-    return "\n".join(lines) or str(error)
+def _refuse_unknown_ops(root: ir.Operation) -> None:
+    from pipeline.dialects import fusion
+
+    unknown: list[Diagnostic] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        op = op.operation
+        if op.name in fusion.OPS or root.context.is_registered_operation(op.name):
+            return ir.WalkResult.ADVANCE
+        unknown.append(Diagnostic("error", f"unknown operation '{op.name}'", *position(op.location)))
+        return ir.WalkResult.INTERRUPT
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    if unknown:
+        raise CompileError(_lines(unknown), diagnostics=unknown)
 
 
-def run_pipeline(op: ir.Operation, pipeline: str) -> None:
+def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -> None:
     """Runs a textual pipeline of MLIR's own passes on `op`; raises `CompileError` naming the pipeline if it fails."""
+    manager = PassManager.parse(pipeline, op.context)
+    manager.enable_verifier(verify_each)
     try:
-        PassManager.parse(pipeline, op.context).run(op)
+        manager.run(op)
     except ir.MLIRError as error:
-        raise CompileError(f"{pipeline} failed: {diagnostics(error)}") from None
+        found = diagnostics(error)
+        raise CompileError(f"{pipeline} failed: {_lines(found)}", diagnostics=found) from None
 
 
 def text(op: ir.Operation, *, elements: int = 16, debug_info: bool = False) -> str:
@@ -176,3 +250,7 @@ def is_inside(value: ir.Value, op: ir.Operation) -> bool:
             return True
         parent = parent.operation.parent
     return False
+
+
+def _lines(found: list[Diagnostic]) -> str:
+    return "\n".join(map(str, found))

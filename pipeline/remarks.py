@@ -1,7 +1,7 @@
 """Remarks: structured records of what a pass decided and why.
 
 A pass calls `passed`, `missed` or `analysis`; whoever runs passes collects with `with collect() as remarks:`. Outside
-of a collection remarks are dropped. This file knows neither torch nor MLIR.
+of a collection remarks are dropped.
 """
 
 from __future__ import annotations
@@ -76,11 +76,8 @@ def _record(pass_name: str, kind: Kind, op: Any, reason: str) -> None:
 
 
 def source_line(location: Any) -> str | None:
-    """The `file:line` of an MLIR location; the first one of a fused location; None where it names no file."""
-    if location.is_a_file():
-        return f"{location.filename}:{location.start_line}"
-    if location.is_a_name():
-        return source_line(location.child_loc)
-    if location.is_a_fused():
-        return next((line for line in map(source_line, location.locations) if line), None)
-    return None
+    """The `file:line` of an MLIR location, see `pipeline.mlir.position`; None where it names no file."""
+    from pipeline.mlir import position
+
+    file, line, _ = position(location)
+    return f"{file}:{line}" if line else None

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.diagnostics import Diagnostic
 from pipeline.errors import CompileError
-from pipeline.mlir import captured_values, defining_op, ir, remap_operands, walk
+from pipeline.mlir import captured_values, defining_op, ir, position, remap_operands, walk
 
 GROUP = "fusion.group"
 YIELD = "fusion.yield"
@@ -90,7 +91,8 @@ def verify(root: ir.Operation) -> None:
     for op in walk(root, *OPS):
         problem = _yield_problem(op) if op.name == YIELD else _group_problem(op)
         if problem:
-            raise CompileError(f"{op.location}: '{op.name}' op {problem}")
+            found = Diagnostic("error", f"'{op.name}' op {problem}", *position(op.location))
+            raise CompileError(str(found), [found])
 
 
 def _yield_problem(op: ir.Operation) -> str | None:

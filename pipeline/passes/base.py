@@ -1,17 +1,22 @@
 """The form of a pass.
 
 A pass is a frozen dataclass: `name` and `anchor` are class variables, its fields are its options (each with a default,
-and a docstring in `metadata["help"]`), its docstring is its help, and `run` rewrites the IR. Help texts, `--list-passes`,
+and its help in `metadata["help"]`), its docstring is its help, and `run` rewrites the IR. Help texts, `--list-passes`,
 textual pipelines and the reference page derive from that alone.
 """
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NoReturn, Self
 
-from pipeline.mlir import ir
+from pipeline import remarks
+from pipeline.diagnostics import Diagnostic
+from pipeline.errors import CompileError
+from pipeline.mlir import ir, position
+from pipeline.passes.options import Option, options_of, parse_options
 
 
 @dataclass(frozen=True)
@@ -28,4 +33,40 @@ class Pass(ABC):
 
     @abstractmethod
     def run(self, op: ir.Operation) -> None:
-        """Rewrites `op` in place. Raises `PipelineError` if the IR is not what the pass can take."""
+        """Rewrites `op` in place. Its context is the current one, a location is not set.
+
+        Raises `PipelineError` if the IR is not what the pass can take; `fail` does that with a position.
+        """
+
+    @classmethod
+    def options(cls) -> dict[str, Option]:
+        """The options by name."""
+        return options_of(cls)
+
+    @classmethod
+    def parse(cls, options: str = "") -> Self:
+        """The pass with the options of a pipeline text, `a=1 b=2`; raises `OptionError` for a wrong one."""
+        return cls(**parse_options(options, cls.options()))
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of the docstring."""
+        return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+    def __str__(self) -> str:
+        """The pass as an element of a pipeline text, with the options that differ from their defaults."""
+        values = [(option, getattr(self, option.field)) for option in self.options().values()]
+        changed = [option.format(value) for option, value in values if value != option.default]
+        return f"{self.name}{{{' '.join(changed)}}}" if changed else self.name
+
+    def passed(self, op: Any, reason: str) -> None:
+        """Leaves a remark that the pass did something to `op`."""
+        remarks.passed(self.name, op, reason)
+
+    def missed(self, op: Any, reason: str) -> None:
+        """Leaves a remark that the pass left `op` alone, and why."""
+        remarks.missed(self.name, op, reason)
+
+    def fail(self, op: Any, reason: str) -> NoReturn:
+        """Gives up because of `op`; raises `CompileError` that points to it."""
+        raise CompileError(reason, [Diagnostic("error", reason, *position(op.location))])

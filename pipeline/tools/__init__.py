@@ -1,0 +1,1 @@
+"""The command-line drivers: thin layers over the API."""
