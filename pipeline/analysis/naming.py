@@ -25,7 +25,7 @@ _NAMED = {
 }
 
 _BODY = {"maximumf": "max", "minimumf": "min", "maxnumf": "max", "minnumf": "min", "extf": "cast", "truncf": "cast"}
-_BODY |= {name: "cast" for name in ("extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui")}
+_BODY |= dict.fromkeys(("extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui"), "cast")
 _BODY |= {"cmpf": "compare", "cmpi": "compare", "negf": "neg", "absf": "abs", "absi": "abs", "extract": "gather"}
 _SILENT = {"index_cast", "index", "yield", "constant", "bitcast"}
 

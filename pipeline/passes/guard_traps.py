@@ -132,9 +132,7 @@ def _is_unknown(value: ir.Value) -> bool:
         return False
     if producer.name == "tensor.extract":
         return True
-    return not producer.operands or any(
-        _is_unknown(operand) for operand in producer.operands if not _is_zero(operand)
-    )
+    return not producer.operands or any(_is_unknown(operand) for operand in producer.operands if not _is_zero(operand))
 
 
 def _is_zero(value: ir.Value) -> bool:
@@ -269,9 +267,7 @@ def _in_range(index: ir.Value, limits: list[ir.Value]) -> ir.Value:
     column = linalg.IndexOp(1).result
     limit = limits[0]
     for number, other in enumerate(limits[1:], start=1):
-        this = arith.CmpIOp(
-            arith.CmpIPredicate.eq, column, arith.ConstantOp(ir.IndexType.get(), number).result
-        ).result
+        this = arith.CmpIOp(arith.CmpIPredicate.eq, column, arith.ConstantOp(ir.IndexType.get(), number).result).result
         limit = arith.SelectOp(this, other, limit).result
     place = arith.IndexCastOp(ir.IndexType.get(), index).result
     shifted = arith.AddIOp(place, limit).result

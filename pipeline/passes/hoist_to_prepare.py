@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from pipeline.mlir import captured_values, defining_op, func, function, ir, remap_operands
 from pipeline.passes.base import Pass
-from pipeline.remarks import missed, passed
 
 #: Ops that only look at their operand in another way; as results of @prepare they would be copies for nothing.
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice", "tensor.cast")
@@ -34,7 +33,8 @@ class HoistToPrepare(Pass):
         kept = _frontier(main, hoisted)
         if not kept:
             return
-        weights = _weights(main, kept, sources)
+        size = sum(_bytes(value.type) for value in kept)
+        weights = sorted(set().union(*(sources[value] for value in kept)))
         with main.location, ir.InsertionPoint(main):
             _create_prepare(main, hoisted, weights, kept)
         _add_arguments(main, kept)
@@ -42,8 +42,7 @@ class HoistToPrepare(Pass):
             if not any(list(result.uses) for result in one.results):
                 one.erase()
         _drop_unused_weights(main)
-        size = sum(_bytes(value.type) for value in kept)
-        passed(self.name, main, f"@prepare computes {len(kept)} tensors from weights and keeps {size} bytes")
+        self.passed(main, f"@prepare computes {len(kept)} tensors from weights and keeps {size} bytes")
 
     def _hoistable(self, main: ir.Operation) -> tuple[list[ir.Operation], dict[ir.Value, set[int]]]:
         """The ops that depend on weights alone, in order, and for each value the numbers of the weights behind it."""
@@ -58,7 +57,10 @@ class HoistToPrepare(Pass):
             behind = set().union(*(sources[value] for value in read))
             if behind and not self._pays(op, sum(_bytes(block.arguments[i].type) for i in behind)):
                 continue
-            if any(isinstance(result.type, ir.RankedTensorType) and not result.type.has_static_shape for result in op.results):
+            if any(
+                isinstance(result.type, ir.RankedTensorType) and not result.type.has_static_shape
+                for result in op.results
+            ):
                 continue
             hoisted.append(op)
             sources.update(dict.fromkeys(op.results, behind))
@@ -68,7 +70,7 @@ class HoistToPrepare(Pass):
         size = sum(_bytes(result.type) for result in op.results)
         if size <= max(self.growth * weight_bytes, 4096):
             return True
-        missed(self.name, op, f"its result has {size} bytes, the weights behind it only {weight_bytes}")
+        self.missed(op, f"its result has {size} bytes, the weights behind it only {weight_bytes}")
         return False
 
 
@@ -111,10 +113,6 @@ def _behind_views(value: ir.Value) -> ir.Value:
 def _is_neutral(op: ir.Operation) -> bool:
     """Whether the op reads no weight, neither itself nor through what it reads."""
     return all(producer is not None and _is_neutral(producer) for producer in map(defining_op, captured_values(op)))
-
-
-def _weights(main: ir.Operation, kept: list[ir.Value], sources: dict[ir.Value, set[int]]) -> list[int]:
-    return sorted(set().union(*(sources[value] for value in kept)))
 
 
 def _create_prepare(main: ir.Operation, hoisted: list[ir.Operation], weights: list[int], kept: list[ir.Value]) -> None:

@@ -94,7 +94,7 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
 
 
 def _wrap(index: ir.Value, size: ir.Value) -> ir.Value:
-    """index + size where the index is negative, as torch counts from the end."""
+    """Index + size where the index is negative, as torch counts from the end."""
     negative = arith.CmpIOp(arith.CmpIPredicate.slt, index, _index(0)).result
     return arith.SelectOp(negative, arith.AddIOp(index, size).result, index).result
 
@@ -157,9 +157,7 @@ def _sift(op: ir.Operation, lines: list[ir.Value], at: list[ir.Value], dim: int,
             moved.append(tensor.InsertOp(neighbour, line, place(position)).result)
         scf.YieldOp([previous, *moved])
     final, *current = loop.results
-    return [
-        tensor.InsertOp(value, line, place(final)).result for value, line in zip(moving, current, strict=True)
-    ]
+    return [tensor.InsertOp(value, line, place(final)).result for value, line in zip(moving, current, strict=True)]
 
 
 _LOWERINGS = {"scan": _scan, "scatter": _scatter, "sort": _sort}

@@ -140,9 +140,7 @@ def _check_tensor(argument: Argument, leaf: Any) -> ArrayLibrary:
         raise ArgumentError(f"argument {argument.name}: expected a tensor {wanted}, got {type(leaf).__name__}")
     shape = owner.shape(leaf)
     if owner.dtype(leaf) != wanted.dtype or not _fits(shape, wanted.shape):
-        raise ArgumentError(
-            f"argument {argument.name}: expected {wanted}, got {TensorType(owner.dtype(leaf), shape)}"
-        )
+        raise ArgumentError(f"argument {argument.name}: expected {wanted}, got {TensorType(owner.dtype(leaf), shape)}")
     if owner.device(leaf) != "cpu":
         raise ArgumentError(f"argument {argument.name}: expected a dense tensor on cpu, got {owner.device(leaf)}")
     return owner

@@ -220,7 +220,9 @@ class Executable:
         for target, source in zip(flatten(tree, out, "out"), flatten(tree, returned), strict=True):
             if library_of(target) is not None and target is not source:
                 if tuple(target.shape) != tuple(source.shape):
-                    raise ArgumentError(f"argument out: has shape {tuple(target.shape)}, the result {tuple(source.shape)}")
+                    raise ArgumentError(
+                        f"argument out: has shape {tuple(target.shape)}, the result {tuple(source.shape)}"
+                    )
                 _copy(target, source)
         return out
 

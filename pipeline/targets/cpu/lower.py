@@ -5,7 +5,7 @@ The stages are flat lists of passes, to be read from top to bottom.
 
 from __future__ import annotations
 
-from pipeline.mlir import bufferization, func, function, ir, run_pipeline, walk
+from pipeline.mlir import bufferization, func, function, ir, run_pipeline
 
 #: Results and temporaries are aligned to a cache line, which is also the widest vector.
 ALIGNMENT = 64
@@ -78,7 +78,9 @@ def results_to_arguments(module: ir.Module, name: str) -> list[bool]:
                 continue
             tensor_type = ir.RankedTensorType(value.type)
             inputs.append(ir.MemRefType.get(tensor_type.shape, tensor_type.element_type))
-            destination = block.add_argument(inputs[-1], value.owner.location if not _is_argument(value) else entry.location)
+            destination = block.add_argument(
+                inputs[-1], value.owner.location if not _is_argument(value) else entry.location
+            )
             bufferization.MaterializeInDestinationOp(None, value, destination, restrict=True, writable=True)
             moved.append(True)
         func.ReturnOp(kept)

@@ -1,14 +1,7 @@
-"""A Program: an MLIR module with `@main`, and the Signature that says what its arguments and results are.
-
-This file turns an ExportedProgram, an FX graph of torch.compile or MLIR text into one. `@main` marks each of its
-arguments with where it comes from: `pipeline.argument = i`, `pipeline.weight = "name"` (and `pipeline.mutable` on
-weights that the model writes to).
-"""
+"""ExportedProgram → Program: what each placeholder and output is, then import and lowering to linalg."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
@@ -22,23 +15,13 @@ from pipeline.errors import CaptureError, PipelineError
 from pipeline.frontend.graph_passes import simplify
 from pipeline.frontend.importer import import_graph
 from pipeline.frontend.to_linalg import lower_to_linalg
-from pipeline.mlir import context, ir
+from pipeline.mlir import context, function, ir
+from pipeline.program import Dump, Program
 from pipeline.runtime.pytree import LEAF, Tree, leaf_paths
 from pipeline.runtime.signature import DTYPE_BYTES, Argument, Mutation, Result, Signature, TensorType, Weight
 
 #: Constants up to this many elements become literals in the IR, where folding sees them.
 LITERAL_ELEMENTS = 64
-
-Dump = Callable[[str, ir.Module], None]
-
-
-@dataclass(frozen=True)
-class Program:
-    """See the module's docstring. `weights` are the live tensors of the model, by name."""
-
-    module: ir.Module
-    signature: Signature
-    weights: Mapping[str, Any] = field(default_factory=dict)
 
 
 def from_exported(exported: ExportedProgram, parameters: tuple[str, ...], dump: Dump) -> Program:
@@ -55,7 +38,7 @@ def from_exported(exported: ExportedProgram, parameters: tuple[str, ...], dump: 
 
 
 def _mark_arguments(module: ir.Module, sources: list[tuple[str, int | str]], mutable: set[str]) -> None:
-    main = next(op for op in module.body.operations if op.operation.name == "func.func")
+    main = function(module, "main")
     with module.context:
         marks = []
         for kind, which in sources:
@@ -95,7 +78,9 @@ class _Roles:
             elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
                 self._weight(spec)
             else:
-                raise CaptureError(f"input {spec.target or spec.arg}: {spec.kind.name.lower()} inputs are not supported")
+                raise CaptureError(
+                    f"input {spec.target or spec.arg}: {spec.kind.name.lower()} inputs are not supported"
+                )
         results, mutations = self._results()
         return Signature(
             arguments=tuple(self.arguments),
@@ -136,7 +121,7 @@ class _Roles:
             node.replace_all_uses_with(tensor)
             self.graph.erase_node(node)
             return
-        self.weights[name] = tensor.detach()
+        self.weights[name] = tensor
         self.weight_types.append(Weight(name, tensor_type(tensor, f"weight {name}"), mutated))
         self.sources.append(("pipeline.weight", name))
 
@@ -218,7 +203,7 @@ def argument_paths(tree: Tree, parameters: tuple[str, ...]) -> list[str]:
 
 
 def tree_of(spec: torch_pytree.TreeSpec) -> Tree:
-    """torch's TreeSpec as a Tree."""
+    """Torch's TreeSpec as a Tree."""
     if spec.is_leaf():
         return LEAF
     children = tuple(tree_of(child) for child in spec.children())
@@ -230,8 +215,12 @@ def tree_of(spec: torch_pytree.TreeSpec) -> Tree:
     name = f"{kind.__module__}:{kind.__qualname__}"
     if hasattr(kind, "_fields"):
         return Tree("namedtuple", children, tuple(kind._fields), name)
+    if kind.__module__ == "torch.return_types":
+        return Tree("structseq", children, tuple(kind.__match_args__), f"torch.return_types:{kind.__name__}")
     if issubclass(kind, dict) and kind.__module__ == "collections":
         return Tree("dict", children, tuple(keys), name)
     if isinstance(keys, (list, tuple)) and len(keys) == len(children) and all(isinstance(key, str) for key in keys):
         return Tree("object", children, tuple(keys), name)
-    raise PipelineError(f"{name}: this container class is not supported among arguments and results, use a dict or tuple")
+    raise PipelineError(
+        f"{name}: this container class is not supported among arguments and results, use a dict or tuple"
+    )
