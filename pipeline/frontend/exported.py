@@ -54,7 +54,7 @@ def _mark_arguments(module: ir.Module, sources: list[tuple[str, int | str]], mut
 
 
 class _Roles:
-    """What each placeholder and output of an exported graph is; takes out of the graph what the program doesn't take."""
+    """What each placeholder and output of an exported graph is; erases placeholders that the program doesn't take."""
 
     def __init__(self, exported: ExportedProgram, parameters: tuple[str, ...]):
         self.exported = exported

@@ -164,9 +164,8 @@ def _check_int(argument: Argument, leaf: Any) -> int:
 def _check_constant(argument: Argument, leaf: Any) -> None:
     wanted = argument.value
     if type(leaf) is not type(wanted) or leaf != wanted:
-        raise ArgumentError(
-            f"argument {argument.name}: the model was compiled for {wanted!r}, got {_brief(leaf)}; compile it again for that"
-        )
+        message = f"argument {argument.name}: the model was compiled for {wanted!r}, got {_brief(leaf)}"
+        raise ArgumentError(f"{message}; compile it again for that")
 
 
 def _brief(value: Any) -> str:

@@ -26,15 +26,41 @@ class ArrayLibrary(Protocol):
 
     name: str
 
-    def dtype(self, array: Any) -> str: ...
-    def shape(self, array: Any) -> tuple[int, ...]: ...
-    def device(self, array: Any) -> str: ...
-    def pointer(self, array: Any) -> int: ...
-    def contiguous(self, array: Any) -> Any: ...
-    def empty(self, shape: Sequence[int], dtype: str) -> Any: ...
-    def copy(self, target: Any, source: Any) -> None: ...
-    def extent(self, array: Any) -> tuple[int, int]: ...
-    def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any: ...
+    def dtype(self, array: Any) -> str:
+        """The dtype's name."""
+        ...
+
+    def shape(self, array: Any) -> tuple[int, ...]:
+        """The sizes."""
+        ...
+
+    def device(self, array: Any) -> str:
+        """The device's name, `cpu` for what code can read."""
+        ...
+
+    def pointer(self, array: Any) -> int:
+        """The address of the first element."""
+        ...
+
+    def contiguous(self, array: Any) -> Any:
+        """The array itself if it is row-major, else a copy that is."""
+        ...
+
+    def empty(self, shape: Sequence[int], dtype: str) -> Any:
+        """A new array with undefined elements."""
+        ...
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copies elements."""
+        ...
+
+    def extent(self, array: Any) -> tuple[int, int]:
+        """[first, last) of the bytes that the elements lie in."""
+        ...
+
+    def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any:
+        """An array over memory that compiled code allocated."""
+        ...
 
 
 class Allocation:
@@ -51,7 +77,7 @@ class NumpyArrays:
     """NumPy's arrays; bfloat16 is ml_dtypes'."""
 
     name = "numpy"
-    _dtypes = {name: np.dtype(name if name != "bfloat16" else ml_dtypes.bfloat16) for name in DTYPE_BYTES}
+    dtypes = {name: np.dtype(name if name != "bfloat16" else ml_dtypes.bfloat16) for name in DTYPE_BYTES}
 
     def dtype(self, array: np.ndarray) -> str:
         """The dtype's name."""
@@ -75,7 +101,7 @@ class NumpyArrays:
 
     def empty(self, shape: Sequence[int], dtype: str) -> np.ndarray:
         """A new array with undefined elements."""
-        return np.empty(shape, self._dtypes[dtype])
+        return np.empty(shape, self.dtypes[dtype])
 
     def copy(self, target: np.ndarray, source: np.ndarray) -> None:
         """Copies elements."""
@@ -87,7 +113,7 @@ class NumpyArrays:
 
     def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> np.ndarray:
         """An array over memory that compiled code allocated."""
-        kind = self._dtypes[dtype]
+        kind = self.dtypes[dtype]
         raw = _raw_bytes(memory, address, math.prod(shape) * kind.itemsize)
         return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else self.empty(shape, dtype)
 
@@ -151,7 +177,8 @@ class TorchTensors:
         return self._torch.frombuffer(raw, dtype=self._dtypes[dtype]).view(shape)
 
 
-def _raw_bytes(memory: Allocation, address: int, size: int) -> Any:
+def _raw_bytes(memory: Any, address: int, size: int) -> Any:
+    """A buffer over memory that `memory` owns."""
     raw = (ctypes.c_char * size).from_address(address or 1)
     raw._memory = memory  # keeps it alive
     return raw
@@ -182,3 +209,13 @@ def torch_library() -> ArrayLibrary:
 def numpy_library() -> ArrayLibrary:
     """The library for NumPy's arrays."""
     return _numpy
+
+
+def as_numpy(value: Any) -> np.ndarray:
+    """A row-major tensor of any library as an array over the same memory; one that isn't row-major is copied."""
+    owner = library_of(value)
+    assert owner is not None
+    contiguous = owner.contiguous(value)
+    shape, kind = owner.shape(contiguous), NumpyArrays.dtypes[owner.dtype(contiguous)]
+    raw = _raw_bytes(contiguous, owner.pointer(contiguous), math.prod(shape) * kind.itemsize)
+    return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else np.empty(shape, kind)

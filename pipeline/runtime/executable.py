@@ -80,7 +80,7 @@ class Executable:
         """Runs the model.
 
         Args:
-            args, kwargs: as the model takes them: torch tensors or NumPy arrays, and the constants it was compiled with.
+            args, kwargs: as the model takes them; tensors of torch or NumPy.
             out: tensors that take the results, in the structure of the results.
 
         Raises:

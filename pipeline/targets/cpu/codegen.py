@@ -5,10 +5,10 @@ from __future__ import annotations
 from llvmlite import binding
 from llvmlite import ir as llvm_ir
 
-from pipeline.errors import CompileError, OptionError
+from pipeline.errors import CompileError
 from pipeline.mlir import ir, llvm
 from pipeline.runtime.entry_point import EntryPoint, Value
-from pipeline.runtime.native import host_cpu, initialize_llvm
+from pipeline.runtime.native import initialize_llvm
 from pipeline.targets.cpu.llvm_text import to_llvm22
 
 _I64 = llvm_ir.IntType(64)
@@ -19,7 +19,6 @@ def emit_object(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: s
     """Compiles a module in LLVM dialect for `cpu`; `entries` are the functions to be called from outside.
 
     Raises:
-        OptionError: LLVM does not know the CPU.
         CompileError: LLVM cannot read the module.
     """
     initialize_llvm()
@@ -41,14 +40,7 @@ def emit_object(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: s
 def target_machine(cpu: str, features: str) -> binding.TargetMachine:
     """LLVM's code generator for a CPU of this machine's architecture."""
     target = binding.Target.from_default_triple()
-    if cpu != host_cpu()[0] and not _is_known(cpu):
-        raise OptionError(f"cpu={cpu!r}: LLVM has no such CPU for {target.name}")
     return target.create_target_machine(cpu=cpu, features=features, opt=3, codemodel="jitdefault", jit=True)
-
-
-def _is_known(cpu: str) -> bool:
-    """LLVM falls back to a generic CPU for a name that it doesn't know; then the features are the generic ones."""
-    return bool(cpu) and cpu.replace("-", "").replace("_", "").isalnum()
 
 
 def _hide(module: binding.ModuleRef, public: set[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.errors import OptionError
-from pipeline.runtime.native import host_cpu
+from pipeline.runtime.native import host_cpu, host_features
 
 # The x86-64 psABI's levels, each with what it adds (LLVM's feature names).
 _V2 = ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")
@@ -49,8 +49,3 @@ def isa(cpu: str) -> Isa:
     if cpu not in _CPUS:
         raise OptionError(f"cpu={cpu!r}: expected native or one of {', '.join(_CPUS)}")
     return Isa(cpu, "", _CPUS[cpu])
-
-
-def host_features() -> set[str]:
-    """What this machine's CPU has, by LLVM's feature names."""
-    return {feature[1:] for feature in host_cpu()[1].split(",") if feature.startswith("+")}
