@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline import targets
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir, text
 from pipeline.options import Options
 from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.program import Dump, Program
 from pipeline.remarks import collect
 from pipeline.runtime.arrays import numpy_library, torch_library
+from pipeline.runtime.code import Code
 from pipeline.runtime.executable import Executable
-
-if TYPE_CHECKING:
-    from pipeline.program import Program
 
 #: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
 SIMPLIFY = """
@@ -68,16 +67,23 @@ def compile(
         CompileError: a pass or the code generator failed.
     """
     chosen = Options.create(options)
-    target = targets.create(chosen.target, chosen.cpu)
+    return compile_program(lambda dump: _import(model, args, kwargs, dynamic_shapes, chosen, dump), chosen, observer)
+
+
+def compile_program(
+    import_program: Callable[[Dump], Program], options: Options, observer: Observer | None = None
+) -> Executable:
+    """Compiles the Program that `import_program` gives; it is called with what sees the stages of the import."""
+    target = targets.create(options.target, options.cpu)
     stages = _Stages(observer)
     with collect() as remarks:
-        program = _import(model, args, kwargs, dynamic_shapes, chosen, stages)
-        code = lower(program, target, chosen, stages)
+        program = import_program(stages)
+        code = lower(program, target, options, stages)
     library = numpy_library() if program.weights_library == "numpy" else torch_library()
     return Executable(code, program.signature, program.weights, library, tuple(remarks), stages.texts)
 
 
-def lower(program: Program, target: targets.Target, options: Options, dump: Callable[[str, ir.Module], None]) -> Any:
+def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code:
     """From a Program to code: the passes, the groups, the kernels, the target."""
     module = program.module
     with module.context, ir.Location.unknown():
@@ -103,7 +109,7 @@ def _import(
     kwargs: Mapping[str, Any] | None,
     dynamic_shapes: Any,
     options: Options,
-    dump: Callable[[str, ir.Module], None],
+    dump: Dump,
 ) -> Program:
     source = _mlir_source(model)
     if source is not None:

@@ -179,7 +179,7 @@ class TorchTensors:
 
 def _raw_bytes(memory: Any, address: int, size: int) -> Any:
     """A buffer over memory that `memory` owns."""
-    raw = (ctypes.c_char * size).from_address(address or 1)
+    raw: Any = (ctypes.c_char * size).from_address(address or 1)
     raw._memory = memory  # keeps it alive
     return raw
 

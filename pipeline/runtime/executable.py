@@ -253,8 +253,8 @@ class _Layout:
         for index, moved in enumerate(main.moved):
             kind = types[index]
             if moved:
-                assert kind is not None
                 start, value = next(places)
+                assert kind is not None and value.shape is not None
                 self.moved.append((index, start, value.shape, kind.dtype))
             else:
                 self.kept.append((index, next(returned), kind))
