@@ -19,9 +19,11 @@ from torch_mlir.dialects import (
     func,
     linalg,
     llvm,
+    math,
     memref,
     scf,
     tensor,
+    vector,
 )
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
@@ -47,6 +49,7 @@ __all__ = [
     "is_inside",
     "linalg",
     "llvm",
+    "math",
     "memref",
     "parse",
     "position",
@@ -56,6 +59,7 @@ __all__ = [
     "tensor",
     "text",
     "torch_dialect",
+    "vector",
     "verify",
     "walk",
 ]

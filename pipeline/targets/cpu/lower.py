@@ -6,6 +6,8 @@ The stages are flat lists of passes, to be read from top to bottom.
 from __future__ import annotations
 
 from pipeline.mlir import bufferization, func, function, ir, run_pipeline
+from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.targets.cpu.isa import Isa
 
 #: Results and temporaries are aligned to a cache line, which is also the widest vector.
 ALIGNMENT = 64
@@ -24,6 +26,11 @@ BUFFERIZE = f"""builtin.module(
     buffer-deallocation-pipeline,
     canonicalize
 )"""
+
+VECTORIZE = """
+    func.func(refback-munge-memref-copy, linalg-generalize-named-ops),
+    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers}}}
+"""
 
 TO_LOOPS = """builtin.module(
     func.func(
@@ -109,7 +116,13 @@ def bufferize(module: ir.Module) -> None:
     run_pipeline(module.operation, BUFFERIZE)
 
 
+def vectorize(module: ir.Module, isa: Isa) -> None:
+    """Linalg on buffers becomes loops over vectors, where it has that form."""
+    text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers)
+    PassPipeline.parse(text).run(module)
+
+
 def to_llvm(module: ir.Module) -> None:
-    """Buffers and linalg become LLVM dialect."""
+    """Buffers, vectors and what is left of linalg become LLVM dialect."""
     run_pipeline(module.operation, TO_LOOPS)
     run_pipeline(module.operation, TO_LLVM)
