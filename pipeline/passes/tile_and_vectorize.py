@@ -285,8 +285,9 @@ class _Emitter:
 
     def size(self, dim: int) -> ir.Value:
         """The number of iterations of a loop."""
-        if self.loops.sizes[dim] is not None:
-            return _index(self.loops.sizes[dim])
+        known = self.loops.sizes[dim]
+        if known is not None:
+            return _index(known)
         operand, position = self.loops.bounds[dim]
         return memref.DimOp(self.generic.operands[operand], _index(position)).result
 
@@ -438,7 +439,7 @@ class _MultiplyAdds:
 
 
 def _multiply_adds(body: ir.Block) -> _MultiplyAdds:
-    """out + a * b in a contraction, as every BLAS computes it; arithmetic of the model's own is left as written."""
+    """A contraction's out + a * b, as every BLAS computes it; arithmetic of the model's own is left as written."""
     products: dict[ir.Operation, tuple[ir.Value, ir.Value, ir.Value]] = {}
     absorbed: set[ir.Operation] = set()
     yielded = _terminator(body).operands
