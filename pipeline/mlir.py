@@ -78,7 +78,7 @@ def libraries() -> list[Path]:
 
 
 def dialect_names(ctx: ir.Context) -> list[str]:
-    """The names of all dialects that `ctx` knows.
+    """The names of the dialects that are registered in `ctx` or loaded into it.
 
     The bindings have no listing, but the parser's note on an unknown dialect carries one.
     """

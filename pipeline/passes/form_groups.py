@@ -35,14 +35,14 @@ class FormGroups(Pass):
 
 
 def _roots(function: ir.Operation) -> list[ir.Operation]:
-    """Every linalg op that computes; a fill does only if something other than an initial value needs it."""
+    """Every linalg op and marked loop that computes; a fill only if something other than an initial value needs it."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         op = op.operation
         if op.name == GROUP:
             return ir.WalkResult.SKIP
-        if not op.name.startswith("linalg."):
+        if not op.name.startswith("linalg.") and "pipeline.kernel" not in op.attributes:
             return ir.WalkResult.ADVANCE
         if op.name != "linalg.fill" or not _is_only_initial(op):
             found.append(op)
@@ -60,7 +60,7 @@ def _is_only_initial(fill: ir.Operation) -> bool:
 
 
 def first_init(op: ir.Operation) -> int:
-    """The number of a linalg op's first `outs` operand."""
+    """The number of the first operand that the op updates: a linalg op's first `outs`, a loop's first initial value."""
     return len(op.operands) - len(op.results)
 
 
