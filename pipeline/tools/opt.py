@@ -37,7 +37,7 @@ def _source_and_recipe(arguments: argparse.Namespace) -> tuple[Source, Recipe]:
         source, recipe = parse_reproducer(source)
         return source, Recipe(recipe.pipeline, (*recipe.plugins, *arguments.load_plugin), recipe.verify_each)
     flags = [f"{name}{{{options}}}" if options else name for name, options in arguments.passes]
-    text = ",".join(flags) if arguments.pass_pipeline is None else arguments.pass_pipeline
+    text = f"builtin.module({','.join(flags)})" if arguments.pass_pipeline is None else arguments.pass_pipeline
     return source, Recipe(text, tuple(arguments.load_plugin), arguments.verify_each)
 
 
