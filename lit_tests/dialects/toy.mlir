@@ -4,7 +4,7 @@
 // RUN: pipeline-opt %s --load-plugin=%S/Inputs/toy.py --canonicalize --lower-toy=callee=out --cse | FileCheck %s
 // RUN: not pipeline-opt %s 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
-// UNKNOWN: pipeline-opt: error: {{.*}}toy.mlir:23:8: unknown operation 'toy.square'
+// UNKNOWN: pipeline-opt: error: {{.*}}toy.mlir:22:8: unknown operation 'toy.square'
 
 // ROUND: %[[S:.*]] = "toy.square"(%{{.*}}) : (tensor<4x?xf32>) -> tensor<4x?xf32>
 // ROUND: "toy.report"(%[[S]], %[[S]]) : (tensor<4x?xf32>, tensor<4x?xf32>) -> ()

@@ -6,12 +6,12 @@
 
 // NAME: pipeline-opt: error: unknown pass 'csee'; did you mean 'cse'?
 
-// BEFORE-NOT: IR Dump
+// BEFORE-NOT: IR Dump Before canonicalize
 // BEFORE: // -----// IR Dump Before cse ('builtin.module' operation) //----- //
 // BEFORE: return %[[A:.*]] : i32
 // BEFORE-NOT: IR Dump
 
-// AFTER-NOT: IR Dump
+// AFTER-NOT: IR Dump Before
 // AFTER: // -----// IR Dump After canonicalize ('builtin.module' operation) //----- //
 // AFTER: return %[[A:.*]] : i32
 // AFTER-NOT: IR Dump

@@ -13,8 +13,8 @@
 
 // ELEMENTS: dense_resource<__elided__> : tensor<4xi32>
 // RESOURCE-NOT: blob: "0x04000000010000000200000003000000"
-// DEBUG: loc("{{.*}}print-style.mlir":26:8)
-// PRETTY: arith.constant dense<[1, 2, 3, 4]> : tensor<4xi32> {{.*}}print-style.mlir:26:8
+// DEBUG: loc("{{.*}}print-style.mlir":25:8)
+// PRETTY: arith.constant dense<[1, 2, 3, 4]> : tensor<4xi32> {{.*}}print-style.mlir:25:8
 // GENERIC: "func.func"() <{function_type = () -> (tensor<4xi32>, tensor<3xi32>), sym_name = "f"}>
 // LOCAL-NOT: #map
 // LOCAL: map = affine_map<(d0) -> (d0 + 1)>

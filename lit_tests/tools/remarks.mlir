@@ -5,7 +5,7 @@
 // RUN: pipeline-opt %s --load-plugin=%S/Inputs/marks.py --test-mark --remarks-filter=other 2>&1 | FileCheck %s --check-prefix=QUIET
 // RUN: not pipeline-opt %s --remarks-filter="(" 2>&1 | FileCheck %s --check-prefix=REGEX
 
-// CHECK: {{.*}}remarks.mlir:30: passed: marked 'marked' [test-mark, func.func]
+// CHECK: {{.*}}remarks.mlir:29: passed: marked 'marked' [test-mark, func.func]
 // CHECK-NEXT: a.py:3: missed: it is not listed [test-mark, func.func]
 
 // YAML: --- !Passed
@@ -13,7 +13,7 @@
 // YAML-NEXT: Name: func.func
 // YAML-NEXT: DebugLoc:
 // YAML-NEXT: File: {{.*}}remarks.mlir
-// YAML-NEXT: Line: 30
+// YAML-NEXT: Line: 29
 // YAML-NEXT: Column: 0
 // YAML-NEXT: Args:
 // YAML-NEXT: - String: marked 'marked'

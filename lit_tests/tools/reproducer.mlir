@@ -10,7 +10,7 @@
 // RUN: not pipeline-opt --run-reproducer %s 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not pipeline-opt --run-reproducer %t.mlir --cse 2>&1 | FileCheck %s --check-prefix=BOTH
 
-// FAIL: pipeline-opt: error: {{.*}}.mlir:28:8: pass 'test-fail' failed on builtin.module: cannot multiply
+// FAIL: pipeline-opt: error: {{.*}}.mlir:27:8: pass 'test-fail' failed on builtin.module: cannot multiply
 
 // FILE: mlir_reproducer: {
 // FILE-NEXT: pipeline: "builtin.module(cse,test-fail)",

@@ -6,9 +6,9 @@
 // WHOLE: pipeline-opt: error: {{.*}}split-input-file.mlir:23:1: redefinition of symbol named 'f'
 
 // The part that fails is left out; the position is that in the whole file.
-// FAIL: func.func @f() {
-// FAIL-NOT: func.func @f(
-// FAIL: pipeline-opt: error: {{.*}}split-input-file.mlir:24:8: pass 'test-fail' failed on builtin.module: cannot multiply
+// FAIL-NOT: func.func @f(%
+// FAIL-DAG: func.func @f() {
+// FAIL-DAG: pipeline-opt: error: {{.*}}split-input-file.mlir:24:8: pass 'test-fail' failed on builtin.module: cannot multiply
 
 // CHECK: func.func @f() {
 // CHECK: {{^}}// -----{{$}}

@@ -2,9 +2,9 @@
 
 // RUN: not pipeline-opt %s --load-plugin=%S/Inputs/marks.py --test-fail --split-input-file --verify-diagnostics 2>&1 | FileCheck %s
 // CHECK: error: {{.*}}failing.mlir:10:8: unexpected error: cannot multiply
-// CHECK-NEXT: error: {{.*}}failing.mlir:17:8: unexpected error: cannot multiply
-// CHECK-NEXT: error: {{.*}}failing.mlir:16: expected error "can multiply" was not produced
-// CHECK-NEXT: error: {{.*}}failing.mlir:24: expected remark "cannot multiply" was not produced
+// CHECK-NEXT: error: {{.*}}failing.mlir:18:8: unexpected error: cannot multiply
+// CHECK-NEXT: error: {{.*}}failing.mlir:17: expected error "can multiply" was not produced
+// CHECK-NEXT: error: {{.*}}failing.mlir:25: expected remark "cannot multiply" was not produced
 func.func @unexpected(%a: i32) {
 
   %x = arith.muli %a, %a : i32

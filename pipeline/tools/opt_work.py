@@ -105,13 +105,17 @@ class Job:
         with ctx.attach_diagnostic_handler(keep):
             self.progress.set(number, "parsing the input")
             with self.timing.phase("Parser"):
-                module = parse(
-                    source.text, ctx, source.name, allow_unregistered=self.arguments.allow_unregistered_dialect
-                )
+                module = self._parse(source, ctx)
             self._run_passes(number, source, pipeline, module)
             self.progress.set(number, "printing")
             with self.timing.phase("Output"):
                 return self._style(source).text(module.operation)
+
+    def _parse(self, source: Source, ctx: ir.Context) -> ir.Module:
+        try:
+            return parse(source.text, ctx, allow_unregistered=self.arguments.allow_unregistered_dialect)
+        except CompileError as error:
+            raise CompileError("\n".join(map(str, error.diagnostics)), error.diagnostics) from None
 
     def _run_passes(self, number: int, source: Source, pipeline: PassPipeline, module: ir.Module) -> None:
         if self.arguments.mlir_generate_reproducer:
@@ -182,8 +186,8 @@ class Job:
                 print(f"{item.place or source.name}: {item.severity}: {item.message}", file=sys.stderr)
         if failure:
             place = failure.diagnostics[0].place if failure.diagnostics else ""
-            message = str(failure)
-            self.problems.append(source.named(message if place in message else f"{place}: {message}"))
+            prefix = f"{place or source.name}: "
+            self.problems.append(source.named(prefix + str(failure).replace(prefix, "", 1)))
 
     def _report(self) -> None:
         """Prints what was measured and remarked."""
