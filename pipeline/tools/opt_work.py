@@ -64,6 +64,7 @@ class Job:
         return 1 if self.problems else 0
 
     def _check_names(self) -> None:
+        registry.passes()  # a plugin that cannot be loaded is an error, whatever runs
         for name, _ in self.arguments.passes:
             if not registry.is_pass(name):
                 known = [f"--{other}" for other in (*self.arguments.known_options, *registry.all_names())]

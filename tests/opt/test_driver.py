@@ -61,7 +61,7 @@ def test_defect_of_a_pass_shows_no_traceback():
     finished = run_opt("--test-defect", f"--load-plugin={MARKS}", stdin=SOURCE)
     assert finished.returncode == 1
     assert re.fullmatch(
-        r"pipeline-opt: error: <stdin>:1:1: pass 'test-defect' failed on builtin.module: KeyError: 'missing' \(.*\)\n",
+        r"pipeline-opt: error: <stdin>: pass 'test-defect' failed on builtin.module: KeyError: 'missing' \(.*\)\n",
         finished.stderr,
     )
 
