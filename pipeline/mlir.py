@@ -20,11 +20,9 @@ from torch_mlir.dialects import (
     ext,
     func,
     linalg,
-    math,
     memref,
     scf,
     tensor,
-    vector,
 )
 from torch_mlir.passmanager import PassManager
 
@@ -48,7 +46,6 @@ __all__ = [
     "libraries",
     "is_inside",
     "linalg",
-    "math",
     "memref",
     "parse",
     "position",
@@ -57,13 +54,17 @@ __all__ = [
     "scf",
     "tensor",
     "text",
-    "vector",
+    "to_llvm_ir",
     "verify",
     "walk",
 ]
 
 
-_LARGE_DIALECTS = {"llvm": "torch_mlir.dialects.llvm", "torch_dialect": "torch_mlir.dialects.torch"}
+_LARGE_DIALECTS = {
+    "math": "torch_mlir.dialects.math",
+    "torch_dialect": "torch_mlir.dialects.torch",
+    "vector": "torch_mlir.dialects.vector",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -194,6 +195,12 @@ def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -
 def text(op: ir.Operation, *, elements: int = 16, debug_info: bool = False) -> str:
     """`op` as MLIR text; constants with more than `elements` elements are elided."""
     return op.get_asm(large_elements_limit=elements, enable_debug_info=debug_info)
+
+
+def to_llvm_ir(module: ir.Module) -> str:
+    """A module in LLVM dialect as the text of LLVM IR."""
+    dialect = importlib.import_module("torch_mlir.dialects.llvm")
+    return dialect.translate_module_to_llvmir(module.operation)
 
 
 def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
