@@ -19,6 +19,8 @@ from pipeline.runtime.executable import Executable
 
 #: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
 SIMPLIFY = """
+    inline-constant-regions,
+    remove-dead-argmax,
     guard-traps,
     lower-tm-tensor,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat),
