@@ -20,9 +20,11 @@ from torch_mlir.dialects import (
     ext,
     func,
     linalg,
+    math,
     memref,
     scf,
     tensor,
+    vector,
 )
 from torch_mlir.passmanager import PassManager
 
@@ -46,6 +48,7 @@ __all__ = [
     "libraries",
     "is_inside",
     "linalg",
+    "math",
     "memref",
     "parse",
     "position",
@@ -54,6 +57,7 @@ __all__ = [
     "scf",
     "tensor",
     "text",
+    "vector",
     "verify",
     "walk",
 ]

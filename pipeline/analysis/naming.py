@@ -25,13 +25,15 @@ _NAMED = {
 }
 
 _BODY = {"maximumf": "max", "minimumf": "min", "maxnumf": "max", "minnumf": "min", "extf": "cast", "truncf": "cast"}
-_BODY |= {name: "cast" for name in ("extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui")}
+_BODY |= dict.fromkeys(("extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui"), "cast")
 _BODY |= {"cmpf": "compare", "cmpi": "compare", "negf": "neg", "absf": "abs", "absi": "abs", "extract": "gather"}
 _SILENT = {"index_cast", "index", "yield", "constant", "bitcast"}
 
 
 def op_label(op: ir.Operation) -> list[str]:
     """The words for one linalg op: a named op's own name, or what a generic's body computes, in order."""
+    if "pipeline.kernel" in op.attributes:
+        return [ir.StringAttr(op.attributes["pipeline.kernel"]).value]
     short = op.name.partition(".")[2]
     for prefix in sorted(_NAMED, key=len, reverse=True):
         if short.startswith(prefix):
@@ -100,6 +102,8 @@ def group_kind(ops: Sequence[ir.Operation]) -> str:
 
 
 def _op_kind(op: ir.Operation) -> str:
+    if "pipeline.kernel" in op.attributes:
+        return ir.StringAttr(op.attributes["pipeline.kernel"]).value
     short = op.name.partition(".")[2]
     if "conv" in short:
         return "conv"

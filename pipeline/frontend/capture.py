@@ -63,9 +63,8 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if isinstance(model, torch.jit.ScriptModule):
         return _export_script(model, args, kwargs, dynamic_shapes)
     if not isinstance(model, torch.nn.Module):
-        raise PipelineError(
-            f"model: expected an nn.Module, ScriptModule, ExportedProgram, .pt2 path or MLIR, got {type(model).__name__}"
-        )
+        kinds = "an nn.Module, ScriptModule, ExportedProgram, .pt2 path or MLIR"
+        raise PipelineError(f"model: expected {kinds}, got {type(model).__name__}")
     if mode == "script":
         return _export_script(_script(model), args, kwargs, dynamic_shapes)
     try:

@@ -47,7 +47,10 @@ def _merged_dims(before: list[Any], after: list[Any]) -> tuple[int, int] | None:
         return None
     for first in range(len(after)):
         last = first + extra
-        head, tail = zip(before[:first], after[:first], strict=True), zip(before[last + 1 :], after[first + 1 :], strict=True)
+        head, tail = (
+            zip(before[:first], after[:first], strict=True),
+            zip(before[last + 1 :], after[first + 1 :], strict=True),
+        )
         if not all(statically_known_true(a == b) for a, b in (*head, *tail)):
             continue
         if statically_known_true(math.prod(before[first : last + 1]) == after[first]):

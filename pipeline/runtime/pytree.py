@@ -8,6 +8,7 @@ travels in artifacts as JSON, and takes calls' arguments apart and puts results 
 from __future__ import annotations
 
 import collections
+import functools
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any, Literal
 
 from pipeline.errors import ArgumentError
 
-Kind = Literal["leaf", "tuple", "list", "dict", "namedtuple", "object"]
+Kind = Literal["leaf", "tuple", "list", "dict", "namedtuple", "structseq", "object"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Tree:
     """The shape of a nested value.
 
     Attributes:
-        kind: what container; `object` is a class that is built from keyword arguments, like a model output.
+        kind: what container; `object` is a class that is built from keyword arguments, like a model output;
+            `structseq` a named tuple that is built from a tuple, like torch.return_types'.
         keys: the keys of a dict (strings, numbers) or the field names of a named tuple or object.
         children: one a key, or one an element.
         type_name: `module:qualified.name` of a named tuple's, dict subclass's or object's class.
@@ -115,11 +117,14 @@ def _build(tree: Tree, named: dict[Any, Any]) -> Any:
     cls = _class(tree.type_name)
     if tree.kind == "dict":
         return named if cls is None else cls(named)
-    if tree.kind == "namedtuple":
-        return (cls or collections.namedtuple("Result", tree.keys))(**named)  # type: ignore[misc]
+    if tree.kind == "structseq" and cls is not None:
+        return cls(tuple(named.values()))
+    if tree.kind in ("namedtuple", "structseq"):
+        return (cls or collections.namedtuple("Result", tree.keys))(**named)
     return named if cls is None else cls(**named)
 
 
+@functools.cache
 def _class(type_name: str | None) -> Any:
     if type_name is None:
         return None

@@ -149,9 +149,10 @@ class Source:
     """Where a parameter of `@main` or `@prepare` comes from.
 
     Attributes:
-        kind: `argument` (a leaf of the call, by number), `weight` (by name), `prepared` (result number of `@prepare`).
+        kind: `argument` (a leaf of the call, by number), `weight` (by name), `prepared` (result number of `@prepare`),
+            `status` (where a failed check leaves its number).
     """
 
-    kind: Literal["argument", "weight", "prepared"]
+    kind: Literal["argument", "weight", "prepared", "status"]
     index: int = 0
     name: str = ""

@@ -1,0 +1,17 @@
+"""Targets: the processors that code is generated for."""
+
+from __future__ import annotations
+
+from pipeline.errors import OptionError
+from pipeline.targets.target import Target
+
+TARGETS = ("cpu",)
+
+
+def create(name: str, cpu: str) -> Target:
+    """The target called `name`, for the CPU `cpu` where it is one; raises `OptionError` for a name that isn't known."""
+    if name not in TARGETS:
+        raise OptionError(f"target={name!r}: expected {' or '.join(TARGETS)}")
+    from pipeline.targets.cpu.target import CpuTarget
+
+    return CpuTarget(cpu)

@@ -1,0 +1,152 @@
+"""compile(): the way of a model through the house, a stage a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline import targets
+from pipeline.errors import PipelineError
+from pipeline.mlir import ir, text
+from pipeline.options import Options
+from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.program import Dump, Program
+from pipeline.remarks import collect
+from pipeline.runtime.arrays import numpy_library, torch_library
+from pipeline.runtime.code import Code
+from pipeline.runtime.executable import Executable
+
+#: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
+SIMPLIFY = """
+    guard-traps,
+    lower-tm-tensor,
+    func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat),
+    canonicalize,
+    cse,
+    hoist-to-prepare,
+    func.func(linalg-fuse-elementwise-ops),
+    canonicalize,
+    cse
+"""
+
+#: Which ops become a kernel.
+GROUP = "form-groups"
+
+#: A function for each kernel.
+OUTLINE = "outline-kernels"
+
+STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
+
+Observer = Callable[[str, str], None]
+
+
+def compile(
+    model: Any,
+    args: tuple[Any, ...] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    observer: Observer | None = None,
+    **options: Any,
+) -> Executable:
+    """Compiles a model to an executable.
+
+    Args:
+        model: an nn.Module, torch.jit.ScriptModule, torch.export.ExportedProgram, the path of a `.pt2` archive or of an
+            `.mlir` file, MLIR text, or an MLIR module.
+        args, kwargs: example arguments; their shapes, dtypes and constants are compiled in. None for MLIR.
+        dynamic_shapes: the dimensions that may change, as torch.export takes them.
+        observer: is called with the name and the MLIR text of each stage as it is reached.
+        options: see `pipeline.options.Options`.
+
+    Raises:
+        CaptureError: torch cannot capture the model.
+        UnsupportedOpError: ops of the model cannot be lowered; lists all of them with their source lines.
+        OptionError: an option or its value is unknown.
+        CompileError: a pass or the code generator failed.
+    """
+    chosen = Options.create(options)
+    return compile_program(lambda dump: _import(model, args, kwargs, dynamic_shapes, chosen, dump), chosen, observer)
+
+
+def compile_program(
+    import_program: Callable[[Dump], Program], options: Options, observer: Observer | None = None
+) -> Executable:
+    """Compiles the Program that `import_program` gives; it is called with what sees the stages of the import."""
+    target = targets.create(options.target, options.cpu)
+    stages = _Stages(observer)
+    with collect() as remarks:
+        program = import_program(stages)
+        code = lower(program, target, options, stages)
+    library = numpy_library() if program.weights_library == "numpy" else torch_library()
+    return Executable(code, program.signature, program.weights, library, tuple(remarks), stages.texts)
+
+
+def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code:
+    """From a Program to code: the passes, the groups, the kernels, the target."""
+    module = program.module
+    with module.context, ir.Location.unknown():
+        _run(options.passes.get("linalg", ""), module, options)
+        _run(SIMPLIFY, module, options)
+        _run(GROUP, module, options)
+        _run(options.passes.get("fused", ""), module, options)
+        dump("fused", module)
+        _run(OUTLINE, module, options)
+        _run(options.passes.get("kernels", ""), module, options)
+        dump("kernels", module)
+        return target.compile(module, program.signature, dump)
+
+
+def _run(pipeline: str, module: ir.Module, options: Options) -> None:
+    if pipeline:
+        PassPipeline.parse(pipeline).run(module, disable=frozenset(options.disable))
+
+
+def _import(
+    model: Any,
+    args: tuple[Any, ...] | None,
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+    options: Options,
+    dump: Dump,
+) -> Program:
+    source = _mlir_source(model)
+    if source is not None:
+        if kwargs or dynamic_shapes is not None:
+            raise PipelineError("MLIR takes no kwargs and no dynamic_shapes: its own signature says what it takes")
+        from pipeline.frontend.mlir_text import from_mlir
+
+        return from_mlir(*source, dump)
+    from pipeline.frontend.capture import capture, parameter_names
+    from pipeline.frontend.exported import from_exported
+
+    exported = capture(model, args, kwargs, dynamic_shapes, options.capture)
+    return from_exported(exported, parameter_names(model), dump)
+
+
+def _mlir_source(model: Any) -> tuple[str, str] | None:
+    """(text, name) if the model is MLIR: a module, a path or text."""
+    if isinstance(model, (ir.Module, ir.Operation)):
+        return model.operation.get_asm(enable_debug_info=True), "module"
+    if isinstance(model, (str, Path)) and str(model).endswith(".mlir") and "\n" not in str(model):
+        try:
+            return Path(model).read_text(), str(model)
+        except (OSError, UnicodeDecodeError) as error:
+            raise PipelineError(f"{model}: cannot be read: {error}") from None
+    if isinstance(model, str) and not model.endswith(".pt2"):
+        return model, "MLIR text"
+    return None
+
+
+class _Stages:
+    """Keeps the text of every stage, and tells the observer. Called with a stage's name and the module."""
+
+    def __init__(self, observer: Observer | None):
+        self.texts: dict[str, str] = {}
+        self._observer = observer
+
+    def __call__(self, stage: str, module: ir.Module) -> None:
+        self.texts[stage] = text(module.operation)
+        if self._observer is not None:
+            self._observer(stage, self.texts[stage])

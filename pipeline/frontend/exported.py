@@ -1,0 +1,139 @@
+"""ExportedProgram → Program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+import torch.utils._pytree as torch_pytree
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+
+from pipeline.errors import CaptureError, PipelineError
+from pipeline.frontend.graph import GraphReader, tensor_type
+from pipeline.program import Dump, Program
+from pipeline.runtime.pytree import LEAF, Tree, leaf_paths
+from pipeline.runtime.signature import Mutation, Result, Signature, Weight
+
+#: Constants up to this many elements become literals in the IR, where folding sees them.
+LITERAL_ELEMENTS = 64
+
+
+def from_exported(exported: ExportedProgram, parameters: tuple[str, ...], dump: Dump) -> Program:
+    """The Program of a functional ExportedProgram; `dump` sees the module after the stages `torch` and `linalg`."""
+    reader = _ExportedReader(exported, parameters)
+    signature = reader.signature()
+    mutable = {weight.name for weight in signature.weights if weight.mutated}
+    return Program(reader.module(dump, mutable), signature, reader.weights)
+
+
+class _ExportedReader(GraphReader):
+    """Reads the graph of an ExportedProgram by its signature."""
+
+    def __init__(self, exported: ExportedProgram, parameters: tuple[str, ...]):
+        graph_signature = exported.graph_signature
+        super().__init__(exported.graph, set(graph_signature.user_inputs_to_mutate.values()))
+        self.exported = exported
+        self.parameters = parameters
+        self.mutated_weights = set(graph_signature.buffers_to_mutate.values())
+        self.weights: dict[str, Any] = {}
+        self.weight_types: list[Weight] = []
+
+    def signature(self) -> Signature:
+        """Works out what every placeholder and output is."""
+        tree = tree_of(self.exported.call_spec.in_spec)
+        paths = iter(argument_paths(tree, self.parameters))
+        for spec in self.exported.graph_signature.input_specs:
+            if spec.kind == InputKind.USER_INPUT:
+                self.read_argument(self.nodes[spec.arg.name], next(paths), getattr(spec.arg, "value", None))
+            elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+                self._read_weight(spec)
+            else:
+                raise CaptureError(
+                    f"input {spec.target or spec.arg}: {spec.kind.name.lower()} inputs are not supported"
+                )
+        results, mutations = self._read_outputs()
+        return Signature(
+            arguments=tuple(self.arguments),
+            argument_tree=tree,
+            parameters=self.parameters,
+            results=results,
+            result_tree=tree_of(self.exported.call_spec.out_spec),
+            weights=tuple(self.weight_types),
+            mutations=mutations,
+            ranges=symbol_ranges(self.exported),
+        )
+
+    def _read_weight(self, spec: Any) -> None:
+        node = self.nodes[spec.arg.name]
+        name = spec.target
+        tensors = self.exported.state_dict if name in self.exported.state_dict else self.exported.constants
+        tensor = tensors[name]
+        mutated = name in self.mutated_weights
+        if spec.kind == InputKind.CONSTANT_TENSOR and not mutated and tensor.numel() <= LITERAL_ELEMENTS:
+            node.replace_all_uses_with(tensor)
+            self.graph.erase_node(node)
+            return
+        self.weights[name] = tensor
+        self.weight_types.append(Weight(name, tensor_type(tensor, f"weight {name}"), mutated))
+        self.sources.append(("pipeline.weight", name))
+
+    def _read_outputs(self) -> tuple[tuple[Result, ...], tuple[Mutation, ...]]:
+        results, mutations = [], []
+        for spec, value in zip(self.exported.graph_signature.output_specs, self.outputs, strict=True):
+            if spec.kind == OutputKind.USER_OUTPUT:
+                results.append(self.read_result(value))
+            elif spec.kind == OutputKind.USER_INPUT_MUTATION:
+                mutations.append(Mutation(self.result_number(value), argument=self.argument_index[spec.target]))
+            else:
+                mutations.append(Mutation(self.result_number(value), weight=spec.target))
+        return tuple(results), tuple(mutations)
+
+
+def symbol_ranges(exported: ExportedProgram) -> tuple[tuple[str, int, int], ...]:
+    """(symbol, least, greatest) for every symbol of the program's shapes."""
+    ranges = []
+    for symbol, bounds in exported.range_constraints.items():
+        greatest = 2**63 - 1 if not _finite(bounds.upper) else int(bounds.upper)
+        ranges.append((str(symbol), max(0, int(bounds.lower)) if _finite(bounds.lower) else 0, greatest))
+    return tuple(ranges)
+
+
+def _finite(bound: Any) -> bool:
+    return isinstance(bound, (int, sympy.Integer))
+
+
+def argument_paths(tree: Tree, parameters: tuple[str, ...]) -> list[str]:
+    """A readable path for each leaf of `(args, kwargs)`."""
+    positional, keywords = tree.children
+    paths = []
+    for index, child in enumerate(positional.children):
+        name = parameters[index] if index < len(parameters) else f"args[{index}]"
+        paths += leaf_paths(child, name)
+    for key, child in zip(keywords.keys, keywords.children, strict=True):
+        paths += leaf_paths(child, str(key))
+    return paths
+
+
+def tree_of(spec: torch_pytree.TreeSpec) -> Tree:
+    """Torch's TreeSpec as a Tree."""
+    if spec.is_leaf():
+        return LEAF
+    children = tuple(tree_of(child) for child in spec.children())
+    kind, keys = spec.type, spec.context
+    if kind in (tuple, list):
+        return Tree("tuple" if kind is tuple else "list", children)
+    if kind is dict:
+        return Tree("dict", children, tuple(keys))
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if hasattr(kind, "_fields"):
+        return Tree("namedtuple", children, tuple(kind._fields), name)
+    if kind.__module__ == "torch.return_types":
+        return Tree("structseq", children, tuple(kind.__match_args__), f"torch.return_types:{kind.__name__}")
+    if issubclass(kind, dict) and kind.__module__ == "collections":
+        return Tree("dict", children, tuple(keys), name)
+    if isinstance(keys, (list, tuple)) and len(keys) == len(children) and all(isinstance(key, str) for key in keys):
+        return Tree("object", children, tuple(keys), name)
+    raise PipelineError(
+        f"{name}: this container class is not supported among arguments and results, use a dict or tuple"
+    )

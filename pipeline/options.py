@@ -1,0 +1,64 @@
+"""The options of a compilation: the same words in the API, on command lines and in torch.compile's `options=`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pipeline.errors import OptionError
+
+#: The stages after which a user's passes may run.
+PASS_STAGES = ("linalg", "fused", "kernels")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be chosen about a compilation.
+
+    Attributes:
+        target: what to generate code for: `cpu`.
+        cpu: the CPU: `native`, or a name such as `x86-64-v3` or `znver4`.
+        capture: how a module is captured: `export`, or `script` to go through TorchScript.
+        disable: names of passes that are left out.
+        passes: pass pipelines of the user's that run after a stage: `{"linalg": "my-pass,cse"}`.
+    """
+
+    target: str = "cpu"
+    cpu: str = "native"
+    capture: str = "export"
+    disable: tuple[str, ...] = ()
+    passes: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def create(values: Mapping[str, Any]) -> Options:
+        """Options from keywords; raises `OptionError` for an unknown one or a value of the wrong form."""
+        known = [one.name for one in fields(Options)]
+        for name in values:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f", did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+                raise OptionError(f"unknown option {name!r}{hint}")
+        checked = dict(values)
+        for name in ("target", "cpu", "capture"):
+            if name in checked and not isinstance(checked[name], str):
+                raise OptionError(f"{name}: expected a string, got {type(checked[name]).__name__}")
+        checked["disable"] = _names(values.get("disable", ()))
+        checked["passes"] = _pipelines(values.get("passes", {}))
+        return Options(**checked)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if isinstance(value, (list, tuple, set, frozenset)) and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    raise OptionError(f"disable: expected a list of pass names, got {value!r}")
+
+
+def _pipelines(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
+        raise OptionError(f"passes: expected pass pipelines by stage, such as {{'linalg': 'cse'}}, got {value!r}")
+    for stage in value:
+        if stage not in PASS_STAGES:
+            raise OptionError(f"passes: passes run after {', '.join(PASS_STAGES)}, not after {stage!r}")
+    return dict(value)

@@ -1,0 +1,276 @@
+"""guard-traps: what would crash or abort at run time becomes a check that the runtime reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pipeline.mlir import arith, defining_op, function, ir, linalg, memref, remap_operands, scf, tensor, walk
+from pipeline.passes.base import Pass
+from pipeline.remarks import source_line
+
+_DIVISIONS = {
+    "arith.divsi": -1,
+    "arith.floordivsi": -1,
+    "arith.ceildivsi": -1,
+    "arith.remsi": 0,
+    "arith.divui": None,
+    "arith.remui": None,
+}
+
+
+@dataclass(frozen=True)
+class GuardTraps(Pass):
+    """Make indices out of range, integer division by zero and failed asserts errors of the call.
+
+    @main gets an argument `pipeline.status`, where the number of a failed check is left; the module's attribute
+    `pipeline.checks` has their messages. The guarded op itself then reads index 0, or divides by 1, so that nothing
+    traps; what it computes is thrown away. Torch-mlir's assert against 1/0 in floating point goes: that is infinity.
+    """
+
+    name: ClassVar[str] = "guard-traps"
+
+    def run(self, op: ir.Operation) -> None:
+        """Guards every op of @main."""
+        main = function(op, "main")
+        checks = _Checks(main)
+        for generic in walk(main, "linalg.generic"):
+            _guard_generic(generic, checks)
+        for scatter in walk(main, "tm_tensor.scatter"):
+            _guard_scatter(scatter, checks)
+        for assertion in walk(main, "cf.assert"):
+            with assertion.location, ir.InsertionPoint(assertion):
+                message = ir.StringAttr(assertion.attributes["msg"]).value
+                checks.add(assertion.operands[0], message, assertion)
+            assertion.erase()
+        checks.finish(op)
+
+
+@dataclass
+class _Checks:
+    """The checks made so far, and the status argument that they write to."""
+
+    main: ir.Operation
+    messages: list[str] = field(default_factory=list)
+    status: ir.Value | None = None
+
+    def add(self, ok: ir.Value, what: str, op: ir.Operation) -> None:
+        """At the insertion point: unless `ok`, leaves the number of this check in the status."""
+        line = source_line(op.location)
+        self.messages.append(f"{what} (at {line})" if line else what)
+        false = arith.ConstantOp(ir.IntegerType.get_signless(1), 0).result
+        failed = arith.CmpIOp(arith.CmpIPredicate.eq, ok, false).result
+        number = arith.ConstantOp(_i64(), len(self.messages)).result
+        branch = scf.IfOp(failed)
+        with ir.InsertionPoint(branch.then_block):
+            memref.StoreOp(number, self._status(), [arith.ConstantOp(ir.IndexType.get(), 0).result])
+            scf.YieldOp([])
+
+    def _status(self) -> ir.Value:
+        if self.status is None:
+            block = self.main.regions[0].blocks[0]
+            self.status = block.add_argument(ir.MemRefType.get([1], _i64()), self.main.location)
+        return self.status
+
+    def finish(self, module: ir.Operation) -> None:
+        """Writes down the messages and the new argument."""
+        module.attributes["pipeline.checks"] = ir.ArrayAttr.get([ir.StringAttr.get(m) for m in self.messages])
+        if self.status is None:
+            return
+        block = self.main.regions[0].blocks[0]
+        kind = ir.FunctionType(ir.TypeAttr(self.main.attributes["function_type"]).value)
+        types = [argument.type for argument in block.arguments]
+        marks = [ir.DictAttr.get({})] * len(kind.inputs)
+        if "arg_attrs" in self.main.attributes:
+            marks = list(self.main.attributes["arg_attrs"])
+        marks.append(ir.DictAttr.get({"pipeline.status": ir.UnitAttr.get()}))
+        self.main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, kind.results))
+        self.main.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
+
+
+def _i64() -> ir.Type:
+    return ir.IntegerType.get_signless(64)
+
+
+def _guard_generic(generic: ir.Operation, checks: _Checks) -> None:
+    body = generic.regions[0].blocks[0]
+    ops = [op.operation for op in body.operations]
+    gathers = [op for op in ops if op.name == "tensor.extract" and _is_data_dependent(op)]
+    divisions = [op for op in ops if op.name in _DIVISIONS and _is_unknown(op.operands[1])]
+    asserts = [op for op in ops if op.name == "cf.assert"]
+    kept = [] if gathers else [op for op in asserts if "zero element" not in ir.StringAttr(op.attributes["msg"]).value]
+    conditions: dict[str, list[ir.Value]] = {}
+    for gather in gathers:
+        conditions.setdefault("index out of range", []).append(_clamp(gather))
+    for division in divisions:
+        conditions.setdefault("integer division by zero", []).append(_make_divisible(division))
+    for assertion in kept:
+        message = ir.StringAttr(assertion.attributes["msg"]).value
+        conditions.setdefault(message, []).append(assertion.operands[0])
+    for message, values in conditions.items():
+        with generic.location, ir.InsertionPoint(generic):
+            checks.add(_all_hold(generic, values), message, generic)
+    for assertion in asserts:
+        assertion.erase()
+
+
+def _is_data_dependent(extract: ir.Operation) -> bool:
+    return any(_is_unknown(index) for index in list(extract.operands)[1:])
+
+
+def _is_unknown(value: ir.Value) -> bool:
+    """Whether a value in a generic's body comes from tensors' elements, not from loop indices and constants alone.
+
+    What is defined outside of the body (a size, a constant) counts as known unless it is no constant and no size.
+    """
+    producer = defining_op(value)
+    if producer is None:
+        return True
+    if producer.name == "arith.constant":
+        return ir.IntegerAttr(producer.attributes["value"]).value == 0
+    if producer.name in ("linalg.index", "tensor.dim"):
+        return False
+    if producer.name == "tensor.extract":
+        return True
+    return not producer.operands or any(_is_unknown(operand) for operand in producer.operands if not _is_zero(operand))
+
+
+def _is_zero(value: ir.Value) -> bool:
+    producer = defining_op(value)
+    return producer is not None and producer.name == "arith.constant"
+
+
+def _clamp(gather: ir.Operation) -> ir.Value:
+    """Makes a tensor.extract read index 0 where its indices are out of range; returns the condition."""
+    source, *indices = gather.operands
+    kind = ir.RankedTensorType(source.type)
+    with gather.location, ir.InsertionPoint(gather):
+        inside = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
+        zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+        for dim, index in enumerate(indices):
+            if not _is_unknown(index):
+                continue
+            number = arith.ConstantOp(ir.IndexType.get(), dim).result
+            size = (
+                tensor.DimOp(source, number).result
+                if kind.is_dynamic_dim(dim)
+                else arith.ConstantOp(ir.IndexType.get(), kind.get_dim_size(dim)).result
+            )
+            below = arith.CmpIOp(arith.CmpIPredicate.ult, index, size).result  # unsigned: covers negative ones
+            inside = arith.AndIOp(inside, below).result
+            gather.operands[1 + dim] = arith.SelectOp(below, index, zero).result
+    return inside
+
+
+def _make_divisible(division: ir.Operation) -> ir.Value:
+    """Divides by 1 where the divisor is 0, or -1, for which x86 traps on the least integer; returns divisor != 0."""
+    dividend, divisor = division.operands
+    by_minus_one = _DIVISIONS[division.name]
+    with division.location, ir.InsertionPoint(division):
+        zero, one, minus_one = (arith.ConstantOp(divisor.type, number).result for number in (0, 1, -1))
+        nonzero = arith.CmpIOp(arith.CmpIPredicate.ne, divisor, zero).result
+        safe = arith.SelectOp(nonzero, divisor, one).result
+        if by_minus_one is None:
+            division.operands[1] = safe
+            return nonzero
+        is_minus_one = arith.CmpIOp(arith.CmpIPredicate.eq, divisor, minus_one).result
+        division.operands[1] = arith.SelectOp(is_minus_one, one, safe).result
+        special = zero if by_minus_one == 0 else arith.SubIOp(zero, dividend).result
+    with division.location, ir.InsertionPoint.after(division):
+        users = [use.owner.operation for use in division.results[0].uses]
+        chosen = arith.SelectOp(is_minus_one, special, division.results[0]).result
+        for user in users:
+            for number, operand in enumerate(user.operands):
+                if operand == division.results[0]:
+                    user.operands[number] = chosen
+    return nonzero
+
+
+def _all_hold(generic: ir.Operation, conditions: list[ir.Value]) -> ir.Value:
+    """At the insertion point: whether the conditions, values of the body of `generic`, hold for all its iterations."""
+    body = generic.regions[0].blocks[0]
+    needed = _slice([op.operation for op in body.operations], conditions)
+    used = {operand for op in needed for operand in op.operands} | set(conditions)
+    numbers = [argument.arg_number for argument in body.arguments if argument in used]
+    maps = [ir.AffineMapAttr(a).value for a in generic.attributes["indexing_maps"]]
+    flag = ir.IntegerType.get_signless(1)
+    true = arith.ConstantOp(flag, 1).result
+    start = linalg.fill(true, outs=[tensor.EmptyOp([], flag).result])
+    # The dims come from all operands: those that no condition reads still bound the loops.
+    operands = list(generic.operands)
+    check = linalg.GenericOp(
+        [ir.RankedTensorType.get([], flag)],
+        operands,
+        [start],
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in [*maps, ir.AffineMap.get(maps[0].n_dims, 0, [])]]),
+        ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<reduction>")] * maps[0].n_dims),
+    )
+    block = ir.Block.create_at_start(check.regions[0], [argument.type for argument in body.arguments] + [flag])
+    assert all(number < len(operands) for number in numbers)
+    known: dict[ir.Value, ir.Value] = dict(zip(body.arguments, block.arguments, strict=False))
+    with ir.InsertionPoint(block):
+        for op in needed:
+            copy = op.clone()
+            remap_operands(copy, known)
+            known.update(zip(op.results, copy.results, strict=True))
+        held = block.arguments[len(body.arguments)]
+        for condition in conditions:
+            held = arith.AndIOp(held, known.get(condition, condition)).result
+        linalg.YieldOp([held])
+    return tensor.ExtractOp(check.results[0], []).result
+
+
+def _slice(ops: list[ir.Operation], values: list[ir.Value]) -> list[ir.Operation]:
+    """Those of `ops` that the values need, in order."""
+    needed = set(values)
+    found = []
+    for op in reversed(ops):
+        if any(result in needed for result in op.results):
+            found.append(op)
+            needed.update(op.operands)
+    return found[::-1]
+
+
+def _guard_scatter(scatter: ir.Operation, checks: _Checks) -> None:
+    """Checks the indices of a tm_tensor.scatter; its lowering leaves out what is out of range."""
+    _, indices, original = scatter.operands
+    dims = list(ir.DenseI64ArrayAttr(scatter.attributes["dimension_map"]))
+    kind = ir.RankedTensorType(original.type)
+    with scatter.location, ir.InsertionPoint(scatter):
+        limits = [
+            tensor.DimOp(original, arith.ConstantOp(ir.IndexType.get(), dim).result).result
+            if kind.is_dynamic_dim(dim)
+            else arith.ConstantOp(ir.IndexType.get(), kind.get_dim_size(dim)).result
+            for dim in dims
+        ]
+        flag = ir.IntegerType.get_signless(1)
+        start = linalg.fill(arith.ConstantOp(flag, 1).result, outs=[tensor.EmptyOp([], flag).result])
+        element = ir.RankedTensorType(indices.type).element_type
+        check = linalg.GenericOp(
+            [ir.RankedTensorType.get([], flag)],
+            [indices],
+            [start],
+            ir.ArrayAttr.get(
+                [ir.AffineMapAttr.get(ir.AffineMap.get_identity(2)), ir.AffineMapAttr.get(ir.AffineMap.get(2, 0, []))]
+            ),
+            ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<reduction>")] * 2),
+        )
+        block = ir.Block.create_at_start(check.regions[0], [element, flag])
+        with ir.InsertionPoint(block):
+            index, held = block.arguments
+            linalg.YieldOp([arith.AndIOp(held, _in_range(index, limits)).result])
+        checks.add(tensor.ExtractOp(check.results[0], []).result, "index out of range", scatter)
+
+
+def _in_range(index: ir.Value, limits: list[ir.Value]) -> ir.Value:
+    """-limit <= index < limit, where the limit is the one of the index's column."""
+    column = linalg.IndexOp(1).result
+    limit = limits[0]
+    for number, other in enumerate(limits[1:], start=1):
+        this = arith.CmpIOp(arith.CmpIPredicate.eq, column, arith.ConstantOp(ir.IndexType.get(), number).result).result
+        limit = arith.SelectOp(this, other, limit).result
+    place = arith.IndexCastOp(ir.IndexType.get(), index).result
+    shifted = arith.AddIOp(place, limit).result
+    below = arith.CmpIOp(arith.CmpIPredicate.slt, place, limit).result
+    above = arith.CmpIOp(arith.CmpIPredicate.sge, shifted, arith.ConstantOp(ir.IndexType.get(), 0).result).result
+    return arith.AndIOp(below, above).result

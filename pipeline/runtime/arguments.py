@@ -1,0 +1,186 @@
+"""From a call's arguments to checked tensors and numbers, one a leaf, with errors that name the argument."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.errors import ArgumentError
+from pipeline.runtime.arrays import ArrayLibrary, library_of
+from pipeline.runtime.pytree import flatten
+from pipeline.runtime.signature import Argument, Signature, TensorType
+from pipeline.runtime.symbols import evaluate
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of one call.
+
+    Attributes:
+        leaves: what the caller passed.
+        values: what the code takes for each leaf: a row-major tensor, a number, or None for a constant.
+        library: what the results are made with: the library of the first tensor.
+    """
+
+    leaves: list[Any]
+    values: list[Any]
+    library: ArrayLibrary
+
+
+class ArgumentReader:
+    """Reads calls' arguments against a signature."""
+
+    def __init__(self, signature: Signature):
+        self._signature = signature
+        self._positional, self._keywords = signature.argument_tree.children
+        self._flat = not self._keywords.keys and all(child.kind == "leaf" for child in self._positional.children)
+        self._mutates = any(argument.mutated for argument in signature.arguments)
+        self._symbolic = bool(signature.ranges) or any(
+            isinstance(size, str) for a in signature.arguments if a.type for size in a.type.shape
+        )
+
+    def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], library: ArrayLibrary) -> Arguments:
+        """Checks and converts; `library` is what results are made with if no argument is a tensor."""
+        leaves = self._leaves(args, kwargs)
+        values: list[Any] = []
+        first: ArrayLibrary | None = None
+        for argument, leaf in zip(self._signature.arguments, leaves, strict=True):
+            if argument.kind == "tensor":
+                owner = _check_tensor(argument, leaf)
+                first = first or owner
+                values.append(owner.contiguous(leaf))
+            elif argument.kind == "int":
+                values.append(_check_int(argument, leaf))
+            else:
+                _check_constant(argument, leaf)
+                values.append(None)
+        if self._symbolic:
+            self._check_symbols(leaves)
+        if self._mutates:
+            self._check_overlap(leaves)
+        return Arguments(leaves, values, first or library)
+
+    def _leaves(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        positional, keywords = self._positional.children, self._keywords.keys
+        if len(args) != len(positional) or kwargs.keys() != set(keywords):
+            args, kwargs = self._rebind(args, kwargs)
+        if self._flat:
+            return list(args)
+        leaves: list[Any] = []
+        names = [*self._names(), *keywords]
+        trees = [*positional, *self._keywords.children]
+        for name, tree, value in zip(names, trees, [*args, *(kwargs[key] for key in keywords)], strict=True):
+            leaves += flatten(tree, value, str(name))
+        return leaves
+
+    def _names(self) -> list[str]:
+        known = self._signature.parameters
+        return [known[i] if i < len(known) else f"args[{i}]" for i in range(len(self._positional.children))]
+
+    def _rebind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments by position that were compiled by keyword, and the other way round."""
+        names = self._signature.parameters
+        expected = [*self._names(), *map(str, self._keywords.keys)]
+        if len(args) > len(names) and len(args) != len(self._positional.children):
+            raise ArgumentError(f"expected {len(expected)} arguments ({', '.join(expected)}), got {len(args)}")
+        given = dict(zip(self._names() if len(args) > len(names) else names, args, strict=False))
+        for name, value in kwargs.items():
+            if name in given:
+                raise ArgumentError(f"argument {name}: given twice")
+            given[name] = value
+        for name in expected:
+            if name not in given:
+                raise ArgumentError(f"argument {name}: missing; expected {', '.join(expected)}")
+        for name in given:
+            if name not in expected:
+                raise ArgumentError(f"argument {name}: was not given when the model was compiled; compile with it")
+        return tuple(given[name] for name in self._names()), {key: given[key] for key in self._keywords.keys}
+
+    def _check_symbols(self, leaves: list[Any]) -> None:
+        """Sizes that share a symbol agree, and lie in the symbol's range."""
+        known: dict[str, int] = {}
+        first: dict[str, str] = {}
+        composed: list[tuple[str, int, str]] = []
+        for argument, leaf in zip(self._signature.arguments, leaves, strict=True):
+            for what, size, wanted in _sizes(argument, leaf):
+                if not wanted.isidentifier():
+                    composed.append((what, size, wanted))
+                elif known.setdefault(wanted, size) != size:
+                    raise ArgumentError(f"{what} is {size}, expected {known[wanted]} as in {first[wanted]}")
+                first.setdefault(wanted, what)
+        for symbol, low, high in self._signature.ranges:
+            if symbol in known and not low <= known[symbol] <= high:
+                raise ArgumentError(f"{first[symbol]} is {known[symbol]}, expected {low} to {high}")
+        for what, size, wanted in composed:
+            if evaluate(wanted, known) != size:
+                raise ArgumentError(f"{what} is {size}, expected {wanted} = {evaluate(wanted, known)}")
+
+    def _check_overlap(self, leaves: list[Any]) -> None:
+        """What the model mutates may share memory with no other argument: the model was compiled as if it did not."""
+        extents = []
+        for argument, leaf in zip(self._signature.arguments, leaves, strict=True):
+            owner = library_of(leaf) if argument.kind == "tensor" else None
+            if owner is not None:
+                extents.append((argument, *owner.extent(leaf)))
+        for argument, first, last in extents:
+            for other, other_first, other_last in extents:
+                if argument.mutated and other is not argument and first < other_last and other_first < last:
+                    raise ArgumentError(
+                        f"argument {argument.name}: is written to and shares memory with argument {other.name}; "
+                        "pass a copy of one of them"
+                    )
+
+
+def _check_tensor(argument: Argument, leaf: Any) -> ArrayLibrary:
+    wanted = argument.type
+    assert wanted is not None
+    owner = library_of(leaf)
+    if owner is None:
+        raise ArgumentError(f"argument {argument.name}: expected a tensor {wanted}, got {type(leaf).__name__}")
+    shape = owner.shape(leaf)
+    if owner.dtype(leaf) != wanted.dtype or not _fits(shape, wanted.shape):
+        raise ArgumentError(f"argument {argument.name}: expected {wanted}, got {TensorType(owner.dtype(leaf), shape)}")
+    if owner.device(leaf) != "cpu":
+        raise ArgumentError(f"argument {argument.name}: expected a dense tensor on cpu, got {owner.device(leaf)}")
+    return owner
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
+    return shape == wanted or (
+        len(shape) == len(wanted)
+        and all(isinstance(want, str) or size == want for size, want in zip(shape, wanted, strict=True))
+    )
+
+
+def _check_int(argument: Argument, leaf: Any) -> int:
+    if isinstance(leaf, bool) or not isinstance(leaf, int):
+        raise ArgumentError(f"argument {argument.name}: expected an int, got {type(leaf).__name__}")
+    if not -(2**63) <= leaf < 2**63:
+        raise ArgumentError(f"argument {argument.name}: {leaf} does not fit 64 bits")
+    return leaf
+
+
+def _check_constant(argument: Argument, leaf: Any) -> None:
+    wanted = argument.value
+    if type(leaf) is not type(wanted) or leaf != wanted:
+        message = f"argument {argument.name}: the model was compiled for {wanted!r}, got {_brief(leaf)}"
+        raise ArgumentError(f"{message}; compile it again for that")
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"a {type(value).__name__}"
+
+
+def _sizes(argument: Argument, leaf: Any) -> list[tuple[str, int, str]]:
+    """(what, size, expression) for every size of the argument that is not known in advance."""
+    if argument.kind == "int":
+        return [(f"argument {argument.name}", leaf, argument.value)]
+    if argument.type is None:
+        return []
+    return [
+        (f"argument {argument.name}: dimension {dim}", int(leaf.shape[dim]), wanted)
+        for dim, wanted in enumerate(argument.type.shape)
+        if isinstance(wanted, str)
+    ]

@@ -1,0 +1,221 @@
+"""Tensors of torch and arrays of NumPy behind one small interface, with neither imported before it is needed.
+
+A library knows how to look at its tensors, make new ones and copy; the executable asks the one that its arguments
+belong to. Dtypes are the names of `pipeline.runtime.signature.DTYPE_BYTES`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import ml_dtypes
+import numpy as np
+
+from pipeline.runtime.signature import DTYPE_BYTES
+
+_libc = ctypes.CDLL(None)
+_libc.free.argtypes = [ctypes.c_void_p]
+
+
+class ArrayLibrary(Protocol):
+    """What the executable needs to know of a kind of tensor."""
+
+    name: str
+
+    def dtype(self, array: Any) -> str:
+        """The dtype's name."""
+        ...
+
+    def shape(self, array: Any) -> tuple[int, ...]:
+        """The sizes."""
+        ...
+
+    def device(self, array: Any) -> str:
+        """The device's name, `cpu` for what code can read."""
+        ...
+
+    def pointer(self, array: Any) -> int:
+        """The address of the first element."""
+        ...
+
+    def contiguous(self, array: Any) -> Any:
+        """The array itself if it is row-major, else a copy that is."""
+        ...
+
+    def empty(self, shape: Sequence[int], dtype: str) -> Any:
+        """A new array with undefined elements."""
+        ...
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copies elements."""
+        ...
+
+    def extent(self, array: Any) -> tuple[int, int]:
+        """[first, last) of the bytes that the elements lie in."""
+        ...
+
+    def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any:
+        """An array over memory that compiled code allocated."""
+        ...
+
+
+class Allocation:
+    """Memory that compiled code allocated; freed when the last array over it goes."""
+
+    def __init__(self, address: int):
+        self._address = address
+
+    def __del__(self) -> None:
+        _libc.free(self._address)
+
+
+class NumpyArrays:
+    """NumPy's arrays; bfloat16 is ml_dtypes'."""
+
+    name = "numpy"
+    dtypes = {name: np.dtype(name if name != "bfloat16" else ml_dtypes.bfloat16) for name in DTYPE_BYTES}
+
+    def dtype(self, array: np.ndarray) -> str:
+        """The dtype's name."""
+        return str(array.dtype)
+
+    def shape(self, array: np.ndarray) -> tuple[int, ...]:
+        """The sizes."""
+        return array.shape
+
+    def device(self, array: np.ndarray) -> str:
+        """Always `cpu`."""
+        return "cpu"
+
+    def pointer(self, array: np.ndarray) -> int:
+        """The address of the first element."""
+        return array.ctypes.data
+
+    def contiguous(self, array: np.ndarray) -> np.ndarray:
+        """The array itself if it is row-major, else a copy that is."""
+        return np.ascontiguousarray(array).reshape(array.shape)
+
+    def empty(self, shape: Sequence[int], dtype: str) -> np.ndarray:
+        """A new array with undefined elements."""
+        return np.empty(shape, self.dtypes[dtype])
+
+    def copy(self, target: np.ndarray, source: np.ndarray) -> None:
+        """Copies elements."""
+        np.copyto(target, source)
+
+    def extent(self, array: np.ndarray) -> tuple[int, int]:
+        """[first, last) of the bytes that the array's elements lie in."""
+        return np.lib.array_utils.byte_bounds(array) if array.size else (0, 0)
+
+    def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> np.ndarray:
+        """An array over memory that compiled code allocated."""
+        kind = self.dtypes[dtype]
+        raw = _raw_bytes(memory, address, math.prod(shape) * kind.itemsize)
+        return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else self.empty(shape, dtype)
+
+
+class TorchTensors:
+    """torch's tensors."""
+
+    name = "torch"
+
+    def __init__(self) -> None:
+        import torch
+
+        self._torch = torch
+        self._dtypes = {name: getattr(torch, name) for name in DTYPE_BYTES}
+        self._names = {dtype: name for name, dtype in self._dtypes.items()}
+
+    def dtype(self, array: Any) -> str:
+        """The dtype's name."""
+        return self._names.get(array.dtype) or str(array.dtype).removeprefix("torch.")
+
+    def shape(self, array: Any) -> tuple[int, ...]:
+        """The sizes."""
+        return tuple(array.shape)
+
+    def device(self, array: Any) -> str:
+        """The device's name; a sparse tensor's layout, which is no place that code can read."""
+        if array.layout != self._torch.strided:
+            return str(array.layout)
+        return str(array.device)
+
+    def pointer(self, array: Any) -> int:
+        """The address of the first element."""
+        return array.data_ptr()
+
+    def contiguous(self, array: Any) -> Any:
+        """The tensor itself if it is row-major, else a copy that is."""
+        return array.detach().resolve_neg().contiguous()
+
+    def empty(self, shape: Sequence[int], dtype: str) -> Any:
+        """A new tensor with undefined elements."""
+        return self._torch.empty(shape, dtype=self._dtypes[dtype])
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copies elements."""
+        with self._torch.no_grad():
+            target.copy_(source)
+
+    def extent(self, array: Any) -> tuple[int, int]:
+        """[first, last) of the bytes that the tensor's elements lie in."""
+        if array.numel() == 0:
+            return 0, 0
+        reach = sum((size - 1) * stride for size, stride in zip(array.shape, array.stride(), strict=True))
+        first = array.data_ptr()
+        return first, first + (reach + 1) * array.element_size()
+
+    def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any:
+        """A tensor over memory that compiled code allocated."""
+        raw = _raw_bytes(memory, address, math.prod(shape) * DTYPE_BYTES[dtype])
+        if not len(raw):
+            return self.empty(shape, dtype)
+        return self._torch.frombuffer(raw, dtype=self._dtypes[dtype]).view(shape)
+
+
+def _raw_bytes(memory: Any, address: int, size: int) -> Any:
+    """A buffer over memory that `memory` owns."""
+    raw: Any = (ctypes.c_char * size).from_address(address or 1)
+    raw._memory = memory  # keeps it alive
+    return raw
+
+
+_numpy = NumpyArrays()
+_torch: TorchTensors | None = None
+
+
+def library_of(value: Any) -> ArrayLibrary | None:
+    """The library that `value` is a tensor of; None if it is no tensor."""
+    if isinstance(value, np.ndarray):
+        return _numpy
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return torch_library()
+    return None
+
+
+def torch_library() -> ArrayLibrary:
+    """The library for torch's tensors; imports torch."""
+    global _torch
+    if _torch is None:
+        _torch = TorchTensors()
+    return _torch
+
+
+def numpy_library() -> ArrayLibrary:
+    """The library for NumPy's arrays."""
+    return _numpy
+
+
+def as_numpy(value: Any) -> np.ndarray:
+    """A row-major tensor of any library as an array over the same memory; one that isn't row-major is copied."""
+    owner = library_of(value)
+    assert owner is not None
+    contiguous = owner.contiguous(value)
+    shape, kind = owner.shape(contiguous), NumpyArrays.dtypes[owner.dtype(contiguous)]
+    raw = _raw_bytes(contiguous, owner.pointer(contiguous), math.prod(shape) * kind.itemsize)
+    return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else np.empty(shape, kind)

@@ -1,0 +1,73 @@
+"""What the compiler hands to the runtime: machine code and how to call it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pipeline.runtime.entry_point import EntryPoint
+from pipeline.runtime.signature import Source, TensorType
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of an executable.
+
+    Attributes:
+        name: its name, which is the symbol that profilers show.
+        kind: what it is, e.g. `elementwise`, `matmul`.
+        ops: the linalg ops that it computes, in order.
+        calls: in how many places the program calls it.
+    """
+
+    name: str
+    kind: str
+    ops: tuple[str, ...]
+    calls: int
+
+
+@dataclass(frozen=True)
+class Code:
+    """Everything of an executable but its signature and weights.
+
+    Attributes:
+        object_file: machine code.
+        main, main_sources: the entry for each call, and where each of its own arguments comes from.
+        prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
+        checks: the messages of the checks that the code makes as it runs, by number from 1.
+        cpu, required: the CPU that it is for, and the features that a machine must have to run it.
+        kernels: in the order of first use.
+    """
+
+    object_file: bytes
+    main: EntryPoint
+    main_sources: tuple[Source, ...]
+    prepare: EntryPoint | None
+    prepare_sources: tuple[Source, ...]
+    prepared: tuple[TensorType, ...]
+    checks: tuple[str, ...]
+    cpu: str
+    required: tuple[str, ...]
+    kernels: tuple[Kernel, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the object file, as JSON values."""
+        data = asdict(self)
+        del data["object_file"]
+        return data
+
+    @staticmethod
+    def from_json(data: dict[str, Any], object_file: bytes) -> Code:
+        """The inverse of `to_json`."""
+        return Code(
+            object_file=object_file,
+            main=EntryPoint.from_json(data["main"]),
+            main_sources=tuple(Source(**source) for source in data["main_sources"]),
+            prepare=None if data["prepare"] is None else EntryPoint.from_json(data["prepare"]),
+            prepare_sources=tuple(Source(**source) for source in data["prepare_sources"]),
+            prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
+            checks=tuple(data["checks"]),
+            cpu=data["cpu"],
+            required=tuple(data["required"]),
+            kernels=tuple(Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"]) for k in data["kernels"]),
+        )

@@ -1,0 +1,52 @@
+"""Machine code in this process: loads object files and finds functions in them, through llvmlite alone."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+
+from llvmlite import binding
+
+from pipeline.errors import ArtifactError
+
+
+@functools.cache
+def initialize_llvm() -> None:
+    """Readies LLVM for this machine's processor, once."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    binding.load_library_permanently("libgcc_s.so.1")  # conversions of f16 on CPUs that have no instruction for it
+
+
+@functools.cache
+def host_cpu() -> tuple[str, str]:
+    """(name, features) of this machine's CPU as LLVM calls them, features as `+avx2,+fma,-sse4a`."""
+    initialize_llvm()
+    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+
+
+def host_features() -> set[str]:
+    """What this machine's CPU has, by LLVM's feature names."""
+    return {feature[1:] for feature in host_cpu()[1].split(",") if feature.startswith("+")}
+
+
+class NativeCode:
+    """An object file loaded into this process; its functions live as long as it does."""
+
+    def __init__(self, object_file: bytes):
+        initialize_llvm()
+        machine = binding.Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
+        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+        try:
+            self._engine.add_object_file(binding.ObjectFileRef.from_data(object_file))
+        except RuntimeError as error:
+            raise ArtifactError(f"not an object file for this machine: {error}") from error
+        self._engine.finalize_object()
+
+    def entry(self, symbol: str) -> Callable[[int], None]:
+        """The function `symbol` as a callable that takes the address of its slots."""
+        address = self._engine.get_function_address(symbol)
+        if not address:
+            raise ArtifactError(f"the object file has no function {symbol}")
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)

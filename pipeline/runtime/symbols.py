@@ -1,0 +1,51 @@
+"""Sizes that are known at the call only: expressions such as `2*s0 + 1` in symbols, and their values."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pipeline.errors import PipelineError
+
+_BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+_CALLS: dict[str, Callable[..., int]] = {"Max": max, "Min": min, "Mod": operator.mod, "FloorDiv": operator.floordiv}
+
+
+def evaluate(expression: str, symbols: Mapping[str, int]) -> int:
+    """The value of an expression whose symbols are known; raises `PipelineError` for one that isn't arithmetic."""
+    return _value(_parse(expression), expression, symbols)
+
+
+@functools.cache
+def _parse(expression: str) -> ast.expr:
+    try:
+        return ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        raise PipelineError(f"size {expression!r}: not an expression") from None
+
+
+def _value(node: ast.expr, expression: str, symbols: Mapping[str, int]) -> int:
+    def value(inner: Any) -> int:
+        return _value(inner, expression, symbols)
+
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in symbols:
+        return symbols[node.id]
+    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+        return _BINARY[type(node.op)](value(node.left), value(node.right))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -value(node.operand)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS:
+        return _CALLS[node.func.id](*map(value, node.args))
+    raise PipelineError(f"size {expression!r}: cannot be computed from {dict(symbols)}")

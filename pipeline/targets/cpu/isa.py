@@ -1,0 +1,61 @@
+"""The CPUs that code can be generated for, and what each must have to run it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.errors import OptionError
+from pipeline.runtime.native import host_cpu, host_features
+
+# The x86-64 psABI's levels, each with what it adds (LLVM's feature names).
+_V2 = ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+
+_CPUS = {
+    "x86-64": (),
+    "x86-64-v2": _V2,
+    "x86-64-v3": _V3,
+    "x86-64-v4": _V4,
+    "haswell": _V3,
+    "znver3": _V3,
+    "skylake-avx512": _V4,
+    "icelake-server": (*_V4, "avx512vnni", "avx512vbmi"),
+    "znver4": (*_V4, "avx512vnni", "avx512vbmi", "avx512bf16"),
+    "sapphirerapids": (*_V4, "avx512vnni", "avx512vbmi", "avx512bf16"),
+}
+
+
+@dataclass(frozen=True)
+class Isa:
+    """A CPU as LLVM knows it.
+
+    Attributes:
+        cpu: LLVM's name for it.
+        features: LLVM's feature string on top of what the name implies.
+        required: the features that a machine must have to run the code.
+    """
+
+    cpu: str
+    features: str
+    required: tuple[str, ...]
+
+    @property
+    def vector_bytes(self) -> int:
+        """The width of a vector register."""
+        return 64 if "avx512f" in self.required else 32 if "avx2" in self.required else 16
+
+    @property
+    def vector_registers(self) -> int:
+        """How many vector registers there are."""
+        return 32 if "avx512f" in self.required else 16
+
+
+def isa(cpu: str) -> Isa:
+    """The ISA of a CPU by name, or of this machine for `native`; raises `OptionError` for a name that isn't known."""
+    if cpu == "native":
+        name, features = host_cpu()
+        return Isa(name, features, tuple(sorted(host_features())))
+    if cpu not in _CPUS:
+        raise OptionError(f"cpu={cpu!r}: expected native or one of {', '.join(_CPUS)}")
+    return Isa(cpu, "", _CPUS[cpu])

@@ -1,0 +1,128 @@
+"""Kernels on tensors → LLVM dialect, for CPUs: where results go, bufferization, loops, LLVM.
+
+The stages are flat lists of passes, to be read from top to bottom.
+"""
+
+from __future__ import annotations
+
+from pipeline.mlir import bufferization, func, function, ir, run_pipeline
+from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.targets.cpu.isa import Isa
+
+#: Results and temporaries are aligned to a cache line, which is also the widest vector.
+ALIGNMENT = 64
+
+BUFFERIZE = f"""builtin.module(
+    canonicalize,
+    cse,
+    one-shot-bufferize{{
+      bufferize-function-boundaries=1
+      function-boundary-type-conversion=identity-layout-map
+      buffer-alignment={ALIGNMENT}
+    }},
+    drop-equivalent-buffer-results,
+    canonicalize,
+    cse,
+    buffer-deallocation-pipeline,
+    canonicalize
+)"""
+
+VECTORIZE = """
+    func.func(refback-munge-memref-copy, linalg-generalize-named-ops),
+    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers}}}
+"""
+
+TO_LOOPS = """builtin.module(
+    func.func(
+      refback-munge-memref-copy,
+      convert-linalg-to-loops
+    ),
+    fold-memref-alias-ops,
+    convert-bufferization-to-memref,
+    func.func(refback-munge-memref-copy, convert-linalg-to-loops),
+    loop-invariant-code-motion,
+    cse
+)"""
+
+TO_LLVM = """builtin.module(
+    expand-strided-metadata,
+    lower-affine,
+    convert-scf-to-cf,
+    arith-expand,
+    func.func(math-extend-to-supported-types),
+    math-expand-ops{ops=ceilf,floorf,roundeven,round},
+    convert-math-to-llvm,
+    convert-math-to-libm,
+    convert-complex-to-standard,
+    convert-vector-to-llvm,
+    finalize-memref-to-llvm{use-aligned-alloc=1},
+    convert-arith-to-llvm,
+    convert-index-to-llvm,
+    convert-ub-to-llvm,
+    convert-func-to-llvm,
+    convert-cf-to-llvm,
+    reconcile-unrealized-casts,
+    canonicalize,
+    cse
+)"""
+
+
+def results_to_arguments(module: ir.Module, name: str) -> list[bool]:
+    """@f(...) -> tensor<4xf32>  =>  @f(..., %out: memref<4xf32>): the caller says where results of known size go.
+
+    Returns for each result whether that was done; the others, tensors of dynamic size and numbers, stay results.
+    """
+    entry = function(module, name)
+    block = entry.regions[0].blocks[0]
+    terminator = block.operations[len(block.operations) - 1].operation
+    kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
+    inputs, kept, moved = list(kind.inputs), [], []
+    with entry.location, ir.InsertionPoint(terminator):
+        for value in terminator.operands:
+            if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
+                kept.append(value)
+                moved.append(False)
+                continue
+            tensor_type = ir.RankedTensorType(value.type)
+            inputs.append(ir.MemRefType.get(tensor_type.shape, tensor_type.element_type))
+            destination = block.add_argument(
+                inputs[-1], value.owner.location if not _is_argument(value) else entry.location
+            )
+            bufferization.MaterializeInDestinationOp(None, value, destination, restrict=True, writable=True)
+            moved.append(True)
+        func.ReturnOp(kept)
+    terminator.erase()
+    entry.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [value.type for value in kept]))
+    _mark_read_only(entry, block)
+    return moved
+
+
+def _is_argument(value: ir.Value) -> bool:
+    return isinstance(value.owner, ir.Block)
+
+
+def _mark_read_only(entry: ir.Operation, block: ir.Block) -> None:
+    """The caller's tensors and the weights are never written in place; mutation is a result."""
+    read_only = {"bufferization.writable": ir.BoolAttr.get(False, entry.context)}
+    marks = []
+    for argument in block.arguments:
+        is_tensor = isinstance(argument.type, ir.RankedTensorType)
+        marks.append(ir.DictAttr.get(read_only if is_tensor else {}, entry.context))
+    entry.attributes["arg_attrs"] = ir.ArrayAttr.get(marks, entry.context)
+
+
+def bufferize(module: ir.Module) -> None:
+    """Tensors become buffers; every temporary is allocated and freed in the function that needs it."""
+    run_pipeline(module.operation, BUFFERIZE)
+
+
+def vectorize(module: ir.Module, isa: Isa) -> None:
+    """Linalg on buffers becomes loops over vectors, where it has that form."""
+    text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers)
+    PassPipeline.parse(text).run(module)
+
+
+def to_llvm(module: ir.Module) -> None:
+    """Buffers, vectors and what is left of linalg become LLVM dialect."""
+    run_pipeline(module.operation, TO_LOOPS)
+    run_pipeline(module.operation, TO_LLVM)

@@ -1,0 +1,125 @@
+"""The CPU target: kernels → one object file."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pipeline.errors import PipelineError
+from pipeline.mlir import function, ir, walk
+from pipeline.program import tensor_type
+from pipeline.runtime.code import Code, Kernel
+from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
+from pipeline.runtime.signature import Signature, Source, TensorType
+from pipeline.targets.cpu.codegen import emit_object
+from pipeline.targets.cpu.isa import isa
+from pipeline.targets.cpu.lower import bufferize, results_to_arguments, to_llvm, vectorize
+from pipeline.targets.target import Dump, Target
+
+
+class CpuTarget(Target):
+    """x86-64 CPUs, by name, or `native` for this machine's."""
+
+    def __init__(self, cpu: str = "native"):
+        self.isa = isa(cpu)
+
+    def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
+        """See `Target.compile`."""
+        kernels = _kernels(module)
+        checks = _checks(module)
+        sources, entries = {}, {}
+        prepared: tuple[TensorType, ...] = ()
+        for name in _entries(module):
+            sources[name] = _sources(function(module, name))
+            if name == "prepare":
+                prepared = _result_types(function(module, name))
+            entries[name] = _entry(module, name)
+        bufferize(module)
+        vectorize(module, self.isa)
+        to_llvm(module)
+        dump("llvm", module)
+        object_file = emit_object(module, list(entries.items()), self.isa.cpu, self.isa.features)
+        return Code(
+            object_file=object_file,
+            main=entries["main"],
+            main_sources=sources["main"],
+            prepare=entries.get("prepare"),
+            prepare_sources=sources.get("prepare", ()),
+            prepared=prepared,
+            checks=checks,
+            cpu=self.isa.cpu,
+            required=self.isa.required,
+            kernels=kernels,
+        )
+
+
+def _entries(module: ir.Module) -> list[str]:
+    names = [ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "func.func")]
+    return [name for name in ("main", "prepare") if name in names]
+
+
+def _checks(module: ir.Module) -> tuple[str, ...]:
+    attributes = module.operation.attributes
+    if "pipeline.checks" not in attributes:
+        return ()
+    return tuple(ir.StringAttr(message).value for message in ir.ArrayAttr(attributes["pipeline.checks"]))
+
+
+def _kernels(module: ir.Module) -> tuple[Kernel, ...]:
+    """The kernels in the order in which main, then prepare, first call them."""
+    calls = Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in walk(module, "func.call"))
+    order = [
+        ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        for name in _entries(module)
+        for call in walk(function(module, name), "func.call")
+    ]
+    kernels = []
+    for name in dict.fromkeys(order):
+        kernel = function(module, name)
+        ops = tuple(ir.StringAttr(op).value for op in ir.ArrayAttr(kernel.attributes["pipeline.ops"]))
+        kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
+        kernels.append(Kernel(name, kind, ops, calls[name]))
+    return tuple(kernels)
+
+
+def _sources(entry: ir.Operation) -> tuple[Source, ...]:
+    """Where each argument comes from, by the marks on it; an unmarked one is the caller's, by position."""
+    count = len(entry.regions[0].blocks[0].arguments)
+    marks = list(entry.attributes["arg_attrs"]) if "arg_attrs" in entry.attributes else [{}] * count
+    sources = []
+    for number, mark in enumerate(marks):
+        if "pipeline.weight" in mark:
+            sources.append(Source("weight", name=ir.StringAttr(mark["pipeline.weight"]).value))
+        elif "pipeline.prepared" in mark:
+            sources.append(Source("prepared", ir.IntegerAttr(mark["pipeline.prepared"]).value))
+        elif "pipeline.status" in mark:
+            sources.append(Source("status"))
+        elif "pipeline.argument" in mark:
+            sources.append(Source("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
+        else:
+            sources.append(Source("argument", number))
+    return tuple(sources)
+
+
+def _entry(module: ir.Module, name: str) -> EntryPoint:
+    """Gives the results of known size places among the arguments; describes the function's slots."""
+    moved = results_to_arguments(module, name)
+    kind = ir.FunctionType(ir.TypeAttr(function(module, name).attributes["function_type"]).value)
+    return EntryPoint(
+        symbol=f"pipeline_{name}",
+        parameters=tuple(map(_value, kind.inputs)),
+        results=tuple(map(_value, kind.results)),
+        moved=tuple(moved),
+    )
+
+
+def _value(kind: ir.Type) -> Value:
+    if isinstance(kind, (ir.RankedTensorType, ir.MemRefType)):
+        return Value(tuple(DYNAMIC if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(kind.rank)))
+    if str(kind) not in ("i64", "index"):
+        raise PipelineError(f"@main takes or returns a {kind}; expected tensors and 64-bit integers")
+    return Value(None)
+
+
+def _result_types(entry: ir.Operation) -> tuple[TensorType, ...]:
+    kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
+    return tuple(tensor_type(result) for result in kind.results)
