@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch_mlir import ir, rewrite
 from torch_mlir._mlir_libs import _torchMlir
@@ -31,6 +31,10 @@ from torch_mlir.passmanager import PassManager
 from pipeline.diagnostics import Diagnostic, Severity
 from pipeline.errors import CompileError
 
+if TYPE_CHECKING:  # see `__getattr__`
+    from torch_mlir.dialects import llvm
+    from torch_mlir.dialects import torch as torch_dialect
+
 __all__ = [
     "PassManager",
     "affine",
@@ -39,15 +43,16 @@ __all__ = [
     "captured_values",
     "context",
     "dialect_names",
-    "diagnostics",
     "defining_op",
+    "diagnostics",
     "ext",
     "func",
     "function",
     "ir",
-    "libraries",
     "is_inside",
+    "libraries",
     "linalg",
+    "llvm",
     "math",
     "memref",
     "parse",
@@ -57,6 +62,7 @@ __all__ = [
     "scf",
     "tensor",
     "text",
+    "torch_dialect",
     "vector",
     "verify",
     "walk",
