@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch_mlir import ir, rewrite
 from torch_mlir._mlir_libs import _torchMlir
@@ -20,20 +20,14 @@ from torch_mlir.dialects import (
     ext,
     func,
     linalg,
-    math,
     memref,
     scf,
     tensor,
-    vector,
 )
 from torch_mlir.passmanager import PassManager
 
 from pipeline.diagnostics import Diagnostic, Severity
 from pipeline.errors import CompileError
-
-if TYPE_CHECKING:  # see `__getattr__`
-    from torch_mlir.dialects import llvm
-    from torch_mlir.dialects import torch as torch_dialect
 
 __all__ = [
     "PassManager",
@@ -52,8 +46,6 @@ __all__ = [
     "is_inside",
     "libraries",
     "linalg",
-    "llvm",
-    "math",
     "memref",
     "parse",
     "position",
@@ -62,14 +54,17 @@ __all__ = [
     "scf",
     "tensor",
     "text",
-    "torch_dialect",
-    "vector",
+    "to_llvm_ir",
     "verify",
     "walk",
 ]
 
 
-_LARGE_DIALECTS = {"llvm": "torch_mlir.dialects.llvm", "torch_dialect": "torch_mlir.dialects.torch"}
+_LARGE_DIALECTS = {
+    "math": "torch_mlir.dialects.math",
+    "torch_dialect": "torch_mlir.dialects.torch",
+    "vector": "torch_mlir.dialects.vector",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -200,6 +195,12 @@ def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -
 def text(op: ir.Operation, *, elements: int = 16, debug_info: bool = False) -> str:
     """`op` as MLIR text; constants with more than `elements` elements are elided."""
     return op.get_asm(large_elements_limit=elements, enable_debug_info=debug_info)
+
+
+def to_llvm_ir(module: ir.Module) -> str:
+    """A module in LLVM dialect as the text of LLVM IR."""
+    dialect = importlib.import_module("torch_mlir.dialects.llvm")
+    return dialect.translate_module_to_llvmir(module.operation)
 
 
 def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:

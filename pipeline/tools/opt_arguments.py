@@ -37,9 +37,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     arguments = parser.parse_args(words)
     arguments.passes = passes
     arguments.known_options = sorted(name.removeprefix("--") for name in _options(parser) if name.startswith("--"))
-    sources = ["--pass-pipeline"] * (arguments.pass_pipeline is not None) + [
-        "--run-reproducer"
-    ] * arguments.run_reproducer
+    sources = ["--pass-pipeline"] if arguments.pass_pipeline is not None else []
+    sources += ["--run-reproducer"] if arguments.run_reproducer else []
     sources += [f"--{name}" for name, _ in passes[:1]]
     if len(sources) > 1:
         parser.error(f"'{sources[-1]}' cannot be used together with '{sources[0]}'")
