@@ -91,11 +91,15 @@ class _ExportedReader(GraphReader):
 
 
 def symbol_ranges(exported: ExportedProgram) -> tuple[tuple[str, int, int], ...]:
-    """(symbol, least, greatest) for every symbol of the program's shapes."""
+    """(symbol, least, greatest) for every symbol of the program's shapes.
+
+    A least size of 2 is torch.export's own assumption, not the user's: it is 0, as in torch's checks of a call.
+    """
     ranges = []
     for symbol, bounds in exported.range_constraints.items():
         greatest = 2**63 - 1 if not _finite(bounds.upper) else int(bounds.upper)
-        ranges.append((str(symbol), max(0, int(bounds.lower)) if _finite(bounds.lower) else 0, greatest))
+        least = int(bounds.lower) if _finite(bounds.lower) else 0
+        ranges.append((str(symbol), least if least > 2 else 0, greatest))
     return tuple(ranges)
 
 
