@@ -80,11 +80,13 @@ class _ExportedReader(GraphReader):
 
     def _read_outputs(self) -> tuple[tuple[Result, ...], tuple[Mutation, ...]]:
         results, mutations = [], []
+        written: dict[Any, int] = {}  # the argument that a value is written to; returned, it is that argument itself
         for spec, value in zip(self.exported.graph_signature.output_specs, self.outputs, strict=True):
             if spec.kind == OutputKind.USER_OUTPUT:
-                results.append(self.read_result(value))
+                results.append(Result("argument", written[value]) if value in written else self.read_result(value))
             elif spec.kind == OutputKind.USER_INPUT_MUTATION:
-                mutations.append(Mutation(self.result_number(value), argument=self.argument_index[spec.target]))
+                written[value] = self.argument_index[spec.target]
+                mutations.append(Mutation(self.result_number(value), argument=written[value]))
             else:
                 mutations.append(Mutation(self.result_number(value), weight=spec.target))
         return tuple(results), tuple(mutations)
