@@ -6,7 +6,7 @@ from llvmlite import binding
 from llvmlite import ir as llvm_ir
 
 from pipeline.errors import CompileError
-from pipeline.mlir import ir, llvm
+from pipeline.mlir import ir, to_llvm_ir
 from pipeline.runtime.entry_point import EntryPoint, Value
 from pipeline.runtime.native import initialize_llvm
 from pipeline.targets.cpu.llvm_text import to_llvm22
@@ -23,7 +23,7 @@ def emit_object(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: s
     """
     initialize_llvm()
     machine = target_machine(cpu, features)
-    text = to_llvm22(llvm.translate_module_to_llvmir(module.operation))
+    text = to_llvm22(to_llvm_ir(module))
     try:
         llvm_module = binding.parse_assembly(text)
         llvm_module.link_in(binding.parse_assembly(_entry_functions(entries)))

@@ -12,7 +12,7 @@ from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.signature import Signature, Source, TensorType
 from pipeline.targets.cpu.codegen import emit_object
 from pipeline.targets.cpu.isa import isa
-from pipeline.targets.cpu.lower import bufferize, results_to_arguments, to_llvm
+from pipeline.targets.cpu.lower import bufferize, results_to_arguments, to_llvm, vectorize
 from pipeline.targets.target import Dump, Target
 
 
@@ -34,6 +34,7 @@ class CpuTarget(Target):
                 prepared = _result_types(function(module, name))
             entries[name] = _entry(module, name)
         bufferize(module)
+        vectorize(module, self.isa)
         to_llvm(module)
         dump("llvm", module)
         object_file = emit_object(module, list(entries.items()), self.isa.cpu, self.isa.features)

@@ -1,0 +1,123 @@
+"""Register tiles: which loops of a linalg op on buffers become vectors and rows, and how many of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.analysis.access import Loops, moves
+from pipeline.mlir import ir
+
+#: What has a vector form that lowers to vector instructions, or to a call for each element (math).
+_BODY_DIALECTS = ("arith.", "math.")
+_NO_VECTOR_FORM = ("arith.index_cast", "arith.index_castui")
+
+#: How much of the register file the accumulators of a tile take; the rest holds what is loaded.
+_ACCUMULATORS = 5 / 8
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How an op is tiled: `rows` of loop `row_dim` by `vectors` of `lanes` elements of loop `vector_dim`."""
+
+    vector_dim: int
+    row_dim: int | None
+    rows: int
+    vectors: int
+    lanes: int
+    outer: tuple[int, ...]
+
+
+def choose_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, registers: int) -> Tile | str:
+    """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none."""
+    parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
+    candidates = [dim for dim in parallel if _can_be_vector_dim(loops, dim)]
+    if not candidates:
+        return "no parallel loop runs one by one along the innermost dimension of the output"
+    vector_dim = candidates[0]
+    widths = [element_type(operand).width for operand in generic.operands]
+    lanes = vector_bytes * 8 // max(widths)
+    size = loops.sizes[vector_dim]
+    reduces = any(loops.reductions)
+    rest = [dim for dim in parallel if dim != vector_dim]
+    row_dim = _row_dim(loops, rest, vector_dim) if reduces else None
+    vectors = _vectors(size, lanes, row_dim is None, reduces)
+    rows = 1 if row_dim is None else _rows(loops.sizes[row_dim], int(registers * _ACCUMULATORS) // vectors)
+    outer = tuple(dim for dim in rest if dim != row_dim)
+    return Tile(vector_dim, row_dim, rows, vectors, lanes, outer)
+
+
+def _can_be_vector_dim(loops: Loops, dim: int) -> bool:
+    walks = [moves(indexing, dim) for indexing in loops.maps]
+    return "other" not in walks and all(walks[output] == "unit" for output in loops.outputs)
+
+
+def _row_dim(loops: Loops, candidates: list[int], vector_dim: int) -> int | None:
+    """The loop whose rows share the most vector loads: one in which what moves along vectors is fixed, if possible."""
+
+    def gain(dim: int) -> tuple[bool, int]:
+        vectors_move = any(
+            moves(loops.maps[operand], vector_dim) != "fixed" and moves(loops.maps[operand], dim) != "fixed"
+            for operand in range(loops.inputs)
+        )
+        return not vectors_move, loops.sizes[dim] or 64
+
+    usable = [dim for dim in candidates if loops.sizes[dim] != 1]
+    return max(usable, key=gain, default=None)
+
+
+def _vectors(size: int | None, lanes: int, alone: bool, reduces: bool) -> int:
+    """How many vectors side by side: as many as hide the latency of the accumulators, where there are no rows."""
+    most = 1 if not reduces else 8 if alone else 2
+    if size is None:
+        return most
+    return max(1, min(most, -(-size // lanes)))
+
+
+def _rows(size: int | None, most: int) -> int:
+    """How many rows: as many as there are registers for, preferably without a rest."""
+    most = max(1, most)
+    if size is None or size >= 4 * most:
+        return next((rows for rows in range(most, most // 2, -1) if size and size % rows == 0), min(most, 8))
+    return next(
+        (rows for rows in range(min(size, most), 0, -1) if size % rows == 0 and rows * 2 > most), min(size, most)
+    )
+
+
+def unsupported(generic: ir.Operation) -> str | None:
+    """Why an op has no vector form; None if it has."""
+    if any(isinstance(operand.type, ir.RankedTensorType) for operand in generic.operands):
+        return "it is not on buffers"
+    for operand in generic.operands:
+        element = element_type(operand)
+        if not isinstance(element, (ir.F32Type, ir.F64Type, ir.IntegerType)) or element.width in (1, 8, 16):
+            return f"elements of {element} are not vectorized"
+        if not is_scalar(operand) and not _is_row_major(operand.type):
+            return "an operand's innermost dimension is strided"
+    for op in generic.regions[0].blocks[0].operations:
+        op = op.operation
+        if op.name == "linalg.yield":
+            continue
+        if not op.name.startswith(_BODY_DIALECTS) or op.name in _NO_VECTOR_FORM or op.regions:
+            return f"{op.name} has no vector form"
+        if any(_is_odd(value.type) for value in op.results):
+            return f"{op.name} computes a {op.results[0].type}"
+    return None
+
+
+def is_scalar(operand: ir.Value) -> bool:
+    """Whether an operand of a linalg op is a number, not a buffer."""
+    return not isinstance(operand.type, ir.ShapedType)
+
+
+def element_type(operand: ir.Value) -> ir.Type:
+    """The type of an operand's elements."""
+    return operand.type if is_scalar(operand) else ir.ShapedType(operand.type).element_type
+
+
+def _is_odd(kind: ir.Type) -> bool:
+    return isinstance(kind, (ir.IndexType, ir.F16Type, ir.BF16Type)) or str(kind) in ("i8", "i16")
+
+
+def _is_row_major(kind: ir.MemRefType) -> bool:
+    strides, _ = kind.get_strides_and_offset()
+    return not strides or strides[-1] == 1
