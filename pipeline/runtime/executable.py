@@ -76,6 +76,11 @@ class Executable:
         """The kernels, in the order of first use."""
         return self._code.kernels
 
+    @property
+    def object_file(self) -> bytes:
+        """The machine code."""
+        return self._code.object_file
+
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Runs the model.
 
