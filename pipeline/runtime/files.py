@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside `path` to write to; it becomes `path` when the block ends, and is deleted if the block fails."""
+    """A new file beside `path` to write to; it becomes `path` at the end, or is deleted if the block fails."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     temporary = Path(name)

@@ -129,7 +129,9 @@ class _Watcher:
 def _check_places(arguments: argparse.Namespace) -> None:
     """Says before the long work that what comes out of it could not be written."""
     if arguments.output != "-" and not Path(arguments.output).parent.is_dir():
-        raise PipelineError(f"{arguments.output}: cannot be written: there is no folder {Path(arguments.output).parent}")
+        raise PipelineError(
+            f"{arguments.output}: cannot be written: there is no folder {Path(arguments.output).parent}"
+        )
     if arguments.output != "-" and Path(arguments.output).is_dir():
         raise PipelineError(f"{arguments.output}: cannot be written: it is a folder")
     if arguments.dump_dir is not None:

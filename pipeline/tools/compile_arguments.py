@@ -14,7 +14,7 @@ STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
 EMIT = (*STAGES, "asm", "obj", "exe")
 BINARY = ("obj", "exe")
 
-_DESCRIPTION = """Compiles a model to an artifact, which `pipeline-run` and `pipeline.load` run without PyTorch and MLIR,
+_DESCRIPTION = """Compiles a model to an artifact, which `pipeline-run` and `pipeline.load` run without PyTorch or MLIR,
 or to any of the forms that it takes on the way there."""
 
 _EPILOG = """the model:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from pipeline.tools.command_line import Parser
 
-_DESCRIPTION = """Runs an artifact that `pipeline-compile` or `Executable.save` wrote; needs neither PyTorch nor MLIR."""
+_DESCRIPTION = (
+    """Runs an artifact that `pipeline-compile` or `Executable.save` wrote; needs neither PyTorch nor MLIR."""
+)
 
 _EPILOG = """inputs and outputs:
   Arrays are .npy files, given in order or by name: --input x.npy, --input mask=m.npy. A number that the model takes is
