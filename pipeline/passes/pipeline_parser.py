@@ -119,7 +119,7 @@ def _parse_ours(cls: type[registry.Pass], options: str) -> registry.Pass:
 
 def _check_nesting(name: str, anchor: str, parent: str) -> None:
     """Refuses a pass inside an op that cannot hold the op it runs on."""
-    if anchor in (ANY, parent) or parent in _PARENTS.get(anchor, (parent,)):
+    if ANY in (anchor, parent) or anchor == parent or parent in _PARENTS.get(anchor, (parent,)):
         return
     raise OptionError(f"pass '{name}' runs on '{anchor}' and cannot be nested in '{parent}'")
 
