@@ -23,7 +23,7 @@ class Emitter:
         self.tile = tile
         self.body = generic.regions[0].blocks[0]
         self.reductions = [dim for dim, reduction in enumerate(loops.reductions) if reduction]
-        self.multiply_adds = _multiply_adds(self.body)
+        self.multiply_adds = _multiply_adds(self.body, loops.inputs)
 
     def emit(self) -> None:
         """The whole nest."""
@@ -294,8 +294,9 @@ class _MultiplyAdds:
     absorbed: set[ir.Operation]
 
 
-def _multiply_adds(body: ir.Block) -> _MultiplyAdds:
+def _multiply_adds(body: ir.Block, inputs: int) -> _MultiplyAdds:
     """A contraction's out + a * b, as every BLAS computes it; arithmetic of the model's own is left as written."""
+    accumulators = list(body.arguments)[inputs:]
     products: dict[ir.Operation, tuple[ir.Value, ir.Value, ir.Value]] = {}
     absorbed: set[ir.Operation] = set()
     yielded = _terminator(body).operands
@@ -304,7 +305,7 @@ def _multiply_adds(body: ir.Block) -> _MultiplyAdds:
             continue
         for product, addend in (list(op.operands), list(op.operands)[::-1]):
             factor = product.owner
-            if isinstance(factor, ir.Block) or not isinstance(addend.owner, ir.Block):
+            if isinstance(factor, ir.Block) or addend not in accumulators:
                 continue
             if factor.operation.name == "arith.mulf" and len(list(product.uses)) == 1:
                 left, right = factor.operation.operands

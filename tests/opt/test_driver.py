@@ -17,15 +17,14 @@ SOURCE = "func.func @f(%a: i32) -> i32 { %x = arith.muli %a, %a : i32 return %x 
 
 @pytest.mark.parametrize("option", ["--help", "--list-passes"])
 def test_starts_within_half_a_second(option):
-    """In time of the processor, which is that of the clock where nothing else runs."""
-
     def seconds():
+        """CPU time, which does not depend on what else the machine does."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert run_opt(option).returncode == 0
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
-    assert min(seconds() for _ in range(3)) < 0.5
+    assert min(seconds() for _ in range(5)) < 0.5
 
 
 def test_torch_is_not_imported_for_mlir_input(tmp_path):
