@@ -33,6 +33,7 @@ def emit_object(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: s
     except RuntimeError as error:
         raise CompileError(f"LLVM refused the generated code: {error}") from error
     _hide(llvm_module, {entry.symbol for _, entry in entries})
+    _keep_kernels_apart(llvm_module, {name for pair in entries for name in (pair[0], pair[1].symbol)})
     _optimize(llvm_module, machine)
     return machine.emit_object(llvm_module)
 
@@ -48,6 +49,13 @@ def _hide(module: binding.ModuleRef, public: set[str]) -> None:
     for function in module.functions:
         if not function.is_declaration and function.name not in public:
             function.linkage = binding.Linkage.internal
+
+
+def _keep_kernels_apart(module: binding.ModuleRef, entries: set[str]) -> None:
+    """Stops LLVM from inlining kernels into the entries, which makes one huge function of a model and wins nothing."""
+    for function in module.functions:
+        if not function.is_declaration and function.name not in entries:
+            function.add_function_attribute("noinline")
 
 
 def _optimize(module: binding.ModuleRef, machine: binding.TargetMachine) -> None:
