@@ -19,6 +19,8 @@ from pipeline.runtime.executable import Executable
 
 #: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
 SIMPLIFY = """
+    inline-constant-regions,
+    remove-dead-argmax,
     guard-traps,
     lower-tm-tensor,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat),
@@ -48,6 +50,7 @@ def compile(
     *,
     dynamic_shapes: Any = None,
     observer: Observer | None = None,
+    assembly: bool = False,
     **options: Any,
 ) -> Executable:
     """Compiles a model to an executable.
@@ -58,6 +61,7 @@ def compile(
         args, kwargs: example arguments; their shapes, dtypes and constants are compiled in. None for MLIR.
         dynamic_shapes: the dimensions that may change, as torch.export takes them.
         observer: is called with the name and the MLIR text of each stage as it is reached.
+        assembly: adds the stage `asm`, the text of the machine code.
         options: see `pipeline.options.Options`.
 
     Raises:
@@ -67,14 +71,19 @@ def compile(
         CompileError: a pass or the code generator failed.
     """
     chosen = Options.create(options)
-    return compile_program(lambda dump: _import(model, args, kwargs, dynamic_shapes, chosen, dump), chosen, observer)
+    return compile_program(
+        lambda dump: _import(model, args, kwargs, dynamic_shapes, chosen, dump), chosen, observer, assembly
+    )
 
 
 def compile_program(
-    import_program: Callable[[Dump], Program], options: Options, observer: Observer | None = None
+    import_program: Callable[[Dump], Program],
+    options: Options,
+    observer: Observer | None = None,
+    assembly: bool = False,
 ) -> Executable:
     """Compiles the Program that `import_program` gives; it is called with what sees the stages of the import."""
-    target = targets.create(options.target, options.cpu)
+    target = targets.create(options.target, options.cpu, assembly)
     stages = _Stages(observer)
     with collect() as remarks:
         program = import_program(stages)
@@ -140,13 +149,13 @@ def _mlir_source(model: Any) -> tuple[str, str] | None:
 
 
 class _Stages:
-    """Keeps the text of every stage, and tells the observer. Called with a stage's name and the module."""
+    """Keeps the text of every stage, and tells the observer. Called with a stage's name and the module or text."""
 
     def __init__(self, observer: Observer | None):
         self.texts: dict[str, str] = {}
         self._observer = observer
 
-    def __call__(self, stage: str, module: ir.Module) -> None:
-        self.texts[stage] = text(module.operation)
+    def __call__(self, stage: str, code: ir.Module | str) -> None:
+        self.texts[stage] = code if isinstance(code, str) else text(code.operation, elements=None)
         if self._observer is not None:
             self._observer(stage, self.texts[stage])

@@ -37,14 +37,14 @@ __all__ = [
     "captured_values",
     "context",
     "dialect_names",
-    "diagnostics",
     "defining_op",
+    "diagnostics",
     "ext",
     "func",
     "function",
     "ir",
-    "libraries",
     "is_inside",
+    "libraries",
     "linalg",
     "memref",
     "parse",
@@ -192,8 +192,8 @@ def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -
         raise CompileError(f"{pipeline} failed: {_lines(found)}", diagnostics=found) from None
 
 
-def text(op: ir.Operation, *, elements: int = 16, debug_info: bool = False) -> str:
-    """`op` as MLIR text; constants with more than `elements` elements are elided."""
+def text(op: ir.Operation, *, elements: int | None = 16, debug_info: bool = False) -> str:
+    """`op` as MLIR text; constants with more than `elements` elements are elided, none if it is None."""
     return op.get_asm(large_elements_limit=elements, enable_debug_info=debug_info)
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +19,7 @@ from safetensors.numpy import save_file
 from pipeline.errors import ArtifactError
 from pipeline.runtime.arrays import as_numpy
 from pipeline.runtime.code import Code
+from pipeline.runtime.files import replacing
 from pipeline.runtime.native import host_features
 from pipeline.runtime.signature import Signature
 
@@ -46,23 +45,10 @@ def save(path: Path, code: Code, signature: Signature, weights: Mapping[str, Any
         "sha256": hashlib.sha256(code.object_file).hexdigest(),
     }
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        try:
+        with replacing(path) as temporary:
             save_file(tensors, temporary, metadata)
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
     except (OSError, SafetensorError) as error:
         raise ArtifactError(f"{path}: cannot be written: {error}") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def load(path: str | Path) -> Executable:

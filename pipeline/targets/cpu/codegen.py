@@ -1,6 +1,8 @@
-"""LLVM dialect → an object file, by llvmlite: entry points, optimization, machine code."""
+"""LLVM dialect → machine code, by llvmlite: entry points, optimization, machine code."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from llvmlite import binding
 from llvmlite import ir as llvm_ir
@@ -15,7 +17,23 @@ _I64 = llvm_ir.IntType(64)
 _POINTER = llvm_ir.PointerType()
 
 
-def emit_object(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: str, features: str) -> bytes:
+@dataclass(frozen=True)
+class MachineCode:
+    """An optimized module, ready to be written as machine code."""
+
+    module: binding.ModuleRef
+    machine: binding.TargetMachine
+
+    def object_file(self) -> bytes:
+        """As an object file."""
+        return self.machine.emit_object(self.module)
+
+    def assembly(self) -> str:
+        """As text."""
+        return self.machine.emit_assembly(self.module)
+
+
+def generate(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: str, features: str) -> MachineCode:
     """Compiles a module in LLVM dialect for `cpu`; `entries` are the functions to be called from outside.
 
     Raises:
@@ -35,7 +53,7 @@ def emit_object(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: s
     _hide(llvm_module, {entry.symbol for _, entry in entries})
     _keep_kernels_apart(llvm_module, {name for pair in entries for name in (pair[0], pair[1].symbol)})
     _optimize(llvm_module, machine)
-    return machine.emit_object(llvm_module)
+    return MachineCode(llvm_module, machine)
 
 
 def target_machine(cpu: str, features: str) -> binding.TargetMachine:

@@ -30,7 +30,8 @@ BUFFERIZE = f"""builtin.module(
 
 VECTORIZE = """
     func.func(refback-munge-memref-copy, linalg-generalize-named-ops),
-    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers}}}
+    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers}}},
+    expand-vector-math
 """
 
 TO_LOOPS = """builtin.module(
