@@ -27,7 +27,8 @@ SIMPLIFY = """
     canonicalize,
     cse,
     hoist-to-prepare,
-    func.func(linalg-fuse-elementwise-ops),
+    canonicalize,
+    fuse-elementwise,
     canonicalize,
     cse
 """
