@@ -38,7 +38,7 @@ class _Kernels:
 
     def share(self, kernel: ir.Operation, label: str) -> str:
         """The name of a function equal to `kernel`: an earlier one (then `kernel` is erased), or its own."""
-        body = kernel.get_asm(enable_debug_info=False)
+        body = kernel.get_asm(enable_debug_info=False, use_local_scope=True)  # global scope would walk all the module
         known = self.by_body.get(body)
         if known is not None:
             kernel.erase()

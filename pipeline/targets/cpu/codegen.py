@@ -51,6 +51,7 @@ def generate(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: str,
     except RuntimeError as error:
         raise CompileError(f"LLVM refused the generated code: {error}") from error
     _hide(llvm_module, {entry.symbol for _, entry in entries})
+    _keep_kernels_apart(llvm_module, {name for pair in entries for name in (pair[0], pair[1].symbol)})
     _optimize(llvm_module, machine)
     return MachineCode(llvm_module, machine)
 
@@ -66,6 +67,13 @@ def _hide(module: binding.ModuleRef, public: set[str]) -> None:
     for function in module.functions:
         if not function.is_declaration and function.name not in public:
             function.linkage = binding.Linkage.internal
+
+
+def _keep_kernels_apart(module: binding.ModuleRef, entries: set[str]) -> None:
+    """Stops LLVM from inlining kernels into the entries, which makes one huge function of a model and wins nothing."""
+    for function in module.functions:
+        if not function.is_declaration and function.name not in entries:
+            function.add_function_attribute("noinline")
 
 
 def _optimize(module: binding.ModuleRef, machine: binding.TargetMachine) -> None:
