@@ -18,8 +18,9 @@ class FuseElementwise(Pass):
     """Compute an elementwise linalg op inside of the linalg.generic that uses its result.
 
     A producer moves into its one consumer, an elementwise op or a reduction in the same block, if every element is then
-    still computed once. What only moves or converts elements moves into every consumer; what costs next to nothing may be
-    computed several times in a broadcast. Nothing moves into a contraction, a convolution or a pool, which read an input again and again.
+    still computed once. What only moves or converts elements moves into every consumer; what costs next to nothing may
+    be computed several times in a broadcast. Nothing moves into a contraction, a convolution or a pool, which read an
+    input again and again.
     """
 
     name: ClassVar[str] = "fuse-elementwise"
@@ -27,14 +28,17 @@ class FuseElementwise(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Fuses what it can in one function, last consumers first."""
-        for consumer in reversed(walk(op, "linalg.generic")):
-            self._fuse_into(consumer)
+        pending = dict.fromkeys(reversed(walk(op, "linalg.generic")))
+        while pending:
+            consumer = next(iter(pending))
+            del pending[consumer]
+            self._fuse_into(consumer, pending)
         for left in reversed(walk(op, "linalg.generic", "linalg.transpose", "linalg.broadcast", "linalg.fill")):
             if all(map(is_unused, left.results)):
                 left.erase()
 
-    def _fuse_into(self, consumer: ir.Operation) -> None:
-        """Fuses producers of `consumer`, then theirs, until there are none left to fuse."""
+    def _fuse_into(self, consumer: ir.Operation, pending: dict[ir.Operation, None]) -> None:
+        """Fuses producers of `consumer`, then theirs, until there are none left; unused ones are no longer pending."""
         refused: set[ir.Operation] = set()
         while True:
             view = structured(consumer)
@@ -46,6 +50,9 @@ class FuseElementwise(Pass):
             assert producer is not None
             self.passed(consumer, f"computes its operand {operand}, {producer.op.name}, itself")
             consumer = _fuse(view, operand, producer)
+            if is_unused(producer.op.results[0]):
+                pending.pop(producer.op, None)
+                producer.op.erase()
 
     def _is_fusible(self, consumer: Structured, operand: int, refused: set[ir.Operation]) -> bool:
         op = defining_op(consumer.op.operands[operand])

@@ -34,6 +34,7 @@ class Code:
         object_file: machine code.
         main, main_sources: the entry for each call, and where each of its own arguments comes from.
         prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
+        workspace: how many bytes main's temporaries take.
         checks: the messages of the checks that the code makes as it runs, by number from 1.
         cpu, required: the CPU that it is for, and the features that a machine must have to run it.
         kernels: in the order of first use.
@@ -45,6 +46,7 @@ class Code:
     prepare: EntryPoint | None
     prepare_sources: tuple[Source, ...]
     prepared: tuple[TensorType, ...]
+    workspace: int
     checks: tuple[str, ...]
     cpu: str
     required: tuple[str, ...]
@@ -66,6 +68,7 @@ class Code:
             prepare=None if data["prepare"] is None else EntryPoint.from_json(data["prepare"]),
             prepare_sources=tuple(Source(**source) for source in data["prepare_sources"]),
             prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
+            workspace=data["workspace"],
             checks=tuple(data["checks"]),
             cpu=data["cpu"],
             required=tuple(data["required"]),
