@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.analysis.access import Loops, moves
-from pipeline.mlir import ir
+from pipeline.mlir import defining_op, ir
 
 #: What has a vector form that lowers to vector instructions, or to a call for each element (math).
 _BODY_DIALECTS = ("arith.", "math.")
@@ -14,10 +14,37 @@ _NO_VECTOR_FORM = ("arith.index_cast", "arith.index_castui")
 #: How much of the register file the accumulators of a tile take; the rest holds what is loaded.
 _ACCUMULATORS = 5 / 8
 
+#: How many vectors of partial results a row reduction has, to hide the latency of the op that folds.
+_MOST_FOLDS = 4
+
+#: Associative ops: their vector.reduction kind, and what combined with x gives x (for integers, of the full width).
+FOLDS: dict[str, tuple[str, float | str]] = {
+    "arith.addf": ("add", -0.0),
+    "arith.mulf": ("mul", 1.0),
+    "arith.maximumf": ("maximumf", float("-inf")),
+    "arith.minimumf": ("minimumf", float("inf")),
+    "arith.maxnumf": ("maxnumf", float("-inf")),
+    "arith.minnumf": ("minnumf", float("inf")),
+    "arith.addi": ("add", 0),
+    "arith.muli": ("mul", 1),
+    "arith.andi": ("and", -1),
+    "arith.ori": ("or", 0),
+    "arith.xori": ("xor", 0),
+    "arith.maxsi": ("maxsi", "least"),
+    "arith.minsi": ("minsi", "greatest"),
+    "arith.maxui": ("maxui", 0),
+    "arith.minui": ("minui", -1),
+}
+
 
 @dataclass(frozen=True)
 class Tile:
-    """How an op is tiled: `rows` of loop `row_dim` by `vectors` of `lanes` elements of loop `vector_dim`."""
+    """How an op is tiled: `rows` of loop `row_dim` by `vectors` of `lanes` elements of loop `vector_dim`.
+
+    Attributes:
+        outer: the parallel loops around the tile.
+        folds: where `vector_dim` is a reduction, the op that combines partial results, for each output.
+    """
 
     vector_dim: int
     row_dim: int | None
@@ -25,17 +52,18 @@ class Tile:
     vectors: int
     lanes: int
     outer: tuple[int, ...]
+    folds: tuple[str, ...] = ()
 
 
 def choose_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, registers: int) -> Tile | str:
     """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none."""
     parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
     candidates = [dim for dim in parallel if _can_be_vector_dim(loops, dim)]
-    if not candidates:
-        return "no parallel loop runs one by one along the innermost dimension of the output"
-    vector_dim = candidates[0]
     widths = [element_type(operand).width for operand in generic.operands]
     lanes = vector_bytes * 8 // max(widths)
+    if not candidates:
+        return _row_reduction(generic, loops, lanes, tuple(parallel))
+    vector_dim = candidates[0]
     size = loops.sizes[vector_dim]
     reduces = any(loops.reductions)
     rest = [dim for dim in parallel if dim != vector_dim]
@@ -44,6 +72,36 @@ def choose_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, register
     rows = 1 if row_dim is None else _rows(loops.sizes[row_dim], int(registers * _ACCUMULATORS) // vectors)
     outer = tuple(dim for dim in rest if dim != row_dim)
     return Tile(vector_dim, row_dim, rows, vectors, lanes, outer)
+
+
+def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tuple[int, ...]) -> Tile | str:
+    """Vectors along a reduction: each lane has a partial result, and they are combined at the end of the row."""
+    folds = fold_ops(generic)
+    if folds is None:
+        return "no parallel loop runs along the innermost dimension of the output, and the reduction is no plain fold"
+    for dim, reduction in enumerate(loops.reductions):
+        walks = [moves(loops.maps[operand], dim) for operand in range(loops.inputs)]
+        fixed = all(moves(loops.maps[output], dim) == "fixed" for output in loops.outputs)
+        if reduction and fixed and "unit" in walks and "other" not in walks:
+            size = loops.sizes[dim]
+            vectors = _MOST_FOLDS if size is None else max(1, min(_MOST_FOLDS, -(-size // lanes)))
+            return Tile(dim, None, 1, vectors, lanes, parallel, folds)
+    return "no loop runs along the innermost dimension of the operands"
+
+
+def fold_ops(generic: ir.Operation) -> tuple[str, ...] | None:
+    """For each output the associative op that folds a value into it; None if an output is computed otherwise."""
+    body = generic.regions[0].blocks[0]
+    *ops, terminator = [op.operation for op in body.operations]
+    outputs = list(body.arguments)[len(body.arguments) - len(terminator.operands) :]
+    names = []
+    for output, value in zip(outputs, terminator.operands, strict=True):
+        users = [use.owner.operation for use in output.uses]
+        producer = defining_op(value)
+        if producer is None or producer.name not in FOLDS or users != [producer]:
+            return None
+        names.append(producer.name)
+    return tuple(names)
 
 
 def _can_be_vector_dim(loops: Loops, dim: int) -> bool:

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from pipeline.analysis.access import Loops, coefficient, moves
-from pipeline.analysis.tiling import Tile, element_type, is_scalar
+from pipeline.analysis.tiling import FOLDS, Tile, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, scf, vector
 
 
@@ -28,7 +28,9 @@ class Emitter:
     def emit(self) -> None:
         """The whole nest."""
         at: dict[int, ir.Value] = {}
-        if self._rows_outermost():
+        if self.tile.folds:
+            self._nest(at, self._fold_row)
+        elif self._rows_outermost():
             self._rows(at, lambda at, rows: self._nest(at, lambda at: self._columns(at, rows)))
         else:
             self._nest(at, lambda at: self._vector_loop(at))
@@ -139,6 +141,52 @@ class Emitter:
 
         return level(0, at, accumulators)
 
+    def _fold_row(self, at: dict[int, ir.Value]) -> None:
+        """Partial results in vectors along the reduction, combined at its end with what the output holds."""
+        tile = self.tile
+        others = [dim for dim in self.reductions if dim != tile.vector_dim]
+        kinds = [ir.VectorType.get([tile.lanes], element_type(self.generic.operands[o])) for o in self.loops.outputs]
+        start = [
+            _splat_of(kind, fold) for kind, fold in zip(kinds, tile.folds, strict=True) for _ in range(tile.vectors)
+        ]
+
+        def level(depth: int, at: dict[int, ir.Value], partial: list[ir.Value]) -> list[ir.Value]:
+            if depth == len(others):
+                return self._fold_line(at, partial)
+            loop = scf.ForOp(_index(0), self.size(others[depth]), _index(1), partial)
+            with ir.InsertionPoint(loop.body):
+                inner = {**at, others[depth]: loop.induction_variable}
+                scf.YieldOp(level(depth + 1, inner, list(loop.inner_iter_args)))
+            return list(loop.results)
+
+        partial = level(0, at, start)
+        window = _Window(self, at, 1, 1, None)
+        for number, (output, fold) in enumerate(zip(self.loops.outputs, tile.folds, strict=True)):
+            vectors = partial[number * tile.vectors : (number + 1) * tile.vectors]
+            window.fold_into(output, fold, vectors)
+
+    def _fold_line(self, at: dict[int, ir.Value], partial: list[ir.Value]) -> list[ir.Value]:
+        """One line along the vectors: full steps, then masked ones into the first vector of each output."""
+        tile, total = self.tile, self.size(self.tile.vector_dim)
+        step = tile.vectors * tile.lanes
+        full = _floor_to(total, step)
+
+        def run(first: ir.Value, last: ir.Value, vectors: int, masked: bool, values: list[ir.Value]) -> list[ir.Value]:
+            loop = scf.ForOp(first, last, _index(vectors * tile.lanes), values)
+            with ir.InsertionPoint(loop.body):
+                i, old = loop.induction_variable, list(loop.inner_iter_args)
+                window = _Window(self, at, 1, vectors, arith.SubIOp(total, i).result if masked else None)
+                new = window.compute({**at, tile.vector_dim: i}, old)
+                scf.YieldOp(window.where_inside(new, old) if masked else new)
+            return list(loop.results)
+
+        partial = run(_index(0), full, tile.vectors, False, partial)
+        firsts = range(0, len(partial), tile.vectors)
+        rest = run(full, total, 1, True, [partial[first] for first in firsts])
+        for first, value in zip(firsts, rest, strict=True):
+            partial[first] = value
+        return partial
+
     def size(self, dim: int) -> ir.Value:
         """The number of iterations of a loop."""
         known = self.loops.sizes[dim]
@@ -198,6 +246,27 @@ class _Window:
             vector.MaskedStoreOp(buffer, indices, self._mask_vector(), value)
         else:
             vector.StoreOp(value, buffer, indices)
+
+    def where_inside(self, new: list[ir.Value], old: list[ir.Value]) -> list[ir.Value]:
+        """The new values in the lanes that the mask lets through, the old ones elsewhere."""
+        mask = self._mask_vector()
+        return [arith.SelectOp(mask, one, other).result for one, other in zip(new, old, strict=True)]
+
+    def fold_into(self, output: int, fold: str, vectors: list[ir.Value]) -> None:
+        """Combines vectors of partial results with an element of an output, and stores it."""
+        buffer = self._emitter.generic.operands[output]
+        indices = self._indices(output, {**self._at, self._emitter.tile.vector_dim: _index(0)}, 0, 0)
+        while len(vectors) > 1:
+            left, right, *rest = vectors
+            vectors = [*rest, _combine(fold, left, right)]
+        kind = element_type(buffer)
+        row = vector.ReductionOp(
+            kind,
+            ir.Attribute.parse(f"#vector.kind<{FOLDS[fold][0]}>"),
+            vectors[0],
+            fastmath=ir.Attribute.parse("#arith.fastmath<reassoc>"),
+        ).result
+        memref.StoreOp(_combine(fold, memref.LoadOp(buffer, indices).result, row), buffer, indices)
 
     def compute(self, at: dict[int, ir.Value], accumulators: list[ir.Value]) -> list[ir.Value]:
         """The body on every vector of the tile, its outputs' old values being the accumulators."""
@@ -322,6 +391,22 @@ def _terminator(block: ir.Block) -> ir.Operation:
 def _splat(constant: ir.Operation, lanes: int) -> ir.Value:
     kind = ir.VectorType.get([lanes], constant.results[0].type)
     return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, constant.attributes["value"])).result
+
+
+def _combine(fold: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    return ir.Operation.create(fold, results=[left.type], operands=[left, right]).result
+
+
+def _splat_of(kind: ir.VectorType, fold: str) -> ir.Value:
+    """What an op that folds starts from, in every element."""
+    neutral = FOLDS[fold][1]
+    element = kind.element_type
+    if isinstance(element, ir.IntegerType):
+        ends = {"least": -(1 << (element.width - 1)), "greatest": (1 << (element.width - 1)) - 1}
+        value: ir.Attribute = ir.IntegerAttr.get(element, ends[neutral] if isinstance(neutral, str) else int(neutral))
+    else:
+        value = ir.FloatAttr.get(element, float(neutral))
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, value)).result
 
 
 def _zero(kind: ir.VectorType) -> ir.Value:

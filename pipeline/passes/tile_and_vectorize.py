@@ -17,9 +17,10 @@ class TileAndVectorize(Pass):
 
     A tile is some rows of some vectors of the output: the vectors run along a parallel loop in which every operand is
     either fixed (it is broadcast) or moves one by one along its innermost dimension; the rows along another parallel
-    loop. Reductions run inside, with the tile as their accumulator. Matrix products, direct convolutions with stride 1,
-    pooling, column reductions and elementwise ops all have this form. Edges are masked. What has not this form is left
-    for convert-linalg-to-loops, with a remark.
+    loop. Reductions run inside, with the tile as their accumulator. Matrix products, direct convolutions, pooling,
+    column reductions and elementwise ops all have this form. A fold along the innermost dimension, such as a sum, has
+    partial results in vectors instead, which are combined at the end of each row. Edges are masked. What has neither
+    form is left for convert-linalg-to-loops, with a remark.
     """
 
     name: ClassVar[str] = "tile-and-vectorize"

@@ -125,6 +125,42 @@ def test_pooling():
         torch.testing.assert_close(result.double(), wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("cpu", CPUS)
+def test_row_reductions(cpu):
+    torch.manual_seed(0)
+    inputs = tuple(torch.randn(size) for size in [(3, 1), (4, 17), (5, 64), (2, 3, 130), (6, 1000), (7, 0), (0, 5)])
+
+    def reductions(*tensors):
+        sums = [x.sum(-1) for x in tensors] + [x.sum() for x in tensors] + [x.sum((0, -1)) for x in tensors]
+        return sums + [x.amax(-1) for x in tensors[:5]] + [x.amin(-1, keepdim=True) for x in tensors[:5]]
+
+    results = pipeline.compile(Function(reductions), inputs, cpu=cpu)(*inputs)
+    for result, wanted in zip(results, reductions(*(x.double() for x in inputs)), strict=True):
+        torch.testing.assert_close(result.double(), wanted, rtol=1e-5, atol=1e-4)
+
+
+def test_row_reductions_of_integers_and_dynamic_sizes():
+    torch.manual_seed(0)
+    dim = torch.export.Dim("n", max=5000)
+
+    def reductions(x):
+        return x.sum(-1), x.amax(-1), x.amin(-1), x.prod(-1)
+
+    sizes = [100, 5, 17, 4097]
+    tensors = [torch.randint(-(2**40), 2**40, (3, size)) for size in sizes]
+    executable = pipeline.compile(Function(reductions), (tensors[0],), dynamic_shapes=(({1: dim},),))
+    for x in tensors:
+        for result, wanted in zip(executable(x), reductions(x), strict=True):
+            assert torch.equal(result, wanted)
+
+
+def test_row_maximum_keeps_nan():
+    x = torch.randn(3, 100)
+    x[1, 37] = float("nan")
+    result = pipeline.compile(Function(lambda x: x.amax(-1)), (x,))(x)
+    torch.testing.assert_close(result, x.amax(-1), equal_nan=True, rtol=0, atol=0)
+
+
 def test_multiplication_and_addition_stay_two_roundings():
     """Only a contraction's accumulation is fused; x * y + z of the model's own rounds twice, as in PyTorch."""
     torch.manual_seed(0)
