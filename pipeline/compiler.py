@@ -23,7 +23,7 @@ SIMPLIFY = """
     remove-dead-argmax,
     guard-traps,
     lower-tm-tensor,
-    func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat),
+    func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
     canonicalize,
     cse,
     hoist-to-prepare,
