@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,18 +38,23 @@ def save(path: Path, code: Code, signature: Signature, weights: Mapping[str, Any
     """Writes an artifact, whole or not at all; raises `ArtifactError` if the file can't be written."""
     tensors = {_WEIGHT + name: as_numpy(weight) for name, weight in weights.items()}
     tensors["code"] = np.frombuffer(code.object_file, np.uint8)
-    manifest = {"code": code.to_json(), "signature": signature.to_json()}
+    manifest = json.dumps({"code": code.to_json(), "signature": signature.to_json()})
     metadata = {
         "format": _FORMAT,
         "version": str(VERSION),
-        "manifest": json.dumps(manifest),
-        "sha256": hashlib.sha256(code.object_file).hexdigest(),
+        "manifest": manifest,
+        "sha256": _digest(manifest, code.object_file),
     }
     try:
         with replacing(path) as temporary:
             save_file(tensors, temporary, metadata)
     except (OSError, SafetensorError) as error:
         raise ArtifactError(f"{path}: cannot be written: {error}") from error
+
+
+def _digest(manifest: str, object_file: bytes) -> str:
+    """Of what would crash the process if it were damaged."""
+    return hashlib.sha256(manifest.encode() + object_file).hexdigest()
 
 
 def load(path: str | Path) -> Executable:
@@ -66,10 +72,11 @@ def load(path: str | Path) -> Executable:
     except SafetensorError as error:
         raise ArtifactError(f"{path}: no artifact, or cut short: {error}") from error
     object_file = tensors.pop("code", np.empty(0, np.uint8)).tobytes()
-    if hashlib.sha256(object_file).hexdigest() != metadata.get("sha256"):
+    manifest_text = metadata.get("manifest", "")
+    if _digest(manifest_text, object_file) != metadata.get("sha256"):
         raise ArtifactError(f"{path}: the code in it is damaged")
     try:
-        manifest = json.loads(metadata["manifest"])
+        manifest = json.loads(manifest_text)
         code = Code.from_json(manifest["code"], object_file)
         signature = Signature.from_json(manifest["signature"])
     except (KeyError, TypeError, ValueError) as error:
@@ -92,6 +99,8 @@ def _check_format(path: Path, metadata: Mapping[str, str]) -> None:
 
 
 def _check_cpu(path: Path, code: Code) -> None:
+    if code.machine != platform.machine():
+        raise ArtifactError(f"{path}: is for {code.machine} machines, this one is {platform.machine()}")
     missing = sorted(set(code.required) - host_features())
     if missing:
         raise ArtifactError(f"{path}: is for the CPU {code.cpu}; this one lacks {', '.join(missing)}")

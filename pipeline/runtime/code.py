@@ -35,7 +35,8 @@ class Code:
         main, main_sources: the entry for each call, and where each of its own arguments comes from.
         prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
         checks: the messages of the checks that the code makes as it runs, by number from 1.
-        cpu, required: the CPU that it is for, and the features that a machine must have to run it.
+        machine: the kind of machine that it is for, as Python's `platform.machine` has it.
+        cpu, required: the CPU that it is for, and the features that one must have to run it.
         kernels: in the order of first use.
     """
 
@@ -46,6 +47,7 @@ class Code:
     prepare_sources: tuple[Source, ...]
     prepared: tuple[TensorType, ...]
     checks: tuple[str, ...]
+    machine: str
     cpu: str
     required: tuple[str, ...]
     kernels: tuple[Kernel, ...] = ()
@@ -67,6 +69,7 @@ class Code:
             prepare_sources=tuple(Source(**source) for source in data["prepare_sources"]),
             prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
             checks=tuple(data["checks"]),
+            machine=data["machine"],
             cpu=data["cpu"],
             required=tuple(data["required"]),
             kernels=tuple(Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"]) for k in data["kernels"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 
 from pipeline.errors import PipelineError
@@ -48,6 +49,7 @@ class CpuTarget(Target):
             prepare_sources=sources.get("prepare", ()),
             prepared=prepared,
             checks=checks,
+            machine=platform.machine(),
             cpu=self.isa.cpu,
             required=self.isa.required,
             kernels=kernels,
