@@ -44,17 +44,22 @@ def artifact(net, tmp_path_factory):
     return path
 
 
-def rewritten(path, target, **changes):
-    """A copy of an artifact with other metadata, or parts of its manifest, and a digest that fits."""
+KEY = "pipeline artifact"
+
+
+def parts(path):
+    """The header and the tensors of an artifact."""
     with safe_open(path, "numpy") as file:
-        metadata = file.metadata()
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
-    manifest = json.loads(metadata["manifest"])
-    manifest["code"].update(changes.pop("code", {}))
-    metadata["manifest"] = json.dumps(manifest)
-    metadata["sha256"] = hashlib.sha256(metadata["manifest"].encode() + tensors["code"].tobytes()).hexdigest()
-    metadata.update(changes)
-    safetensors.numpy.save_file(tensors, target, metadata)
+        return json.loads(file.metadata()[KEY]), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def rewritten(path, target, code=None, **changes):
+    """A copy of an artifact with another header, or another manifest of the code, and a digest that fits."""
+    header, tensors = parts(path)
+    header["manifest"]["code"].update(code or {})
+    manifest = json.dumps(header["manifest"], sort_keys=True).encode()
+    header["sha256"] = hashlib.sha256(manifest + tensors["code"].tobytes()).hexdigest()
+    safetensors.numpy.save_file(tensors, target, {KEY: json.dumps(header | changes)})
     return target
 
 
@@ -76,6 +81,12 @@ def test_what_was_compiled_in_is_there(artifact):
     torch.testing.assert_close(loaded(x=np.ones((2, 4), np.float32), flag=None)["rest"][2], 3)
     with pytest.raises(pipeline.PipelineError, match="has none"):
         loaded.ir("linalg")
+
+
+def test_equal_executables_make_equal_files(net, tmp_path):
+    for name in ("one", "two"):
+        pipeline.compile(net, (torch.randn(2, 4),)).save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_saving_again_keeps_everything(artifact, tmp_path):
@@ -209,8 +220,7 @@ def test_more_than_the_whole(artifact, tmp_path):
 
 def test_a_flipped_byte_in_the_code(artifact, tmp_path):
     data = bytearray(artifact.read_bytes())
-    with safe_open(artifact, "numpy") as file:
-        code = file.get_tensor("code").tobytes()
+    code = parts(artifact)[1]["code"].tobytes()
     start = data.index(code)
     for position in range(start, start + len(code), max(1, len(code) // 20)):
         data[position] ^= 1
@@ -233,7 +243,7 @@ def test_a_flipped_byte_in_the_header(artifact, tmp_path):
 
 def test_another_version(artifact, tmp_path):
     with pytest.raises(ArtifactError, match="has version 999, this pipeline reads version .*; compile it again"):
-        pipeline.load(rewritten(artifact, tmp_path / "other", version="999"))
+        pipeline.load(rewritten(artifact, tmp_path / "other", version=999))
 
 
 def test_another_cpu(artifact, tmp_path):
@@ -247,20 +257,17 @@ def test_another_machine(artifact, tmp_path):
         pipeline.load(rewritten(artifact, tmp_path / "other", code={"machine": "pdp11"}))
 
 
-def test_code_that_is_none(artifact, tmp_path):
-    """A file whose digest fits, made by a broken writer: an error, not a crash."""
-    with safe_open(artifact, "numpy") as file:
-        metadata = file.metadata()
-    metadata["sha256"] = hashlib.sha256(metadata["manifest"].encode()).hexdigest()
-    safetensors.numpy.save_file({"other": np.zeros(1)}, tmp_path / "none", metadata)
-    with pytest.raises(ArtifactError):
-        pipeline.load(tmp_path / "none")
+def test_code_that_is_missing(artifact, tmp_path):
+    header, tensors = parts(artifact)
+    del tensors["code"]
+    safetensors.numpy.save_file(tensors, tmp_path / "bare", {KEY: json.dumps(header)})
+    with pytest.raises(ArtifactError, match="damaged"):
+        pipeline.load(tmp_path / "bare")
 
 
 def test_weights_that_are_missing(artifact, tmp_path):
-    with safe_open(artifact, "numpy") as file:
-        metadata, code = file.metadata(), file.get_tensor("code")
-    safetensors.numpy.save_file({"code": code}, tmp_path / "bare", metadata)
+    header, tensors = parts(artifact)
+    safetensors.numpy.save_file({"code": tensors["code"]}, tmp_path / "bare", {KEY: json.dumps(header)})
     with pytest.raises(ArtifactError, match="weights .*linear.weight.* missing"):
         pipeline.load(tmp_path / "bare")
 
