@@ -19,6 +19,7 @@ from pipeline.runtime.executable import Executable
 
 #: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
 SIMPLIFY = """
+    func.func(convert-elementwise-to-linalg),
     inline-constant-regions,
     remove-dead-argmax,
     guard-traps,
@@ -128,11 +129,12 @@ def _import(
         from pipeline.frontend.mlir_text import from_mlir
 
         return from_mlir(*source, dump)
-    from pipeline.frontend.capture import capture, parameter_names
+    from pipeline.frontend.capture import capture
     from pipeline.frontend.exported import from_exported
+    from pipeline.frontend.parameters import parameters_of
 
     exported = capture(model, args, kwargs, dynamic_shapes, options.capture)
-    return from_exported(exported, parameter_names(model), dump)
+    return from_exported(exported, parameters_of(model, args or (), kwargs or {}, exported), dump)
 
 
 def _mlir_source(model: Any) -> tuple[str, str] | None:

@@ -36,7 +36,8 @@ class Code:
         prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
         workspace: how many bytes main's temporaries take.
         checks: the messages of the checks that the code makes as it runs, by number from 1.
-        cpu, required: the CPU that it is for, and the features that a machine must have to run it.
+        machine: the kind of machine that it is for, as Python's `platform.machine` has it.
+        cpu, required: the CPU that it is for, and the features that one must have to run it.
         kernels: in the order of first use.
     """
 
@@ -48,6 +49,7 @@ class Code:
     prepared: tuple[TensorType, ...]
     workspace: int
     checks: tuple[str, ...]
+    machine: str
     cpu: str
     required: tuple[str, ...]
     kernels: tuple[Kernel, ...] = ()
@@ -70,6 +72,7 @@ class Code:
             prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
             workspace=data["workspace"],
             checks=tuple(data["checks"]),
+            machine=data["machine"],
             cpu=data["cpu"],
             required=tuple(data["required"]),
             kernels=tuple(Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"]) for k in data["kernels"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.runtime.arguments import Arguments
-from pipeline.runtime.arrays import pointer
+from pipeline.runtime.arrays import Allocation, ArrayLibrary, pointer
 from pipeline.runtime.code import Code
 from pipeline.runtime.signature import Signature, TensorType
 
@@ -67,6 +67,29 @@ class Layout:
             slots[start] = pointer(value)
             for offset, dim in enumerate(dims):
                 slots[start + 1 + offset] = value.shape[dim]
+
+    def allocated_results(self, slots: Slots, library: ArrayLibrary) -> dict[int, Any]:
+        """The results that the code allocated, as tensors that own their memory, and numbers, by number.
+
+        Where the code returns one allocation twice, as for a tensor and its reshape, each gets memory of its own.
+        """
+        results: dict[int, Any] = {}
+        owned: dict[int, Allocation] = {}
+        for index, start, kind in self.kept:
+            if kind is None:
+                results[index] = int(slots[start])
+                continue
+            allocated, address, offset = slots[start : start + 3]
+            assert offset == 0
+            shape = slots[start + 3 : start + 3 + len(kind.shape)]
+            memory = owned.get(allocated) or Allocation(allocated)
+            tensor = library.adopt(memory, address, shape, kind.dtype)
+            if allocated in owned:
+                shared, tensor = tensor, library.empty(shape, kind.dtype)
+                library.copy(tensor, shared)
+            owned[allocated] = memory
+            results[index] = tensor
+        return results
 
 
 def _result_types(signature: Signature, count: int) -> list[TensorType | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 
 from pipeline.errors import PipelineError
@@ -60,6 +61,7 @@ class CpuTarget(Target):
             prepared=prepared,
             workspace=workspace,
             checks=checks,
+            machine=platform.machine(),
             cpu=self.isa.cpu,
             required=self.isa.required,
             kernels=kernels,
