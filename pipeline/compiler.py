@@ -21,13 +21,16 @@ from pipeline.runtime.executable import Executable
 #: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
 SIMPLIFY = """
     func.func(convert-elementwise-to-linalg),
+    inline-constant-regions,
+    remove-dead-argmax,
     guard-traps,
     lower-tm-tensor,
-    func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat),
+    func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
     canonicalize,
     cse,
     hoist-to-prepare,
-    func.func(linalg-fuse-elementwise-ops),
+    canonicalize,
+    fuse-elementwise,
     canonicalize,
     cse
 """

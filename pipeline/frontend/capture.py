@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
+from pipeline.frontend.decompositions import decomposition_table
 
 #: torch.export keeps its state in globals: one thread at a time.
 _capturing = threading.Lock()
@@ -46,7 +46,7 @@ def capture(
     with _capturing, torch.no_grad():
         exported = _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
         try:
-            return exported.run_decompositions(dict(get_decomposition_table()))
+            return exported.run_decompositions(decomposition_table())
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_explain(error)}") from error
 

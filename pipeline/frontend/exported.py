@@ -83,22 +83,28 @@ class _ExportedReader(GraphReader):
 
     def _read_outputs(self) -> tuple[tuple[Result, ...], tuple[Mutation, ...]]:
         results, mutations = [], []
+        written: dict[Any, int] = {}  # the argument that a value is written to; returned, it is that argument itself
         for spec, value in zip(self.exported.graph_signature.output_specs, self.outputs, strict=True):
             if spec.kind == OutputKind.USER_OUTPUT:
-                results.append(self.read_result(value))
+                results.append(Result("argument", written[value]) if value in written else self.read_result(value))
             elif spec.kind == OutputKind.USER_INPUT_MUTATION:
-                mutations.append(Mutation(self.result_number(value), argument=self.argument_index[spec.target]))
+                written[value] = self.argument_index[spec.target]
+                mutations.append(Mutation(self.result_number(value), argument=written[value]))
             else:
                 mutations.append(Mutation(self.result_number(value), weight=spec.target))
         return tuple(results), tuple(mutations)
 
 
 def symbol_ranges(exported: ExportedProgram) -> tuple[tuple[str, int, int], ...]:
-    """(symbol, least, greatest) for every symbol of the program's shapes."""
+    """(symbol, least, greatest) for every symbol of the program's shapes.
+
+    A least size of 2 is torch.export's own assumption, not the user's: it is 0, as in torch's checks of a call.
+    """
     ranges = []
     for symbol, bounds in exported.range_constraints.items():
         greatest = 2**63 - 1 if not _finite(bounds.upper) else int(bounds.upper)
-        ranges.append((str(symbol), max(0, int(bounds.lower)) if _finite(bounds.lower) else 0, greatest))
+        least = int(bounds.lower) if _finite(bounds.lower) else 0
+        ranges.append((str(symbol), least if least > 2 else 0, greatest))
     return tuple(ranges)
 
 

@@ -63,30 +63,27 @@ def _scan(op: ir.Operation) -> list[ir.Value]:
 
 
 def _scatter(op: ir.Operation) -> list[ir.Value]:
-    """original[indices[u], ..] = combine(updates[u, ..], original[..]), one update after the other."""
+    """original[indices[u] + w] = combine(updates[u, w], original[..]), one update after the other.
+
+    `indices[u]` are offsets in the dims of `dimension_map`, `w` runs over a window of the last dims of `original`.
+    """
     updates, indices, original = op.operands
     dims = list(ir.DenseI64ArrayAttr(op.attributes["dimension_map"]))
     rank = ir.RankedTensorType(original.type).rank
     sizes = _sizes(original)
-    batch = ir.RankedTensorType(updates.type).rank - (rank - len(dims))
-    if batch != 1:
-        raise CompileError(f"{op.location}: scatter with {batch} batch dimensions is not supported")
 
-    # The window of an update lies behind the scattered dims that have a dim of their own in `updates`.
     def one_update(at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         (target,) = carried
-        place: list[ir.Value] = [_index(0)] * rank
+        update, *window = at
+        place = [_index(0)] * (rank - len(window)) + window
         for number, dim in enumerate(dims):
-            raw = tensor.ExtractOp(indices, [at[0], _index(number)]).result
-            place[dim] = _wrap(arith.IndexCastOp(ir.IndexType.get(), raw).result, sizes[dim])
-        window = [dim for dim in range(rank) if dim not in dims]
-        for dim, offset in zip(window, at[1:], strict=True):
-            place[dim] = offset
+            raw = tensor.ExtractOp(indices, [update, _index(number)]).result
+            offset = _wrap(arith.IndexCastOp(ir.IndexType.get(), raw).result, sizes[dim])
+            place[dim] = arith.AddIOp(offset, place[dim]).result
         inside = _inside(place, sizes)
-        update = tensor.ExtractOp(updates, at).result
         safe = [arith.SelectOp(inside, one, _index(0)).result for one in place]
         old = tensor.ExtractOp(target, safe).result
-        (new,) = _inline(op, [update, old])
+        (new,) = _inline(op, [tensor.ExtractOp(updates, at).result, old])
         kept = arith.SelectOp(inside, new, old).result
         return [tensor.InsertOp(kept, target, safe).result]
 

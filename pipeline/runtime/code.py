@@ -34,6 +34,7 @@ class Code:
         object_file: machine code.
         main, main_sources: the entry for each call, and where each of its own arguments comes from.
         prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
+        workspace: how many bytes main's temporaries take.
         checks: the messages of the checks that the code makes as it runs, by number from 1.
         machine: the kind of machine that it is for, as Python's `platform.machine` has it.
         cpu, required: the CPU that it is for, and the features that one must have to run it.
@@ -46,6 +47,7 @@ class Code:
     prepare: EntryPoint | None
     prepare_sources: tuple[Source, ...]
     prepared: tuple[TensorType, ...]
+    workspace: int
     checks: tuple[str, ...]
     machine: str
     cpu: str
@@ -68,6 +70,7 @@ class Code:
             prepare=None if data["prepare"] is None else EntryPoint.from_json(data["prepare"]),
             prepare_sources=tuple(Source(**source) for source in data["prepare_sources"]),
             prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
+            workspace=data["workspace"],
             checks=tuple(data["checks"]),
             machine=data["machine"],
             cpu=data["cpu"],

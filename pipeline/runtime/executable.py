@@ -19,6 +19,7 @@ from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
 from pipeline.runtime.signature import Result, Signature
 from pipeline.runtime.weights import BoundWeights, bind
+from pipeline.runtime.workspace import Workspace
 
 
 class Executable:
@@ -53,6 +54,7 @@ class Executable:
         self._main = self._native.entry(code.main.symbol)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
+        self._workspace = Workspace(code.workspace)
         self._refreshing = threading.Lock()
         self.refresh()
 
@@ -88,6 +90,7 @@ class Executable:
             computed[index] = places[index] if index in places else call.library.empty(shape, dtype)
             slots[slot] = call.library.pointer(computed[index])
         address = ctypes.addressof(slots)
+        slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._code.workspace
         if layout.status is not None:
             slots[layout.status] = address + 8 * (layout.slots - 1)
         self._main(address)

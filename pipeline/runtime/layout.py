@@ -18,6 +18,7 @@ class Layout:
     Attributes:
         slots: how many there are; the last one is where a failed check leaves its number.
         status: the slot of the address of that one; None if the code has no checks.
+        workspace: the slots of the address and the size of the workspace.
         weight_slots: (slot, source) of each weight and prepared tensor.
         argument_slots: (leaf, slot, dynamic dimensions, is a number) of each argument.
         moved: (result, slot, shape, dtype) of each result that the code writes to a place that it is given.
@@ -29,6 +30,7 @@ class Layout:
         starts = main.parameter_slots()
         self.slots = main.slots + 1
         self.status: int | None = None
+        self.workspace = (0, 0)
         self.weight_slots = []
         self.argument_slots = []
         for source, start, value in zip(code.main_sources, starts, main.parameters, strict=False):
@@ -36,6 +38,8 @@ class Layout:
                 self.argument_slots.append((source.index, start, tuple(value.dynamic_dims), value.shape is None))
             elif source.kind == "status":
                 self.status = start
+            elif source.kind == "workspace":
+                self.workspace = (start, start + 1)
             else:
                 self.weight_slots.append((start, source))
         types = _result_types(signature, len(main.moved))

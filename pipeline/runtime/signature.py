@@ -153,9 +153,9 @@ class Source:
 
     Attributes:
         kind: `argument` (a leaf of the call, by number), `weight` (by name), `prepared` (result number of `@prepare`),
-            `status` (where a failed check leaves its number).
+            `status` (where a failed check leaves its number), `workspace` (where temporaries lie).
     """
 
-    kind: Literal["argument", "weight", "prepared", "status"]
+    kind: Literal["argument", "weight", "prepared", "status", "workspace"]
     index: int = 0
     name: str = ""
