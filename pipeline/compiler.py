@@ -10,6 +10,7 @@ from pipeline import targets
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir, text
 from pipeline.options import Options
+from pipeline.passes import registry
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.program import Dump, Program
 from pipeline.remarks import collect
@@ -86,6 +87,7 @@ def compile_program(
 ) -> Executable:
     """Compiles the Program that `import_program` gives; it is called with what sees the stages of the import."""
     target = targets.create(options.target, options.cpu, assembly)
+    _check_passes(options)
     stages = _Stages(observer)
     with collect() as remarks:
         program = import_program(stages)
@@ -107,6 +109,15 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         _run(options.passes.get("kernels", ""), module, options)
         dump("kernels", module)
         return target.compile(module, program.signature, dump)
+
+
+def _check_passes(options: Options) -> None:
+    """Says what is wrong with the names of passes before the long work."""
+    for name in options.disable:
+        if not registry.is_pass(name):
+            raise registry.unknown_pass(name)
+    for pipeline in options.passes.values():
+        PassPipeline.parse(pipeline)
 
 
 def _run(pipeline: str, module: ir.Module, options: Options) -> None:

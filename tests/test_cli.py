@@ -297,9 +297,11 @@ def test_wrong_mlir(tmp_path, capsys):
 def test_a_failed_write_leaves_the_old_file(nets, tmp_path, capsys, monkeypatch):
     path = tmp_path / "out.mlir"
     path.write_text("old")
-    monkeypatch.setattr(
-        "pathlib.Path.write_bytes", lambda self, data: (_ for _ in ()).throw(OSError(28, "No space left"))
-    )
+
+    def write_bytes(self, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", write_bytes)
     assert "No space left" in fails(capsys, compile_driver, nets, "--emit=linalg", "-o", path)
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.mlir"]
@@ -394,12 +396,11 @@ def test_run_bfloat16(nets, tmp_path, capsys):
 def test_benchmark(artifact, folder, capsys, monkeypatch):
     calls = []
     original = pipeline.load
-    monkeypatch.setattr(run_driver, "load", lambda path: lambda_counting(original(path), calls))
+    monkeypatch.setattr(run_driver, "load", lambda path: counting(original(path), calls))
     argv = [artifact, "--input", str(folder / "x.npy"), "--benchmark", "--repeats", "7", "--warmup", "2"]
     assert run_driver.main(argv) == 0
     assert len(calls) == 1 + 2 + 7
     heads, numbers = capsys.readouterr().out.splitlines()[-2:]
-    assert heads.split("(ms)")[:-1] == pytest.approx(heads.split("(ms)")[:-1])
     names = [name.strip() for name in heads.split("(ms)")[:-1]]
     values = dict(zip(names, map(float, numbers.split()), strict=True))
     assert list(values) == ["mean", "median", "max", "min", "std"]
@@ -408,7 +409,7 @@ def test_benchmark(artifact, folder, capsys, monkeypatch):
     assert values["std"] >= 0
 
 
-def lambda_counting(executable, calls):
+def counting(executable, calls):
     """The executable, with its calls noted."""
 
     class Counting:

@@ -7,6 +7,7 @@ is extra results and ops are those that the importer knows. Everything about tor
 from __future__ import annotations
 
 import re
+import threading
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,8 @@ from torch.export import ExportedProgram
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.decompositions import decomposition_table
 
-CAPTURE_MODES = ("export", "script")
+#: torch.export keeps its state in globals: one thread at a time.
+_capturing = threading.Lock()
 
 
 def capture(
@@ -39,11 +41,9 @@ def capture(
     Raises:
         CaptureError: torch cannot capture the model; says why and where in the model's source.
     """
-    if mode not in CAPTURE_MODES:
-        raise OptionError(f"capture={mode!r}: expected one of {', '.join(CAPTURE_MODES)}")
     if args is not None and not isinstance(args, tuple):
         raise PipelineError(f"args: expected a tuple of example arguments, got {type(args).__name__}")
-    with torch.no_grad():
+    with _capturing, torch.no_grad():
         exported = _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
         try:
             return exported.run_decompositions(decomposition_table())
