@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
+from pipeline.frontend import decompositions
 
 CAPTURE_MODES = ("export", "script")
 
@@ -46,7 +46,7 @@ def capture(
     with torch.no_grad():
         exported = _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
         try:
-            return exported.run_decompositions(dict(get_decomposition_table()))
+            return exported.run_decompositions(decompositions.table())
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_explain(error)}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import torch
@@ -14,10 +15,116 @@ aten = torch.ops.aten
 _VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 
 
+_NARROW = (torch.uint8, torch.int8, torch.int16)
+
+#: What moves elements and computes nothing, so that it is the same in every dtype; and the casts themselves.
+_MOVES = {
+    aten.alias.default,
+    aten.as_strided.default,
+    aten.cat.default,
+    aten.clone.default,
+    aten.copy.default,
+    aten.diagonal.default,
+    aten.embedding.default,
+    aten.expand.default,
+    aten.flip.default,
+    aten.gather.default,
+    aten.index.Tensor,
+    aten.index_select.default,
+    aten.permute.default,
+    aten.repeat.default,
+    aten.select.int,
+    aten.slice.Tensor,
+    aten.split_with_sizes.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.stack.default,
+    aten.t.default,
+    aten.transpose.int,
+    aten.unbind.int,
+    aten.unsqueeze.default,
+    aten.where.self,
+    aten._to_copy.default,
+    aten.to.dtype,
+    torch.ops.prims.convert_element_type.default,
+    torch.ops.prims.collapse.default,
+    torch.ops.prims.split_dim.default,
+    torch.ops.prims.view_of.default,
+    *_VIEWS,
+}
+
+
 def simplify(graph: fx.Graph) -> None:
     """Runs every rewrite on `graph`."""
     collapse_merged_dims(graph)
+    widen_narrow_integers(graph)
     graph.eliminate_dead_code()
+
+
+def widen_narrow_integers(graph: fx.Graph) -> None:
+    """add(x: u8, y: u8) -> u8  →  to(add(to(x, i32), to(y, i32)), u8), for u8, i8 and i16 and all that computes.
+
+    Torch-mlir's lowerings take u8 for i8 in most places, and crash on bytes beside a number
+    ("for conversion to byte or char type"); its casts are right. Wrap-around is that of the cast back. LLVM narrows
+    the arithmetic again where that makes no difference. Remove when torch-mlir lowers bytes right.
+    """
+    for node in list(graph.nodes):
+        if node.op != "call_function" or node.target in _MOVES or not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        if any(_is_narrow(value) for value in (node, *node.all_input_nodes)):
+            _widen(graph, node)
+
+
+def _is_narrow(node: fx.Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.dtype in _NARROW
+
+
+def _widen(graph: fx.Graph, node: fx.Node) -> None:
+    """Computes `node` on operands in int32, and casts its results, whose users take the casts."""
+    with graph.inserting_before(node):
+        for operand in node.all_input_nodes:
+            if _is_narrow(operand):
+                node.replace_input_with(operand, _cast(graph, operand, torch.int32, node))
+    if node.kwargs.get("dtype") in _NARROW:
+        node.kwargs = {**node.kwargs, "dtype": torch.int32}
+    values = node.meta["val"]
+    if isinstance(values, (tuple, list)):
+        _widen_results(graph, node, list(values))
+    elif isinstance(values, torch.Tensor) and values.dtype in _NARROW:
+        _set_value(node, values.to(torch.int32))
+        _cast_users(graph, node, values.dtype)
+
+
+def _widen_results(graph: fx.Graph, node: fx.Node, values: list[Any]) -> None:
+    narrow = [isinstance(value, torch.Tensor) and value.dtype in _NARROW for value in values]
+    wide = [value.to(torch.int32) if is_narrow else value for value, is_narrow in zip(values, narrow, strict=True)]
+    _set_value(node, type(node.meta["val"])(wide))
+    for getter in list(node.users):
+        if getter.target is operator.getitem and narrow[getter.args[1]]:
+            _set_value(getter, wide[getter.args[1]])
+            _cast_users(graph, getter, values[getter.args[1]].dtype)
+
+
+def _cast_users(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> None:
+    users = list(node.users)
+    with graph.inserting_after(node):
+        cast = _cast(graph, node, dtype, node)
+    for user in users:
+        user.replace_input_with(node, cast)
+
+
+def _cast(graph: fx.Graph, value: fx.Node, dtype: torch.dtype, origin: fx.Node) -> fx.Node:
+    """value.to(dtype), with the source line of `origin`."""
+    cast = graph.call_function(torch.ops.prims.convert_element_type.default, (value, dtype))
+    cast.meta = dict(origin.meta)
+    _set_value(cast, value.meta["val"].to(dtype))
+    return cast
+
+
+def _set_value(node: fx.Node, value: Any) -> None:
+    node.meta["val"] = value
+    node.meta.pop("tensor_meta", None)  # the importer would believe it rather than the value
 
 
 def collapse_merged_dims(graph: fx.Graph) -> None:
