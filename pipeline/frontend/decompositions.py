@@ -23,6 +23,7 @@ _OURS: dict[Any, Decomposition] = {}
 
 #: torch's own decompositions that torch-mlir's table leaves out, though its lowering of these ops is missing or wrong.
 _TORCHS = (
+    aten.addmv.default,
     aten.isfinite.default,
     aten.logaddexp.default,
 )
@@ -30,7 +31,13 @@ _TORCHS = (
 
 def table() -> dict[Any, Decomposition]:
     """The decompositions that a captured model is brought to core ops with."""
-    return {**get_decomposition_table(), **get_decompositions(_TORCHS), **_OURS}
+    known = {**get_decomposition_table(), **get_decompositions(_TORCHS), **_OURS}
+    return {op: function for op, function in known.items() if not _mutates(op)}
+
+
+def _mutates(op: Any) -> bool:
+    """Whether the op writes to an argument: functionalization takes those away, a decomposition would hinder it."""
+    return isinstance(op, torch._ops.OpOverload) and op._schema.is_mutable
 
 
 def _replaces(*overloads: Any) -> Callable[[Decomposition], Decomposition]:
@@ -169,6 +176,18 @@ def isclose(a: Tensor, b: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_
     first, second = (a, b) if _is_float(a) else (a.to(torch.get_default_dtype()), b.to(torch.get_default_dtype()))
     distance = (first - second).abs()
     return close | ((distance < math.inf) & (distance <= atol + (rtol * second).abs()))
+
+
+@_replaces(aten.ne.Tensor)
+def ne(a: Tensor, b: Tensor) -> Tensor:
+    """ne(a, b) of bools → xor(a, b), which torch-mlir compares wrongly with a broadcast operand."""
+    return torch.bitwise_xor(a, b) if a.dtype == b.dtype == torch.bool else NotImplemented
+
+
+@_replaces(aten.eq.Tensor)
+def eq(a: Tensor, b: Tensor) -> Tensor:
+    """eq(a, b) of bools → not xor(a, b)."""
+    return torch.logical_not(torch.bitwise_xor(a, b)) if a.dtype == b.dtype == torch.bool else NotImplemented
 
 
 # Bits
@@ -325,3 +344,260 @@ def _hypot(a: Tensor, b: Tensor) -> Tensor:
     infinite = (a == math.inf) | (b == math.inf)
     scaled = torch.where(exact, great, great * (1 + ratio * ratio).sqrt())
     return torch.where(infinite, torch.full_like(a, math.inf), scaled)
+
+
+@_replaces(aten.erfc.default)
+def erfc(x: Tensor) -> Tensor:
+    """erfc(x) → 1 - erf(x) in float64."""
+    dtype = x.dtype if _is_float(x) else torch.get_default_dtype()
+    return (1 - x.double().erf()).to(dtype)
+
+
+# Reductions and order
+
+
+@_replaces(aten.any.default, aten.any.dim, aten.any.dims)
+def any_(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """any(x: numbers) → any(x != 0); in uint8 for uint8."""
+    return NotImplemented if x.dtype == torch.bool else _quantified(torch.any, x, dim, keepdim)
+
+
+@_replaces(aten.all.default, aten.all.dim, aten.all.dims)
+def all_(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """all(x: numbers) → all(x != 0); in uint8 for uint8."""
+    return NotImplemented if x.dtype == torch.bool else _quantified(torch.all, x, dim, keepdim)
+
+
+def _quantified(quantifier: Decomposition, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    holds = x != 0
+    result = quantifier(holds) if dim is None else quantifier(holds, dim, keepdim)
+    return result.to(torch.uint8) if x.dtype == torch.uint8 else result
+
+
+@_replaces(aten.max.dim)
+def max_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """max(x: float, dim) → (amax(x, dim), argmax(x, dim)): torch-mlir's index misses a NaN."""
+    if not _is_float(x):
+        return NotImplemented
+    return x.amax(dim, keepdim), x.argmax(dim, keepdim)
+
+
+@_replaces(aten.min.dim)
+def min_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """min(x: float, dim) → (amin(x, dim), argmin(x, dim))."""
+    if not _is_float(x):
+        return NotImplemented
+    return x.amin(dim, keepdim), x.argmin(dim, keepdim)
+
+
+@_replaces(aten.argmax.default)
+def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """argmax(x: float) → see `_first_extreme`."""
+    return _first_extreme(x, dim, keepdim, torch.amax) if _is_float(x) else NotImplemented
+
+
+@_replaces(aten.argmin.default)
+def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """argmin(x: float) → see `_first_extreme`."""
+    return _first_extreme(x, dim, keepdim, torch.amin) if _is_float(x) else NotImplemented
+
+
+def _first_extreme(x: Tensor, dim: int | None, keepdim: bool, extreme: Decomposition) -> Tensor:
+    """The first place that holds the extreme or a NaN: argmax of an int32 that is 1 there."""
+    at_extreme = (x == (extreme(x) if dim is None else extreme(x, dim, True))) | (x != x)
+    return torch.argmax(at_extreme.to(torch.int32), dim, keepdim)
+
+
+@_replaces(aten.sort.stable)
+def sort_stable(x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    """sort(x, stable=..) → sort(x), which is always stable here."""
+    return aten.sort.default(x, dim, descending)
+
+
+@_replaces(aten.sort.default)
+def sort(x: Tensor, dim: int = -1, descending: bool = False) -> Any:
+    """sort(x: bool) → sort(x as integers) as bools."""
+    if x.dtype != torch.bool:
+        return NotImplemented
+    values, indices = aten.sort.default(x.to(torch.int32), dim, descending)
+    return values.to(torch.bool), indices
+
+
+@_replaces(aten.kthvalue.default)
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """kthvalue(x, k) → element k - 1 of sort(x)."""
+    values, indices = torch.sort(x, dim=dim)
+    kth = (part.select(dim, k - 1) for part in (values, indices))
+    first, second = (part.unsqueeze(dim) if keepdim else part for part in kth)
+    return first, second
+
+
+@_replaces(aten.median.default)
+def median(x: Tensor) -> Tensor:
+    """median(x) → the middle element of sort(x), the lower of two; NaN if there is one."""
+    line = x.flatten()
+    middle = torch.sort(line)[0][(line.numel() - 1) // 2]
+    return torch.where((line != line).any(), torch.full_like(middle, math.nan), middle) if _is_float(x) else middle
+
+
+@_replaces(aten.cummax.default)
+def cummax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """cummax(x) → see `_running_extreme`."""
+    return _running_extreme(x, dim, torch.ge)
+
+
+@_replaces(aten.cummin.default)
+def cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """cummin(x) → see `_running_extreme`."""
+    return _running_extreme(x, dim, torch.le)
+
+
+def _running_extreme(x: Tensor, dim: int, wins: Decomposition) -> tuple[Tensor, Tensor]:
+    """The extreme so far and its last place, by doubling: after step k each element knows the 2 ** k before it."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    size = x.size(dim)
+    shape = [size if index == dim % x.dim() else 1 for index in range(x.dim())]
+    values, places = x, torch.arange(size).view(shape).expand(x.shape)
+    reach = 1
+    while reach < size:
+        earlier, earlier_places = (part.narrow(dim, 0, size - reach) for part in (values, places))
+        later, later_places = (part.narrow(dim, reach, size - reach) for part in (values, places))
+        takes_later = wins(later, earlier)
+        if _is_float(x):
+            takes_later = takes_later | (later != later)
+        values, places = (
+            torch.cat([whole.narrow(dim, 0, reach), torch.where(takes_later, after, before)], dim)
+            for whole, after, before in ((values, later, earlier), (places, later_places, earlier_places))
+        )
+        reach *= 2
+    return values.clone(), places.clone()
+
+
+# Indexing
+
+
+@_replaces(aten.index.Tensor)
+def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
+    """index(x, i32) → index(x, i64)."""
+    wide = _wide_indices(indices)
+    return NotImplemented if wide is indices else aten.index.Tensor(x, wide)
+
+
+@_replaces(aten.index_put.default)
+def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+    """index_put(x, mask, value) → where(mask, value, x); other indices get values of the shape that they select.
+
+    Torch-mlir broadcasts the values wrongly where they lack a dimension or have a size of 1.
+    """
+    mask = indices[0] if len(indices) == 1 else None
+    if mask is not None and mask.dtype == torch.bool and values.numel() == 1 and not accumulate:
+        return torch.where(mask.view(mask.shape + (1,) * (x.dim() - mask.dim())), values.view(()), x)
+    if any(one is not None and one.dtype == torch.bool for one in indices):
+        return NotImplemented
+    wide = _wide_indices(indices)
+    selected = aten.index.Tensor(x, wide).shape
+    if wide is indices and values.shape == selected:
+        return NotImplemented
+    return aten.index_put.default(x, wide, values.expand(selected), accumulate)
+
+
+@_replaces(aten.diagonal_scatter.default)
+def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """diagonal_scatter(x, s) → index_put(x, (0, 1, ..), (0, 1, ..), s) with the two dimensions in front."""
+    front = x.movedim((dim1, dim2), (0, 1))
+    count = torch.arange(source.size(-1))
+    places = [count + max(0, -offset), count + max(0, offset)]
+    return aten.index_put.default(front, places, source.movedim(-1, 0)).movedim((0, 1), (dim1, dim2))
+
+
+@_replaces(aten.scatter_add.default)
+def scatter_add(x: Tensor, dim: int, places: Tensor, source: Tensor) -> Tensor:
+    """scatter_add(x: bool) → scatter_add(x as integers) != 0."""
+    if x.dtype != torch.bool:
+        return NotImplemented
+    return aten.scatter_add.default(x.to(torch.int32), dim, places, source.to(torch.int32)) != 0
+
+
+@_replaces(aten.scatter_reduce.two)
+def scatter_reduce(
+    x: Tensor, dim: int, places: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """scatter_reduce(x: bool) → scatter_reduce(x as integers) != 0."""
+    if x.dtype != torch.bool:
+        return NotImplemented
+    wide = (x.to(torch.int32), dim, places, source.to(torch.int32), reduce)
+    return aten.scatter_reduce.two(*wide, include_self=include_self) != 0
+
+
+@_replaces(aten.searchsorted.Tensor)
+def searchsorted(
+    line: Tensor,
+    values: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """searchsorted(line, v) → how many elements of the line are less than v, or not greater if `right`."""
+    if sorter is not None:
+        line = line.gather(-1, sorter)
+    elements = line.unsqueeze(-2) if line.dim() > 1 else line
+    before = torch.le if right or side == "right" else torch.lt
+    return before(elements, values.unsqueeze(-1)).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+
+
+@_replaces(aten.bucketize.Tensor)
+def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """bucketize(x, line) → searchsorted(line, x)."""
+    return searchsorted(boundaries, x, out_int32=out_int32, right=right)
+
+
+def _wide_indices(indices: list[Tensor | None]) -> list[Tensor | None]:
+    """The indices in int64; the same list if they are already."""
+    if all(one is None or one.dtype in (torch.int64, torch.bool, torch.uint8) for one in indices):
+        return indices
+    return [one.long() if one is not None else None for one in indices]
+
+
+# Convolutions
+
+
+@_replaces(aten.convolution.default)
+def convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    transposed: bool,
+    output_padding: list[int],
+    groups: int,
+) -> Tensor:
+    """conv3d(x: integers, w, groups=g) → cat of g convolutions: torch-mlir's grouped one multiplies floats only."""
+    if groups == 1 or x.dim() != 5 or _is_float(x):
+        return NotImplemented
+    parts = zip(x.chunk(groups, 1), weight.chunk(groups), strict=True)
+    arguments = (None, stride, padding, dilation, transposed, output_padding, 1)
+    whole = torch.cat([aten.convolution.default(part, kernel, *arguments) for part, kernel in parts], 1)
+    return whole if bias is None else whole + bias.view(-1, 1, 1, 1)
+
+
+# Pooling
+
+
+def _pool_integers(op: Any) -> Decomposition:
+    def decomposed(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if _is_float(x) or x.dtype == torch.int64:
+            return NotImplemented
+        values, indices = op(x.double(), *args, **kwargs)
+        return values.to(x.dtype), indices
+
+    decomposed.__doc__ = f"{op}(x: integers) → {op}(x in float64), which holds them exactly."
+    return decomposed
+
+
+for _op in (aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.default):
+    _replaces(_op)(_pool_integers(_op))
