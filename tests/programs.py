@@ -19,7 +19,7 @@ from numerics import ALL, FLOATS, name
 Draw = Callable[[Any], Any]
 
 SIZES = (0, 1, 1, 2, 3, 4, 5)
-STEPS = 7
+STEPS = 10
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ def programs(draw: Draw) -> Program:
     values = [one.tensor() for one in inputs]
     exact = [True] * len(values)
     steps: list[Step] = []
-    for _ in range(_integers(draw, 1, STEPS)):
+    for _ in range(_integers(draw, 3, STEPS)):
         _try_step(draw, values, exact, steps)
     last = len(values) - 1
     results = [last, *draw(st.lists(st.integers(0, last), max_size=2))]

@@ -32,12 +32,12 @@ _TORCHS = (
 def table() -> dict[Any, Decomposition]:
     """The decompositions that a captured model is brought to core ops with."""
     known = {**get_decomposition_table(), **get_decompositions(_TORCHS), **_OURS}
-    return {op: function for op, function in known.items() if not _mutates(op)}
+    return {op: function for op, function in known.items() if not _is_in_place(op)}
 
 
-def _mutates(op: Any) -> bool:
-    """Whether the op writes to an argument: functionalization takes those away, a decomposition would hinder it."""
-    return isinstance(op, torch._ops.OpOverload) and op._schema.is_mutable
+def _is_in_place(op: Any) -> bool:
+    """Whether the op is one like `zero_`: functionalization takes those away, a decomposition would hinder it."""
+    return isinstance(op, torch._ops.OpOverload) and op._schema.name.endswith("_")
 
 
 def _replaces(*overloads: Any) -> Callable[[Decomposition], Decomposition]:
@@ -188,6 +188,15 @@ def ne(a: Tensor, b: Tensor) -> Tensor:
 def eq(a: Tensor, b: Tensor) -> Tensor:
     """eq(a, b) of bools → not xor(a, b)."""
     return torch.logical_not(torch.bitwise_xor(a, b)) if a.dtype == b.dtype == torch.bool else NotImplemented
+
+
+@_replaces(aten.mul.Tensor, aten.mul.Scalar)
+def mul(a: Tensor, b: Any) -> Tensor:
+    """mul(x: bool, number) → mul(x as the result's dtype, number), on which torch-mlir crashes."""
+    dtype = torch.result_type(a, b)
+    if a.dtype != torch.bool or dtype == torch.bool:
+        return NotImplemented
+    return a.to(dtype) * b
 
 
 # Bits
@@ -486,7 +495,7 @@ def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
 
 @_replaces(aten.index_put.default)
 def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
-    """index_put(x, mask, value) → where(mask, value, x); other indices get values of the shape that they select.
+    """index_put(x, mask, value) → where(mask, value, x); else the values get the shape of what the indices select.
 
     Torch-mlir broadcasts the values wrongly where they lack a dimension or have a size of 1.
     """
@@ -495,6 +504,8 @@ def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulat
         return torch.where(mask.view(mask.shape + (1,) * (x.dim() - mask.dim())), values.view(()), x)
     if any(one is not None and one.dtype == torch.bool for one in indices):
         return NotImplemented
+    if accumulate and x.dtype == torch.bool:
+        return aten.index_put.default(x.to(torch.int32), indices, values.to(torch.int32), True) != 0
     wide = _wide_indices(indices)
     selected = aten.index.Tensor(x, wide).shape
     if wide is indices and values.shape == selected:
@@ -559,6 +570,33 @@ def _wide_indices(indices: list[Tensor | None]) -> list[Tensor | None]:
     if all(one is None or one.dtype in (torch.int64, torch.bool, torch.uint8) for one in indices):
         return indices
     return [one.long() if one is not None else None for one in indices]
+
+
+# Shapes
+
+
+@_replaces(aten.constant_pad_nd.default)
+def pad(x: Tensor, padding: list[int], value: Any = 0) -> Tensor:
+    """pad(x, (-1, 2)) → pad(slice(x, 1, ..), (0, 2))."""
+    if not any(isinstance(amount, int) and amount < 0 for amount in padding):
+        return NotImplemented
+    for number in range(len(padding) // 2):
+        dim = x.dim() - 1 - number
+        first, last = (max(0, -amount) for amount in padding[2 * number : 2 * number + 2])
+        x = x.narrow(dim, first, x.size(dim) - first - last)
+    return aten.constant_pad_nd.default(x, [max(0, amount) for amount in padding], value)
+
+
+@_replaces(aten.roll.default)
+def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type: ignore[assignment]
+    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x."""
+    return NotImplemented if dims or x.dim() == 0 else aten.roll.default(x.flatten(), shifts, [0]).view(x.shape)
+
+
+@_replaces(aten.empty_strided.default)
+def empty_strided(size: list[int], stride: list[int], **kwargs: Any) -> Tensor:
+    """empty_strided(size, ..) → empty(size): strides mean nothing in functional code."""
+    return torch.empty(size, dtype=kwargs.get("dtype"), device=kwargs.get("device"))
 
 
 # Convolutions

@@ -56,9 +56,38 @@ _MOVES = {
 
 def simplify(graph: fx.Graph) -> None:
     """Runs every rewrite on `graph`."""
+    replace_empty_tensors(graph)
     collapse_merged_dims(graph)
     widen_narrow_integers(graph)
     graph.eliminate_dead_code()
+
+
+_PRODUCTS = (aten.mm.default, aten.bmm.default, aten.matmul.default)
+
+
+def replace_empty_tensors(graph: fx.Graph) -> None:
+    """view(x) -> [0, 4]  →  zeros([0, 4]); mm(x: [2, 0], y: [0, 3])  →  zeros([2, 3]); cat(x, empty)  →  cat(x).
+
+    Torch-mlir divides by the size of an empty tensor at compile time (SIGFPE) in views, and fails on others.
+    """
+    for node in list(graph.nodes):
+        value = node.meta.get("val")
+        if node.op != "call_function" or not isinstance(value, torch.Tensor):
+            continue
+        if _is_empty(node) or (node.target in _PRODUCTS and all(map(_is_empty, node.all_input_nodes))):
+            with graph.inserting_before(node):
+                zeros = graph.call_function(aten.zeros.default, (list(value.shape),), {"dtype": value.dtype})
+            zeros.meta.update(node.meta)
+            node.replace_all_uses_with(zeros)
+            graph.erase_node(node)
+        elif node.target is aten.cat.default:
+            parts = [part for part in node.args[0] if not _is_empty(part)]
+            node.args = (parts, *node.args[1:])
+
+
+def _is_empty(node: fx.Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and any(isinstance(size, int) and size == 0 for size in value.shape)
 
 
 def widen_narrow_integers(graph: fx.Graph) -> None:
