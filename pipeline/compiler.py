@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline import targets
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir, text
 from pipeline.options import Options
 from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.program import Dump, Program
 from pipeline.remarks import collect
 from pipeline.runtime.arrays import numpy_library, torch_library
+from pipeline.runtime.code import Code
 from pipeline.runtime.executable import Executable
-
-if TYPE_CHECKING:
-    from pipeline.program import Program
 
 #: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
 SIMPLIFY = """
+    inline-constant-regions,
+    remove-dead-argmax,
     guard-traps,
     lower-tm-tensor,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat),
@@ -49,6 +50,7 @@ def compile(
     *,
     dynamic_shapes: Any = None,
     observer: Observer | None = None,
+    assembly: bool = False,
     **options: Any,
 ) -> Executable:
     """Compiles a model to an executable.
@@ -59,6 +61,7 @@ def compile(
         args, kwargs: example arguments; their shapes, dtypes and constants are compiled in. None for MLIR.
         dynamic_shapes: the dimensions that may change, as torch.export takes them.
         observer: is called with the name and the MLIR text of each stage as it is reached.
+        assembly: adds the stage `asm`, the text of the machine code.
         options: see `pipeline.options.Options`.
 
     Raises:
@@ -68,16 +71,28 @@ def compile(
         CompileError: a pass or the code generator failed.
     """
     chosen = Options.create(options)
-    target = targets.create(chosen.target, chosen.cpu)
+    return compile_program(
+        lambda dump: _import(model, args, kwargs, dynamic_shapes, chosen, dump), chosen, observer, assembly
+    )
+
+
+def compile_program(
+    import_program: Callable[[Dump], Program],
+    options: Options,
+    observer: Observer | None = None,
+    assembly: bool = False,
+) -> Executable:
+    """Compiles the Program that `import_program` gives; it is called with what sees the stages of the import."""
+    target = targets.create(options.target, options.cpu, assembly)
     stages = _Stages(observer)
     with collect() as remarks:
-        program = _import(model, args, kwargs, dynamic_shapes, chosen, stages)
-        code = lower(program, target, chosen, stages)
+        program = import_program(stages)
+        code = lower(program, target, options, stages)
     library = numpy_library() if program.weights_library == "numpy" else torch_library()
     return Executable(code, program.signature, program.weights, library, tuple(remarks), stages.texts)
 
 
-def lower(program: Program, target: targets.Target, options: Options, dump: Callable[[str, ir.Module], None]) -> Any:
+def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code:
     """From a Program to code: the passes, the groups, the kernels, the target."""
     module = program.module
     with module.context, ir.Location.unknown():
@@ -103,7 +118,7 @@ def _import(
     kwargs: Mapping[str, Any] | None,
     dynamic_shapes: Any,
     options: Options,
-    dump: Callable[[str, ir.Module], None],
+    dump: Dump,
 ) -> Program:
     source = _mlir_source(model)
     if source is not None:
@@ -134,13 +149,13 @@ def _mlir_source(model: Any) -> tuple[str, str] | None:
 
 
 class _Stages:
-    """Keeps the text of every stage, and tells the observer. Called with a stage's name and the module."""
+    """Keeps the text of every stage, and tells the observer. Called with a stage's name and the module or text."""
 
     def __init__(self, observer: Observer | None):
         self.texts: dict[str, str] = {}
         self._observer = observer
 
-    def __call__(self, stage: str, module: ir.Module) -> None:
-        self.texts[stage] = text(module.operation)
+    def __call__(self, stage: str, code: ir.Module | str) -> None:
+        self.texts[stage] = code if isinstance(code, str) else text(code.operation, elements=None)
         if self._observer is not None:
             self._observer(stage, self.texts[stage])

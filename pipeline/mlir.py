@@ -6,11 +6,13 @@ imports from here. Nothing in this file imports torch.
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 from typing import Any
 
 from torch_mlir import ir, rewrite
+from torch_mlir._mlir_libs import _torchMlir
 from torch_mlir.dialects import (
     affine,
     arith,
@@ -18,13 +20,11 @@ from torch_mlir.dialects import (
     ext,
     func,
     linalg,
-    llvm,
     math,
     memref,
     scf,
     tensor,
 )
-from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
 
 from pipeline.diagnostics import Diagnostic, Severity
@@ -38,16 +38,15 @@ __all__ = [
     "captured_values",
     "context",
     "dialect_names",
-    "diagnostics",
     "defining_op",
+    "diagnostics",
     "ext",
     "func",
     "function",
     "ir",
-    "libraries",
     "is_inside",
+    "libraries",
     "linalg",
-    "llvm",
     "math",
     "memref",
     "parse",
@@ -57,10 +56,24 @@ __all__ = [
     "scf",
     "tensor",
     "text",
-    "torch_dialect",
+    "to_llvm_ir",
     "verify",
     "walk",
 ]
+
+
+_LARGE_DIALECTS = {
+    "math": "torch_mlir.dialects.math",
+    "torch_dialect": "torch_mlir.dialects.torch",
+    "vector": "torch_mlir.dialects.vector",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The modules of large dialects, imported by who needs them: they are a quarter of the driver's start-up time."""
+    if name in _LARGE_DIALECTS:
+        return importlib.import_module(_LARGE_DIALECTS[name])
+    raise AttributeError(name)
 
 
 def context() -> ir.Context:
@@ -68,7 +81,7 @@ def context() -> ir.Context:
     from pipeline.dialects import load_plugin_dialects
 
     ctx = ir.Context()
-    torch_dialect.register_dialect(ctx)
+    _torchMlir.register_dialect(ctx)
     ctx.allow_unregistered_dialects = True  # for the fusion dialect, see there; `parse` refuses any other
     load_plugin_dialects(ctx)
     return ctx
@@ -80,7 +93,7 @@ def libraries() -> list[Path]:
 
 
 def dialect_names(ctx: ir.Context) -> list[str]:
-    """The names of all dialects that `ctx` knows.
+    """The names of the dialects that are registered in `ctx` or loaded into it.
 
     The bindings have no listing, but the parser's note on an unknown dialect carries one.
     """
@@ -181,9 +194,15 @@ def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -
         raise CompileError(f"{pipeline} failed: {_lines(found)}", diagnostics=found) from None
 
 
-def text(op: ir.Operation, *, elements: int = 16, debug_info: bool = False) -> str:
-    """`op` as MLIR text; constants with more than `elements` elements are elided."""
+def text(op: ir.Operation, *, elements: int | None = 16, debug_info: bool = False) -> str:
+    """`op` as MLIR text; constants with more than `elements` elements are elided, none if it is None."""
     return op.get_asm(large_elements_limit=elements, enable_debug_info=debug_info)
+
+
+def to_llvm_ir(module: ir.Module) -> str:
+    """A module in LLVM dialect as the text of LLVM IR."""
+    dialect = importlib.import_module("torch_mlir.dialects.llvm")
+    return dialect.translate_module_to_llvmir(module.operation)
 
 
 def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:

@@ -1,0 +1,1 @@
+"""Pure questions about IR that passes ask; nothing here changes IR."""

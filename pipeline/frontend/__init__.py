@@ -1,0 +1,1 @@
+"""From torch to a Program. The only room, with the tests and tools, that imports torch."""

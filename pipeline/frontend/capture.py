@@ -16,7 +16,7 @@ import torch
 from torch.export import ExportedProgram
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
-from pipeline.frontend import decompositions
+from pipeline.frontend.decompositions import decomposition_table
 
 CAPTURE_MODES = ("export", "script")
 
@@ -46,7 +46,7 @@ def capture(
     with torch.no_grad():
         exported = _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
         try:
-            return exported.run_decompositions(decompositions.table())
+            return exported.run_decompositions(decomposition_table())
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_explain(error)}") from error
 
@@ -63,9 +63,8 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if isinstance(model, torch.jit.ScriptModule):
         return _export_script(model, args, kwargs, dynamic_shapes)
     if not isinstance(model, torch.nn.Module):
-        raise PipelineError(
-            f"model: expected an nn.Module, ScriptModule, ExportedProgram, .pt2 path or MLIR, got {type(model).__name__}"
-        )
+        kinds = "an nn.Module, ScriptModule, ExportedProgram, .pt2 path or MLIR"
+        raise PipelineError(f"model: expected {kinds}, got {type(model).__name__}")
     if mode == "script":
         return _export_script(_script(model), args, kwargs, dynamic_shapes)
     try:

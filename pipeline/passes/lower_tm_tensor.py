@@ -63,9 +63,9 @@ def _scan(op: ir.Operation) -> list[ir.Value]:
 
 
 def _scatter(op: ir.Operation) -> list[ir.Value]:
-    """original[indices[u] + w] = combine(updates[u, w], original[..]), one update u after the other.
+    """original[indices[u] + w] = combine(updates[u, w], original[..]), one update after the other.
 
-    The window w runs over the last dimensions of `original`; an index is added in the dimensions of `dimension_map`.
+    `indices[u]` are offsets in the dims of `dimension_map`, `w` runs over a window of the last dims of `original`.
     """
     updates, indices, original = op.operands
     dims = list(ir.DenseI64ArrayAttr(op.attributes["dimension_map"]))
@@ -74,16 +74,15 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
     def one_update(at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         (target,) = carried
         update, *window = at
-        place: list[ir.Value] = [_index(0)] * (len(sizes) - len(window)) + window
+        place = [_index(0)] * (rank - len(window)) + window
         for number, dim in enumerate(dims):
             raw = tensor.ExtractOp(indices, [update, _index(number)]).result
-            start = _wrap(arith.IndexCastOp(ir.IndexType.get(), raw).result, sizes[dim])
-            place[dim] = arith.AddIOp(place[dim], start).result
+            offset = _wrap(arith.IndexCastOp(ir.IndexType.get(), raw).result, sizes[dim])
+            place[dim] = arith.AddIOp(offset, place[dim]).result
         inside = _inside(place, sizes)
-        value = tensor.ExtractOp(updates, at).result
         safe = [arith.SelectOp(inside, one, _index(0)).result for one in place]
         old = tensor.ExtractOp(target, safe).result
-        (new,) = _inline(op, [value, old])
+        (new,) = _inline(op, [tensor.ExtractOp(updates, at).result, old])
         kept = arith.SelectOp(inside, new, old).result
         return [tensor.InsertOp(kept, target, safe).result]
 

@@ -49,9 +49,7 @@ class Step:
         ops = [root]
         for anchor in self.anchors[1:]:
             ops = [child for op in ops for child in _children(op) if _is_anchored(child, anchor)]
-        if self.pass_.anchor in (ANY, self.anchors[-1]):
-            return ops
-        return [inner for op in ops for inner in _outermost(op, self.pass_.anchor)]
+        return [target for op in ops for target in _outermost(op, self.pass_.anchor)]
 
     def run(self, op: ir.Operation, verify_each: bool = True) -> None:
         """Runs the pass on one of its targets; raises `CompileError` naming the pass."""
@@ -133,12 +131,14 @@ def _is_anchored(op: ir.Operation, anchor: str) -> bool:
     return op.name == anchor or (anchor == ANY and op.has_trait(ir.IsIsolatedFromAboveTrait))
 
 
-def _outermost(op: ir.Operation, name: str) -> list[ir.Operation]:
-    """The ops called `name` inside `op`, without those inside of another one."""
+def _outermost(op: ir.Operation, anchor: str) -> list[ir.Operation]:
+    """`op` if it is called `anchor`, else the ops inside it that are, without those inside of another one."""
+    if anchor in (ANY, op.name):
+        return [op]
     found = []
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
-        if inner.operation.name != name or inner.operation == op:
+        if inner.operation.name != anchor:
             return ir.WalkResult.ADVANCE
         found.append(inner.operation)
         return ir.WalkResult.SKIP

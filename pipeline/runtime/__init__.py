@@ -1,0 +1,1 @@
+"""What runs executables. Imports neither torch nor MLIR."""

@@ -47,7 +47,7 @@ class ArgumentReader:
         first: ArrayLibrary | None = None
         for argument, leaf in zip(self._signature.arguments, leaves, strict=True):
             if argument.kind == "tensor":
-                owner = _check_tensor(argument, leaf)
+                owner = _check_argument(argument, leaf)
                 first = first or owner
                 values.append(owner.contiguous(leaf))
             elif argument.kind == "int":
@@ -132,18 +132,33 @@ class ArgumentReader:
                     )
 
 
-def _check_tensor(argument: Argument, leaf: Any) -> ArrayLibrary:
-    wanted = argument.type
-    assert wanted is not None
+def _check_argument(argument: Argument, leaf: Any) -> ArrayLibrary:
+    assert argument.type is not None
+    owner = check_tensor(argument.name, argument.type, leaf)
+    if argument.mutated:
+        check_writable(argument.name, leaf)
+    return owner
+
+
+def check_tensor(name: str, wanted: TensorType, leaf: Any) -> ArrayLibrary:
+    """The library of a leaf; raises `ArgumentError` if the leaf is no tensor of that type that code can read."""
     owner = library_of(leaf)
     if owner is None:
-        raise ArgumentError(f"argument {argument.name}: expected a tensor {wanted}, got {type(leaf).__name__}")
+        raise ArgumentError(f"argument {name}: expected a tensor {wanted}, got {type(leaf).__name__}")
     shape = owner.shape(leaf)
     if owner.dtype(leaf) != wanted.dtype or not _fits(shape, wanted.shape):
-        raise ArgumentError(f"argument {argument.name}: expected {wanted}, got {TensorType(owner.dtype(leaf), shape)}")
+        raise ArgumentError(f"argument {name}: expected {wanted}, got {TensorType(owner.dtype(leaf), shape)}")
     if owner.device(leaf) != "cpu":
-        raise ArgumentError(f"argument {argument.name}: expected a dense tensor on cpu, got {owner.device(leaf)}")
+        raise ArgumentError(f"argument {name}: expected a dense tensor on cpu, got {owner.device(leaf)}")
     return owner
+
+
+def check_writable(name: str, leaf: Any) -> None:
+    """Raises `ArgumentError` if nothing can be written to the tensor."""
+    owner = library_of(leaf)
+    obstacle = owner.obstacle(leaf) if owner is not None else None
+    if obstacle:
+        raise ArgumentError(f"argument {name}: is written to, but {obstacle}; pass a copy")
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
@@ -164,9 +179,8 @@ def _check_int(argument: Argument, leaf: Any) -> int:
 def _check_constant(argument: Argument, leaf: Any) -> None:
     wanted = argument.value
     if type(leaf) is not type(wanted) or leaf != wanted:
-        raise ArgumentError(
-            f"argument {argument.name}: the model was compiled for {wanted!r}, got {_brief(leaf)}; compile it again for that"
-        )
+        message = f"argument {argument.name}: the model was compiled for {wanted!r}, got {_brief(leaf)}"
+        raise ArgumentError(f"{message}; compile it again for that")
 
 
 def _brief(value: Any) -> str:

@@ -26,15 +26,49 @@ class ArrayLibrary(Protocol):
 
     name: str
 
-    def dtype(self, array: Any) -> str: ...
-    def shape(self, array: Any) -> tuple[int, ...]: ...
-    def device(self, array: Any) -> str: ...
-    def pointer(self, array: Any) -> int: ...
-    def contiguous(self, array: Any) -> Any: ...
-    def empty(self, shape: Sequence[int], dtype: str) -> Any: ...
-    def copy(self, target: Any, source: Any) -> None: ...
-    def extent(self, array: Any) -> tuple[int, int]: ...
-    def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any: ...
+    def dtype(self, array: Any) -> str:
+        """The dtype's name."""
+        ...
+
+    def shape(self, array: Any) -> tuple[int, ...]:
+        """The sizes."""
+        ...
+
+    def device(self, array: Any) -> str:
+        """The device's name, `cpu` for what code can read."""
+        ...
+
+    def pointer(self, array: Any) -> int:
+        """The address of the first element."""
+        ...
+
+    def is_row_major(self, array: Any) -> bool:
+        """Whether code can read and write the array where it is."""
+        ...
+
+    def contiguous(self, array: Any) -> Any:
+        """The array itself if it is row-major, else a copy that is."""
+        ...
+
+    def empty(self, shape: Sequence[int], dtype: str) -> Any:
+        """A new array with undefined elements."""
+        ...
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copies elements."""
+        ...
+
+    def extent(self, array: Any) -> tuple[int, int]:
+        """[first, last) of the bytes that the elements lie in."""
+        ...
+
+    def obstacle(self, array: Any) -> str | None:
+        """Why nothing can be written to the array; None if it can."""
+        ...
+
+    def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any:
+        """An array over memory that compiled code allocated."""
+        ...
 
 
 class Allocation:
@@ -47,11 +81,19 @@ class Allocation:
         _libc.free(self._address)
 
 
+_OVERLAP = "has elements that share memory"
+
+
+def _overlaps_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements may share memory, as those of an expanded tensor do."""
+    return any(size > 1 and stride == 0 for size, stride in zip(shape, strides, strict=True))
+
+
 class NumpyArrays:
     """NumPy's arrays; bfloat16 is ml_dtypes'."""
 
     name = "numpy"
-    _dtypes = {name: np.dtype(name if name != "bfloat16" else ml_dtypes.bfloat16) for name in DTYPE_BYTES}
+    dtypes = {name: np.dtype(name if name != "bfloat16" else ml_dtypes.bfloat16) for name in DTYPE_BYTES}
 
     def dtype(self, array: np.ndarray) -> str:
         """The dtype's name."""
@@ -69,13 +111,17 @@ class NumpyArrays:
         """The address of the first element."""
         return array.ctypes.data
 
+    def is_row_major(self, array: np.ndarray) -> bool:
+        """Whether code can read and write the array where it is."""
+        return array.flags.c_contiguous and array.flags.aligned
+
     def contiguous(self, array: np.ndarray) -> np.ndarray:
         """The array itself if it is row-major, else a copy that is."""
-        return np.ascontiguousarray(array).reshape(array.shape)
+        return array if self.is_row_major(array) else array.copy("C")
 
     def empty(self, shape: Sequence[int], dtype: str) -> np.ndarray:
         """A new array with undefined elements."""
-        return np.empty(shape, self._dtypes[dtype])
+        return np.empty(shape, self.dtypes[dtype])
 
     def copy(self, target: np.ndarray, source: np.ndarray) -> None:
         """Copies elements."""
@@ -85,9 +131,15 @@ class NumpyArrays:
         """[first, last) of the bytes that the array's elements lie in."""
         return np.lib.array_utils.byte_bounds(array) if array.size else (0, 0)
 
+    def obstacle(self, array: np.ndarray) -> str | None:
+        """Why nothing can be written to the array; None if it can."""
+        if not array.flags.writeable:
+            return "is read-only"
+        return _OVERLAP if _overlaps_itself(array.shape, array.strides) else None
+
     def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> np.ndarray:
         """An array over memory that compiled code allocated."""
-        kind = self._dtypes[dtype]
+        kind = self.dtypes[dtype]
         raw = _raw_bytes(memory, address, math.prod(shape) * kind.itemsize)
         return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else self.empty(shape, dtype)
 
@@ -122,6 +174,10 @@ class TorchTensors:
         """The address of the first element."""
         return array.data_ptr()
 
+    def is_row_major(self, array: Any) -> bool:
+        """Whether code can read and write the tensor where it is."""
+        return array.is_contiguous() and not array.is_neg()
+
     def contiguous(self, array: Any) -> Any:
         """The tensor itself if it is row-major, else a copy that is."""
         return array.detach().resolve_neg().contiguous()
@@ -143,6 +199,10 @@ class TorchTensors:
         first = array.data_ptr()
         return first, first + (reach + 1) * array.element_size()
 
+    def obstacle(self, array: Any) -> str | None:
+        """Why nothing can be written to the tensor; None if it can."""
+        return _OVERLAP if _overlaps_itself(array.shape, array.stride()) else None
+
     def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any:
         """A tensor over memory that compiled code allocated."""
         raw = _raw_bytes(memory, address, math.prod(shape) * DTYPE_BYTES[dtype])
@@ -151,8 +211,9 @@ class TorchTensors:
         return self._torch.frombuffer(raw, dtype=self._dtypes[dtype]).view(shape)
 
 
-def _raw_bytes(memory: Allocation, address: int, size: int) -> Any:
-    raw = (ctypes.c_char * size).from_address(address or 1)
+def _raw_bytes(memory: Any, address: int, size: int) -> Any:
+    """A buffer over memory that `memory` owns."""
+    raw: Any = (ctypes.c_char * size).from_address(address or 1)
     raw._memory = memory  # keeps it alive
     return raw
 
@@ -182,3 +243,50 @@ def torch_library() -> ArrayLibrary:
 def numpy_library() -> ArrayLibrary:
     """The library for NumPy's arrays."""
     return _numpy
+
+
+def as_numpy(value: Any) -> np.ndarray:
+    """A row-major tensor of any library as an array over the same memory; one that isn't row-major is copied."""
+    owner = _owner(value)
+    contiguous = owner.contiguous(value)
+    shape, kind = owner.shape(contiguous), NumpyArrays.dtypes[owner.dtype(contiguous)]
+    raw = _raw_bytes(contiguous, owner.pointer(contiguous), math.prod(shape) * kind.itemsize)
+    return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else np.empty(shape, kind)
+
+
+def dtype_and_shape(tensor: Any) -> tuple[str, tuple[int, ...]]:
+    """Of a tensor of any library."""
+    owner = _owner(tensor)
+    return owner.dtype(tensor), owner.shape(tensor)
+
+
+def pointer(tensor: Any) -> int:
+    """The address of the first element of a tensor of any library."""
+    return _owner(tensor).pointer(tensor)
+
+
+def extent(tensor: Any) -> tuple[int, int]:
+    """[first, last) of the bytes that the elements of a tensor of any library lie in."""
+    return _owner(tensor).extent(tensor)
+
+
+def copy(target: Any, source: Any) -> None:
+    """Copies elements; the tensors may be of different libraries."""
+    owner = _owner(target)
+    owner.copy(target, source if library_of(source) is owner else _convert(source, owner))
+
+
+def _convert(source: Any, owner: ArrayLibrary) -> Any:
+    """A tensor of `owner`'s library with the elements of another's."""
+    other = _owner(source)
+    fresh = owner.empty(other.shape(source), other.dtype(source))
+    contiguous = other.contiguous(source)
+    first, last = other.extent(contiguous)
+    ctypes.memmove(owner.pointer(fresh), first, last - first)
+    return fresh
+
+
+def _owner(tensor: Any) -> ArrayLibrary:
+    owner = library_of(tensor)
+    assert owner is not None
+    return owner

@@ -26,6 +26,11 @@ def host_cpu() -> tuple[str, str]:
     return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
 
 
+def host_features() -> set[str]:
+    """What this machine's CPU has, by LLVM's feature names."""
+    return {feature[1:] for feature in host_cpu()[1].split(",") if feature.startswith("+")}
+
+
 class NativeCode:
     """An object file loaded into this process; its functions live as long as it does."""
 

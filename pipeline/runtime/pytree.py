@@ -120,7 +120,7 @@ def _build(tree: Tree, named: dict[Any, Any]) -> Any:
     if tree.kind == "structseq" and cls is not None:
         return cls(tuple(named.values()))
     if tree.kind in ("namedtuple", "structseq"):
-        return (cls or collections.namedtuple("Result", tree.keys))(**named)  # type: ignore[misc]
+        return (cls or collections.namedtuple("Result", tree.keys))(**named)
     return named if cls is None else cls(**named)
 
 

@@ -22,7 +22,7 @@ _CALLS: dict[str, Callable[..., int]] = {"Max": max, "Min": min, "Mod": operator
 
 
 def evaluate(expression: str, symbols: Mapping[str, int]) -> int:
-    """The value of an expression in which every symbol is known; raises `PipelineError` for one that isn't arithmetic."""
+    """The value of an expression whose symbols are known; raises `PipelineError` for one that isn't arithmetic."""
     return _value(_parse(expression), expression, symbols)
 
 

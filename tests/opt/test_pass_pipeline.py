@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline import remarks
 from pipeline.errors import CompileError, OptionError
-from pipeline.mlir import context, ir, parse
+from pipeline.mlir import context, ir, parse, verify, walk
 from pipeline.passes import registry
 from pipeline.passes.base import Pass
 from pipeline.passes.pipeline_text import PassPipeline
@@ -153,6 +153,36 @@ def test_explicit_nesting_is_exact(module):
     outer, inner = module.body.operations[0], module.body.operations[1].body.operations[0]
     assert "outer" in outer.attributes and "inner" not in outer.attributes
     assert "inner" in inner.attributes and "outer" not in inner.attributes
+
+
+def test_nesting_in_any_means_every_isolated_op(module):
+    PassPipeline.parse("any(any(test-mark{label=shallow},any(test-mark{label=deep})))").run(module)
+    outer, inner = module.body.operations[0], module.body.operations[1].body.operations[0]
+    assert "shallow" in outer.attributes and "deep" not in outer.attributes
+    assert "shallow" in inner.attributes and "deep" in inner.attributes
+
+
+GROUP = """
+func.func @f(%x: tensor<?xf32>) -> (tensor<?xf32>, f32) {
+  %outside = arith.constant 2.0 : f32
+  %r = "fusion.group"(%x) ({
+  ^bb0(%a: tensor<?xf32>):
+    %inside = arith.constant 2.0 : f32
+    %y = linalg.fill ins(%inside : f32) outs(%a : tensor<?xf32>) -> tensor<?xf32>
+    "fusion.yield"(%y) : (tensor<?xf32>) -> ()
+  }) {kind = "elementwise", label = "fill"} : (tensor<?xf32>) -> tensor<?xf32>
+  return %r, %outside : tensor<?xf32>, f32
+}
+"""
+
+
+@pytest.mark.parametrize("instrumentation", [[], [Instrumentation()]])
+def test_groups_stay_isolated_though_mlir_merges_equal_ops(instrumentation):
+    module = parse(GROUP, context())
+    PassPipeline.parse("cse").run(module, instrumentation)
+    (group,) = walk(module, "fusion.group")
+    assert [constant.parent.operation == group for constant in walk(module, "arith.constant")] == [False, True]
+    verify(module.operation)
 
 
 def test_mlir_and_own_passes_run_in_order(module):

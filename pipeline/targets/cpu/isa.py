@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.errors import OptionError
-from pipeline.runtime.native import host_cpu
+from pipeline.runtime.native import host_cpu, host_features
 
 # The x86-64 psABI's levels, each with what it adds (LLVM's feature names).
 _V2 = ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")
@@ -40,6 +40,16 @@ class Isa:
     features: str
     required: tuple[str, ...]
 
+    @property
+    def vector_bytes(self) -> int:
+        """The width of a vector register."""
+        return 64 if "avx512f" in self.required else 32 if "avx2" in self.required else 16
+
+    @property
+    def vector_registers(self) -> int:
+        """How many vector registers there are."""
+        return 32 if "avx512f" in self.required else 16
+
 
 def isa(cpu: str) -> Isa:
     """The ISA of a CPU by name, or of this machine for `native`; raises `OptionError` for a name that isn't known."""
@@ -49,8 +59,3 @@ def isa(cpu: str) -> Isa:
     if cpu not in _CPUS:
         raise OptionError(f"cpu={cpu!r}: expected native or one of {', '.join(_CPUS)}")
     return Isa(cpu, "", _CPUS[cpu])
-
-
-def host_features() -> set[str]:
-    """What this machine's CPU has, by LLVM's feature names."""
-    return {feature[1:] for feature in host_cpu()[1].split(",") if feature.startswith("+")}

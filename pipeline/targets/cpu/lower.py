@@ -5,7 +5,10 @@ The stages are flat lists of passes, to be read from top to bottom.
 
 from __future__ import annotations
 
-from pipeline.mlir import bufferization, func, function, ir, run_pipeline
+from pipeline.analysis.destination import origin
+from pipeline.mlir import bufferization, defining_op, func, function, ir, run_pipeline
+from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.targets.cpu.isa import Isa
 
 #: Results and temporaries are aligned to a cache line, which is also the widest vector.
 ALIGNMENT = 64
@@ -24,6 +27,12 @@ BUFFERIZE = f"""builtin.module(
     buffer-deallocation-pipeline,
     canonicalize
 )"""
+
+VECTORIZE = """
+    func.func(refback-munge-memref-copy, linalg-generalize-named-ops),
+    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers}}},
+    expand-vector-math
+"""
 
 TO_LOOPS = """builtin.module(
     func.func(
@@ -76,16 +85,14 @@ def results_to_arguments(module: ir.Module, name: str) -> list[bool]:
     kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
     inputs, kept, moved = list(kind.inputs), [], []
     with entry.location, ir.InsertionPoint(terminator):
-        for value in terminator.operands:
+        for value in list(terminator.operands):
             if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
                 kept.append(value)
                 moved.append(False)
                 continue
-            tensor_type = ir.RankedTensorType(value.type)
-            inputs.append(ir.MemRefType.get(tensor_type.shape, tensor_type.element_type))
-            destination = block.add_argument(
-                inputs[-1], value.owner.location if not _is_argument(value) else entry.location
-            )
+            inputs.append(ir.MemRefType.get(value.type.shape, value.type.element_type))
+            destination = block.add_argument(inputs[-1], entry.location)
+            _compute_into(value, destination)
             bufferization.MaterializeInDestinationOp(None, value, destination, restrict=True, writable=True)
             moved.append(True)
         func.ReturnOp(kept)
@@ -95,8 +102,23 @@ def results_to_arguments(module: ir.Module, name: str) -> list[bool]:
     return moved
 
 
-def _is_argument(value: ir.Value) -> bool:
-    return isinstance(value.owner, ir.Block)
+def _compute_into(value: ir.Value, destination: ir.Value) -> None:
+    """Has the kernel that computes `value` write it to `destination` right away, so that the copy there goes."""
+    call = defining_op(value)
+    if call is None or call.name != "func.call":
+        return
+    kernel = function(call.parent.operation.parent, ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+    body = kernel.regions[0].blocks[0]
+    place = origin(body.operations[len(body.operations) - 1].operation.operands[ir.OpResult(value).result_number])
+    if not isinstance(place.owner, ir.Block):
+        return
+    number = ir.BlockArgument(place).arg_number
+    empty = defining_op(call.operands[number])
+    if empty is None or empty.name != "tensor.empty" or len(list(empty.results[0].uses)) != 1:
+        return
+    with call.location, ir.InsertionPoint(call):
+        call.operands[number] = bufferization.ToTensorOp(value.type, destination, restrict=True, writable=True).result
+    empty.erase()
 
 
 def _mark_read_only(entry: ir.Operation, block: ir.Block) -> None:
@@ -114,7 +136,13 @@ def bufferize(module: ir.Module) -> None:
     run_pipeline(module.operation, BUFFERIZE)
 
 
+def vectorize(module: ir.Module, isa: Isa) -> None:
+    """Linalg on buffers becomes loops over vectors, where it has that form."""
+    text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers)
+    PassPipeline.parse(text).run(module)
+
+
 def to_llvm(module: ir.Module) -> None:
-    """Buffers and linalg become LLVM dialect."""
+    """Buffers, vectors and what is left of linalg become LLVM dialect."""
     run_pipeline(module.operation, TO_LOOPS)
     run_pipeline(module.operation, TO_LLVM)

@@ -10,17 +10,18 @@ from pipeline.program import tensor_type
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.signature import Signature, Source, TensorType
-from pipeline.targets.cpu.codegen import emit_object
+from pipeline.targets.cpu.codegen import generate
 from pipeline.targets.cpu.isa import isa
-from pipeline.targets.cpu.lower import bufferize, results_to_arguments, to_llvm
+from pipeline.targets.cpu.lower import bufferize, results_to_arguments, to_llvm, vectorize
 from pipeline.targets.target import Dump, Target
 
 
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
-    def __init__(self, cpu: str = "native"):
+    def __init__(self, cpu: str = "native", assembly: bool = False):
         self.isa = isa(cpu)
+        self.assembly = assembly
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
@@ -34,11 +35,14 @@ class CpuTarget(Target):
                 prepared = _result_types(function(module, name))
             entries[name] = _entry(module, name)
         bufferize(module)
+        vectorize(module, self.isa)
         to_llvm(module)
         dump("llvm", module)
-        object_file = emit_object(module, list(entries.items()), self.isa.cpu, self.isa.features)
+        machine_code = generate(module, list(entries.items()), self.isa.cpu, self.isa.features)
+        if self.assembly:
+            dump("asm", machine_code.assembly())
         return Code(
-            object_file=object_file,
+            object_file=machine_code.object_file(),
             main=entries["main"],
             main_sources=sources["main"],
             prepare=entries.get("prepare"),

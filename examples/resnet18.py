@@ -1,0 +1,119 @@
+"""Compiles a ResNet-18 and compares it with PyTorch: stages, kernels, accuracy and time.
+
+Usage: python examples/resnet18.py [IMAGE_SIZE]
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+import pipeline
+
+
+class BasicBlock(nn.Module):
+    """Two 3x3 convolutions and a shortcut."""
+
+    def __init__(self, channels_in: int, channels: int, stride: int):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, 1, bias=False)
+        self.norm1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels)
+        self.shortcut = nn.Sequential()
+        if stride != 1 or channels_in != channels:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(channels_in, channels, 1, stride, bias=False), nn.BatchNorm2d(channels)
+            )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = F.relu(self.norm1(self.conv1(x)))
+        y = self.norm2(self.conv2(y))
+        return F.relu(y + self.shortcut(x))
+
+
+class ResNet18(nn.Module):
+    """The network of "Deep Residual Learning for Image Recognition" (He et al., 2015), 18 layers."""
+
+    def __init__(self, classes: int = 1000):
+        super().__init__()
+        layers: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+        layers.append(nn.MaxPool2d(3, 2, 1))
+        channels_in = 64
+        for channels, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+            layers += [BasicBlock(channels_in, channels, stride), BasicBlock(channels, channels, 1)]
+            channels_in = channels
+        self.features = nn.Sequential(*layers)
+        self.classifier = nn.Linear(512, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.classifier(self.features(x).mean((2, 3)))
+
+
+def resnet18() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    """The network with random weights and norm statistics, and an image to run it on."""
+    torch.manual_seed(0)
+    model = ResNet18().eval().requires_grad_(False)
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.1)
+            module.running_var.uniform_(0.5, 1.5)
+    size = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 224
+    return model, (torch.randn(1, 3, size, size),)
+
+
+def milliseconds(run: Callable[[], object], repeats: int = 10) -> float:
+    """The median time of a call after a warm-up."""
+    run()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e3
+
+
+def main() -> None:
+    console = Console()
+    torch.set_num_threads(1)
+    model, inputs = resnet18()
+    start = last = time.perf_counter()
+    stages = Table("stage", "seconds", "lines of IR", title="Compilation")
+
+    def observe(stage: str, text: str) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        stages.add_row(stage, f"{now - last:.2f}", str(text.count("\n")))
+        last = now
+
+    with console.status("compiling ResNet-18"):
+        executable = pipeline.compile(model, inputs, observer=observe)
+    done = time.perf_counter()
+    stages.add_row("machine code", f"{done - last:.2f}", "")
+    stages.add_row("all", f"{done - start:.2f}", "")
+    console.print(stages)
+
+    kernels = Table("kernel", "kind", "calls", title=f"{len(executable.kernels)} kernels")
+    for kernel in executable.kernels:
+        kernels.add_row(kernel.name, kernel.kind, str(kernel.calls))
+    console.print(kernels)
+
+    expected, result = model(*inputs), executable(*inputs)
+    error = ((result - expected).abs().max() / expected.abs().max()).item()
+    eager, compiled = milliseconds(lambda: model(*inputs)), milliseconds(lambda: executable(*inputs))
+    console.print(f"largest error against PyTorch eager, relative to the largest output: {error:.1e}")
+    console.print(f"one thread: PyTorch eager {eager:.1f} ms, pipeline {compiled:.1f} ms")
+    if error > 1e-4:
+        sys.exit("the results differ")
+
+
+if __name__ == "__main__":
+    main()

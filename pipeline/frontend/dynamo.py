@@ -1,0 +1,46 @@
+"""The backend of `torch.compile(model, backend="pipeline")`, for inference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from functorch.compile import make_boxed_func
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+
+from pipeline.compiler import compile_program
+from pipeline.errors import CaptureError
+from pipeline.frontend.decompositions import decomposition_table
+from pipeline.frontend.graph import from_graph
+from pipeline.options import Options
+
+
+def pipeline_backend(
+    graph: fx.GraphModule, inputs: list[Any], *, options: Mapping[str, Any] | None = None, **kwargs: Any
+) -> Callable[..., Any]:
+    """Compiles one of dynamo's graphs. `options` are those of `pipeline.compile`.
+
+    Parameters are arguments of the compiled code here, since dynamo may call one graph with several modules' weights.
+    Training is refused with one clear error: run the model under torch.no_grad().
+    """
+    chosen = Options.create(dict(options or {}))
+
+    def compile_inference(functional: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        executable = compile_program(lambda dump: from_graph(functional.graph, dump), chosen)
+        return make_boxed_func(lambda *args: list(executable(*args)))
+
+    backend = aot_autograd(
+        fw_compiler=_refuse_training,
+        bw_compiler=_refuse_training,
+        inference_compiler=compile_inference,
+        decompositions=decomposition_table(),
+    )
+    return backend(graph, inputs)
+
+
+def _refuse_training(graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    raise CaptureError(
+        'torch.compile(backend="pipeline") is for inference; call the model under torch.no_grad(), '
+        "or set requires_grad=False on its parameters and inputs"
+    )
