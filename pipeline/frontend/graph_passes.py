@@ -138,9 +138,18 @@ def _widen_results(graph: fx.Graph, node: fx.Node, values: list[Any]) -> None:
 def _cast_users(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> None:
     users = list(node.users)
     with graph.inserting_after(node):
-        cast = _cast(graph, node, dtype, node)
+        source = node if node.all_input_nodes or dtype != torch.uint8 else _unfoldable(graph, node)
+    with graph.inserting_after(source):
+        cast = _cast(graph, source, dtype, node)
     for user in users:
         user.replace_input_with(node, cast)
+
+
+def _unfoldable(graph: fx.Graph, constant: fx.Node) -> fx.Node:
+    """abs(constant), which torch-mlir does not fold: it would fold the cast to uint8 and call the result int8."""
+    magnitude = graph.call_function(aten.abs.default, (constant,))
+    magnitude.meta = dict(constant.meta)
+    return magnitude
 
 
 def _cast(graph: fx.Graph, value: fx.Node, dtype: torch.dtype, origin: fx.Node) -> fx.Node:

@@ -514,11 +514,22 @@ def scatter_add(x: Tensor, dim: int, places: Tensor, source: Tensor) -> Tensor:
 def scatter_reduce(
     x: Tensor, dim: int, places: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """scatter_reduce(x: bool) → scatter_reduce(x as integers) != 0."""
-    if x.dtype != torch.bool:
+    """scatter_reduce(x: bool) → scatter_reduce(x as integers) != 0; see `_scatter_mean` for the mean of integers."""
+    if x.dtype == torch.bool:
+        wide = (x.to(torch.int32), dim, places, source.to(torch.int32), reduce)
+        return aten.scatter_reduce.two(*wide, include_self=include_self) != 0
+    if _is_float(x) or reduce != "mean":
         return NotImplemented
-    wide = (x.to(torch.int32), dim, places, source.to(torch.int32), reduce)
-    return aten.scatter_reduce.two(*wide, include_self=include_self) != 0
+    return _scatter_mean(x, dim, places, source, include_self)
+
+
+def _scatter_mean(x: Tensor, dim: int, places: Tensor, source: Tensor, include_self: bool) -> Tensor:
+    """The sum of what is scattered to a place, divided by how much it is."""
+    added = torch.zeros_like(x).scatter_add(dim, places, torch.ones_like(source))
+    kept = added == 0
+    start = x if include_self else torch.where(kept, x, torch.zeros_like(x))
+    total = start.scatter_add(dim, places, source)
+    return _floor_divide_integers(total, added + 1 if include_self else torch.where(kept, torch.ones_like(x), added))
 
 
 @_replaces(aten.searchsorted.Tensor)

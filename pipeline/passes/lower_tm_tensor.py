@@ -74,7 +74,7 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
     def one_update(at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         (target,) = carried
         update, *window = at
-        place = [_index(0)] * (rank - len(window)) + window
+        place = [_index(0)] * (len(sizes) - len(window)) + window
         for number, dim in enumerate(dims):
             raw = tensor.ExtractOp(indices, [update, _index(number)]).result
             offset = _wrap(arith.IndexCastOp(ir.IndexType.get(), raw).result, sizes[dim])
