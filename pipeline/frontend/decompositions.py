@@ -6,17 +6,32 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._decomp import get_decompositions
 from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from pipeline.frontend.replacements import REPLACEMENTS
+
 aten = torch.ops.aten
+
+#: torch's own decompositions that torch-mlir's table leaves out, though its lowering of these ops is missing or wrong.
+_TORCHS = (
+    aten.addmv.default,
+    aten.isfinite.default,
+    aten.logaddexp.default,
+)
 
 
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """The decompositions by op, as `ExportedProgram.run_decompositions` takes them."""
-    table = dict(get_decomposition_table())
+    table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **REPLACEMENTS}
     table[aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
-    return table
+    return {op: function for op, function in table.items() if not _is_in_place(op)}
+
+
+def _is_in_place(op: Any) -> bool:
+    """Whether the op is one like `zero_`: functionalization takes those away, a decomposition would hinder it."""
+    return isinstance(op, torch._ops.OpOverload) and op._schema.name.endswith("_")
 
 
 def _attention(
