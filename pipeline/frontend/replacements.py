@@ -20,6 +20,7 @@ Decomposition = Callable[..., Any]
 #: The functions of this file, by the overload that they replace.
 REPLACEMENTS: dict[Any, Decomposition] = {}
 
+
 def _replaces(*overloads: Any) -> Callable[[Decomposition], Decomposition]:
     def register(function: Decomposition) -> Decomposition:
         REPLACEMENTS.update(dict.fromkeys(overloads, function))
@@ -214,8 +215,10 @@ def div(a: Tensor, b: Any, rounding_mode: str | None = None) -> Tensor:
         return _floor_divide(first, second)
     if _is_float(first):
         return (first / second).trunc()
-    return NotImplemented if isinstance(b, Tensor) and a.dtype == b.dtype else aten.div.Tensor_mode(
-        first, second, rounding_mode="trunc"
+    return (
+        NotImplemented
+        if isinstance(b, Tensor) and a.dtype == b.dtype
+        else aten.div.Tensor_mode(first, second, rounding_mode="trunc")
     )
 
 
