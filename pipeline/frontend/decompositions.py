@@ -34,7 +34,8 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
 
 def _is_in_place(op: Any) -> bool:
     """Whether the op is one like `zero_`: functionalization takes those away, a decomposition would hinder it."""
-    return isinstance(op, torch._ops.OpOverload) and op._schema.name.endswith("_")
+    name = op._schema.name if isinstance(op, torch._ops.OpOverload) else ""
+    return name.endswith("_") and not name.endswith("__")
 
 
 def _attention(

@@ -86,7 +86,8 @@ def build_generic(
         ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing) for indexing in maps]),
         ir.ArrayAttr.get(list(iterators)),
     ).operation
-    elements = [ir.ShapedType(value.type).element_type for value in (*inputs, *outputs)]
+    kinds = [value.type for value in (*inputs, *outputs)]
+    elements = [ir.ShapedType(kind).element_type if isinstance(kind, ir.ShapedType) else kind for kind in kinds]
     block = ir.Block.create_at_start(generic.regions[0], elements)
     with ir.InsertionPoint(block):
         linalg.YieldOp(body(block.arguments))
