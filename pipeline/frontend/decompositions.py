@@ -34,8 +34,7 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
 
 def _is_in_place(op: Any) -> bool:
     """Whether the op is one like `zero_`: functionalization takes those away, a decomposition would hinder it."""
-    name = op._schema.name if isinstance(op, torch._ops.OpOverload) else ""
-    return name.endswith("_") and not name.endswith("__")
+    return isinstance(op, torch._ops.OpOverload) and op._schema.name.endswith("_") and op._schema.is_mutable
 
 
 def _attention(
