@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.decompositions import decomposition_table
@@ -46,7 +47,7 @@ def capture(
     with torch.no_grad():
         exported = _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
         try:
-            return exported.run_decompositions(decomposition_table())
+            return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_explain(error)}") from error
 
