@@ -46,7 +46,9 @@ def test_programs_are_many_and_not_trivial(results):
 
 
 def test_programs_give_what_eager_gives_or_are_refused(results):
-    bad = [f"{what}: {program}\n    {details}" for program, what, details in results if what not in ("right", "refused")]
+    bad = [
+        f"{what}: {program}\n    {details}" for program, what, details in results if what not in ("right", "refused")
+    ]
     assert not bad, "\n".join(bad)
 
 

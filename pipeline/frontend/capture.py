@@ -69,9 +69,17 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if mode == "script":
         return _export_script(_script(model), args, kwargs, dynamic_shapes)
     try:
-        return torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        return _without_guards(torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False))
     except Exception as error:  # torch.export raises many types
         raise CaptureError(f"torch.export could not capture {type(model).__name__}: {_explain(error)}") from error
+
+
+def _without_guards(exported: ExportedProgram) -> ExportedProgram:
+    """Takes out torch's check of the arguments' sizes: ours is the runtime's, and torch's fails on None."""
+    for node in list(exported.graph.nodes):
+        if node.op == "call_module" and node.target == "_guards_fn":
+            exported.graph.erase_node(node)
+    return exported
 
 
 def _load_archive(path: Path) -> ExportedProgram:

@@ -20,6 +20,7 @@ Decomposition = Callable[..., Any]
 #: The functions of this file, by the overload that they replace.
 REPLACEMENTS: dict[Any, Decomposition] = {}
 
+
 def _replaces(*overloads: Any) -> Callable[[Decomposition], Decomposition]:
     def register(function: Decomposition) -> Decomposition:
         REPLACEMENTS.update(dict.fromkeys(overloads, function))
@@ -215,8 +216,10 @@ def div(a: Tensor, b: Any, rounding_mode: str | None = None) -> Tensor:
         return _floor_divide(first, second)
     if _is_float(first):
         return (first / second).trunc()
-    return NotImplemented if isinstance(b, Tensor) and a.dtype == b.dtype else aten.div.Tensor_mode(
-        first, second, rounding_mode="trunc"
+    return (
+        NotImplemented
+        if isinstance(b, Tensor) and a.dtype == b.dtype
+        else aten.div.Tensor_mode(first, second, rounding_mode="trunc")
     )
 
 
@@ -231,7 +234,7 @@ def _floor_divide(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _floor_divide_integers(a: Tensor, b: Tensor) -> Tensor:
-    """a // b → trunc(a / b) - (it does not divide and the signs differ); torch-mlir divides in floating point."""
+    """A // b → trunc(a / b) - (it does not divide and the signs differ); torch-mlir divides in floating point."""
     quotient = aten.div.Tensor_mode(a, b, rounding_mode="trunc")
     if not a.dtype.is_signed:
         return quotient
@@ -245,7 +248,7 @@ def _is_rounded_up(rest: Tensor, b: Tensor) -> Tensor:
 
 
 def _floor_divide_floats(a: Tensor, b: Tensor) -> Tensor:
-    """a // b as torch computes it (c10's div_floor_floating): (a - fmod(a, b)) / b, moved to the nearest integer."""
+    """A // b as torch computes it (c10's div_floor_floating): (a - fmod(a, b)) / b, moved to the nearest integer."""
     rest = aten.fmod.Tensor(a, b)
     quotient = (a - rest) / b
     quotient = torch.where(_is_rounded_up(rest, b), quotient - 1, quotient)

@@ -272,7 +272,10 @@ def _guard_scatter(scatter: ir.Operation, checks: _Checks) -> None:
             [indices],
             [start],
             ir.ArrayAttr.get(
-                [ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank)), ir.AffineMapAttr.get(ir.AffineMap.get(rank, 0, []))]
+                [
+                    ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank)),
+                    ir.AffineMapAttr.get(ir.AffineMap.get(rank, 0, [])),
+                ]
             ),
             ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<reduction>")] * rank),
         )

@@ -175,10 +175,24 @@ def test_none_and_constants_among_inputs_and_results():
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32], ids=name)
 def test_small_sizes(shape, dtype):
     def function(x):
-        results = [x + x, x.sum(), x.any(), x.all(), torch.cat([x.flatten(), x.flatten()]), x.flip(list(range(x.dim())))]
+        results = [
+            x + x,
+            x.sum(),
+            x.any(),
+            x.all(),
+            torch.cat([x.flatten(), x.flatten()]),
+            x.flip(list(range(x.dim()))),
+        ]
         results += [x.reshape(-1), x.clone(), x == x, torch.where(x > 0, x, x), x.unsqueeze(0).expand(2, *x.shape)]
         if x.dim():
-            results += [x.sum(-1), x.cumsum(0), x.sort(stable=True)[0], x[:0], torch.stack([x, x]), x.softmax(-1, dtype=torch.float32)]
+            results += [
+                x.sum(-1),
+                x.cumsum(0),
+                x.sort(stable=True)[0],
+                x[:0],
+                torch.stack([x, x]),
+                x.softmax(-1, dtype=torch.float32),
+            ]
         if x.dim() == 2:
             results += [x.float() @ x.float().t(), x.float().t() @ x.float(), x.tril(), x.t()]
         return results
