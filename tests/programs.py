@@ -256,36 +256,64 @@ OPS: dict[str, Op] = {
     "argmax": Op(torch.argmax, options=_dim, when=lambda x: _has_elements(x) and _is_number(x), needs_exact=True),
     "any": Op(torch.any, options=_dim, when=_has_dims, needs_exact=True),
     "all": Op(torch.all, needs_exact=True),
-    "var": Op(lambda x, dim: x.var(dim, correction=0), options=_dim, when=lambda x: _is_float(x) and _has_elements(x), exact="lost"),
+    "var": Op(
+        lambda x, dim: x.var(dim, correction=0),
+        options=_dim,
+        when=lambda x: _is_float(x) and _has_elements(x),
+        exact="lost",
+    ),
     "prod": Op(torch.prod, options=_dim, when=lambda x: _has_dims(x) and not _is_float(x)),
     "matmul": Op(torch.matmul, 2, when=lambda x, y: _is_number(x)),
     "gram": Op(lambda x: x @ x.mT, when=lambda x: x.dim() >= 2 and _is_number(x)),
     "cat": Op(lambda x, y, dim: torch.cat([x, y], dim), 2, options=_dim, when=_has_dims),
     "stack": Op(lambda x, y: torch.stack([x, y, x]), 2),
-    "split": Op(lambda x, size, dim: x.split(size, dim), options=lambda draw, x: (_integers(draw, 1, 2), *_dim(draw, x)), when=_has_dims),
+    "split": Op(
+        lambda x, size, dim: x.split(size, dim),
+        options=lambda draw, x: (_integers(draw, 1, 2), *_dim(draw, x)),
+        when=_has_dims,
+    ),
     "chunk": Op(lambda x, dim: x.chunk(2, dim), options=_dim, when=_has_dims),
     "unbind": Op(torch.unbind, options=lambda draw, x: (-1,), when=lambda x: _has_dims(x) and 0 < x.size(-1) < 4),
     "permute": Op(torch.permute, options=_permutation),
-    "unsqueeze": Op(torch.unsqueeze, options=lambda draw, x: (_integers(draw, -1, x.dim()),), when=lambda x: x.dim() < 4),
+    "unsqueeze": Op(
+        torch.unsqueeze, options=lambda draw, x: (_integers(draw, -1, x.dim()),), when=lambda x: x.dim() < 4
+    ),
     "squeeze": Op(torch.squeeze),
     "flatten": Op(torch.flatten),
     "reshape": Op(lambda x: x.reshape(-1, 1), when=_has_elements),
     "expand": Op(lambda x: x.expand(2, *x.shape), when=lambda x: x.dim() < 4),
     "slice": Op(_sliced, options=_bounds, when=_has_dims),
-    "select": Op(lambda x, n: x.select(0, n), options=lambda draw, x: (_integers(draw, -x.size(0), x.size(0) - 1),), when=lambda x: x.dim() > 0 and x.size(0) > 0),
+    "select": Op(
+        lambda x, n: x.select(0, n),
+        options=lambda draw, x: (_integers(draw, -x.size(0), x.size(0) - 1),),
+        when=lambda x: x.dim() > 0 and x.size(0) > 0,
+    ),
     "diagonal": Op(lambda x: x.diagonal(0, -2, -1), when=lambda x: x.dim() >= 2),
     "tril": Op(torch.tril, when=lambda x: x.dim() >= 2),
     "flip": Op(lambda x, dim: x.flip(dim), options=_dim, when=_has_dims),
-    "roll": Op(lambda x, n, dim: x.roll(n, dim), options=lambda draw, x: (_integers(draw, -2, 2), *_dim(draw, x)), when=_has_dims),
+    "roll": Op(
+        lambda x, n, dim: x.roll(n, dim),
+        options=lambda draw, x: (_integers(draw, -2, 2), *_dim(draw, x)),
+        when=_has_dims,
+    ),
     "pad": Op(lambda x: torch.nn.functional.pad(x, (1, 2)), when=_has_dims),
     "repeat": Op(lambda x: x.repeat(2, *[1] * x.dim()), when=lambda x: x.dim() < 4),
     "unfold": Op(lambda x: x.unfold(-1, 2, 1), when=lambda x: x.dim() > 0 and x.size(-1) >= 2),
     "clone": Op(torch.clone),
     "index": Op(_indexed, options=_places, when=_has_elements),
-    "index_put": Op(_put, 2, options=lambda draw, x, y: (*_places(draw, x), draw(st.booleans()) and x.dtype != torch.bool), when=_has_elements),
-    "sort": Op(lambda x, dim: tuple(torch.sort(x, dim=dim, stable=True)), options=_dim, when=_has_dims, needs_exact=True),
+    "index_put": Op(
+        _put,
+        2,
+        options=lambda draw, x, y: (*_places(draw, x), draw(st.booleans()) and x.dtype != torch.bool),
+        when=_has_elements,
+    ),
+    "sort": Op(
+        lambda x, dim: tuple(torch.sort(x, dim=dim, stable=True)), options=_dim, when=_has_dims, needs_exact=True
+    ),
     "topk": Op(lambda x: x.topk(1)[0], when=lambda x: x.dim() > 0 and x.size(-1) > 0, needs_exact=True),
-    "one_hot": Op(lambda x: torch.nn.functional.one_hot(x % 3, 3), when=lambda x: x.dtype == torch.int64 and x.numel() > 0),
+    "one_hot": Op(
+        lambda x: torch.nn.functional.one_hot(x % 3, 3), when=lambda x: x.dtype == torch.int64 and x.numel() > 0
+    ),
     "add_": Op(_quietly(torch.Tensor.add_), 2),
     "mul_": Op(_quietly(lambda x: x.mul_(2))),
     "copy_": Op(_quietly(torch.Tensor.copy_), 2, when=lambda x, y: x.dtype == y.dtype),
@@ -295,7 +323,7 @@ OPS: dict[str, Op] = {
     "assign_": Op(_assign_, 2, when=lambda x, y: _has_dims(x) and x.dtype == y.dtype),
     "view_mul_": Op(_view_mul_, when=_has_dims),
     "diagonal_zero_": Op(_diagonal_zero_, when=lambda x: x.dim() >= 2),
-}  # fmt: skip
+}
 
 
 @st.composite

@@ -10,11 +10,11 @@ import pipeline
 
 class Unsupported(torch.nn.Module):
     def forward(self, x):
-        spectrum = torch.fft.rfft(x)
+        spectrum = torch.special.airy_ai(x)
         values = torch.linalg.eigvalsh(x @ x.mT)
         y = torch.relu(x) + 1
         inverse = torch.linalg.inv(y)
-        return spectrum.abs(), values, torch.special.bessel_j0(inverse)
+        return spectrum, values, torch.special.bessel_j0(inverse)
 
 
 def line_of(text):
@@ -27,7 +27,7 @@ def test_one_error_lists_all_ops_with_their_lines():
     with pytest.raises(pipeline.UnsupportedOpError) as caught:
         pipeline.compile(Unsupported(), (torch.randn(4, 4),), observer=lambda stage, text: stages.append(stage))
     message = str(caught.value)
-    for text in ("fft.rfft", "eigvalsh", "linalg.inv", "bessel_j0"):
+    for text in ("airy_ai", "eigvalsh", "linalg.inv", "bessel_j0"):
         assert f"{__file__}:{line_of(text)}" in message
     assert "relu" not in message
     assert "linalg" not in stages

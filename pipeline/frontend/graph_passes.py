@@ -56,10 +56,35 @@ _MOVES = {
 
 def simplify(graph: fx.Graph) -> None:
     """Runs every rewrite on `graph`."""
+    drop_assertions(graph)
     replace_empty_tensors(graph)
     collapse_merged_dims(graph)
+    count_dims_from_the_front(graph)
     widen_narrow_integers(graph)
     graph.eliminate_dead_code()
+
+
+def drop_assertions(graph: fx.Graph) -> None:
+    """_assert_tensor_metadata(x, ..)  →  nothing: torch.export has proved it, and a rewrite may change the dtype."""
+    for node in list(graph.nodes):
+        if node.target is aten._assert_tensor_metadata.default:
+            graph.erase_node(node)
+
+
+_SCATTERS = (
+    aten.scatter.src,
+    aten.scatter.value,
+    aten.scatter_add.default,
+    aten.scatter_reduce.two,
+)
+
+
+def count_dims_from_the_front(graph: fx.Graph) -> None:
+    """scatter(x: [4, 3], -1, ..)  →  scatter(x, 1, ..): torch-mlir writes out of bounds for a negative dimension."""
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target in _SCATTERS and node.args[1] < 0:
+            rank = node.args[0].meta["val"].dim()
+            node.args = (node.args[0], node.args[1] + rank, *node.args[2:])
 
 
 _PRODUCTS = (aten.mm.default, aten.bmm.default, aten.matmul.default)
@@ -117,7 +142,7 @@ def _widen(graph: fx.Graph, node: fx.Node) -> None:
                 node.replace_input_with(operand, _cast(graph, operand, torch.int32, node))
     if node.kwargs.get("dtype") in _NARROW:
         node.kwargs = {**node.kwargs, "dtype": torch.int32}
-    values = node.meta["val"]
+    values = node.meta.get("val")
     if isinstance(values, (tuple, list)):
         _widen_results(graph, node, list(values))
     elif isinstance(values, torch.Tensor) and values.dtype in _NARROW:
@@ -138,11 +163,15 @@ def _widen_results(graph: fx.Graph, node: fx.Node, values: list[Any]) -> None:
 def _cast_users(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> None:
     users = list(node.users)
     with graph.inserting_after(node):
-        source = node if node.all_input_nodes or dtype != torch.uint8 else _unfoldable(graph, node)
+        is_constant = not node.all_input_nodes or node.target in _FILLS
+        source = _unfoldable(graph, node) if is_constant and dtype == torch.uint8 else node
     with graph.inserting_after(source):
         cast = _cast(graph, source, dtype, node)
     for user in users:
         user.replace_input_with(node, cast)
+
+
+_FILLS = (aten.fill.Scalar, aten.full_like.default, aten.zeros_like.default, aten.ones_like.default)
 
 
 def _unfoldable(graph: fx.Graph, constant: fx.Node) -> fx.Node:

@@ -193,7 +193,8 @@ def _bitwise(op: Any) -> Decomposition:
 
 for _name in ("and", "or", "xor"):
     _op = getattr(aten, f"bitwise_{_name}")
-    _replaces(_op.Scalar, _op.Scalar_Tensor)(_bitwise(_op.Tensor))
+    _dunder = getattr(aten, f"__{_name}__")
+    _replaces(_op.Scalar, _op.Scalar_Tensor, _dunder.Tensor, _dunder.Scalar)(_bitwise(_op.Tensor))
 for _old, _new in ((aten.__lshift__, aten.bitwise_left_shift), (aten.__rshift__, aten.bitwise_right_shift)):
     _replaces(_old.Tensor, _old.Scalar)(_bitwise(_new.Tensor))
 for _op in (aten.bitwise_left_shift, aten.bitwise_right_shift):
@@ -233,19 +234,24 @@ def _floor_divide(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _floor_divide_integers(a: Tensor, b: Tensor) -> Tensor:
-    """a // b → trunc(a / b) - (it does not divide and the signs differ); torch-mlir divides in floating point."""
+    """A // b → trunc(a / b) - (it does not divide and the signs differ); torch-mlir divides in floating point."""
     quotient = aten.div.Tensor_mode(a, b, rounding_mode="trunc")
     if not a.dtype.is_signed:
         return quotient
     rest = a - quotient * b
-    return quotient - ((rest != 0) & ((rest < 0) != (b < 0))).to(a.dtype)
+    return quotient - _is_rounded_up(rest, b).to(a.dtype)
+
+
+def _is_rounded_up(rest: Tensor, b: Tensor) -> Tensor:
+    """Whether truncating a quotient with this rest went up: there is a rest, and its sign differs from the divisor's."""
+    return torch.bitwise_and(rest != 0, torch.bitwise_xor(rest < 0, b < 0))
 
 
 def _floor_divide_floats(a: Tensor, b: Tensor) -> Tensor:
-    """a // b as torch computes it (c10's div_floor_floating): (a - fmod(a, b)) / b, moved to the nearest integer."""
+    """A // b as torch computes it (c10's div_floor_floating): (a - fmod(a, b)) / b, moved to the nearest integer."""
     rest = aten.fmod.Tensor(a, b)
     quotient = (a - rest) / b
-    quotient = torch.where((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1, quotient)
+    quotient = torch.where(_is_rounded_up(rest, b), quotient - 1, quotient)
     whole = quotient.floor()
     whole = torch.where(quotient - whole > 0.5, whole + 1, whole)
     whole = torch.where(quotient == 0, torch.copysign(torch.zeros_like(a), a / b), whole)
@@ -503,6 +509,12 @@ def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, 
     count = torch.arange(source.size(-1))
     places = [count + max(0, -offset), count + max(0, offset)]
     return aten.index_put.default(front, places, source.movedim(-1, 0)).movedim((0, 1), (dim1, dim2))
+
+
+@_replaces(aten.scatter.value)
+def scatter_value(x: Tensor, dim: int, places: Tensor, value: Any) -> Tensor:
+    """scatter(x, places, number) → scatter(x, places, tensor), which torch-mlir lowers without crashing."""
+    return aten.scatter.src(x, dim, places, torch.full(places.shape, value, dtype=x.dtype))
 
 
 @_replaces(aten.scatter_add.default)
