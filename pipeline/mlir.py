@@ -6,11 +6,13 @@ imports from here. Nothing in this file imports torch.
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 from typing import Any
 
 from torch_mlir import ir, rewrite
+from torch_mlir._mlir_libs import _torchMlir
 from torch_mlir.dialects import (
     affine,
     arith,
@@ -18,12 +20,10 @@ from torch_mlir.dialects import (
     ext,
     func,
     linalg,
-    llvm,
     memref,
     scf,
     tensor,
 )
-from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
 
 from pipeline.diagnostics import Diagnostic, Severity
@@ -46,7 +46,6 @@ __all__ = [
     "libraries",
     "is_inside",
     "linalg",
-    "llvm",
     "memref",
     "parse",
     "position",
@@ -55,10 +54,19 @@ __all__ = [
     "scf",
     "tensor",
     "text",
-    "torch_dialect",
     "verify",
     "walk",
 ]
+
+
+_LARGE_DIALECTS = {"llvm": "torch_mlir.dialects.llvm", "torch_dialect": "torch_mlir.dialects.torch"}
+
+
+def __getattr__(name: str) -> Any:
+    """The modules of large dialects, imported by who needs them: they are a quarter of the driver's start-up time."""
+    if name in _LARGE_DIALECTS:
+        return importlib.import_module(_LARGE_DIALECTS[name])
+    raise AttributeError(name)
 
 
 def context() -> ir.Context:
@@ -66,7 +74,7 @@ def context() -> ir.Context:
     from pipeline.dialects import load_plugin_dialects
 
     ctx = ir.Context()
-    torch_dialect.register_dialect(ctx)
+    _torchMlir.register_dialect(ctx)
     ctx.allow_unregistered_dialects = True  # for the fusion dialect, see there; `parse` refuses any other
     load_plugin_dialects(ctx)
     return ctx
@@ -78,7 +86,7 @@ def libraries() -> list[Path]:
 
 
 def dialect_names(ctx: ir.Context) -> list[str]:
-    """The names of all dialects that `ctx` knows.
+    """The names of the dialects that are registered in `ctx` or loaded into it.
 
     The bindings have no listing, but the parser's note on an unknown dialect carries one.
     """

@@ -45,6 +45,13 @@ def load_plugin_dialects(ctx: ir.Context) -> None:
             raise OptionError(f"dialect '{name}' of {owner}: {plugins.one_line(error)}") from error
 
 
+def known_dialects() -> list[str]:
+    """The names of all dialects: MLIR's, torch-mlir's, ours and those of plugins."""
+    from pipeline.mlir import context, dialect_names
+
+    return sorted({*dialect_names(context()), *_OURS})
+
+
 def _is_known(ctx: ir.Context, name: str) -> bool:
     try:
         ctx.get_dialect_descriptor(name)

@@ -57,6 +57,10 @@ class Option:
         except (KeyError, ValueError):
             raise OptionError(f"option '{self.name}' takes {self.metavar}, not '{text}'") from None
 
+    def format_default(self) -> str:
+        """The default as text, for help."""
+        return self.format(self.default).partition("=")[2]
+
     def format(self, value: Any) -> str:
         """`name=value` such that `parse` gives `value` again."""
         if self.is_list:

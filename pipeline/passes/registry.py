@@ -52,6 +52,11 @@ def owner(name: str) -> str:
     return _owners[name]
 
 
+def all_names() -> list[str]:
+    """The names of all passes: ours, those of plugins and MLIR's."""
+    return [*passes(), *upstream.PASSES]
+
+
 def is_pass(name: str) -> bool:
     """Whether `name` is a pass, of ours, of a plugin or of MLIR."""
     return name in upstream.PASSES or name in passes()
@@ -59,7 +64,7 @@ def is_pass(name: str) -> bool:
 
 def unknown_pass(name: str) -> OptionError:
     """The error for a name that no pass has, ours or MLIR's."""
-    return OptionError(f"unknown pass '{name}'{nearest(name, [*passes(), *upstream.PASSES])}")
+    return OptionError(f"unknown pass '{name}'{nearest(name, all_names())}")
 
 
 def load_plugin(path: str | Path) -> None:

@@ -1,0 +1,17 @@
+"""A plugin whose pass has a name that is taken."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.mlir import ir
+from pipeline.passes.base import Pass
+
+
+@dataclass(frozen=True)
+class Clash(Pass):
+    """Do nothing."""
+
+    name: ClassVar[str] = "remove-dead-argmax"
+
+    def run(self, op: ir.Operation) -> None:
+        pass

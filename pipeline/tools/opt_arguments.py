@@ -1,0 +1,154 @@
+"""The command line of pipeline-opt: options of the driver, and a flag for each pass.
+
+Options are spelled as LLVM's tools spell them: with one dash or two, `--flag` or `--flag=false`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from pipeline.tools.remark_output import FORMATS
+
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+_DESCRIPTION = """Reads MLIR, runs passes of ours, of plugins and of MLIR on it, and prints what comes out."""
+_EPILOG = """passes:
+  Each pass is a flag too, with its options as value; they run in the order given:
+    pipeline-opt in.mlir --canonicalize --my-pass="size=4 deep"
+  --list-passes shows them all. docs/writing-a-pass.md shows how to write one."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, with exit code 1."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints and exits."""
+        print(f"{self.prog}: error: {message}", file=sys.stderr)
+        raise SystemExit(1)
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The options; `passes` holds the pass flags in order, as `(name, options)`, their names not yet checked."""
+    parser = _parser()
+    known = {name for action in parser._actions for name in action.option_strings}
+    flags = {name for action in parser._actions if action.type is _boolean for name in action.option_strings}
+    passes: list[tuple[str, str]] = []
+    rest: list[str] = []
+    takes_value = False
+    for word in argv:
+        dashes = re.match(r"-{1,2}(?=[A-Za-z][\w-])", word)
+        if not dashes or takes_value:
+            rest.append(word)
+            takes_value = False
+            continue
+        name, equals, value = word[dashes.end() :].partition("=")
+        option = f"--{name}"
+        if option not in known:
+            passes.append((name, value))
+        elif option in flags and not equals:
+            rest.append(f"{option}=true")
+        else:
+            rest.append(option + equals + value)
+            takes_value = not equals and option not in ("--help",)
+    arguments = parser.parse_args(rest)
+    arguments.passes = passes
+    arguments.known_options = sorted(name.removeprefix("--") for name in known if name.startswith("--"))
+    if passes and (arguments.pass_pipeline is not None or arguments.run_reproducer):
+        other = "--run-reproducer" if arguments.run_reproducer else "--pass-pipeline"
+        parser.error(f"'--{passes[0][0]}' cannot be used together with '{other}'")
+    if arguments.run_reproducer and arguments.pass_pipeline is not None:
+        parser.error("'--pass-pipeline' cannot be used together with '--run-reproducer'")
+    return arguments
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in _TRUTH:
+        raise argparse.ArgumentTypeError(f"takes true or false, not '{text}'")
+    return _TRUTH[text.lower()]
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="pipeline-opt",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("input", nargs="?", default="-", help="MLIR text; - for stdin, which is the default")
+    parser.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to print; - for stdout")
+    _add_pipeline_options(parser.add_argument_group("what runs"))
+    _add_input_options(parser.add_argument_group("how input and diagnostics are treated"))
+    _add_dump_options(parser.add_argument_group("looking at passes"))
+    _add_style_options(parser.add_argument_group("how IR is printed"))
+    return parser
+
+
+def _flag(group: argparse._ArgumentGroup, name: str, help_: str, default: bool = False) -> None:
+    group.add_argument(name, type=_boolean, default=default, metavar="BOOL", help=help_)
+
+
+def _add_pipeline_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--pass-pipeline", metavar="TEXT", help="passes, e.g. 'builtin.module(func.func(cse),my-pass{a=1})'"
+    )
+    group.add_argument(
+        "--load-plugin", action="append", default=[], metavar="FILE", help="Python file with passes, dialects"
+    )
+    _flag(group, "--verify-each", "verify the IR after each pass (default: true)", default=True)
+    _flag(group, "--list-passes", "list all passes with their options, and stop")
+    _flag(group, "--show-dialects", "list all dialects, and stop")
+    _flag(group, "--run-reproducer", "run the pipeline that the input carries")
+    group.add_argument("--mlir-generate-reproducer", metavar="FILE", help="write a reproducer before the passes run")
+    group.add_argument(
+        "--mlir-pass-pipeline-crash-reproducer", metavar="FILE", help="write a reproducer to FILE if a pass fails"
+    )
+
+
+def _add_input_options(group: argparse._ArgumentGroup) -> None:
+    _flag(group, "--split-input-file", "treat the parts between lines '// -----' as files of their own")
+    _flag(group, "--verify-diagnostics", "check diagnostics against 'expected-error' comments and the like")
+    _flag(group, "--allow-unregistered-dialect", "accept ops of dialects that nobody defined")
+
+
+def _add_dump_options(group: argparse._ArgumentGroup) -> None:
+    for when in ("before", "after"):
+        group.add_argument(
+            f"--mlir-print-ir-{when}",
+            type=_names,
+            default=[],
+            metavar="PASSES",
+            help=f"print the IR {when} these passes",
+        )
+        _flag(group, f"--mlir-print-ir-{when}-all", f"print the IR {when} each pass")
+    _flag(group, "--mlir-print-ir-after-change", "print the IR after a pass only if it changed")
+    _flag(group, "--mlir-print-ir-after-failure", "print the IR after a pass that failed")
+    group.add_argument("--mlir-print-ir-tree-dir", metavar="DIR", help="print it to files in a tree of ops there")
+    _flag(group, "--mlir-timing", "print how long each pass took")
+    _flag(group, "--mlir-pass-statistics", "print what each pass changed")
+    group.add_argument("--remarks-filter", metavar="REGEX", help="print the remarks of the passes with such names")
+    group.add_argument("--remark-format", choices=FORMATS, default="text", help="how remarks are printed")
+    group.add_argument("--remarks-output-file", default=None, metavar="FILE", help="where to; stderr by default")
+
+
+def _add_style_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--mlir-elide-elementsattrs-if-larger", type=int, metavar="N", help="elide constants of more than N elements"
+    )
+    group.add_argument(
+        "--mlir-elide-resource-strings-if-larger",
+        type=int,
+        metavar="N",
+        help="elide resources of more than N characters",
+    )
+    _flag(group, "--mlir-print-debuginfo", "print locations")
+    _flag(group, "--mlir-pretty-debuginfo", "print locations for people")
+    _flag(group, "--mlir-print-op-generic", "print the generic form of ops")
+    _flag(group, "--mlir-print-local-scope", "print attributes and types in place, without aliases")

@@ -1,0 +1,208 @@
+"""What pipeline-opt does in its child process: parse, run passes, print, chunk by chunk."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline import remarks
+from pipeline.diagnostics import Diagnostic
+from pipeline.errors import CompileError, OptionError
+from pipeline.mlir import context, diagnostic, ir, parse
+from pipeline.passes import registry
+from pipeline.passes.options import nearest
+from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.passes.steps import Instrumentation, Step, describe
+from pipeline.tools import expected, remark_output
+from pipeline.tools.isolation import Progress
+from pipeline.tools.printing import AsmStyle, IRPrinter, When
+from pipeline.tools.reproducer import Recipe, write_reproducer
+from pipeline.tools.source import SEPARATOR, Source, write
+from pipeline.tools.timing import Statistics, Timing
+
+
+@dataclasses.dataclass
+class _Watch(Instrumentation):
+    """Tells the parent which pass is running, in case that it never returns."""
+
+    progress: Progress
+    chunk: int
+
+    def before(self, step: Step, op: ir.Operation) -> None:
+        self.progress.set(self.chunk, f"pass '{step.pass_.name}' on {describe(op)}")
+
+
+class Job:
+    """One call of the driver."""
+
+    def __init__(self, arguments: argparse.Namespace, recipe: Recipe, progress: Progress):
+        self.arguments = arguments
+        self.recipe = recipe
+        self.progress = progress
+        self.timing = Timing()
+        self.statistics = Statistics()
+        self.remarks: list[remarks.Remark] = []
+        self.problems: list[str] = []
+
+    def run(self, chunks: Sequence[Source]) -> int:
+        """Does it all; returns the exit code. Raises `OptionError` for what is wrong with the command line."""
+        self.progress.set(0, "the pass pipeline")
+        for plugin in self.recipe.plugins:
+            registry.load_plugin(plugin)
+        self._check_names()
+        pipeline = PassPipeline.parse(self.recipe.pipeline)
+        printed = [self._process(number, chunk, pipeline) for number, chunk in enumerate(chunks)]
+        self._report()
+        outputs = [text for text in printed if text is not None]
+        if outputs:
+            write(self.arguments.output, f"{SEPARATOR}\n".join(outputs))
+        for problem in self.problems:
+            print(f"pipeline-opt: error: {problem}", file=sys.stderr)
+        return 1 if self.problems else 0
+
+    def _check_names(self) -> None:
+        registry.passes()  # a plugin that cannot be loaded is an error, whatever runs
+        for name, _ in self.arguments.passes:
+            if not registry.is_pass(name):
+                known = [f"--{other}" for other in (*self.arguments.known_options, *registry.all_names())]
+                raise OptionError(f"unknown option '--{name}'{nearest(f'--{name}', known)}")
+        for name in (*self.arguments.mlir_print_ir_before, *self.arguments.mlir_print_ir_after):
+            if not registry.is_pass(name):
+                raise registry.unknown_pass(name)
+
+    def _process(self, number: int, source: Source, pipeline: PassPipeline) -> str | None:
+        """The IR that comes out of one chunk, as text; None if it fails, which is then reported."""
+        found: list[Diagnostic] = []
+        failure: CompileError | None = None
+        text = None
+        with remarks.collect() as made:
+            try:
+                text = self._compile(number, source, pipeline, found)
+            except CompileError as error:
+                failure = error
+        made = self._selected(source, made)
+        if not self.arguments.verify_diagnostics:
+            self.remarks += made
+            self._show(source, found, failure)
+            return text
+        if failure:
+            found += failure.diagnostics or [Diagnostic("error", str(failure))]
+        found = [*map(source.diagnostic, found), *map(remark_output.as_diagnostic, made)]
+        self.problems += expected.check(source, found)
+        return text
+
+    def _compile(self, number: int, source: Source, pipeline: PassPipeline, found: list[Diagnostic]) -> str:
+        """Parses, runs the passes and prints; what MLIR says without failing is added to `found`."""
+        ctx = context()
+        ctx.enable_multithreading(False)  # IR printing needs it off, and diagnostics come in order
+
+        def keep(info: ir.DiagnosticInfo) -> bool:
+            found.append(diagnostic(info))
+            return True
+
+        with ctx.attach_diagnostic_handler(keep):
+            self.progress.set(number, "parsing the input")
+            with self.timing.phase("Parser"):
+                module = self._parse(source, ctx)
+            self._run_passes(number, source, pipeline, module)
+            self.progress.set(number, "printing")
+            with self.timing.phase("Output"):
+                return self._style(source).text(module.operation)
+
+    def _parse(self, source: Source, ctx: ir.Context) -> ir.Module:
+        try:
+            return parse(source.text, ctx, allow_unregistered=self.arguments.allow_unregistered_dialect)
+        except CompileError as error:
+            raise CompileError("\n".join(map(str, error.diagnostics)), error.diagnostics) from None
+
+    def _run_passes(self, number: int, source: Source, pipeline: PassPipeline, module: ir.Module) -> None:
+        if self.arguments.mlir_generate_reproducer:
+            write_reproducer(self.arguments.mlir_generate_reproducer, source.text, self._canonical(pipeline))
+        watchers = [_Watch(self.progress, number), *self._instrumentation(source)]
+        try:
+            pipeline.run(module, watchers, verify_each=self.recipe.verify_each)
+        except CompileError:
+            if self.arguments.mlir_pass_pipeline_crash_reproducer:
+                path = self.arguments.mlir_pass_pipeline_crash_reproducer
+                write_reproducer(path, source.text, self._canonical(pipeline))
+            raise
+
+    def _canonical(self, pipeline: PassPipeline) -> Recipe:
+        """The recipe with the pipeline in full, as mlir-opt wants it."""
+        return dataclasses.replace(self.recipe, pipeline=str(pipeline))
+
+    def _instrumentation(self, source: Source) -> list[Instrumentation]:
+        """What was asked for, from the outermost in: printing is not part of the time of a pass."""
+        given = self.arguments
+        tree = given.mlir_print_ir_tree_dir
+        when = When(
+            before=frozenset(given.mlir_print_ir_before),
+            after=frozenset(given.mlir_print_ir_after),
+            before_all=given.mlir_print_ir_before_all,
+            after_all=given.mlir_print_ir_after_all or given.mlir_print_ir_after_change,
+            only_changes=given.mlir_print_ir_after_change,
+            failures=given.mlir_print_ir_after_failure,
+        )
+        if tree and not when:
+            when = When(after_all=True)
+        chosen: list[Instrumentation] = []
+        if when:
+            chosen.append(IRPrinter(when, self._style(source), Path(tree) if tree else None))
+        if given.mlir_pass_statistics:
+            chosen.append(self.statistics)
+        if given.mlir_timing:
+            chosen.append(self.timing)
+        return chosen
+
+    def _style(self, source: Source) -> AsmStyle:
+        return AsmStyle(
+            max_elements=self.arguments.mlir_elide_elementsattrs_if_larger,
+            max_resource=self.arguments.mlir_elide_resource_strings_if_larger,
+            debug_info=self.arguments.mlir_print_debuginfo,
+            pretty_debug_info=self.arguments.mlir_pretty_debuginfo,
+            generic=self.arguments.mlir_print_op_generic,
+            local_scope=self.arguments.mlir_print_local_scope,
+            name=source.named,
+        )
+
+    def _selected(self, source: Source, made: list[remarks.Remark]) -> list[remarks.Remark]:
+        """The remarks that were asked for, with the input's name in their positions."""
+        if self.arguments.remarks_filter is None:
+            return []
+        chosen = remark_output.select(made, self.arguments.remarks_filter)
+        return [
+            dataclasses.replace(remark, source=source.named(remark.source) if remark.source else None)
+            for remark in chosen
+        ]
+
+    def _show(self, source: Source, found: list[Diagnostic], failure: CompileError | None) -> None:
+        """Prints warnings and remarks now, and keeps errors for the end."""
+        for item in map(source.diagnostic, found):
+            if item.severity == "error":
+                self.problems.append(str(item))
+            else:
+                print(f"{item.place or source.name}: {item.severity}: {item.message}", file=sys.stderr)
+        if failure:
+            place = failure.diagnostics[0].place if failure.diagnostics else ""
+            prefix = f"{place or source.name}: "
+            self.problems.append(source.named(prefix + str(failure).replace(prefix, "", 1)))
+
+    def _report(self) -> None:
+        """Prints what was measured and remarked."""
+        if self.arguments.mlir_timing:
+            sys.stderr.write(self.timing.report())
+        if self.arguments.mlir_pass_statistics:
+            sys.stderr.write(self.statistics.report())
+        if self.arguments.remarks_filter is None:
+            return
+        if self.arguments.remark_format == "yaml":
+            text = remark_output.as_yaml(self.remarks)
+        else:
+            text = "".join(f"{remark}\n" for remark in self.remarks)
+        if self.arguments.remarks_output_file:
+            write(self.arguments.remarks_output_file, text)
+        else:
+            sys.stderr.write(text)

@@ -1,0 +1,112 @@
+"""pipeline-opt as a process: start-up, crashes, plugins of installed packages. What it prints is in lit_tests/tools."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from driver import MARKS, ROOT, run_opt
+
+SOURCE = "func.func @f(%a: i32) -> i32 { %x = arith.muli %a, %a : i32 return %x : i32 }"
+
+
+@pytest.mark.parametrize("option", ["--help", "--list-passes"])
+def test_starts_within_half_a_second(option):
+    def seconds():
+        start = time.perf_counter()
+        assert run_opt(option).returncode == 0
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(5)) < 0.5
+
+
+def test_torch_is_not_imported_for_mlir_input(tmp_path):
+    (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')")
+    finished = run_opt("--canonicalize", "--remove-dead-argmax", "--mlir-timing", stdin=SOURCE, paths=[tmp_path])
+    assert (finished.returncode, "func.func @f" in finished.stdout) == (0, True), finished.stderr
+    assert run_opt("--list-passes", paths=[tmp_path]).returncode == 0
+
+
+def test_crash_leaves_one_reproducer_of_a_unique_name_and_no_core(tmp_path):
+    reports = [
+        run_opt("--test-abort", "--load-plugin", MARKS, stdin=SOURCE, cwd=tmp_path, env={"TMPDIR": str(tmp_path)})
+        for _ in range(2)
+    ]
+    for report in reports:
+        assert report.returncode == 1
+        assert len(report.stderr.splitlines()) == 1
+        assert report.stdout == ""
+    named = {Path(re.search(r"see (\S+)$", report.stderr).group(1)) for report in reports}
+    assert set(tmp_path.iterdir()) == named
+    assert len(named) == 2
+
+
+@pytest.mark.parametrize(("name", "says"), [("test-fail", "cannot multiply"), ("test-defect", "KeyError: 'missing'")])
+def test_reproducer_fails_the_same_way_in_a_fresh_process(tmp_path, name, says):
+    path = tmp_path / "reproducer.mlir"
+    option = f"--mlir-pass-pipeline-crash-reproducer={path}"
+    first = run_opt("--cse", f"--{name}", f"--load-plugin={MARKS}", option, stdin=SOURCE)
+    again = run_opt("--run-reproducer", path)
+    assert first.returncode == again.returncode == 1
+    assert says in first.stderr
+    assert first.stderr.replace("<stdin>", str(path)) == again.stderr
+
+
+def test_defect_of_a_pass_shows_no_traceback():
+    finished = run_opt("--test-defect", f"--load-plugin={MARKS}", stdin=SOURCE)
+    assert finished.returncode == 1
+    assert re.fullmatch(
+        r"pipeline-opt: error: <stdin>: pass 'test-defect' failed on builtin.module: KeyError: 'missing' \(.*\)\n",
+        finished.stderr,
+    )
+
+
+def test_output_file_survives_a_failure(tmp_path):
+    output = tmp_path / "out.mlir"
+    output.write_text("precious")
+    assert run_opt("--test-fail", f"--load-plugin={MARKS}", "-o", output, stdin=SOURCE).returncode == 1
+    assert output.read_text() == "precious"
+
+
+def test_input_that_is_no_text_is_one_error(tmp_path):
+    (tmp_path / "in.mlir").write_bytes(b"\xff\xfe\x00")
+    finished = run_opt(tmp_path / "in.mlir")
+    assert (finished.returncode, finished.stdout) == (1, "")
+    assert finished.stderr == f"pipeline-opt: error: {tmp_path / 'in.mlir'}: not UTF-8 text\n"
+
+
+def _install(tmp_path, folder, **replacements):
+    """Installs a copy of the package in `folder` into a folder of its own, and returns that."""
+    source, site = tmp_path / "source", tmp_path / "site"
+    shutil.copytree(folder, source)
+    for path in source.rglob("*.py"):
+        text = path.read_text()
+        for old, new in replacements.items():
+            text = text.replace(old.replace("_", "-"), new)
+        path.write_text(text)
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    subprocess.run([*command, "--target", site, source], check=True, timeout=120)
+    return site
+
+
+def test_pass_of_an_installed_package(tmp_path):
+    site = _install(tmp_path, ROOT / "tests" / "opt" / "user_package")
+    listed = run_opt("--list-passes", paths=[site])
+    assert re.search(r"--user-rename +on func.func: Put a prefix in front of each function's name\.", listed.stdout)
+    mixed = run_opt("--pass-pipeline=canonicalize,func.func(user-rename{prefix=p_}),cse", stdin=SOURCE, paths=[site])
+    assert "func.func @p_f" in mixed.stdout, mixed.stderr
+
+
+def test_installed_package_that_takes_a_name_of_ours(tmp_path):
+    site = _install(tmp_path, ROOT / "tests" / "opt" / "user_package", user_rename="remove-dead-argmax")
+    finished = run_opt("--cse", stdin=SOURCE, paths=[site])
+    assert finished.returncode == 1
+    assert finished.stderr == (
+        "pipeline-opt: error: two passes are called 'remove-dead-argmax': that of package user-passes, "
+        "entry point 'user' and that of pipeline.passes.remove_dead_argmax\n"
+    )
