@@ -21,6 +21,9 @@ from pipeline.runtime.executable import Executable
 SIMPLIFY = """
     guard-traps,
     lower-tm-tensor,
+    canonicalize,
+    cse,
+    fold-batch-norm,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat),
     canonicalize,
     cse,
