@@ -24,6 +24,8 @@ SIMPLIFY = """
     canonicalize,
     cse,
     fold-batch-norm,
+    fold-affine-forward,
+    merge-affines,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat),
     canonicalize,
     cse,

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pipeline.analysis.affine import Affine, Elementwise, read_elementwise
+from pipeline.analysis.affine import Affine, Elementwise, compose, read_elementwise
 from pipeline.analysis.contraction import Contraction, is_zero, read_contraction, read_init
+from pipeline.analysis.naming import op_label
 from pipeline.analysis.vectors import Sliced, Vector, combine, merge_dims, reassociation, split_dims
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import defining_op, ir
@@ -77,19 +78,17 @@ class _Producers:
 
     def elementwise(self, one: Elementwise, affine: Affine) -> None:
         self._absorption.gone.append(one)
-        for step in reversed(one.steps):
-            following = affine.after(step)
-            if following is None:
-                raise Refusal("its factors run along different dims", one.op)
-            affine = following
-        self._value(one.data, affine)
+        composed = compose(affine, one)
+        if composed is None:
+            raise Refusal("its factors run along different dims", one.op)
+        self._value(one.data, composed)
 
     def _value(self, value: ir.Value, affine: Affine) -> None:
         op = defining_op(value)
         if op is None:
             raise Refusal("its data comes from an argument, not from a convolution or matrix product")
         if len(list(value.uses)) > 1:
-            raise Refusal(f"the unscaled result of {op.name} has another user", op)
+            raise Refusal(f"the unscaled result of {describe(op)} has another user", op)
         one = read_elementwise(op, self._weights)
         contraction = read_contraction(op, self._weights)
         if one is not None:
@@ -101,7 +100,7 @@ class _Producers:
         elif op.name in _UPWARDS:
             self._value(op.operands[0], _UPWARDS[op.name](op, affine))
         else:
-            raise Refusal(f"its data comes from {op.name}, which takes in no factors", op)
+            raise Refusal(f"its data comes from {describe(op)}, through which no factor can pass", op)
 
     def _concat(self, op: ir.Operation, affine: Affine) -> None:
         """concat(a, b) * s -> concat(a * s[first], b * s[last])."""
@@ -122,7 +121,7 @@ class _Producers:
             bias = bias and _or_refuse(combine("mul", bias, scale))
             scale = contraction.output_to_weight(scale)
             if scale is None:
-                raise Refusal(f"the factors run along a dim that the weight of {contraction.op.name} has not")
+                raise Refusal(f"the factors run along a dim that the weight of {describe(contraction.op)} has not")
         if bias is not None and shift is not None:
             shift = _or_refuse(combine("add", bias, shift))
         self._absorption.sinks.append(Sink(contraction, scale, shift or bias))
@@ -157,19 +156,24 @@ class _Consumers:
             elif op.name in _DOWNWARDS and use.operand_number == 0:
                 self.value(op.results[0], _DOWNWARDS[op.name](op, affine))
             else:
-                raise Refusal(f"{op.name} reads it, which takes in no factors", op)
+                raise Refusal(f"{describe(op)} reads it, through which no factor can pass", op)
 
     def _contraction(self, contraction: Contraction, affine: Affine) -> None:
         scale = affine.scale and contraction.data_to_weight(affine.scale)
         projected = affine.shift and contraction.data_to_weight(affine.shift)
         if (scale is None) != (affine.scale is None) or (projected is None) != (affine.shift is None):
-            raise Refusal(f"the factors run along a dim that the weight of {contraction.op.name} has not")
+            raise Refusal(f"the factors run along a dim that the weight of {describe(contraction.op)} has not")
         if projected is not None and not contraction.sums_over_weight:
-            raise Refusal(f"{contraction.op.name} sums over more than its weight", contraction.op)
+            raise Refusal(f"{describe(contraction.op)} sums over more than its weight", contraction.op)
         known, bias = read_init(contraction, self._weights)
         if not known and projected is not None:
             raise Refusal("the convolution or product adds to data", contraction.op)
         self._absorption.sinks.append(Sink(contraction, scale, bias, projected))
+
+
+def describe(op: ir.Operation) -> str:
+    """What an op does, in a word: `conv2d`, `relu`, `tensor.concat`."""
+    return "_".join(op_label(op)) if op.name.startswith("linalg.") else op.name
 
 
 def _or_refuse(vector: Vector | None) -> Vector:

@@ -109,6 +109,70 @@ def read_elementwise(op: ir.Operation | None, weights: Weights) -> Elementwise |
     return Elementwise(op, number, tuple(reversed(steps)))
 
 
+@dataclass(frozen=True)
+class Chain:
+    """Elementwise ops each of which reads only the one before it, and is read only by the one after it.
+
+    Attributes:
+        links: the ops, last first.
+        affine: what they do to the data together.
+    """
+
+    links: tuple[Elementwise, ...]
+    affine: Affine
+
+    @property
+    def last(self) -> Elementwise:
+        """The op whose result is that of the chain."""
+        return self.links[0]
+
+    @property
+    def data(self) -> ir.Value:
+        """What the chain reads."""
+        return self.links[-1].data
+
+    @property
+    def steps(self) -> list[Step]:
+        """All steps, in the order in which they are taken."""
+        return [step for one in reversed(self.links) for step in one.steps]
+
+    @property
+    def saved(self) -> int:
+        """How many operations per element less the affine needs."""
+        return len(self.steps) - (self.affine.scale is not None) - (self.affine.shift is not None)
+
+    @property
+    def reads_weights(self) -> bool:
+        """Whether a step is more than arithmetic with a constant."""
+        return any(not isinstance(step.vector, Number) for step in self.steps)
+
+
+def read_chain(last: Elementwise | None, weights: Weights) -> Chain | None:
+    """The longest chain that ends with `last` and is one affine; None unless it ends there."""
+    if last is None or not is_last(last, weights):
+        return None
+    affine = compose(Affine(), last)
+    if affine is None:
+        return None
+    links = [last]
+    while len(list(links[-1].data.uses)) == 1:
+        one = read_elementwise(defining_op(links[-1].data), weights)
+        longer = compose(affine, one) if one is not None else None
+        if one is None or longer is None:
+            break
+        links.append(one)
+        affine = longer
+    return Chain(tuple(links), affine)
+
+
+def compose(affine: Affine, one: Elementwise) -> Affine | None:
+    """`affine` of what `one` makes of its data, as an affine of that data; None if it is none."""
+    composed: Affine | None = affine
+    for step in reversed(one.steps):
+        composed = composed and composed.after(step)
+    return composed
+
+
 def is_last(one: Elementwise, weights: Weights) -> bool:
     """Whether no further steps are taken on the result, or something else reads it, too."""
     uses = list(one.op.results[0].uses)

@@ -6,9 +6,6 @@ import math
 
 from pipeline.mlir import captured_values, ir
 
-#: Results up to this many bytes always count as small.
-SMALL = 4096
-
 _PURE = ("tensor.", "linalg.", "arith.", "math.")
 
 
@@ -54,7 +51,7 @@ class Weights:
             return False
         behind = frozenset().union(*(self.sources[value] for value in captured_values(op)))
         size, limit = sum(filter(None, sizes)), sum(byte_size(weight.type) or 0 for weight in behind)
-        if not behind or size <= max(self._growth * limit, SMALL):
+        if not behind or size <= self._growth * limit:
             return True
         self.refused.append((op, size, limit))
         return False

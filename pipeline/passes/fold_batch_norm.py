@@ -1,18 +1,16 @@
-"""fold-batch-norm: what scales and shifts the channels of a convolution or matrix product goes into its weight and bias."""
+"""fold-batch-norm: a scale and shift of channels goes into the convolution or matrix product before it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.absorption import Absorption, Refusal, Sink, into_producers
-from pipeline.analysis.affine import Elementwise, is_last, read_elementwise
-from pipeline.analysis.vectors import Number
+from pipeline.analysis.absorption import Absorption, Refusal, Sink, describe, into_producers
+from pipeline.analysis.affine import Chain, Elementwise, read_chain, read_elementwise
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before
-from pipeline.passes.weight_side import WeightSide, cast_to, fold_into
+from pipeline.passes.weight_side import WeightSide, drop, fold_into
 
 
 @dataclass(frozen=True)
@@ -37,17 +35,18 @@ class FoldBatchNorm(Pass):
         """Folds in one function, in program order: what a fold erases has been visited."""
         weights = Weights(op)
         for generic in walk(op, "linalg.generic"):
-            root = read_elementwise(generic, weights)
-            if root is not None and is_last(root, weights):
-                self._fold(root, weights)
+            chain = read_chain(read_elementwise(generic, weights), weights)
+            if chain is not None:
+                self._fold(chain, weights)
 
-    def _fold(self, root: Elementwise, weights: Weights) -> None:
-        """Folds the chain that ends with `root` if that is possible and saves something."""
+    def _fold(self, chain: Chain, weights: Weights) -> None:
+        """Folds the chain, and those that it reads through reshapes, if that is possible and saves something."""
+        root = chain.last
         try:
             absorption = into_producers(root, weights)
         except Refusal as refusal:
-            if any(step.scales and not isinstance(step.vector, Number) for step in root.steps):
-                self.missed(root.op, f"not folded: {refusal}")
+            if chain.reads_weights and chain.affine.scale is not None:
+                self.missed(root.op, f"not folded into what it reads: {refusal}")
             return
         if not absorption.saves:
             return
@@ -55,24 +54,16 @@ class FoldBatchNorm(Pass):
         for sink in absorption.sinks:
             _rewrite(sink, root, weights)
         for one in absorption.gone:
-            _drop(one)
+            drop(one)
 
 
 def _report(absorption: Absorption) -> str:
     steps = sum(len(one.steps) for one in absorption.gone)
-    names = " and ".join(sorted({sink.contraction.op.name for sink in absorption.sinks}))
-    return f"folded {steps} operations per element into the weights of {len(absorption.sinks)} {names}"
+    names = " and ".join(sorted({describe(sink.contraction.op) for sink in absorption.sinks}))
+    return f"folded {steps} operations per element into the weights of {names}"
 
 
 def _rewrite(sink: Sink, root: Elementwise, weights: Weights) -> None:
     op = sink.contraction.op
     with root.op.location, ir.InsertionPoint(op):
         fold_into(sink.contraction, sink.scale, sink.shift, WeightSide(weights, op))
-
-
-def _drop(one: Elementwise) -> None:
-    """step(x) -> x, or, where it has another type, cast(x)."""
-    result = one.op.results[0]
-    with before(one.op):
-        result.replace_all_uses_with(cast_to(one.data, ir.RankedTensorType(result.type).element_type))
-    one.op.erase()

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from pipeline.analysis.affine import Affine
+from pipeline.analysis.affine import Affine, Elementwise
 from pipeline.analysis.contraction import Contraction
 from pipeline.analysis.vectors import Arithmetic, Combined, Given, Number, Reshaped, Sliced, Vector
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import arith, captured_values, defining_op, ir, linalg, tensor
-from pipeline.passes.rewriting import build_generic
+from pipeline.passes.rewriting import before, build_generic
 
 _OPS = {"add": arith.AddFOp, "sub": arith.SubFOp, "mul": arith.MulFOp, "div": arith.DivFOp}
 
@@ -49,7 +49,7 @@ class WeightSide:
         return self._combined(vector)
 
     def scaled_weight(self, contraction: Contraction, scale: Vector) -> ir.Value:
-        """weight * scale, for a scale along dims of the weight; of the weight's type."""
+        """The weight times the scale, for a scale along dims of the weight; of the weight's type."""
         weight = contraction.op.operands[contraction.weight]
         kind = ir.RankedTensorType(weight.type)
         self._make_available(weight)
@@ -229,3 +229,11 @@ def fold_into(contraction: Contraction, scale: Vector | None, shift: Vector | No
     with ir.InsertionPoint.after(op):
         shifted = apply_affine(op.results[0], Affine(shift=shift), element, side)
     op.results[0].replace_all_uses_except(shifted.results[0], shifted)
+
+
+def drop(one: Elementwise) -> None:
+    """step(x) -> x, or, where it has another type, cast(x)."""
+    result = one.op.results[0]
+    with before(one.op):
+        result.replace_all_uses_with(cast_to(one.data, ir.RankedTensorType(result.type).element_type))
+    one.op.erase()
