@@ -247,7 +247,8 @@ def _of_same_size(before: ir.Value, after: ir.Value, affine: Affine) -> Affine:
     if len(_shape(before)) != len(_shape(after)):
         raise Refusal("a slice that drops dims stands between", defining_op(after))
     vectors = [vector for vector in (affine.scale, affine.shift) if vector is not None]
-    if any(_shape(before)[dim] != _shape(after)[dim] for vector in vectors for dim in vector.dims):
+    sizes = [(_shape(before)[dim], _shape(after)[dim]) for vector in vectors for dim in vector.dims]
+    if any(first != last or first < 0 for first, last in sizes):
         raise Refusal("a slice or padding of the channels stands between", defining_op(after))
     return affine
 

@@ -10,7 +10,7 @@ from pipeline.analysis.weights import Weights
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before
-from pipeline.passes.weight_side import WeightSide, apply_affine
+from pipeline.passes.weight_side import WeightSide, apply_affine, empty_like
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ def _merge(chain: Chain, weights: Weights) -> None:
     last = chain.last.op
     result = last.results[0]
     with before(last):
-        element = ir.RankedTensorType(result.type).element_type
-        merged = apply_affine(chain.data, chain.affine, element, WeightSide(weights, last))
+        empty = empty_like(chain.data, ir.RankedTensorType(result.type).element_type)
+        merged = apply_affine(chain.data, chain.affine, empty, WeightSide(weights, last))
     result.replace_all_uses_with(merged.results[0])
     for one in chain.links:
         one.op.erase()

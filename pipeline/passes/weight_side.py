@@ -126,8 +126,8 @@ class WeightSide:
         producer.move_before(self._anchor)
 
 
-def apply_affine(data: ir.Value, affine: Affine, element: ir.Type, side: WeightSide) -> ir.Operation:
-    """One generic that computes data * scale + shift, rounded once to `element`."""
+def apply_affine(data: ir.Value, affine: Affine, out: ir.Value, side: WeightSide) -> ir.Operation:
+    """One generic that computes data * scale + shift, rounded once to the element type of the tensor `out`."""
     rank = ir.RankedTensorType(data.type).rank
     vectors = [vector for vector in (affine.scale, affine.shift) if vector is not None]
     operands: list[Operand] = [(data, range(rank))]
@@ -139,7 +139,7 @@ def apply_affine(data: ir.Value, affine: Affine, element: ir.Type, side: WeightS
             x = arith.MulFOp(x, next(numbers)).result
         return arith.AddFOp(x, next(numbers)).result if affine.shift is not None else x
 
-    return generic(rank, operands, (empty_like(data, element), range(rank)), body)
+    return generic(rank, operands, (out, range(rank)), body)
 
 
 def generic(loops: int, operands: Sequence[Operand], out: Operand, body: Body) -> ir.Operation:
@@ -205,10 +205,12 @@ def empty_like(data: ir.Value, element: ir.Type) -> ir.Value:
 
 def _comes_before(op: ir.Operation, anchor: ir.Operation) -> bool:
     """Whether `op` dominates `anchor`: it stands earlier in the same block or in one around it."""
-    place: ir.Operation | None = anchor
-    while place is not None and place.block != op.block:
-        place = place.parent
-    return place is not None and op.is_before_in_block(place)
+    place = anchor
+    while place.block != op.block:
+        if place.name == "func.func":
+            return False
+        place = place.parent.operation
+    return op.is_before_in_block(place)
 
 
 def fold_into(contraction: Contraction, scale: Vector | None, shift: Vector | None, side: WeightSide) -> None:
@@ -225,9 +227,10 @@ def fold_into(contraction: Contraction, scale: Vector | None, shift: Vector | No
         return
     element = ir.RankedTensorType(op.results[0].type).element_type
     zero = arith.ConstantOp(element, 0.0).result
-    op.operands[2] = linalg.fill(zero, outs=[empty_like(op.operands[2], element)])
+    empty = empty_like(op.operands[2], element)
+    op.operands[2] = linalg.fill(zero, outs=[empty])
     with ir.InsertionPoint.after(op):
-        shifted = apply_affine(op.results[0], Affine(shift=shift), element, side)
+        shifted = apply_affine(op.results[0], Affine(shift=shift), empty, side)
     op.results[0].replace_all_uses_except(shifted.results[0], shifted)
 
 
