@@ -32,9 +32,8 @@ class MergeAffines(Pass):
         for generic in walk(op, "linalg.generic"):
             chain = read_chain(read_elementwise(generic, weights), weights)
             if chain is not None and chain.reads_weights and chain.saved > 0:
-                self.passed(
-                    chain.last.op, f"one multiply-add in the place of {len(chain.steps)} operations per element"
-                )
+                left = len(chain.steps) - chain.saved
+                self.passed(chain.last.op, f"merged {len(chain.steps)} operations per element into {left}")
                 _merge(chain, weights)
 
 
