@@ -54,7 +54,7 @@ func.func @scale_through_padding(%x: tensor<2x3x4xf32>, %w: tensor<4x3x3xf32> {p
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<2x4x4xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<2x4x4xf32>) -> tensor<2x4x4xf32>
-  // expected-remark @below {{passed: folded 1 operations per element into the weights of conv1d after}}
+  // expected-remark @below {{passed: folded 1 operation per element into the weights of conv1d after}}
   %1 = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %s : tensor<2x3x4xf32>, tensor<3xf32>) outs(%ex : tensor<2x3x4xf32>) {
   ^bb0(%in: f32, %v: f32, %out: f32):

@@ -137,6 +137,11 @@ class Chain:
         return [step for one in reversed(self.links) for step in one.steps]
 
     @property
+    def work(self) -> str:
+        """How much is done for each element, in words."""
+        return f"{len(self.steps)} operation{'s' if len(self.steps) != 1 else ''} per element"
+
+    @property
     def saved(self) -> int:
         """How many operations per element less the affine needs."""
         return len(self.steps) - (self.affine.scale is not None) - (self.affine.shift is not None)

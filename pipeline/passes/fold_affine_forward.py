@@ -53,7 +53,7 @@ class FoldAffineForward(Pass):
 
 def _report(chain: Chain, absorption: Absorption) -> str:
     names = " and ".join(sorted({describe(sink.contraction.op) for sink in absorption.sinks}))
-    return f"folded {len(chain.steps)} operations per element into the weights of {names} after"
+    return f"folded {chain.work} into the weights of {names} after"
 
 
 def _rewrite(sink: Sink, chain: Chain, weights: Weights) -> None:

@@ -60,7 +60,7 @@ class FoldBatchNorm(Pass):
 def _report(absorption: Absorption) -> str:
     steps = sum(len(one.steps) for one in absorption.gone)
     names = " and ".join(sorted({describe(sink.contraction.op) for sink in absorption.sinks}))
-    return f"folded {steps} operations per element into the weights of {names}"
+    return f"folded {steps} operation{'s' if steps != 1 else ''} per element into the weights of {names}"
 
 
 def _rewrite(sink: Sink, root: Elementwise, weights: Weights) -> None:

@@ -32,8 +32,7 @@ class MergeAffines(Pass):
         for generic in walk(op, "linalg.generic"):
             chain = read_chain(read_elementwise(generic, weights), weights)
             if chain is not None and chain.reads_weights and chain.saved > 0:
-                left = len(chain.steps) - chain.saved
-                self.passed(chain.last.op, f"merged {len(chain.steps)} operations per element into {left}")
+                self.passed(chain.last.op, f"merged {chain.work} into {len(chain.steps) - chain.saved}")
                 _merge(chain, weights)
 
 

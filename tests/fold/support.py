@@ -19,7 +19,10 @@ def randomize(module: nn.Module, seed: int = 0) -> nn.Module:
         if isinstance(inner, nn.modules.batchnorm._BatchNorm):
             uniform(inner.running_mean, -0.5, 0.5)
             uniform(inner.running_var, 0.3, 2.0)
-        if isinstance(inner, (nn.modules.batchnorm._BatchNorm, nn.LayerNorm, nn.GroupNorm)) and inner.weight is not None:
+        if (
+            isinstance(inner, (nn.modules.batchnorm._BatchNorm, nn.LayerNorm, nn.GroupNorm))
+            and inner.weight is not None
+        ):
             uniform(inner.weight, 0.5, 1.5)
             uniform(inner.bias, -0.5, 0.5)
     return module.eval().requires_grad_(False)

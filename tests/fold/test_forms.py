@@ -278,16 +278,16 @@ def test_refresh_takes_new_weights_and_statistics():
     assert not torch.allclose(before, model(x), rtol=0.1)
 
 
-@pytest.mark.parametrize("variance", [0.0, 1e-40, 1e-12, 1e12])
-@pytest.mark.parametrize("eps", [1e-5, 1e-3])
-def test_extreme_statistics(variance, eps):
+def test_extreme_statistics():
     torch.manual_seed(0)
-    model, x = randomize(nn.Sequential(nn.Conv2d(4, 5, 1), nn.BatchNorm2d(5, eps=eps))), image()
-    model[1].running_var[1:] = variance
+    model, x = randomize(nn.Sequential(nn.Conv2d(4, 5, 1), nn.BatchNorm2d(5, eps=1e-3))), image()
     executable = pipeline.compile(model, (x,))
-    result, expected = executable(x), model(x)
-    for channel in range(5):
-        assert_close(result[:, channel], expected[:, channel], 1e-4)
+    for variance in (0.0, 1e-40, 1e-12, 1e12):
+        model[1].running_var[1:] = variance
+        executable.refresh()
+        result, expected = executable(x), model(x)
+        for channel in range(5):
+            assert_close(result[:, channel], expected[:, channel], 1e-4)
 
 
 def test_denormal_and_zero_factors():
