@@ -24,6 +24,7 @@ SIMPLIFY = """
     canonicalize,
     cse,
     fold-batch-norm,
+    merge-linears,
     fold-affine-forward,
     merge-affines,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat),

@@ -37,7 +37,7 @@ class WeightSide:
     def build(self, vector: Vector) -> ir.Value:
         """The tensor of a vector, or, without dims, a tensor of rank 0 or a scalar."""
         if isinstance(vector, Number):
-            return self._note(arith.ConstantOp(ir.F64Type.get(), vector.value).operation)
+            return self.constant(vector.value, ir.F64Type.get())
         if isinstance(vector, Given):
             self._make_available(vector.value)
             return self._reshape(vector.value, vector.shape)
@@ -48,6 +48,10 @@ class WeightSide:
         assert isinstance(vector, Combined)
         return self._combined(vector)
 
+    def constant(self, value: float, kind: ir.Type) -> ir.Value:
+        """A constant that counts as known."""
+        return self._note(arith.ConstantOp(kind, value).operation)
+
     def scaled_weight(self, contraction: Contraction, scale: Vector) -> ir.Value:
         """The weight times the scale, for a scale along dims of the weight; of the weight's type."""
         weight = contraction.op.operands[contraction.weight]
@@ -55,6 +59,15 @@ class WeightSide:
         self._make_available(weight)
         operands: list[Operand] = [(weight, range(kind.rank)), (self.build(scale), scale.dims)]
         return self._pointwise(kind.shape, kind.element_type, operands, "mul")
+
+    def product(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """The matrix product of two weights of one type."""
+        self._make_available(left)
+        self._make_available(right)
+        element = ir.RankedTensorType(left.type).element_type
+        shape = [ir.RankedTensorType(left.type).shape[0], ir.RankedTensorType(right.type).shape[1]]
+        start = linalg.fill(self.constant(0.0, element), outs=[tensor.EmptyOp(shape, element).result])
+        return self._note(linalg.matmul(left, right, outs=[start]).owner.operation)
 
     def projected(self, contraction: Contraction, shift: Vector) -> Given:
         """What a shift of the data, along dims of the weight, adds to the result of the contraction.
@@ -67,8 +80,9 @@ class WeightSide:
         operands: list[Operand] = [(weight, range(len(shape))), (self.build(shift), shift.dims)]
         element = compute_type(value for value, _ in operands)
         kept = [dim for dim in range(len(shape)) if dim not in contraction.reduced_weight_dims()]
-        zero = arith.ConstantOp(element, 0.0).result
-        start = linalg.fill(zero, outs=[tensor.EmptyOp([shape[dim] for dim in kept], element).result])
+        start = linalg.fill(
+            self.constant(0.0, element), outs=[tensor.EmptyOp([shape[dim] for dim in kept], element).result]
+        )
         result = self._note(generic(len(shape), operands, (start, kept), _add_product))
         dims = dict(zip(contraction.weight_to_output(kept), [shape[dim] for dim in kept], strict=True))
         long = {dim: size for dim, size in dims.items() if size != 1}
@@ -226,9 +240,8 @@ def fold_into(contraction: Contraction, scale: Vector | None, shift: Vector | No
     if shift is None:
         return
     element = ir.RankedTensorType(op.results[0].type).element_type
-    zero = arith.ConstantOp(element, 0.0).result
     empty = empty_like(op.operands[2], element)
-    op.operands[2] = linalg.fill(zero, outs=[empty])
+    op.operands[2] = linalg.fill(side.constant(0.0, element), outs=[empty])
     with ir.InsertionPoint.after(op):
         shifted = apply_affine(op.results[0], Affine(shift=shift), empty, side)
     op.results[0].replace_all_uses_except(shifted.results[0], shifted)

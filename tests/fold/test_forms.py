@@ -305,3 +305,18 @@ def test_remarks_name_the_source_line():
     (remark,) = [one for one in executable.remarks if one.pass_name == "fold-batch-norm"]
     assert remark.kind == "missed" and "another user" in remark.reason
     assert remark.source is not None and "test_forms.py:" in remark.source
+
+
+def test_linear_layers_merge_where_it_is_less_work():
+    torch.manual_seed(0)
+    wide = nn.Sequential(nn.Linear(4, 32), nn.Linear(32, 16), nn.BatchNorm1d(16), nn.Linear(16, 3))
+    model, x = randomize(wide), torch.randn(7, 4)
+    executable = pipeline.compile(model, (x,))
+    assert_close(executable(x), model(x), 1e-5)
+    assert len(remarks(executable, "merge-linears", "passed")) == 2
+    assert main_text(executable).count("linalg.matmul") == 1
+    narrow = nn.Sequential(nn.Linear(8, 2), nn.Linear(2, 8)).requires_grad_(False)
+    x = torch.randn(3, 8)
+    executable = pipeline.compile(narrow, (x,))
+    assert_close(executable(x), narrow(x), 1e-5)
+    assert main_text(executable).count("linalg.matmul") == 2
