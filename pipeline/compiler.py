@@ -25,7 +25,7 @@ SIMPLIFY = """
     remove-dead-argmax,
     guard-traps,
     lower-tm-tensor,
-canonicalize,
+    canonicalize,
     cse,
     fold-batch-norm,
     merge-linears,
