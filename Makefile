@@ -29,3 +29,6 @@ lit: setup
 
 pytest: setup lit
 	$(BIN)/pytest
+
+docs: setup
+	$(BIN)/python -m pipeline.tools.docs

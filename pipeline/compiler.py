@@ -10,6 +10,7 @@ from pipeline import targets
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir, text
 from pipeline.options import Options
+from pipeline.passes import registry
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.program import Dump, Program
 from pipeline.remarks import collect
@@ -19,6 +20,9 @@ from pipeline.runtime.executable import Executable
 
 #: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
 SIMPLIFY = """
+    func.func(convert-elementwise-to-linalg),
+    inline-constant-regions,
+    remove-dead-argmax,
     guard-traps,
     lower-tm-tensor,
     canonicalize,
@@ -27,11 +31,12 @@ SIMPLIFY = """
     merge-linears,
     fold-affine-forward,
     merge-affines,
-    func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat),
+    func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
     canonicalize,
     cse,
     hoist-to-prepare,
-    func.func(linalg-fuse-elementwise-ops),
+    canonicalize,
+    fuse-elementwise,
     canonicalize,
     cse
 """
@@ -54,6 +59,7 @@ def compile(
     *,
     dynamic_shapes: Any = None,
     observer: Observer | None = None,
+    assembly: bool = False,
     **options: Any,
 ) -> Executable:
     """Compiles a model to an executable.
@@ -64,6 +70,7 @@ def compile(
         args, kwargs: example arguments; their shapes, dtypes and constants are compiled in. None for MLIR.
         dynamic_shapes: the dimensions that may change, as torch.export takes them.
         observer: is called with the name and the MLIR text of each stage as it is reached.
+        assembly: adds the stage `asm`, the text of the machine code.
         options: see `pipeline.options.Options`.
 
     Raises:
@@ -73,14 +80,20 @@ def compile(
         CompileError: a pass or the code generator failed.
     """
     chosen = Options.create(options)
-    return compile_program(lambda dump: _import(model, args, kwargs, dynamic_shapes, chosen, dump), chosen, observer)
+    return compile_program(
+        lambda dump: _import(model, args, kwargs, dynamic_shapes, chosen, dump), chosen, observer, assembly
+    )
 
 
 def compile_program(
-    import_program: Callable[[Dump], Program], options: Options, observer: Observer | None = None
+    import_program: Callable[[Dump], Program],
+    options: Options,
+    observer: Observer | None = None,
+    assembly: bool = False,
 ) -> Executable:
     """Compiles the Program that `import_program` gives; it is called with what sees the stages of the import."""
-    target = targets.create(options.target, options.cpu)
+    target = targets.create(options.target, options.cpu, assembly)
+    _check_passes(options)
     stages = _Stages(observer)
     with collect() as remarks:
         program = import_program(stages)
@@ -104,6 +117,15 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         return target.compile(module, program.signature, dump)
 
 
+def _check_passes(options: Options) -> None:
+    """Says what is wrong with the names of passes before the long work."""
+    for name in options.disable:
+        if not registry.is_pass(name):
+            raise registry.unknown_pass(name)
+    for pipeline in options.passes.values():
+        PassPipeline.parse(pipeline)
+
+
 def _run(pipeline: str, module: ir.Module, options: Options) -> None:
     if pipeline:
         PassPipeline.parse(pipeline).run(module, disable=frozenset(options.disable))
@@ -124,11 +146,12 @@ def _import(
         from pipeline.frontend.mlir_text import from_mlir
 
         return from_mlir(*source, dump)
-    from pipeline.frontend.capture import capture, parameter_names
+    from pipeline.frontend.capture import capture
     from pipeline.frontend.exported import from_exported
+    from pipeline.frontend.parameters import parameters_of
 
     exported = capture(model, args, kwargs, dynamic_shapes, options.capture)
-    return from_exported(exported, parameter_names(model), dump)
+    return from_exported(exported, parameters_of(model, args or (), kwargs or {}, exported), dump)
 
 
 def _mlir_source(model: Any) -> tuple[str, str] | None:
@@ -146,13 +169,13 @@ def _mlir_source(model: Any) -> tuple[str, str] | None:
 
 
 class _Stages:
-    """Keeps the text of every stage, and tells the observer. Called with a stage's name and the module."""
+    """Keeps the text of every stage, and tells the observer. Called with a stage's name and the module or text."""
 
     def __init__(self, observer: Observer | None):
         self.texts: dict[str, str] = {}
         self._observer = observer
 
-    def __call__(self, stage: str, module: ir.Module) -> None:
-        self.texts[stage] = text(module.operation)
+    def __call__(self, stage: str, code: ir.Module | str) -> None:
+        self.texts[stage] = code if isinstance(code, str) else text(code.operation, elements=None)
         if self._observer is not None:
             self._observer(stage, self.texts[stage])

@@ -20,6 +20,7 @@ from torch_mlir.dialects import (
     ext,
     func,
     linalg,
+    math,
     memref,
     scf,
     tensor,
@@ -37,15 +38,16 @@ __all__ = [
     "captured_values",
     "context",
     "dialect_names",
-    "diagnostics",
     "defining_op",
+    "diagnostics",
     "ext",
     "func",
     "function",
     "ir",
-    "libraries",
     "is_inside",
+    "libraries",
     "linalg",
+    "math",
     "memref",
     "parse",
     "position",
@@ -54,12 +56,17 @@ __all__ = [
     "scf",
     "tensor",
     "text",
+    "to_llvm_ir",
     "verify",
     "walk",
 ]
 
 
-_LARGE_DIALECTS = {"llvm": "torch_mlir.dialects.llvm", "torch_dialect": "torch_mlir.dialects.torch"}
+_LARGE_DIALECTS = {
+    "math": "torch_mlir.dialects.math",
+    "torch_dialect": "torch_mlir.dialects.torch",
+    "vector": "torch_mlir.dialects.vector",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -187,9 +194,15 @@ def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -
         raise CompileError(f"{pipeline} failed: {_lines(found)}", diagnostics=found) from None
 
 
-def text(op: ir.Operation, *, elements: int = 16, debug_info: bool = False) -> str:
-    """`op` as MLIR text; constants with more than `elements` elements are elided."""
+def text(op: ir.Operation, *, elements: int | None = 16, debug_info: bool = False) -> str:
+    """`op` as MLIR text; constants with more than `elements` elements are elided, none if it is None."""
     return op.get_asm(large_elements_limit=elements, enable_debug_info=debug_info)
+
+
+def to_llvm_ir(module: ir.Module) -> str:
+    """A module in LLVM dialect as the text of LLVM IR."""
+    dialect = importlib.import_module("torch_mlir.dialects.llvm")
+    return dialect.translate_module_to_llvmir(module.operation)
 
 
 def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:

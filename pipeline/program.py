@@ -14,7 +14,7 @@ from pipeline.errors import PipelineError
 from pipeline.mlir import ir
 from pipeline.runtime.signature import Signature, TensorType
 
-Dump = Callable[[str, ir.Module], None]
+Dump = Callable[[str, ir.Module | str], None]
 
 
 @dataclass(frozen=True)

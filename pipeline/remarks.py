@@ -43,13 +43,19 @@ _log: contextvars.ContextVar[list[Remark] | None] = contextvars.ContextVar("pipe
 
 @contextlib.contextmanager
 def collect() -> Iterator[list[Remark]]:
-    """Collects the remarks made inside the `with` block (in this thread) into the list that it yields."""
+    """Collects the remarks made inside the `with` block (in this thread) into the list that it yields.
+
+    A collection around this one gets them too, when the block ends.
+    """
     remarks: list[Remark] = []
+    outer = _log.get()
     token = _log.set(remarks)
     try:
         yield remarks
     finally:
         _log.reset(token)
+        if outer is not None:
+            outer += remarks
 
 
 def passed(pass_name: str, op: Any, reason: str) -> None:

@@ -60,7 +60,7 @@ func.func @for_once(%init: index) -> index {
 // CHECK: return %[[INIT]] : i32
 func.func @for_never(%init: i32, %n: index) -> i32 {
   %c1 = arith.constant 1 : index
-  // expected-remark @below {{the loop runs never}}
+  // expected-remark @below {{the loop never runs}}
   %r = scf.for %i = %n to %n step %c1 iter_args(%x = %init) -> i32 {
     func.call @effect(%x) : (i32) -> ()
     scf.yield %x : i32

@@ -8,10 +8,10 @@ from typing import Any
 from functorch.compile import make_boxed_func
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
-from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from pipeline.compiler import compile_program
 from pipeline.errors import CaptureError
+from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.graph import from_graph
 from pipeline.options import Options
 
@@ -34,7 +34,7 @@ def pipeline_backend(
         fw_compiler=_refuse_training,
         bw_compiler=_refuse_training,
         inference_compiler=compile_inference,
-        decompositions=dict(get_decomposition_table()),
+        decompositions=decomposition_table(),
     )
     return backend(graph, inputs)
 

@@ -13,10 +13,13 @@ def from_mlir(source: str, name: str, dump: Dump) -> Program:
     """The Program of a module in linalg on tensors with a function `@main` on tensors and 64-bit integers.
 
     Its arguments are called `arg0`, `arg1`, ...; a single result comes alone, several as a tuple. Arrays are NumPy's
-    where no argument is a tensor of torch's.
+    where no argument is a tensor of torch's. In the IR of a model's stages the weights are marked: here, where there is
+    no model, they are arguments as any other.
     """
     module = parse(source, context(), name)
     main = function(module, "main")
+    if "arg_attrs" in main.attributes:
+        del main.attributes["arg_attrs"]
     kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
     arguments = tuple(_argument(number, given) for number, given in enumerate(kind.inputs))
     results = tuple(

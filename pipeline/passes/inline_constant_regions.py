@@ -50,7 +50,7 @@ class InlineConstantRegions(Pass):
         if trips > 1:
             self.missed(op, f"the loop runs {trips} times")
             return
-        self.passed(op, f"the loop runs {'once' if trips else 'never'}")
+        self.passed(op, f"the loop {'runs once' if trips else 'never runs'}")
         initial = list(op.operands)[3:]
         if trips:
             initial = inline_block(op.regions[0].blocks[0], [op.operands[0], *initial], op)

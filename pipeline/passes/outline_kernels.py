@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.analysis.destination import origin
 from pipeline.dialects.fusion import GROUP
 from pipeline.mlir import defining_op, func, ir, remap_operands, walk
 from pipeline.passes.base import Pass
@@ -37,14 +38,15 @@ class _Kernels:
 
     def share(self, kernel: ir.Operation, label: str) -> str:
         """The name of a function equal to `kernel`: an earlier one (then `kernel` is erased), or its own."""
-        body = kernel.get_asm(enable_debug_info=False)
+        body = kernel.get_asm(enable_debug_info=False, use_local_scope=True)  # global scope would walk all the module
         known = self.by_body.get(body)
         if known is not None:
             kernel.erase()
             return known
         count = self.uses_of_label.get(label, 0)
         self.uses_of_label[label] = count + 1
-        name = f"{label}_{count}" if count else label
+        # A label of one word may be a C function's name (exp, powf, div), which code that calls that would then call.
+        name = f"{label}_{count}" if count or "_" not in label else label
         kernel.attributes["sym_name"] = ir.StringAttr.get(name, self.module.context)
         self.by_body[body] = name
         return name
@@ -79,27 +81,8 @@ def _clone_empty(empty: ir.Operation, outer: dict[ir.Value, ir.Value]) -> ir.Val
 
 def _destination(value: ir.Value) -> ir.Operation | None:
     """The tensor.empty that a yielded value is computed into; None where it updates an input in place."""
-    while True:
-        producer = defining_op(value)
-        if producer is None:
-            return None
-        if producer.name == "tensor.empty":
-            return producer
-        value = _tied_operand(producer, value)
-        if value is None:
-            return None
-
-
-def _tied_operand(op: ir.Operation, result: ir.Value) -> ir.Value | None:
-    """The operand that a destination-style op updates to make `result`."""
-    number = list(op.results).index(result)
-    if op.name.startswith("linalg."):
-        return op.operands[len(op.operands) - len(op.results) + number]
-    if op.name in ("tensor.insert_slice", "tensor.insert"):
-        return op.operands[1]
-    if op.name == "scf.for":
-        return op.operands[3 + number]
-    return None
+    producer = defining_op(origin(value))
+    return producer if producer is not None and producer.name == "tensor.empty" else None
 
 
 def _needed_inputs(group: ir.Operation, destinations: list[ir.Operation]) -> list[int]:

@@ -25,7 +25,7 @@ class Parser:
         self.at = 0
 
     def pipeline(self) -> list[Step]:
-        """Text ::= (`builtin.module` | `any`) `(` elements `)` | elements."""
+        """Parses the whole: `builtin.module(elements)`, `any(elements)` or just `elements`."""
         wrapped = self._name() in (ROOT, ANY) and self._accept("(")
         if not wrapped:
             self.at = 0
@@ -37,7 +37,7 @@ class Parser:
         return steps
 
     def _elements(self, anchors: tuple[str, ...]) -> list[Step]:
-        """Elements ::= [element {`,` element}]."""
+        """Parses elements with commas between them; there may be none."""
         if len(anchors) > _MAX_DEPTH:
             raise self._error("nested too deep")
         if self._peek() in ("", ")"):
@@ -48,7 +48,7 @@ class Parser:
         return steps
 
     def _element(self, anchors: tuple[str, ...]) -> list[Step]:
-        """Element ::= op `(` elements `)` | pass [`{` options `}`]."""
+        """Parses `op(elements)`, `pass` or `pass{options}`."""
         self._peek()
         start = self.at
         name = self._name()
@@ -119,7 +119,7 @@ def _parse_ours(cls: type[registry.Pass], options: str) -> registry.Pass:
 
 def _check_nesting(name: str, anchor: str, parent: str) -> None:
     """Refuses a pass inside an op that cannot hold the op it runs on."""
-    if anchor in (ANY, parent) or parent in _PARENTS.get(anchor, (parent,)):
+    if ANY in (anchor, parent) or anchor == parent or parent in _PARENTS.get(anchor, (parent,)):
         return
     raise OptionError(f"pass '{name}' runs on '{anchor}' and cannot be nested in '{parent}'")
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.diagnostics import Diagnostic
-from pipeline.dialects.fusion import isolate
 from pipeline.errors import CompileError, PipelineError
 from pipeline.mlir import diagnostics, ir, position, run_pipeline, verify
 from pipeline.passes import upstream
@@ -49,9 +48,7 @@ class Step:
         ops = [root]
         for anchor in self.anchors[1:]:
             ops = [child for op in ops for child in _children(op) if _is_anchored(child, anchor)]
-        if self.pass_.anchor in (ANY, self.anchors[-1]):
-            return ops
-        return [inner for op in ops for inner in _outermost(op, self.pass_.anchor)]
+        return [target for op in ops for target in _outermost(op, self.pass_.anchor)]
 
     def run(self, op: ir.Operation, verify_each: bool = True) -> None:
         """Runs the pass on one of its targets; raises `CompileError` naming the pass."""
@@ -65,7 +62,6 @@ class Step:
             run_pipeline(op, f"{op.name}({pass_})", verify_each=verify_each)
         except CompileError as error:
             raise self._failure(op, _said(error.diagnostics), error.diagnostics) from None
-        isolate(op)
 
     def _run_ours(self, pass_: Pass, op: ir.Operation, verify_each: bool) -> None:
         try:
@@ -133,12 +129,14 @@ def _is_anchored(op: ir.Operation, anchor: str) -> bool:
     return op.name == anchor or (anchor == ANY and op.has_trait(ir.IsIsolatedFromAboveTrait))
 
 
-def _outermost(op: ir.Operation, name: str) -> list[ir.Operation]:
-    """The ops called `name` inside `op`, without those inside of another one."""
+def _outermost(op: ir.Operation, anchor: str) -> list[ir.Operation]:
+    """`op` if it is called `anchor`, else the ops inside it that are, without those inside of another one."""
+    if anchor in (ANY, op.name):
+        return [op]
     found = []
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
-        if inner.operation.name != name or inner.operation == op:
+        if inner.operation.name != anchor:
             return ir.WalkResult.ADVANCE
         found.append(inner.operation)
         return ir.WalkResult.SKIP

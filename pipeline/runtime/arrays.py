@@ -20,6 +20,9 @@ from pipeline.runtime.signature import DTYPE_BYTES
 _libc = ctypes.CDLL(None)
 _libc.free.argtypes = [ctypes.c_void_p]
 
+#: [first, last) of the bytes that something lies in, with a name for messages.
+Extent = tuple[str, int, int]
+
 
 class ArrayLibrary(Protocol):
     """What the executable needs to know of a kind of tensor."""
@@ -42,6 +45,10 @@ class ArrayLibrary(Protocol):
         """The address of the first element."""
         ...
 
+    def is_row_major(self, array: Any) -> bool:
+        """Whether code can read and write the array where it is."""
+        ...
+
     def contiguous(self, array: Any) -> Any:
         """The array itself if it is row-major, else a copy that is."""
         ...
@@ -58,6 +65,10 @@ class ArrayLibrary(Protocol):
         """[first, last) of the bytes that the elements lie in."""
         ...
 
+    def obstacle(self, array: Any) -> str | None:
+        """Why nothing can be written to the array; None if it can."""
+        ...
+
     def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any:
         """An array over memory that compiled code allocated."""
         ...
@@ -71,6 +82,14 @@ class Allocation:
 
     def __del__(self) -> None:
         _libc.free(self._address)
+
+
+_OVERLAP = "has elements that share memory"
+
+
+def _overlaps_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements may share memory, as those of an expanded tensor do."""
+    return any(size > 1 and stride == 0 for size, stride in zip(shape, strides, strict=True))
 
 
 class NumpyArrays:
@@ -95,9 +114,13 @@ class NumpyArrays:
         """The address of the first element."""
         return array.ctypes.data
 
+    def is_row_major(self, array: np.ndarray) -> bool:
+        """Whether code can read and write the array where it is."""
+        return array.flags.c_contiguous and array.flags.aligned
+
     def contiguous(self, array: np.ndarray) -> np.ndarray:
         """The array itself if it is row-major, else a copy that is."""
-        return np.ascontiguousarray(array).reshape(array.shape)
+        return array if self.is_row_major(array) else array.copy("C")
 
     def empty(self, shape: Sequence[int], dtype: str) -> np.ndarray:
         """A new array with undefined elements."""
@@ -110,6 +133,12 @@ class NumpyArrays:
     def extent(self, array: np.ndarray) -> tuple[int, int]:
         """[first, last) of the bytes that the array's elements lie in."""
         return np.lib.array_utils.byte_bounds(array) if array.size else (0, 0)
+
+    def obstacle(self, array: np.ndarray) -> str | None:
+        """Why nothing can be written to the array; None if it can."""
+        if not array.flags.writeable:
+            return "is read-only"
+        return _OVERLAP if _overlaps_itself(array.shape, array.strides) else None
 
     def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> np.ndarray:
         """An array over memory that compiled code allocated."""
@@ -148,6 +177,10 @@ class TorchTensors:
         """The address of the first element."""
         return array.data_ptr()
 
+    def is_row_major(self, array: Any) -> bool:
+        """Whether code can read and write the tensor where it is."""
+        return array.is_contiguous() and not array.is_neg()
+
     def contiguous(self, array: Any) -> Any:
         """The tensor itself if it is row-major, else a copy that is."""
         return array.detach().resolve_neg().contiguous()
@@ -168,6 +201,10 @@ class TorchTensors:
         reach = sum((size - 1) * stride for size, stride in zip(array.shape, array.stride(), strict=True))
         first = array.data_ptr()
         return first, first + (reach + 1) * array.element_size()
+
+    def obstacle(self, array: Any) -> str | None:
+        """Why nothing can be written to the tensor; None if it can."""
+        return _OVERLAP if _overlaps_itself(array.shape, array.stride()) else None
 
     def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any:
         """A tensor over memory that compiled code allocated."""
@@ -213,9 +250,51 @@ def numpy_library() -> ArrayLibrary:
 
 def as_numpy(value: Any) -> np.ndarray:
     """A row-major tensor of any library as an array over the same memory; one that isn't row-major is copied."""
-    owner = library_of(value)
-    assert owner is not None
+    owner = _owner(value)
     contiguous = owner.contiguous(value)
     shape, kind = owner.shape(contiguous), NumpyArrays.dtypes[owner.dtype(contiguous)]
     raw = _raw_bytes(contiguous, owner.pointer(contiguous), math.prod(shape) * kind.itemsize)
     return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else np.empty(shape, kind)
+
+
+def dtype_and_shape(tensor: Any) -> tuple[str, tuple[int, ...]]:
+    """Of a tensor of any library."""
+    owner = _owner(tensor)
+    return owner.dtype(tensor), owner.shape(tensor)
+
+
+def pointer(tensor: Any) -> int:
+    """The address of the first element of a tensor of any library."""
+    return _owner(tensor).pointer(tensor)
+
+
+def extent(name: str, tensor: Any) -> Extent:
+    """Where the elements of a tensor of any library lie."""
+    return (name, *_owner(tensor).extent(tensor))
+
+
+def overlap(one: Extent, other: Extent) -> bool:
+    """Whether the two share memory."""
+    return one[1] < other[2] and other[1] < one[2]
+
+
+def copy(target: Any, source: Any) -> None:
+    """Copies elements; the tensors may be of different libraries."""
+    owner = _owner(target)
+    owner.copy(target, source if library_of(source) is owner else _convert(source, owner))
+
+
+def _convert(source: Any, owner: ArrayLibrary) -> Any:
+    """A tensor of `owner`'s library with the elements of another's."""
+    other = _owner(source)
+    fresh = owner.empty(other.shape(source), other.dtype(source))
+    contiguous = other.contiguous(source)
+    first, last = other.extent(contiguous)
+    ctypes.memmove(owner.pointer(fresh), first, last - first)
+    return fresh
+
+
+def _owner(tensor: Any) -> ArrayLibrary:
+    owner = library_of(tensor)
+    assert owner is not None
+    return owner

@@ -9,7 +9,7 @@ from pipeline.mlir import ir
 from pipeline.runtime.code import Code
 from pipeline.runtime.signature import Signature
 
-Dump = Callable[[str, ir.Module], None]
+Dump = Callable[[str, ir.Module | str], None]
 
 
 class Target(ABC):

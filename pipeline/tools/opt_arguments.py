@@ -33,35 +33,44 @@ class Parser(argparse.ArgumentParser):
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The options; `passes` holds the pass flags in order, as `(name, options)`, their names not yet checked."""
     parser = _parser()
-    known = {name for action in parser._actions for name in action.option_strings}
-    flags = {name for action in parser._actions if action.type is _boolean for name in action.option_strings}
+    words, passes = _separate(argv, parser)
+    arguments = parser.parse_args(words)
+    arguments.passes = passes
+    arguments.known_options = sorted(name.removeprefix("--") for name in _options(parser) if name.startswith("--"))
+    sources = ["--pass-pipeline"] if arguments.pass_pipeline is not None else []
+    sources += ["--run-reproducer"] if arguments.run_reproducer else []
+    sources += [f"--{name}" for name, _ in passes[:1]]
+    if len(sources) > 1:
+        parser.error(f"'{sources[-1]}' cannot be used together with '{sources[0]}'")
+    return arguments
+
+
+def _separate(argv: Sequence[str], parser: Parser) -> tuple[list[str], list[tuple[str, str]]]:
+    """The words for `parser`, in the spelling that argparse wants, and those that it does not know, as passes."""
+    options = _options(parser)
+    words: list[str] = []
     passes: list[tuple[str, str]] = []
-    rest: list[str] = []
     takes_value = False
     for word in argv:
         dashes = re.match(r"-{1,2}(?=[A-Za-z][\w-])", word)
         if not dashes or takes_value:
-            rest.append(word)
+            words.append(word)
             takes_value = False
             continue
         name, equals, value = word[dashes.end() :].partition("=")
-        option = f"--{name}"
-        if option not in known:
+        action = options.get(f"--{name}")
+        if action is None:
             passes.append((name, value))
-        elif option in flags and not equals:
-            rest.append(f"{option}=true")
+        elif action.type is _boolean and not equals:
+            words.append(f"--{name}=true")
         else:
-            rest.append(option + equals + value)
-            takes_value = not equals and option not in ("--help",)
-    arguments = parser.parse_args(rest)
-    arguments.passes = passes
-    arguments.known_options = sorted(name.removeprefix("--") for name in known if name.startswith("--"))
-    if passes and (arguments.pass_pipeline is not None or arguments.run_reproducer):
-        other = "--run-reproducer" if arguments.run_reproducer else "--pass-pipeline"
-        parser.error(f"'--{passes[0][0]}' cannot be used together with '{other}'")
-    if arguments.run_reproducer and arguments.pass_pipeline is not None:
-        parser.error("'--pass-pipeline' cannot be used together with '--run-reproducer'")
-    return arguments
+            words.append(f"--{name}{equals}{value}")
+            takes_value = not equals and action.nargs != 0
+    return words, passes
+
+
+def _options(parser: Parser) -> dict[str, argparse.Action]:
+    return {name: action for action in parser._actions for name in action.option_strings}
 
 
 def _boolean(text: str) -> bool:

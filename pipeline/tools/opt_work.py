@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,12 +15,11 @@ from pipeline.passes import registry
 from pipeline.passes.options import nearest
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.steps import Instrumentation, Step, describe
-from pipeline.tools import expected, remark_output
 from pipeline.tools.isolation import Progress
+from pipeline.tools.opt_report import Report
 from pipeline.tools.printing import AsmStyle, IRPrinter, When
 from pipeline.tools.reproducer import Recipe, write_reproducer
 from pipeline.tools.source import SEPARATOR, Source, write
-from pipeline.tools.timing import Statistics, Timing
 
 
 @dataclasses.dataclass
@@ -42,10 +40,7 @@ class Job:
         self.arguments = arguments
         self.recipe = recipe
         self.progress = progress
-        self.timing = Timing()
-        self.statistics = Statistics()
-        self.remarks: list[remarks.Remark] = []
-        self.problems: list[str] = []
+        self.report = Report(arguments)
 
     def run(self, chunks: Sequence[Source]) -> int:
         """Does it all; returns the exit code. Raises `OptionError` for what is wrong with the command line."""
@@ -55,13 +50,11 @@ class Job:
         self._check_names()
         pipeline = PassPipeline.parse(self.recipe.pipeline)
         printed = [self._process(number, chunk, pipeline) for number, chunk in enumerate(chunks)]
-        self._report()
+        self.report.print_measurements()
         outputs = [text for text in printed if text is not None]
         if outputs:
             write(self.arguments.output, f"{SEPARATOR}\n".join(outputs))
-        for problem in self.problems:
-            print(f"pipeline-opt: error: {problem}", file=sys.stderr)
-        return 1 if self.problems else 0
+        return self.report.print_problems()
 
     def _check_names(self) -> None:
         registry.passes()  # a plugin that cannot be loaded is an error, whatever runs
@@ -83,15 +76,7 @@ class Job:
                 text = self._compile(number, source, pipeline, found)
             except CompileError as error:
                 failure = error
-        made = self._selected(source, made)
-        if not self.arguments.verify_diagnostics:
-            self.remarks += made
-            self._show(source, found, failure)
-            return text
-        if failure:
-            found += failure.diagnostics or [Diagnostic("error", str(failure))]
-        found = [*map(source.diagnostic, found), *map(remark_output.as_diagnostic, made)]
-        self.problems += expected.check(source, found)
+        self.report.add(source, found, failure, made)
         return text
 
     def _compile(self, number: int, source: Source, pipeline: PassPipeline, found: list[Diagnostic]) -> str:
@@ -105,11 +90,11 @@ class Job:
 
         with ctx.attach_diagnostic_handler(keep):
             self.progress.set(number, "parsing the input")
-            with self.timing.phase("Parser"):
+            with self.report.timing.phase("Parser"):
                 module = self._parse(source, ctx)
             self._run_passes(number, source, pipeline, module)
             self.progress.set(number, "printing")
-            with self.timing.phase("Output"):
+            with self.report.timing.phase("Output"):
                 return self._style(source).text(module.operation)
 
     def _parse(self, source: Source, ctx: ir.Context) -> ir.Module:
@@ -152,9 +137,9 @@ class Job:
         if when:
             chosen.append(IRPrinter(when, self._style(source), Path(tree) if tree else None))
         if given.mlir_pass_statistics:
-            chosen.append(self.statistics)
+            chosen.append(self.report.statistics)
         if given.mlir_timing:
-            chosen.append(self.timing)
+            chosen.append(self.report.timing)
         return chosen
 
     def _style(self, source: Source) -> AsmStyle:
@@ -167,42 +152,3 @@ class Job:
             local_scope=self.arguments.mlir_print_local_scope,
             name=source.named,
         )
-
-    def _selected(self, source: Source, made: list[remarks.Remark]) -> list[remarks.Remark]:
-        """The remarks that were asked for, with the input's name in their positions."""
-        if self.arguments.remarks_filter is None:
-            return []
-        chosen = remark_output.select(made, self.arguments.remarks_filter)
-        return [
-            dataclasses.replace(remark, source=source.named(remark.source) if remark.source else None)
-            for remark in chosen
-        ]
-
-    def _show(self, source: Source, found: list[Diagnostic], failure: CompileError | None) -> None:
-        """Prints warnings and remarks now, and keeps errors for the end."""
-        for item in map(source.diagnostic, found):
-            if item.severity == "error":
-                self.problems.append(str(item))
-            else:
-                print(f"{item.place or source.name}: {item.severity}: {item.message}", file=sys.stderr)
-        if failure:
-            place = failure.diagnostics[0].place if failure.diagnostics else ""
-            prefix = f"{place or source.name}: "
-            self.problems.append(source.named(prefix + str(failure).replace(prefix, "", 1)))
-
-    def _report(self) -> None:
-        """Prints what was measured and remarked."""
-        if self.arguments.mlir_timing:
-            sys.stderr.write(self.timing.report())
-        if self.arguments.mlir_pass_statistics:
-            sys.stderr.write(self.statistics.report())
-        if self.arguments.remarks_filter is None:
-            return
-        if self.arguments.remark_format == "yaml":
-            text = remark_output.as_yaml(self.remarks)
-        else:
-            text = "".join(f"{remark}\n" for remark in self.remarks)
-        if self.arguments.remarks_output_file:
-            write(self.arguments.remarks_output_file, text)
-        else:
-            sys.stderr.write(text)

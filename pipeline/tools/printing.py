@@ -36,15 +36,16 @@ class AsmStyle:
 
     def text(self, op: ir.Operation) -> str:
         """`op` as text that ends in one newline."""
+        locations = self.debug_info or self.pretty_debug_info
         text = op.get_asm(
             large_elements_limit=self.max_elements,
             large_resource_limit=self.max_resource,
-            enable_debug_info=self.debug_info or self.pretty_debug_info,
+            enable_debug_info=locations,
             pretty_debug_info=self.pretty_debug_info,
             print_generic_op_form=self.generic,
             use_local_scope=self.local_scope,
         )
-        return self.name(text).rstrip("\n") + "\n"
+        return (self.name(text) if locations else text).rstrip("\n") + "\n"
 
 
 @dataclass(frozen=True)

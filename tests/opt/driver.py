@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,10 @@ MARKS = ROOT / "lit_tests" / "tools" / "Inputs" / "marks.py"
 
 
 def run_opt(*arguments, stdin="", paths=(), cwd=None, env=()):
-    """The finished process of `pipeline-opt arguments`; `paths` come first on PYTHONPATH."""
+    """The finished process of `pipeline-opt arguments`, to which core files are allowed.
+
+    `paths` come first on PYTHONPATH.
+    """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*paths, ROOT))), **dict(env)}
     return subprocess.run(
         [sys.executable, "-m", "pipeline.tools.opt", *map(str, arguments)],
@@ -22,5 +26,6 @@ def run_opt(*arguments, stdin="", paths=(), cwd=None, env=()):
         cwd=cwd,
         env=environment,
         timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2),
         check=False,
     )

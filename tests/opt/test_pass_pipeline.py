@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline import remarks
 from pipeline.errors import CompileError, OptionError
-from pipeline.mlir import context, ir, parse
+from pipeline.mlir import context, ir, parse, verify, walk
 from pipeline.passes import registry
 from pipeline.passes.base import Pass
 from pipeline.passes.pipeline_text import PassPipeline
@@ -153,6 +153,45 @@ def test_explicit_nesting_is_exact(module):
     outer, inner = module.body.operations[0], module.body.operations[1].body.operations[0]
     assert "outer" in outer.attributes and "inner" not in outer.attributes
     assert "inner" in inner.attributes and "outer" not in inner.attributes
+
+
+def test_nesting_in_any_means_every_isolated_op(module):
+    PassPipeline.parse("any(any(test-mark{label=shallow},any(test-mark{label=deep})))").run(module)
+    outer, inner = module.body.operations[0], module.body.operations[1].body.operations[0]
+    assert "shallow" in outer.attributes and "deep" not in outer.attributes
+    assert "shallow" in inner.attributes and "deep" in inner.attributes
+
+
+GROUP = """
+func.func @f(%x: tensor<?xf32>, %n: index) -> (tensor<?xf32>, f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %outside = arith.constant 2.0 : f32
+  %loop = scf.for %i = %c0 to %n step %c1 iter_args(%y = %x) -> tensor<?xf32> {
+    %r = "fusion.group"(%y) ({
+    ^bb0(%a: tensor<?xf32>):
+      %inside = arith.constant 2.0 : f32
+      %four = arith.addf %inside, %inside : f32
+      %z = linalg.fill ins(%four : f32) outs(%a : tensor<?xf32>) -> tensor<?xf32>
+      "fusion.yield"(%z) : (tensor<?xf32>) -> ()
+    }) {kind = "elementwise", label = "fill"} : (tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %r : tensor<?xf32>
+  }
+  return %loop, %outside : tensor<?xf32>, f32
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["canonicalize", "cse", "sccp", "loop-invariant-code-motion", "control-flow-sink", "linalg-fuse-elementwise-ops"],
+)
+def test_passes_of_mlir_leave_groups_isolated(name):
+    """MLIR does not know that groups are isolated from above; what it must not do is use that."""
+    module = parse(GROUP, context())
+    PassPipeline.parse(name).run(module)
+    verify(module.operation)
+    assert len(walk(module, "fusion.group")) == 1
 
 
 def test_mlir_and_own_passes_run_in_order(module):

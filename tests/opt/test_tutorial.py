@@ -13,6 +13,8 @@ from driver import ROOT
 PAGE = (ROOT / "docs" / "writing-a-pass.md").read_text()
 FILES = re.findall(r"^```(?:python|mlir) (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 COMMANDS = re.findall(r"^\$ (.*)\n((?:.*\n)*?)(?=^\$ |^```$)", PAGE, re.MULTILINE)
+#: lit hands no PYTHONPATH on; readers of the page have the package installed, and tests test the tree they are in.
+THIS_TREE = f'config.environment["PYTHONPATH"] = "{ROOT}"\n'
 
 
 def test_tutorial(tmp_path):
@@ -20,13 +22,14 @@ def test_tutorial(tmp_path):
     for name, text in FILES:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        path.write_text(text + THIS_TREE * (path.name == "lit.cfg.py"))
     for command, expected in COMMANDS:
         assert _run(command, tmp_path) == expected, command
+    assert (tmp_path / "tests" / "Output").is_dir()  # lit, which is quiet, did run the test
 
 
 def _run(command: str, folder: Path) -> str:
-    programs = {"pipeline-opt": "-m pipeline.tools.opt", "lit": "-m lit.main"}
+    programs = {"pipeline-opt": "-m pipeline.tools.opt", "lit": "-c 'from lit.main import main; main()'"}
     program, _, arguments = command.partition(" ")
     finished = subprocess.run(
         f"{sys.executable} {programs[program]} {arguments}",

@@ -1,12 +1,14 @@
-"""LLVM dialect → an object file, by llvmlite: entry points, optimization, machine code."""
+"""LLVM dialect → machine code, by llvmlite: entry points, optimization, machine code."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from llvmlite import binding
 from llvmlite import ir as llvm_ir
 
 from pipeline.errors import CompileError
-from pipeline.mlir import ir, llvm
+from pipeline.mlir import ir, to_llvm_ir
 from pipeline.runtime.entry_point import EntryPoint, Value
 from pipeline.runtime.native import initialize_llvm
 from pipeline.targets.cpu.llvm_text import to_llvm22
@@ -15,7 +17,23 @@ _I64 = llvm_ir.IntType(64)
 _POINTER = llvm_ir.PointerType()
 
 
-def emit_object(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: str, features: str) -> bytes:
+@dataclass(frozen=True)
+class MachineCode:
+    """An optimized module, ready to be written as machine code."""
+
+    module: binding.ModuleRef
+    machine: binding.TargetMachine
+
+    def object_file(self) -> bytes:
+        """As an object file."""
+        return self.machine.emit_object(self.module)
+
+    def assembly(self) -> str:
+        """As text."""
+        return self.machine.emit_assembly(self.module)
+
+
+def generate(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: str, features: str) -> MachineCode:
     """Compiles a module in LLVM dialect for `cpu`; `entries` are the functions to be called from outside.
 
     Raises:
@@ -23,7 +41,7 @@ def emit_object(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: s
     """
     initialize_llvm()
     machine = target_machine(cpu, features)
-    text = to_llvm22(llvm.translate_module_to_llvmir(module.operation))
+    text = to_llvm22(to_llvm_ir(module))
     try:
         llvm_module = binding.parse_assembly(text)
         llvm_module.link_in(binding.parse_assembly(_entry_functions(entries)))
@@ -33,8 +51,9 @@ def emit_object(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: s
     except RuntimeError as error:
         raise CompileError(f"LLVM refused the generated code: {error}") from error
     _hide(llvm_module, {entry.symbol for _, entry in entries})
+    _keep_kernels_apart(llvm_module, {name for pair in entries for name in (pair[0], pair[1].symbol)})
     _optimize(llvm_module, machine)
-    return machine.emit_object(llvm_module)
+    return MachineCode(llvm_module, machine)
 
 
 def target_machine(cpu: str, features: str) -> binding.TargetMachine:
@@ -48,6 +67,13 @@ def _hide(module: binding.ModuleRef, public: set[str]) -> None:
     for function in module.functions:
         if not function.is_declaration and function.name not in public:
             function.linkage = binding.Linkage.internal
+
+
+def _keep_kernels_apart(module: binding.ModuleRef, entries: set[str]) -> None:
+    """Stops LLVM from inlining kernels into the entries, which makes one huge function of a model and wins nothing."""
+    for function in module.functions:
+        if not function.is_declaration and function.name not in entries:
+            function.add_function_attribute("noinline")
 
 
 def _optimize(module: binding.ModuleRef, machine: binding.TargetMachine) -> None:

@@ -40,6 +40,16 @@ class Isa:
     features: str
     required: tuple[str, ...]
 
+    @property
+    def vector_bytes(self) -> int:
+        """The width of a vector register."""
+        return 64 if "avx512f" in self.required else 32 if "avx2" in self.required else 16
+
+    @property
+    def vector_registers(self) -> int:
+        """How many vector registers there are."""
+        return 32 if "avx512f" in self.required else 16
+
 
 def isa(cpu: str) -> Isa:
     """The ISA of a CPU by name, or of this machine for `native`; raises `OptionError` for a name that isn't known."""

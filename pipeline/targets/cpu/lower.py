@@ -5,10 +5,14 @@ The stages are flat lists of passes, to be read from top to bottom.
 
 from __future__ import annotations
 
-from pipeline.mlir import bufferization, func, function, ir, run_pipeline
+from pipeline.analysis.destination import origin
+from pipeline.mlir import bufferization, defining_op, func, function, ir, run_pipeline
+from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.passes.plan_memory import WORKSPACE
+from pipeline.runtime.workspace import ALIGNMENT
+from pipeline.targets.cpu.isa import Isa
 
-#: Results and temporaries are aligned to a cache line, which is also the widest vector.
-ALIGNMENT = 64
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 BUFFERIZE = f"""builtin.module(
     canonicalize,
@@ -25,6 +29,12 @@ BUFFERIZE = f"""builtin.module(
     canonicalize
 )"""
 
+VECTORIZE = """
+    func.func(refback-munge-memref-copy, linalg-generalize-named-ops),
+    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers}}},
+    expand-vector-math
+"""
+
 TO_LOOPS = """builtin.module(
     func.func(
       refback-munge-memref-copy,
@@ -37,12 +47,17 @@ TO_LOOPS = """builtin.module(
     cse
 )"""
 
+# LLVM 22 asserts on vectors of bf16 ("Unexpected illegal type!") and has no libm for 16 bits: both 16-bit floats are
+# computed in f32 and rounded after each op, as in eager, and bf16 reaches LLVM as bits.
 TO_LLVM = """builtin.module(
     expand-strided-metadata,
     lower-affine,
     convert-scf-to-cf,
-    arith-expand,
-    func.func(math-extend-to-supported-types),
+    func.func(
+      math-extend-to-supported-types,
+      arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}
+    ),
+    arith-expand{include-bf16=1},
     math-expand-ops{ops=ceilf,floorf,roundeven,round},
     convert-math-to-llvm,
     convert-math-to-libm,
@@ -71,16 +86,14 @@ def results_to_arguments(module: ir.Module, name: str) -> list[bool]:
     kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
     inputs, kept, moved = list(kind.inputs), [], []
     with entry.location, ir.InsertionPoint(terminator):
-        for value in terminator.operands:
+        for value in list(terminator.operands):
             if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
                 kept.append(value)
                 moved.append(False)
                 continue
-            tensor_type = ir.RankedTensorType(value.type)
-            inputs.append(ir.MemRefType.get(tensor_type.shape, tensor_type.element_type))
-            destination = block.add_argument(
-                inputs[-1], value.owner.location if not _is_argument(value) else entry.location
-            )
+            inputs.append(ir.MemRefType.get(value.type.shape, value.type.element_type))
+            destination = block.add_argument(inputs[-1], entry.location)
+            _compute_into(value, destination)
             bufferization.MaterializeInDestinationOp(None, value, destination, restrict=True, writable=True)
             moved.append(True)
         func.ReturnOp(kept)
@@ -90,26 +103,69 @@ def results_to_arguments(module: ir.Module, name: str) -> list[bool]:
     return moved
 
 
-def _is_argument(value: ir.Value) -> bool:
-    return isinstance(value.owner, ir.Block)
+def _compute_into(value: ir.Value, destination: ir.Value) -> None:
+    """Has the kernel that computes `value` write it to `destination` right away, so that the copy there goes."""
+    call = defining_op(value)
+    if call is None or call.name != "func.call":
+        return
+    kernel = function(call.parent.operation.parent, ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+    body = kernel.regions[0].blocks[0]
+    place = origin(body.operations[len(body.operations) - 1].operation.operands[ir.OpResult(value).result_number])
+    if not isinstance(place.owner, ir.Block):
+        return
+    number = ir.BlockArgument(place).arg_number
+    empty = defining_op(call.operands[number])
+    if empty is None or empty.name != "tensor.empty" or len(list(empty.results[0].uses)) != 1:
+        return
+    with call.location, ir.InsertionPoint(call):
+        call.operands[number] = bufferization.ToTensorOp(value.type, destination, restrict=True, writable=True).result
+    empty.erase()
 
 
 def _mark_read_only(entry: ir.Operation, block: ir.Block) -> None:
     """The caller's tensors and the weights are never written in place; mutation is a result."""
     read_only = {"bufferization.writable": ir.BoolAttr.get(False, entry.context)}
-    marks = []
-    for argument in block.arguments:
-        is_tensor = isinstance(argument.type, ir.RankedTensorType)
-        marks.append(ir.DictAttr.get(read_only if is_tensor else {}, entry.context))
+    marks = [ir.DictAttr(mark) for mark in entry.attributes["arg_attrs"]] if "arg_attrs" in entry.attributes else []
+    marks += [ir.DictAttr.get({}, entry.context)] * (len(block.arguments) - len(marks))
+    for number, argument in enumerate(block.arguments):
+        if isinstance(argument.type, ir.RankedTensorType):
+            marks[number] = ir.DictAttr.get(read_only, entry.context)
     entry.attributes["arg_attrs"] = ir.ArrayAttr.get(marks, entry.context)
 
 
+def add_workspace(module: ir.Module) -> None:
+    """@main(...) => @main(..., %workspace: memref<?xi8>): the memory for temporaries, see the pass plan-memory."""
+    main = function(module, "main")
+    block = main.regions[0].blocks[0]
+    marks = list(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else []
+    marks += [ir.DictAttr.get({})] * (len(block.arguments) - len(marks))
+    block.add_argument(ir.MemRefType.get([_DYNAMIC], ir.IntegerType.get_signless(8)), main.location)
+    marks.append(ir.DictAttr.get({WORKSPACE: ir.UnitAttr.get()}))
+    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    types = [argument.type for argument in block.arguments]
+    main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, kind.results))
+    main.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
+
+
+def workspace_bytes(module: ir.Module) -> int:
+    """How many bytes plan-memory found that @main's temporaries take."""
+    main = function(module, "main")
+    return ir.IntegerAttr(main.attributes[WORKSPACE]).value
+
+
 def bufferize(module: ir.Module) -> None:
-    """Tensors become buffers; every temporary is allocated and freed in the function that needs it."""
+    """Tensors become buffers; main's temporaries lie in its workspace, others are allocated and freed where needed."""
     run_pipeline(module.operation, BUFFERIZE)
+    PassPipeline.parse(f"plan-memory{{alignment={ALIGNMENT}}}").run(module)
+
+
+def vectorize(module: ir.Module, isa: Isa) -> None:
+    """Linalg on buffers becomes loops over vectors, where it has that form."""
+    text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers)
+    PassPipeline.parse(text).run(module)
 
 
 def to_llvm(module: ir.Module) -> None:
-    """Buffers and linalg become LLVM dialect."""
+    """Buffers, vectors and what is left of linalg become LLVM dialect."""
     run_pipeline(module.operation, TO_LOOPS)
     run_pipeline(module.operation, TO_LLVM)

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 
 from pipeline.errors import PipelineError
 from pipeline.mlir import function, ir, walk
+from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.program import tensor_type
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.signature import Signature, Source, TensorType
-from pipeline.targets.cpu.codegen import emit_object
+from pipeline.targets.cpu.codegen import generate
 from pipeline.targets.cpu.isa import isa
-from pipeline.targets.cpu.lower import bufferize, results_to_arguments, to_llvm
+from pipeline.targets.cpu.lower import (
+    add_workspace,
+    bufferize,
+    results_to_arguments,
+    to_llvm,
+    vectorize,
+    workspace_bytes,
+)
 from pipeline.targets.target import Dump, Target
 
 
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
-    def __init__(self, cpu: str = "native"):
+    def __init__(self, cpu: str = "native", assembly: bool = False):
         self.isa = isa(cpu)
+        self.assembly = assembly
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
         kernels = _kernels(module)
         checks = _checks(module)
+        add_workspace(module)
         sources, entries = {}, {}
         prepared: tuple[TensorType, ...] = ()
         for name in _entries(module):
@@ -34,17 +45,23 @@ class CpuTarget(Target):
                 prepared = _result_types(function(module, name))
             entries[name] = _entry(module, name)
         bufferize(module)
+        workspace = workspace_bytes(module)
+        vectorize(module, self.isa)
         to_llvm(module)
         dump("llvm", module)
-        object_file = emit_object(module, list(entries.items()), self.isa.cpu, self.isa.features)
+        machine_code = generate(module, list(entries.items()), self.isa.cpu, self.isa.features)
+        if self.assembly:
+            dump("asm", machine_code.assembly())
         return Code(
-            object_file=object_file,
+            object_file=machine_code.object_file(),
             main=entries["main"],
             main_sources=sources["main"],
             prepare=entries.get("prepare"),
             prepare_sources=sources.get("prepare", ()),
             prepared=prepared,
+            workspace=workspace,
             checks=checks,
+            machine=platform.machine(),
             cpu=self.isa.cpu,
             required=self.isa.required,
             kernels=kernels,
@@ -92,6 +109,8 @@ def _sources(entry: ir.Operation) -> tuple[Source, ...]:
             sources.append(Source("prepared", ir.IntegerAttr(mark["pipeline.prepared"]).value))
         elif "pipeline.status" in mark:
             sources.append(Source("status"))
+        elif WORKSPACE in mark:
+            sources.append(Source("workspace"))
         elif "pipeline.argument" in mark:
             sources.append(Source("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
         else:

@@ -1,0 +1,92 @@
+"""How a linalg op walks over its operands: strides of loops in indexing maps, and which loops to tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.mlir import ir
+
+
+def coefficient(expression: ir.AffineExpr, dim: int) -> int | None:
+    """How far an index moves when loop `dim` moves by one; None if that is not the same everywhere."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return int(ir.AffineDimExpr(expression).position == dim)
+    if isinstance(expression, (ir.AffineConstantExpr, ir.AffineSymbolExpr)):
+        return 0
+    binary = ir.AffineBinaryExpr(expression)
+    left, right = coefficient(binary.lhs, dim), coefficient(binary.rhs, dim)
+    if left is None or right is None:
+        return None
+    if isinstance(expression, ir.AffineAddExpr):
+        return left + right
+    if isinstance(expression, ir.AffineMulExpr) and isinstance(binary.rhs, ir.AffineConstantExpr):
+        return left * ir.AffineConstantExpr(binary.rhs).value
+    return 0 if left == right == 0 else None
+
+
+def moves(indexing: ir.AffineMap, dim: int) -> str:
+    """How an operand moves with loop `dim`.
+
+    `fixed`; `unit`, along its innermost dimension, one by one; `strided`, along its innermost dimension in constant
+    steps; or `other`.
+    """
+    steps = [coefficient(expression, dim) for expression in indexing.results]
+    if all(step == 0 for step in steps):
+        return "fixed"
+    if steps[-1] is None or any(step != 0 for step in steps[:-1]):
+        return "other"
+    return "unit" if steps[-1] == 1 else "strided"
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The loops of a linalg.generic on buffers.
+
+    Attributes:
+        maps: one a operand, inputs first.
+        reductions: which loops are reductions.
+        sizes: the number of iterations of each, None where it is known at run time only.
+        bounds: for each loop an (operand, dimension) that it runs over.
+        inputs: how many operands are inputs.
+    """
+
+    maps: tuple[ir.AffineMap, ...]
+    reductions: tuple[bool, ...]
+    sizes: tuple[int | None, ...]
+    bounds: tuple[tuple[int, int], ...]
+    inputs: int
+
+    @property
+    def outputs(self) -> range:
+        """The numbers of the output operands."""
+        return range(self.inputs, len(self.maps))
+
+
+def loops_of(generic: ir.Operation) -> Loops | None:
+    """The loops of a linalg.generic; None if one of them is bounded by no dimension of an operand alone."""
+    maps = tuple(ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"])
+    count = maps[0].n_dims
+    bounds: dict[int, tuple[int, int]] = {}
+    for operand, indexing in enumerate(maps):
+        for position, expression in enumerate(indexing.results):
+            if isinstance(expression, ir.AffineDimExpr):
+                bounds.setdefault(ir.AffineDimExpr(expression).position, (operand, position))
+    if len(bounds) != count:
+        return None
+    sizes = []
+    for dim in range(count):
+        operand, position = bounds[dim]
+        kind = ir.ShapedType(generic.operands[operand].type)
+        sizes.append(None if kind.is_dynamic_dim(position) else kind.get_dim_size(position))
+    return Loops(
+        maps=maps,
+        reductions=tuple("reduction" in str(kind) for kind in generic.attributes["iterator_types"]),
+        sizes=tuple(sizes),
+        bounds=tuple(bounds[dim] for dim in range(count)),
+        inputs=len(maps) - len(_terminator(generic).operands),
+    )
+
+
+def _terminator(generic: ir.Operation) -> ir.Operation:
+    block = generic.regions[0].blocks[0]
+    return block.operations[len(block.operations) - 1].operation

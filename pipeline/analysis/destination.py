@@ -1,0 +1,27 @@
+"""Destination-passing style: which operand an op computes a result into."""
+
+from __future__ import annotations
+
+from pipeline.mlir import defining_op, ir
+
+
+def tied_operand(op: ir.Operation, result: ir.Value) -> ir.Value | None:
+    """The operand that a destination-style op updates to make `result`; None for other ops."""
+    number = list(op.results).index(result)
+    if op.name.startswith("linalg."):
+        return op.operands[len(op.operands) - len(op.results) + number]
+    if op.name in ("tensor.insert_slice", "tensor.insert"):
+        return op.operands[1]
+    if op.name == "scf.for":
+        return op.operands[3 + number]
+    return None
+
+
+def origin(value: ir.Value) -> ir.Value:
+    """The value at the start of the chain of updates that made `value`: an empty tensor, a block argument, ..."""
+    while True:
+        producer = defining_op(value)
+        tied = None if producer is None else tied_operand(producer, value)
+        if tied is None:
+            return value
+        value = tied

@@ -1,0 +1,181 @@
+"""Register tiles: which loops of a linalg op on buffers become vectors and rows, and how many of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.analysis.access import Loops, moves
+from pipeline.mlir import defining_op, ir
+
+#: What has a vector form that lowers to vector instructions, or to a call for each element (math).
+_BODY_DIALECTS = ("arith.", "math.")
+_NO_VECTOR_FORM = ("arith.index_cast", "arith.index_castui")
+
+#: How much of the register file the accumulators of a tile take; the rest holds what is loaded.
+_ACCUMULATORS = 5 / 8
+
+#: How many vectors of partial results a row reduction has, to hide the latency of the op that folds.
+_MOST_FOLDS = 4
+
+#: Associative ops: their vector.reduction kind, and what combined with x gives x (for integers, of the full width).
+FOLDS: dict[str, tuple[str, float | str]] = {
+    "arith.addf": ("add", -0.0),
+    "arith.mulf": ("mul", 1.0),
+    "arith.maximumf": ("maximumf", float("-inf")),
+    "arith.minimumf": ("minimumf", float("inf")),
+    "arith.maxnumf": ("maxnumf", float("-inf")),
+    "arith.minnumf": ("minnumf", float("inf")),
+    "arith.addi": ("add", 0),
+    "arith.muli": ("mul", 1),
+    "arith.andi": ("and", -1),
+    "arith.ori": ("or", 0),
+    "arith.xori": ("xor", 0),
+    "arith.maxsi": ("maxsi", "least"),
+    "arith.minsi": ("minsi", "greatest"),
+    "arith.maxui": ("maxui", 0),
+    "arith.minui": ("minui", -1),
+}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How an op is tiled: `rows` of loop `row_dim` by `vectors` of `lanes` elements of loop `vector_dim`.
+
+    Attributes:
+        outer: the parallel loops around the tile.
+        folds: where `vector_dim` is a reduction, the op that combines partial results, for each output.
+    """
+
+    vector_dim: int
+    row_dim: int | None
+    rows: int
+    vectors: int
+    lanes: int
+    outer: tuple[int, ...]
+    folds: tuple[str, ...] = ()
+
+
+def choose_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, registers: int) -> Tile | str:
+    """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none."""
+    parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
+    candidates = [dim for dim in parallel if _can_be_vector_dim(loops, dim)]
+    widths = [element_type(operand).width for operand in generic.operands]
+    lanes = vector_bytes * 8 // max(widths)
+    if not candidates:
+        return _row_reduction(generic, loops, lanes, tuple(parallel))
+    vector_dim = candidates[0]
+    size = loops.sizes[vector_dim]
+    reduces = any(loops.reductions)
+    rest = [dim for dim in parallel if dim != vector_dim]
+    row_dim = _row_dim(loops, rest, vector_dim) if reduces else None
+    vectors = _vectors(size, lanes, row_dim is None, reduces)
+    rows = 1 if row_dim is None else _rows(loops.sizes[row_dim], int(registers * _ACCUMULATORS) // vectors)
+    outer = tuple(dim for dim in rest if dim != row_dim)
+    return Tile(vector_dim, row_dim, rows, vectors, lanes, outer)
+
+
+def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tuple[int, ...]) -> Tile | str:
+    """Vectors along a reduction: each lane has a partial result, and they are combined at the end of the row."""
+    folds = fold_ops(generic)
+    if folds is None:
+        return "no parallel loop runs along the innermost dimension of the output, and the reduction is no plain fold"
+    for dim, reduction in enumerate(loops.reductions):
+        walks = [moves(loops.maps[operand], dim) for operand in range(loops.inputs)]
+        fixed = all(moves(loops.maps[output], dim) == "fixed" for output in loops.outputs)
+        if reduction and fixed and "unit" in walks and "other" not in walks:
+            size = loops.sizes[dim]
+            vectors = _MOST_FOLDS if size is None else max(1, min(_MOST_FOLDS, -(-size // lanes)))
+            return Tile(dim, None, 1, vectors, lanes, parallel, folds)
+    return "no loop runs along the innermost dimension of the operands"
+
+
+def fold_ops(generic: ir.Operation) -> tuple[str, ...] | None:
+    """For each output the associative op that folds a value into it; None if an output is computed otherwise."""
+    body = generic.regions[0].blocks[0]
+    *ops, terminator = [op.operation for op in body.operations]
+    outputs = list(body.arguments)[len(body.arguments) - len(terminator.operands) :]
+    names = []
+    for output, value in zip(outputs, terminator.operands, strict=True):
+        users = [use.owner.operation for use in output.uses]
+        producer = defining_op(value)
+        if producer is None or producer.name not in FOLDS or users != [producer]:
+            return None
+        names.append(producer.name)
+    return tuple(names)
+
+
+def _can_be_vector_dim(loops: Loops, dim: int) -> bool:
+    walks = [moves(indexing, dim) for indexing in loops.maps]
+    return "other" not in walks and all(walks[output] == "unit" for output in loops.outputs)
+
+
+def _row_dim(loops: Loops, candidates: list[int], vector_dim: int) -> int | None:
+    """The loop whose rows share the most vector loads: one in which what moves along vectors is fixed, if possible."""
+
+    def gain(dim: int) -> tuple[bool, int]:
+        vectors_move = any(
+            moves(loops.maps[operand], vector_dim) != "fixed" and moves(loops.maps[operand], dim) != "fixed"
+            for operand in range(loops.inputs)
+        )
+        return not vectors_move, loops.sizes[dim] or 64
+
+    usable = [dim for dim in candidates if loops.sizes[dim] != 1]
+    return max(usable, key=gain, default=None)
+
+
+def _vectors(size: int | None, lanes: int, alone: bool, reduces: bool) -> int:
+    """How many vectors side by side: as many as hide the latency of the accumulators, where there are no rows."""
+    most = 1 if not reduces else 8 if alone else 2
+    if size is None:
+        return most
+    return max(1, min(most, -(-size // lanes)))
+
+
+def _rows(size: int | None, most: int) -> int:
+    """How many rows: as many as there are registers for, preferably without a rest."""
+    most = max(1, most)
+    if size is None or size >= 4 * most:
+        return next((rows for rows in range(most, most // 2, -1) if size and size % rows == 0), min(most, 8))
+    return next(
+        (rows for rows in range(min(size, most), 0, -1) if size % rows == 0 and rows * 2 > most), min(size, most)
+    )
+
+
+def unsupported(generic: ir.Operation) -> str | None:
+    """Why an op has no vector form; None if it has."""
+    if any(isinstance(operand.type, ir.RankedTensorType) for operand in generic.operands):
+        return "it is not on buffers"
+    for operand in generic.operands:
+        element = element_type(operand)
+        if not isinstance(element, (ir.F32Type, ir.F64Type, ir.IntegerType)) or element.width in (1, 8, 16):
+            return f"elements of {element} are not vectorized"
+        if not is_scalar(operand) and not _is_row_major(operand.type):
+            return "an operand's innermost dimension is strided"
+    for op in generic.regions[0].blocks[0].operations:
+        op = op.operation
+        if op.name == "linalg.yield":
+            continue
+        if not op.name.startswith(_BODY_DIALECTS) or op.name in _NO_VECTOR_FORM or op.regions:
+            return f"{op.name} has no vector form"
+        if any(_is_odd(value.type) for value in op.results):
+            return f"{op.name} computes a {op.results[0].type}"
+    return None
+
+
+def is_scalar(operand: ir.Value) -> bool:
+    """Whether an operand of a linalg op is a number, not a buffer."""
+    return not isinstance(operand.type, ir.ShapedType)
+
+
+def element_type(operand: ir.Value) -> ir.Type:
+    """The type of an operand's elements."""
+    return operand.type if is_scalar(operand) else ir.ShapedType(operand.type).element_type
+
+
+def _is_odd(kind: ir.Type) -> bool:
+    return isinstance(kind, (ir.IndexType, ir.F16Type, ir.BF16Type)) or str(kind) in ("i8", "i16")
+
+
+def _is_row_major(kind: ir.MemRefType) -> bool:
+    strides, _ = kind.get_strides_and_offset()
+    return not strides or strides[-1] == 1

@@ -1,0 +1,431 @@
+"""Writes the loops of a linalg op over register tiles; what the pass tile-and-vectorize emits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from pipeline.analysis.access import Loops, coefficient, moves
+from pipeline.analysis.tiling import FOLDS, Tile, element_type, is_scalar
+from pipeline.mlir import affine, arith, ir, math, memref, scf, vector
+
+
+class Emitter:
+    """Writes the loops of one op at the insertion point."""
+
+    def __init__(self, generic: ir.Operation, loops: Loops, tile: Tile):
+        self.generic = generic
+        self.loops = loops
+        self.tile = tile
+        self.body = generic.regions[0].blocks[0]
+        self.reductions = [dim for dim, reduction in enumerate(loops.reductions) if reduction]
+        self.multiply_adds = _multiply_adds(self.body, loops.inputs)
+
+    def emit(self) -> None:
+        """The whole nest."""
+        at: dict[int, ir.Value] = {}
+        if self.tile.folds:
+            self._nest(at, self._fold_row)
+        elif self._rows_outermost():
+            self._rows(at, lambda at, rows: self._nest(at, lambda at: self._columns(at, rows)))
+        else:
+            self._nest(at, lambda at: self._vector_loop(at))
+
+    def _rows_outermost(self) -> bool:
+        """Whether what is fixed along vectors (weights of a convolution) is larger than what moves, so is read once."""
+        tile, sizes = self.tile, self.loops.sizes
+        if tile.row_dim is None or not tile.outer:
+            return False
+        fixed, moving = 0, 0
+        for operand in range(self.loops.inputs):
+            if is_scalar(self.generic.operands[operand]):
+                continue
+            kind = ir.ShapedType(self.generic.operands[operand].type)
+            if not kind.has_static_shape:
+                return False
+            elements = prod(kind.shape)
+            if moves(self.loops.maps[operand], tile.vector_dim) == "fixed":
+                fixed += elements
+            else:
+                moving += elements
+        return fixed > moving and all(size is not None for size in sizes)
+
+    def _nest(self, at: dict[int, ir.Value], inner: Callable[[dict[int, ir.Value]], None]) -> None:
+        def level(depth: int, at: dict[int, ir.Value]) -> None:
+            if depth == len(self.tile.outer):
+                inner(at)
+                return
+            dim = self.tile.outer[depth]
+            _loop(_index(0), self.size(dim), 1, lambda i: level(depth + 1, {**at, dim: i}))
+
+        level(0, at)
+
+    def _vector_loop(self, at: dict[int, ir.Value]) -> None:
+        """Vectors outside, rows inside: what moves along vectors stays in cache while the rows go by."""
+        self._vector_tiles(
+            at, lambda at, vectors, mask: self._rows(at, lambda at, rows: self._tile(at, rows, vectors, mask))
+        )
+
+    def _columns(self, at: dict[int, ir.Value], rows: int) -> None:
+        self._vector_tiles(at, lambda at, vectors, mask: self._tile(at, rows, vectors, mask))
+
+    def _vector_tiles(self, at: dict[int, ir.Value], inner: Callable[..., None]) -> None:
+        """Full tiles, then the rest: exactly as many vectors as it needs, the last one masked."""
+        dim, lanes = self.tile.vector_dim, self.tile.lanes
+        step = self.tile.vectors * lanes
+        size = self.loops.sizes[dim]
+        if size is None:
+            total = self.size(dim)
+            full = _floor_to(total, step)
+            _loop(_index(0), full, step, lambda i: inner({**at, dim: i}, self.tile.vectors, None))
+            _loop(full, total, lanes, lambda i: inner({**at, dim: i}, 1, arith.SubIOp(total, i).result))
+            return
+        full = size // step * step
+        if full:
+            _loop(_index(0), _index(full), step, lambda i: inner({**at, dim: i}, self.tile.vectors, None))
+        if full < size:
+            rest = size - full
+            mask = _index(rest % lanes) if rest % lanes else None
+            inner({**at, dim: _index(full)}, -(-rest // lanes), mask)
+
+    def _rows(self, at: dict[int, ir.Value], inner: Callable[[dict[int, ir.Value], int], None]) -> None:
+        dim, rows = self.tile.row_dim, self.tile.rows
+        if dim is None:
+            inner(at, 1)
+            return
+        size = self.loops.sizes[dim]
+        if size is None:
+            total = self.size(dim)
+            full = _floor_to(total, rows)
+            _loop(_index(0), full, rows, lambda i: inner({**at, dim: i}, rows))
+            _loop(full, total, 1, lambda i: inner({**at, dim: i}, 1))
+            return
+        full = size // rows * rows
+        if full:
+            _loop(_index(0), _index(full), rows, lambda i: inner({**at, dim: i}, rows))
+        if full < size:
+            inner({**at, dim: _index(full)}, size - full)
+
+    def _tile(self, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None) -> None:
+        """Loads the accumulators, runs the reductions on them, stores them."""
+        window = _Window(self, at, rows, vectors, mask)
+        accumulators = [
+            window.load(output, at, row, column)
+            for output in self.loops.outputs
+            for row in range(rows)
+            for column in range(vectors)
+        ]
+        results = self._reduce(window, at, accumulators)
+        values = iter(results)
+        for output in self.loops.outputs:
+            for row in range(rows):
+                for column in range(vectors):
+                    window.store(next(values), output, row, column)
+
+    def _reduce(self, window: _Window, at: dict[int, ir.Value], accumulators: list[ir.Value]) -> list[ir.Value]:
+        def level(depth: int, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
+            if depth == len(self.reductions):
+                return window.compute(at, values)
+            dim = self.reductions[depth]
+            if self.loops.sizes[dim] == 1:
+                return level(depth + 1, {**at, dim: _index(0)}, values)
+            loop = scf.ForOp(_index(0), self.size(dim), _index(1), values)
+            with ir.InsertionPoint(loop.body):
+                following = level(depth + 1, {**at, dim: loop.induction_variable}, list(loop.inner_iter_args))
+                scf.YieldOp(following)
+            return list(loop.results)
+
+        return level(0, at, accumulators)
+
+    def _fold_row(self, at: dict[int, ir.Value]) -> None:
+        """Partial results in vectors along the reduction, combined at its end with what the output holds."""
+        tile = self.tile
+        others = [dim for dim in self.reductions if dim != tile.vector_dim]
+        kinds = [ir.VectorType.get([tile.lanes], element_type(self.generic.operands[o])) for o in self.loops.outputs]
+        start = [
+            _splat_of(kind, fold) for kind, fold in zip(kinds, tile.folds, strict=True) for _ in range(tile.vectors)
+        ]
+
+        def level(depth: int, at: dict[int, ir.Value], partial: list[ir.Value]) -> list[ir.Value]:
+            if depth == len(others):
+                return self._fold_line(at, partial)
+            loop = scf.ForOp(_index(0), self.size(others[depth]), _index(1), partial)
+            with ir.InsertionPoint(loop.body):
+                inner = {**at, others[depth]: loop.induction_variable}
+                scf.YieldOp(level(depth + 1, inner, list(loop.inner_iter_args)))
+            return list(loop.results)
+
+        partial = level(0, at, start)
+        window = _Window(self, at, 1, 1, None)
+        for number, (output, fold) in enumerate(zip(self.loops.outputs, tile.folds, strict=True)):
+            vectors = partial[number * tile.vectors : (number + 1) * tile.vectors]
+            window.fold_into(output, fold, vectors)
+
+    def _fold_line(self, at: dict[int, ir.Value], partial: list[ir.Value]) -> list[ir.Value]:
+        """One line along the vectors: full steps, then masked ones into the first vector of each output."""
+        tile, total = self.tile, self.size(self.tile.vector_dim)
+        step = tile.vectors * tile.lanes
+        full = _floor_to(total, step)
+
+        def run(first: ir.Value, last: ir.Value, vectors: int, masked: bool, values: list[ir.Value]) -> list[ir.Value]:
+            loop = scf.ForOp(first, last, _index(vectors * tile.lanes), values)
+            with ir.InsertionPoint(loop.body):
+                i, old = loop.induction_variable, list(loop.inner_iter_args)
+                window = _Window(self, at, 1, vectors, arith.SubIOp(total, i).result if masked else None)
+                new = window.compute({**at, tile.vector_dim: i}, old)
+                scf.YieldOp(window.where_inside(new, old) if masked else new)
+            return list(loop.results)
+
+        partial = run(_index(0), full, tile.vectors, False, partial)
+        firsts = range(0, len(partial), tile.vectors)
+        rest = run(full, total, 1, True, [partial[first] for first in firsts])
+        for first, value in zip(firsts, rest, strict=True):
+            partial[first] = value
+        return partial
+
+    def size(self, dim: int) -> ir.Value:
+        """The number of iterations of a loop."""
+        known = self.loops.sizes[dim]
+        if known is not None:
+            return _index(known)
+        operand, position = self.loops.bounds[dim]
+        return memref.DimOp(self.generic.operands[operand], _index(position)).result
+
+    @cached_property
+    def body_ops(self) -> list[ir.Operation]:
+        """The ops of the body, without its terminator."""
+        return [op.operation for op in self.body.operations][:-1]
+
+
+class _Window:
+    """A tile at a place: loads and stores its vectors, and computes the body on them."""
+
+    def __init__(self, emitter: Emitter, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None):
+        self._emitter = emitter
+        self._at = at
+        self._rows = rows
+        self._vectors = vectors
+        self._mask = mask
+
+    def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+        """A vector of an operand: loaded where it moves along vectors, else one element broadcast."""
+        tile = self._emitter.tile
+        buffer = self._emitter.generic.operands[operand]
+        kind = ir.VectorType.get([tile.lanes], element_type(buffer))
+        if is_scalar(buffer):
+            return vector.BroadcastOp(kind, buffer).result
+        indices = self._indices(operand, at, row, column)
+        if moves(self._emitter.loops.maps[operand], tile.vector_dim) == "fixed":
+            return vector.BroadcastOp(kind, memref.LoadOp(buffer, indices).result).result
+        if moves(self._emitter.loops.maps[operand], tile.vector_dim) == "strided":
+            return self._gather(kind, operand, indices, column)
+        if not self._is_masked(column):
+            return vector.LoadOp(kind, buffer, indices).result
+        return vector.MaskedLoadOp(kind, buffer, indices, self._mask_vector(), _zero(kind)).result
+
+    def _gather(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int) -> ir.Value:
+        """A vector whose elements are a constant number of elements apart."""
+        tile = self._emitter.tile
+        step = coefficient(self._emitter.loops.maps[operand].results[-1], tile.vector_dim)
+        assert step is not None
+        offsets = ir.VectorType.get([tile.lanes], ir.IntegerType.get_signless(32))
+        steps = ir.DenseElementsAttr.get(np.arange(tile.lanes, dtype=np.int32) * step, type=offsets)
+        buffer = self._emitter.generic.operands[operand]
+        mask = self._mask_vector() if self._is_masked(column) else self._full_mask()
+        return vector.GatherOp(kind, buffer, indices, arith.ConstantOp(offsets, steps).result, mask, _zero(kind)).result
+
+    def store(self, value: ir.Value, operand: int, row: int, column: int) -> None:
+        """Stores a vector of an output."""
+        buffer = self._emitter.generic.operands[operand]
+        indices = self._indices(operand, self._at, row, column)
+        if self._is_masked(column):
+            vector.MaskedStoreOp(buffer, indices, self._mask_vector(), value)
+        else:
+            vector.StoreOp(value, buffer, indices)
+
+    def where_inside(self, new: list[ir.Value], old: list[ir.Value]) -> list[ir.Value]:
+        """The new values in the lanes that the mask lets through, the old ones elsewhere."""
+        mask = self._mask_vector()
+        return [arith.SelectOp(mask, one, other).result for one, other in zip(new, old, strict=True)]
+
+    def fold_into(self, output: int, fold: str, vectors: list[ir.Value]) -> None:
+        """Combines vectors of partial results with an element of an output, and stores it."""
+        buffer = self._emitter.generic.operands[output]
+        indices = self._indices(output, {**self._at, self._emitter.tile.vector_dim: _index(0)}, 0, 0)
+        while len(vectors) > 1:
+            left, right, *rest = vectors
+            vectors = [*rest, _combine(fold, left, right)]
+        kind = element_type(buffer)
+        row = vector.ReductionOp(
+            kind,
+            ir.Attribute.parse(f"#vector.kind<{FOLDS[fold][0]}>"),
+            vectors[0],
+            fastmath=ir.Attribute.parse("#arith.fastmath<reassoc>"),
+        ).result
+        memref.StoreOp(_combine(fold, memref.LoadOp(buffer, indices).result, row), buffer, indices)
+
+    def compute(self, at: dict[int, ir.Value], accumulators: list[ir.Value]) -> list[ir.Value]:
+        """The body on every vector of the tile, its outputs' old values being the accumulators."""
+        loops = self._emitter.loops
+        tiles = self._rows * self._vectors
+        loaded: dict[tuple[int, int, int], ir.Value] = {}
+        results: list[list[ir.Value]] = [[] for _ in loops.outputs]
+        for row in range(self._rows):
+            for column in range(self._vectors):
+                known = {}
+                for operand in range(loops.inputs):
+                    key = (operand, *self._position(operand, row, column))
+                    if key not in loaded:
+                        loaded[key] = self.load(operand, at, row, column)
+                    known[self._emitter.body.arguments[operand]] = loaded[key]
+                for number, output in enumerate(loops.outputs):
+                    place = number * tiles + row * self._vectors + column
+                    known[self._emitter.body.arguments[output]] = accumulators[place]
+                for number, value in enumerate(self._body(known)):
+                    results[number].append(value)
+        return [value for output in results for value in output]
+
+    def _position(self, operand: int, row: int, column: int) -> tuple[int, int]:
+        """(row, column), each 0 where the operand does not move with it: those share a load."""
+        tile, indexing = self._emitter.tile, self._emitter.loops.maps[operand]
+        fixed_in_rows = tile.row_dim is None or moves(indexing, tile.row_dim) == "fixed"
+        return 0 if fixed_in_rows else row, 0 if moves(indexing, tile.vector_dim) == "fixed" else column
+
+    def _indices(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> list[ir.Value]:
+        tile, indexing = self._emitter.tile, self._emitter.loops.maps[operand]
+        shifts = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
+        used = [dim for dim in range(indexing.n_dims) if moves(indexing, dim) != "fixed"]
+        place = {dim: at[dim] for dim in used}
+        values = [place.get(dim, _index(0)) for dim in range(indexing.n_dims)]
+        shifted = [
+            ir.AffineExpr.get_add(ir.AffineDimExpr.get(d), ir.AffineConstantExpr.get(shifts.get(d, 0)))
+            for d in range(indexing.n_dims)
+        ]
+        indices = []
+        for expression in indexing.results:
+            moved = expression.compose(ir.AffineMap.get(indexing.n_dims, 0, shifted))
+            indices.append(affine.AffineApplyOp(ir.AffineMap.get(indexing.n_dims, 0, [moved]), values).result)
+        return indices
+
+    def _is_masked(self, column: int) -> bool:
+        return self._mask is not None and column == self._vectors - 1
+
+    def _mask_vector(self) -> ir.Value:
+        assert self._mask is not None
+        return vector.CreateMaskOp(self._mask_type(), [self._mask]).result
+
+    def _full_mask(self) -> ir.Value:
+        true = ir.IntegerAttr.get(ir.IntegerType.get_signless(1), 1)
+        return arith.ConstantOp(self._mask_type(), ir.DenseElementsAttr.get_splat(self._mask_type(), true)).result
+
+    def _mask_type(self) -> ir.VectorType:
+        return ir.VectorType.get([self._emitter.tile.lanes], ir.IntegerType.get_signless(1))
+
+    def _body(self, known: dict[ir.Value, ir.Value]) -> list[ir.Value]:
+        """The body on vectors."""
+        emitter = self._emitter
+
+        def value(scalar: ir.Value) -> ir.Value:
+            if scalar in known:
+                return known[scalar]
+            kind = ir.VectorType.get([emitter.tile.lanes], scalar.type)
+            known[scalar] = vector.BroadcastOp(kind, scalar).result
+            return known[scalar]
+
+        for op in emitter.body_ops:
+            if op in emitter.multiply_adds.absorbed:
+                continue
+            if op.name == "arith.constant":
+                known[op.results[0]] = _splat(op, emitter.tile.lanes)
+            elif op in emitter.multiply_adds.products:
+                left, right, addend = emitter.multiply_adds.products[op]
+                known[op.results[0]] = math.FmaOp(value(left), value(right), value(addend)).result
+            else:
+                self._clone(op, [value(operand) for operand in op.operands], known)
+        return [value(operand) for operand in _terminator(emitter.body).operands]
+
+    def _clone(self, op: ir.Operation, operands: list[ir.Value], known: dict[ir.Value, ir.Value]) -> None:
+        kinds = [ir.VectorType.get([self._emitter.tile.lanes], result.type) for result in op.results]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        copy = ir.Operation.create(op.name, results=kinds, operands=operands, attributes=attributes)
+        known.update(zip(op.results, copy.results, strict=True))
+
+
+@dataclass(frozen=True)
+class _MultiplyAdds:
+    """Additions to an accumulator that become fused multiply-adds: each with its factors and addend."""
+
+    products: dict[ir.Operation, tuple[ir.Value, ir.Value, ir.Value]]
+    absorbed: set[ir.Operation]
+
+
+def _multiply_adds(body: ir.Block, inputs: int) -> _MultiplyAdds:
+    """A contraction's out + a * b, as every BLAS computes it; arithmetic of the model's own is left as written."""
+    accumulators = list(body.arguments)[inputs:]
+    products: dict[ir.Operation, tuple[ir.Value, ir.Value, ir.Value]] = {}
+    absorbed: set[ir.Operation] = set()
+    yielded = _terminator(body).operands
+    for op in (op.operation for op in body.operations):
+        if op.name != "arith.addf" or op.results[0] not in list(yielded):
+            continue
+        for product, addend in (list(op.operands), list(op.operands)[::-1]):
+            factor = product.owner
+            if isinstance(factor, ir.Block) or addend not in accumulators:
+                continue
+            if factor.operation.name == "arith.mulf" and len(list(product.uses)) == 1:
+                left, right = factor.operation.operands
+                products[op] = (left, right, addend)
+                absorbed.add(factor.operation)
+                break
+    return _MultiplyAdds(products, absorbed)
+
+
+def _terminator(block: ir.Block) -> ir.Operation:
+    return block.operations[len(block.operations) - 1].operation
+
+
+def _splat(constant: ir.Operation, lanes: int) -> ir.Value:
+    kind = ir.VectorType.get([lanes], constant.results[0].type)
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, constant.attributes["value"])).result
+
+
+def _combine(fold: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    return ir.Operation.create(fold, results=[left.type], operands=[left, right]).result
+
+
+def _splat_of(kind: ir.VectorType, fold: str) -> ir.Value:
+    """What an op that folds starts from, in every element."""
+    neutral = FOLDS[fold][1]
+    element = kind.element_type
+    if isinstance(element, ir.IntegerType):
+        ends = {"least": -(1 << (element.width - 1)), "greatest": (1 << (element.width - 1)) - 1}
+        value: ir.Attribute = ir.IntegerAttr.get(element, ends[neutral] if isinstance(neutral, str) else int(neutral))
+    else:
+        value = ir.FloatAttr.get(element, float(neutral))
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, value)).result
+
+
+def _zero(kind: ir.VectorType) -> ir.Value:
+    element = kind.element_type
+    zero = ir.IntegerAttr.get(element, 0) if isinstance(element, ir.IntegerType) else ir.FloatAttr.get(element, 0.0)
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, zero)).result
+
+
+def _loop(first: ir.Value, last: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
+    loop = scf.ForOp(first, last, _index(step))
+    with ir.InsertionPoint(loop.body):
+        body(loop.induction_variable)
+        scf.YieldOp([])
+
+
+def _floor_to(value: ir.Value, step: int) -> ir.Value:
+    rest = arith.RemUIOp(value, _index(step)).result
+    return arith.SubIOp(value, rest).result
+
+
+def _index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result

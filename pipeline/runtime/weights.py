@@ -1,0 +1,81 @@
+"""What the code of an executable reads of the model's weights."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.errors import PipelineError
+from pipeline.runtime.arrays import ArrayLibrary, Extent, dtype_and_shape, extent, library_of, pointer
+from pipeline.runtime.code import Code
+from pipeline.runtime.layout import Layout, Slots
+from pipeline.runtime.native import NativeCode
+from pipeline.runtime.signature import Signature, TensorType
+
+
+@dataclass(frozen=True)
+class BoundWeights:
+    """The weights at one time. `refresh` makes new ones, so that running calls keep one state.
+
+    Attributes:
+        template: the slots of a call with the weights' addresses filled in.
+        tensors: keeps what the addresses point to alive.
+        extents: where they lie.
+        copies: for a mutated weight that is not row-major, the row-major copy that the code reads.
+    """
+
+    template: Slots
+    tensors: tuple[Any, ...]
+    extents: tuple[Extent, ...]
+    copies: Mapping[str, Any]
+
+
+def bind(
+    code: Code,
+    native: NativeCode,
+    signature: Signature,
+    layout: Layout,
+    weights: Mapping[str, Any],
+    library: ArrayLibrary,
+) -> BoundWeights:
+    """Looks up the live weights and runs `@prepare` on them; `library` makes what it computes.
+
+    Raises:
+        PipelineError: a weight has another dtype or shape than when the model was compiled.
+    """
+    tensors: dict[str, Any] = {}
+    copies: dict[str, Any] = {}
+    for weight in signature.weights:
+        live = weights[weight.name]
+        got = TensorType(*dtype_and_shape(live))
+        if got != weight.type:
+            raise PipelineError(f"weight {weight.name}: expected {weight.type}, is now {got}")
+        owner = library_of(live)
+        assert owner is not None
+        tensors[weight.name] = owner.contiguous(live)
+        if weight.mutated and not owner.is_row_major(live):
+            copies[weight.name] = tensors[weight.name]
+    prepared = _prepare(code, native, tensors, library)
+    template = (ctypes.c_int64 * layout.slots)()
+    for slot, source in layout.weight_slots:
+        template[slot] = pointer(tensors[source.name] if source.kind == "weight" else prepared[source.index])
+    extents = tuple(extent(f"weight {name}", tensor) for name, tensor in tensors.items())
+    return BoundWeights(template, (*tensors.values(), *prepared), extents, copies)
+
+
+def _prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any], library: ArrayLibrary) -> list[Any]:
+    entry = code.prepare
+    if entry is None:
+        return []
+    slots = (ctypes.c_int64 * entry.slots)()
+    first = entry.parameter_slots()
+    for slot, source in zip(first, code.prepare_sources, strict=False):
+        slots[slot] = pointer(tensors[source.name])
+    prepared = []
+    for slot, kind in zip(first[len(code.prepare_sources) :], code.prepared, strict=True):
+        prepared.append(library.empty([int(size) for size in kind.shape], kind.dtype))
+        slots[slot] = library.pointer(prepared[-1])
+    native.entry(entry.symbol)(ctypes.addressof(slots))
+    return prepared

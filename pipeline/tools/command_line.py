@@ -1,0 +1,43 @@
+"""What the drivers share: a parser that says what is wrong in one line, and exit codes instead of tracebacks."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from pipeline.errors import PipelineError
+from pipeline.plugins import one_line
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, with exit code 1."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints and exits."""
+        raise SystemExit(complain(self.prog, message))
+
+
+def complain(program: str, problem: str) -> int:
+    """Says what is wrong; returns the exit code."""
+    print(f"{program}: error: {problem}", file=sys.stderr)
+    return 1
+
+
+def exit_code(program: str, work: Callable[[], None]) -> int:
+    """Does the work of a driver; 0, or 1 with the error said on stderr."""
+    try:
+        work()
+        sys.stdout.flush()
+    except PipelineError as error:
+        return complain(program, str(error))
+    except BrokenPipeError:  # who read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return complain(program, "interrupted")
+    except Exception as error:  # a defect of ours, which is no reason to show users a traceback
+        return complain(program, f"internal error: {one_line(error)}")
+    return 0

@@ -1,0 +1,168 @@
+"""pipeline-compile: a model to an artifact, or to any of the forms that it takes on the way there.
+
+Nothing here imports torch; a model that is a Python file or a .pt2 archive does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.status import Status
+
+from pipeline.errors import PipelineError
+from pipeline.remarks import collect
+from pipeline.runtime.files import replacing
+from pipeline.tools.command_line import exit_code
+from pipeline.tools.compile_arguments import EMIT, parse_arguments
+from pipeline.tools.model_file import load_model
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the driver; returns the exit code, 0 or 1."""
+    arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
+    return exit_code("pipeline-compile", lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    _check_places(arguments)
+    watcher = _Watcher(arguments)
+    with collect() as remarks:
+        try:
+            with watcher.status:
+                _compile(arguments, watcher)
+        finally:
+            if arguments.remarks:
+                sys.stderr.writelines(f"{remark}\n" for remark in remarks)
+            if arguments.timing:
+                sys.stderr.write(watcher.times())
+
+
+def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
+    """Compiles as far as it takes to write what is asked for, and writes it."""
+    from pipeline.compiler import compile
+
+    model = load_model(arguments.model)
+    watcher.note("reading the model")
+    try:
+        executable = _quietly(
+            compile,
+            model.model,
+            model.args,
+            model.kwargs,
+            dynamic_shapes=model.dynamic_shapes,
+            observer=watcher,
+            assembly=arguments.emit == "asm" or arguments.dump_dir is not None,
+            target=arguments.target,
+            cpu=arguments.cpu,
+            capture=arguments.capture,
+            disable=arguments.disable,
+            passes=arguments.passes,
+        )
+    except _Reached as reached:
+        _write(arguments.output, reached.text.encode())
+        return
+    watcher.note("machine code")
+    if arguments.emit == "obj":
+        _write(arguments.output, executable.object_file)
+    else:
+        executable.save(arguments.output)
+
+
+class _Reached(Exception):
+    """The stage that is to be emitted."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.text = text
+
+
+class _Watcher:
+    """Sees the stages go by: shows, times, dumps and prints them, and stops the compilation at the one to be emitted.
+
+    Attributes:
+        status: shows on a terminal, while its block runs, what has been done.
+    """
+
+    def __init__(self, arguments: argparse.Namespace):
+        self._stderr = sys.stderr
+        console = Console(file=self._stderr)
+        self.status: Status | contextlib.nullcontext[None] = contextlib.nullcontext()
+        if console.is_terminal:
+            self.status = console.status(f"compiling {arguments.model}", refresh_per_second=4)
+        self._arguments = arguments
+        self._seconds: list[tuple[str, float]] = []
+        self._last = time.perf_counter()
+
+    def __call__(self, stage: str, text: str) -> None:
+        """Is called by the compiler when it has reached a stage."""
+        self.note(stage)
+        if self._arguments.dump_dir is not None:
+            suffix = "s" if stage == "asm" else "mlir"
+            _write(Path(self._arguments.dump_dir) / f"{EMIT.index(stage):02}-{stage}.{suffix}", text.encode())
+        if stage in self._arguments.print_ir_after:
+            print(f"// -----// IR after {stage} //----- //\n{text}", file=self._stderr)
+        if stage == self._arguments.emit:
+            raise _Reached(text)
+        self._last = time.perf_counter()
+
+    def note(self, what: str) -> None:
+        """Notes that `what` is done, and since when."""
+        now = time.perf_counter()
+        self._seconds.append((what, now - self._last))
+        self._last = now
+        if isinstance(self.status, Status):
+            self.status.update(f"compiling {self._arguments.model}: {what} done")
+
+    def times(self) -> str:
+        """The table of times."""
+        rows = [*self._seconds, ("total", sum(seconds for _, seconds in self._seconds))]
+        return "\n".join(["  seconds  stage", *(f"{seconds:9.3f}  {what}" for what, seconds in rows), ""])
+
+
+def _check_places(arguments: argparse.Namespace) -> None:
+    """Says before the long work that what comes out of it could not be written."""
+    if arguments.output != "-" and not Path(arguments.output).parent.is_dir():
+        raise PipelineError(
+            f"{arguments.output}: cannot be written: there is no folder {Path(arguments.output).parent}"
+        )
+    if arguments.output != "-" and Path(arguments.output).is_dir():
+        raise PipelineError(f"{arguments.output}: cannot be written: it is a folder")
+    if arguments.dump_dir is not None:
+        try:
+            Path(arguments.dump_dir).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PipelineError(f"{arguments.dump_dir}: cannot be made a folder: {error.strerror}") from None
+
+
+def _write(path: str | Path, data: bytes) -> None:
+    """Writes a file, whole or not at all, or to stdout where `path` is `-`."""
+    if path == "-":
+        sys.stdout.write(data.decode())
+        return
+    try:
+        with replacing(Path(path)) as temporary:
+            temporary.write_bytes(data)
+    except OSError as error:
+        raise PipelineError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls it. Torch explains what it cannot capture in many lines of logs and graphs; our error says it in one."""
+    logging.getLogger("torch").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="torch|copyreg")
+    with contextlib.redirect_stderr(io.StringIO()):
+        return function(*args, **kwargs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

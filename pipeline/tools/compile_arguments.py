@@ -1,0 +1,97 @@
+"""The command line of pipeline-compile."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from pipeline.options import CAPTURE_MODES, PASS_STAGES
+from pipeline.tools.command_line import Parser
+
+STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
+
+#: What may come out: the IR after a stage, assembly, an object file, an artifact.
+EMIT = (*STAGES, "asm", "obj", "exe")
+BINARY = ("obj", "exe")
+
+_DESCRIPTION = """Compiles a model to an artifact, which `pipeline-run` and `pipeline.load` run without PyTorch or MLIR,
+or to any of the forms that it takes on the way there."""
+
+_EPILOG = """the model:
+  FILE.py[:factory]  a Python function that takes nothing (`model` by default) and returns
+                     (model, args), (model, args, kwargs), or a dict with the keys model, args, kwargs
+                     and dynamic_shapes, of which all but the first two may be left out
+  model.pt2          an archive that torch.export.save wrote
+  FILE.mlir          linalg on tensors with a function @main
+
+the stages:
+  torch              torch dialect, as captured
+  linalg             linalg on tensors, as imported
+  fused              the ops of each kernel in a fusion.group, inside @main
+  kernels            one function a kernel
+  llvm               LLVM dialect
+  asm, obj, exe      assembly, an object file, an artifact
+
+examples:
+  pipeline-compile resnet.py -o resnet.pipeline
+  pipeline-compile nets.py:tiny --emit=linalg | pipeline-opt --canonicalize
+  pipeline-compile model.pt2 --cpu=x86-64-v3 --dump-dir=dumps --timing -o model.pipeline
+  pipeline-compile softmax.mlir --passes=linalg=my-pass,cse --remarks --emit=kernels"""
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The options, checked as far as the command line goes; `passes` maps stages to pipelines."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.emit in BINARY and arguments.output == "-":
+        parser.error(f"--emit={arguments.emit} is binary: say with -o which file it goes to")
+    arguments.passes = _by_stage(parser, arguments.passes)
+    return arguments
+
+
+def _by_stage(parser: Parser, given: Sequence[str]) -> dict[str, str]:
+    pipelines: dict[str, str] = {}
+    for text in given:
+        stage, equals, pipeline = text.partition("=")
+        if not equals or stage not in PASS_STAGES:
+            parser.error(f"--passes={text}: expected STAGE=PIPELINE, with a stage of {', '.join(PASS_STAGES)}")
+        pipelines[stage] = f"{pipelines[stage]},{pipeline}" if stage in pipelines else pipeline
+    return pipelines
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="pipeline-compile",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", metavar="MODEL", help="FILE.py[:factory], model.pt2 or FILE.mlir, see below")
+    parser.add_argument(
+        "-o", dest="output", default="-", metavar="FILE", help="where the outcome goes; - for stdout, the default"
+    )
+    parser.add_argument("--emit", choices=EMIT, default="exe", help="what comes out (default: exe)")
+    how = parser.add_argument_group("how it is compiled")
+    how.add_argument("--target", default="cpu", help="what for (default: cpu)")
+    how.add_argument("--cpu", default="native", metavar="NAME", help="native, or a name such as x86-64-v3")
+    how.add_argument(
+        "--capture", choices=CAPTURE_MODES, default="export", help="how a module is captured (default: export)"
+    )
+    how.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
+    how.add_argument(
+        "--passes", action="append", default=[], metavar="STAGE=PIPELINE", help="run passes of yours after a stage"
+    )
+    look = parser.add_argument_group("looking at it")
+    look.add_argument("--dump-dir", metavar="DIR", help="write each stage there: 00-torch.mlir, 01-linalg.mlir, ...")
+    look.add_argument(
+        "--print-ir-after",
+        action="append",
+        default=[],
+        choices=STAGES,
+        metavar="STAGE",
+        help="print the IR after a stage on stderr",
+    )
+    look.add_argument("--timing", action="store_true", help="print how long each stage took on stderr")
+    look.add_argument("--remarks", action="store_true", help="print what was decided, and why, on stderr")
+    return parser

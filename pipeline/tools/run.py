@@ -1,0 +1,124 @@
+"""pipeline-run: runs an artifact on arrays in files. Imports neither torch nor MLIR."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeline import load
+from pipeline.errors import PipelineError
+from pipeline.runtime.pytree import flatten, leaf_paths, unflatten
+from pipeline.runtime.signature import Argument
+from pipeline.tools.arrays_file import read_array, write_array
+from pipeline.tools.command_line import exit_code
+from pipeline.tools.run_arguments import parse_arguments
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the driver; returns the exit code, 0 or 1."""
+    arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
+    return exit_code("pipeline-run", lambda: _run(arguments))
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    executable = load(arguments.artifact)
+    signature = executable.signature
+    names = leaf_paths(signature.result_tree, "result")
+    outputs = _assign("output", arguments.output, names)
+    args, kwargs = unflatten(signature.argument_tree, iter(_inputs(signature.arguments, arguments.input)))
+    results = dict(zip(names, flatten(signature.result_tree, executable(*args, **kwargs)), strict=True))
+    for name, path in outputs.items():
+        if not isinstance(results[name], np.ndarray):
+            raise PipelineError(f"--output {name}: is {results[name]!r}, no array")
+        write_array(path, results[name])
+    if not outputs:
+        sys.stdout.writelines(f"{name}: {_summary(value)}\n" for name, value in results.items())
+    if arguments.benchmark:
+        sys.stdout.write(_benchmark(lambda: executable(*args, **kwargs), arguments.warmup, arguments.repeats))
+
+
+def _inputs(wanted: Sequence[Argument], given: Sequence[str]) -> list[Any]:
+    """The leaves of the call; the constants that the model was compiled with come by themselves."""
+    values = _assign("input", given, [argument.name for argument in wanted if argument.kind != "constant"])
+    leaves: list[Any] = []
+    for argument in wanted:
+        if argument.kind == "constant":
+            leaves.append(argument.value)
+        elif argument.name not in values:
+            raise PipelineError(f"--input {argument.name}: missing; expected {argument.type or 'a number'}")
+        elif argument.type is None:
+            leaves.append(_number(argument.name, values[argument.name]))
+        else:
+            leaves.append(read_array(values[argument.name], argument.type.dtype))
+    return leaves
+
+
+def _assign(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """What is given for each name: `name=value` for that name, the others in the order of the names that are left."""
+    assigned: dict[str, str] = {}
+    positional = []
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or name not in names:
+            positional.append(text)
+        elif name in assigned:
+            raise PipelineError(f"--{option} {name}: given twice")
+        else:
+            assigned[name] = value
+    left = [name for name in names if name not in assigned]
+    if len(positional) > len(left):
+        there = f"it has {', '.join(names)}" if names else "it has none"
+        raise PipelineError(f"--{option} {positional[len(left)]}: the model has no {option} for it; {there}")
+    return assigned | dict(zip(left, positional, strict=False))
+
+
+def _number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise PipelineError(f"--input {name}: expected a number, got {text!r}") from None
+
+
+def _summary(value: Any) -> str:
+    """Dtype, shape and the first elements of an array; a number or None as it is."""
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    head = f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    if not value.size:
+        return head
+    first = ", ".join(f"{element:.6g}" for element in value.reshape(-1)[:4].tolist())
+    more = ", ..." if value.size > 4 else ""
+    numbers = value.astype(np.float64)
+    spread = f"min {numbers.min():.6g}, mean {numbers.mean():.6g}, max {numbers.max():.6g}"
+    return f"{head} = {first}{more} ({spread})"
+
+
+def _benchmark(call: Callable[[], Any], warmup: int, repeats: int) -> str:
+    """The table that TVM's users know: statistics of the time of a call, in milliseconds."""
+    for _ in range(warmup):
+        call()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - start) * 1e3)
+    columns = {
+        "mean (ms)": statistics.fmean(times),
+        "median (ms)": statistics.median(times),
+        "max (ms)": max(times),
+        "min (ms)": min(times),
+        "std (ms)": statistics.pstdev(times),
+    }
+    heads = "".join(f"{name:^14}" for name in columns)
+    numbers = "".join(f"{value:^14.4f}" for value in columns.values())
+    return f"Execution time summary of {repeats} calls:\n{heads.rstrip()}\n{numbers.rstrip()}\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

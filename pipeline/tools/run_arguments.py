@@ -1,0 +1,55 @@
+"""The command line of pipeline-run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from pipeline.tools.command_line import Parser
+
+_DESCRIPTION = (
+    """Runs an artifact that `pipeline-compile` or `Executable.save` wrote; needs neither PyTorch nor MLIR."""
+)
+
+_EPILOG = """inputs and outputs:
+  Arrays are .npy files, given in order or by name: --input x.npy, --input mask=m.npy. A number that the model takes is
+  given as such: --input n=3. What was a constant when the model was compiled is not given. bfloat16 arrays are those of
+  ml_dtypes, or two-byte words where the model takes bfloat16. Results are called result, result[0], result['logits'].
+
+examples:
+  pipeline-run resnet.pipeline --input image.npy
+  pipeline-run bert.pipeline --input input_ids=ids.npy --input attention_mask=mask.npy --output "result.logits=out.npy"
+  pipeline-run resnet.pipeline --input image.npy --benchmark --repeats 50"""
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The options."""
+    parser = Parser(
+        prog="pipeline-run",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("artifact", metavar="ARTIFACT", help="the file to run")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="[NAME=]FILE", help="an argument, a .npy file or a number"
+    )
+    parser.add_argument(
+        "--output", action="append", default=[], metavar="[NAME=]FILE", help="where a result goes, as .npy"
+    )
+    parser.add_argument("--benchmark", action="store_true", help="call it many times and print the time of a call")
+    parser.add_argument("--repeats", type=_count(1), default=10, metavar="N", help="timed calls (default: 10)")
+    parser.add_argument(
+        "--warmup", type=_count(0), default=3, metavar="N", help="calls before those, not timed (default: 3)"
+    )
+    return parser.parse_args(argv)
+
+
+def _count(least: int):  # type: ignore[no-untyped-def]
+    def count(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"takes a number from {least}, not '{text}'")
+        return int(text)
+
+    return count
