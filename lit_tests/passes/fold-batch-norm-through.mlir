@@ -71,9 +71,9 @@ func.func @grouped(%x: tensor<1x2x3x6x6xf32>, %w: tensor<2x4x3x3x3xf32> {pipelin
 // CHECK-NEXT: ^bb0(%[[IN:[a-z0-9_]+]]: f32, %[[IN1:[a-z0-9_]+]]: f32, %{{.*}}: f32):
 // CHECK: %[[MULF:[a-z0-9_]+]] = arith.mulf %[[IN]], %[[IN1]] : f32
 // CHECK: %[[F:[a-z0-9_]+]] = linalg.fill ins(%[[C]] : f32)
+// CHECK: %[[COLLAPSE_SHAPE1:[a-z0-9_]+]] = tensor.collapse_shape %[[T]] [[0, 1]] : tensor<4x1xf32> into tensor<4xf32>
 // CHECK: %[[MATMUL:[a-z0-9_]+]] = linalg.matmul ins(%[[X]], %[[G]] : tensor<?x3xf32>, tensor<3x4xf32>)
 // CHECK-SAME: outs(%[[F]] : tensor<?x4xf32>) -> tensor<?x4xf32>
-// CHECK: %[[COLLAPSE_SHAPE1:[a-z0-9_]+]] = tensor.collapse_shape %[[T]] [[0, 1]] : tensor<4x1xf32> into tensor<4xf32>
 // CHECK: %[[G1:[a-z0-9_]+]] = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>,
 // CHECK-SAME: affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>],
 // CHECK-SAME: iterator_types = ["parallel", "parallel"]}

@@ -27,9 +27,6 @@
 // CHECK-NEXT: ^bb0(%[[IN2:[a-z0-9_]+]]: f32, %[[IN3:[a-z0-9_]+]]: f32, %{{.*}}: f32):
 // CHECK: %[[MULF1:[a-z0-9_]+]] = arith.mulf %[[IN2]], %[[IN3]] : f32
 // CHECK: %[[F:[a-z0-9_]+]] = linalg.fill ins(%[[C]] : f32)
-// CHECK: %[[CONV:[a-z0-9_]+]] = linalg.conv_2d_nchw_fchw
-// CHECK-SAME: ins(%[[X]], %[[G1]] : tensor<2x3x6x6xf32>, tensor<4x3x3x3xf32>)
-// CHECK-SAME: outs(%[[F]] : tensor<2x4x4x4xf32>) -> tensor<2x4x4x4xf32>
 // CHECK: %[[G2:[a-z0-9_]+]] = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>,
 // CHECK-SAME: affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
 // CHECK-SAME: ins(%[[B]], %[[G]] : tensor<4xf32>, tensor<4xf32>)
@@ -50,6 +47,9 @@
 // CHECK-SAME: ins(%[[G2]], %[[G4]] : tensor<4xf32>, tensor<4xf32>)
 // CHECK-NEXT: ^bb0(%[[IN10:[a-z0-9_]+]]: f32, %[[IN11:[a-z0-9_]+]]: f32, %{{.*}}: f32):
 // CHECK: %[[ADDF:[a-z0-9_]+]] = arith.addf %[[IN10]], %[[IN11]] : f32
+// CHECK: %[[CONV:[a-z0-9_]+]] = linalg.conv_2d_nchw_fchw
+// CHECK-SAME: ins(%[[X]], %[[G1]] : tensor<2x3x6x6xf32>, tensor<4x3x3x3xf32>)
+// CHECK-SAME: outs(%[[F]] : tensor<2x4x4x4xf32>) -> tensor<2x4x4x4xf32>
 // CHECK: %[[G6:[a-z0-9_]+]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>,
 // CHECK-SAME: affine_map<(d0, d1, d2, d3) -> (d1)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>],
 // CHECK-SAME: iterator_types = ["parallel", "parallel", "parallel", "parallel"]}

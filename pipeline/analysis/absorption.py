@@ -20,11 +20,7 @@ from pipeline.mlir import defining_op, ir
 
 
 class Refusal(Exception):
-    """Why an affine cannot go any further, and at which op."""
-
-    def __init__(self, reason: str, op: ir.Operation | None = None):
-        super().__init__(reason)
-        self.op = op
+    """Why an affine cannot go any further."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ class _Producers:
         self._absorption.gone.append(one)
         composed = compose(affine, one)
         if composed is None:
-            raise Refusal("its factors run along different dims", one.op)
+            raise Refusal("its factors run along different dims")
         self._value(one.data, composed)
 
     def _value(self, value: ir.Value, affine: Affine) -> None:
@@ -88,7 +84,7 @@ class _Producers:
         if op is None:
             raise Refusal("its data comes from an argument, not from a convolution or matrix product")
         if len(list(value.uses)) > 1:
-            raise Refusal(f"the unscaled result of {describe(op)} has another user", op)
+            raise Refusal(f"the unscaled result of {describe(op)} has another user")
         one = read_elementwise(op, self._weights)
         contraction = read_contraction(op, self._weights)
         if one is not None:
@@ -100,7 +96,7 @@ class _Producers:
         elif op.name in _UPWARDS:
             self._value(op.operands[0], _UPWARDS[op.name](op, affine))
         else:
-            raise Refusal(f"its data comes from {describe(op)}, through which no factor can pass", op)
+            raise Refusal(f"its data comes from {describe(op)}, through which no factor can pass")
 
     def _concat(self, op: ir.Operation, affine: Affine) -> None:
         """concat(a, b) * s -> concat(a * s[first], b * s[last])."""
@@ -114,7 +110,7 @@ class _Producers:
     def _contraction(self, contraction: Contraction, affine: Affine) -> None:
         known, bias = read_init(contraction, self._weights)
         if not known:
-            raise Refusal("the convolution or product adds to data", contraction.op)
+            raise Refusal("the convolution or product adds to data")
         self._absorption.biases += bias is not None
         scale, shift = affine.scale, affine.shift
         if scale is not None:
@@ -156,7 +152,7 @@ class _Consumers:
             elif op.name in _DOWNWARDS and use.operand_number == 0:
                 self.value(op.results[0], _DOWNWARDS[op.name](op, affine))
             else:
-                raise Refusal(f"{describe(op)} reads it, through which no factor can pass", op)
+                raise Refusal(f"{describe(op)} reads it, through which no factor can pass")
 
     def _contraction(self, contraction: Contraction, affine: Affine) -> None:
         scale = affine.scale and contraction.data_to_weight(affine.scale)
@@ -164,10 +160,10 @@ class _Consumers:
         if (scale is None) != (affine.scale is None) or (projected is None) != (affine.shift is None):
             raise Refusal(f"the factors run along a dim that the weight of {describe(contraction.op)} has not")
         if projected is not None and not contraction.sums_over_weight:
-            raise Refusal(f"{describe(contraction.op)} sums over more than its weight", contraction.op)
+            raise Refusal(f"{describe(contraction.op)} sums over more than its weight")
         known, bias = read_init(contraction, self._weights)
         if not known and projected is not None:
-            raise Refusal("the convolution or product adds to data", contraction.op)
+            raise Refusal("the convolution or product adds to data")
         self._absorption.sinks.append(Sink(contraction, scale, bias, projected))
 
 
@@ -231,34 +227,34 @@ def _below_transpose(op: ir.Operation, affine: Affine) -> Affine:
 def _through_padding(op: ir.Operation, affine: Affine) -> Affine:
     """pad(x) * s -> pad(x * s), if it pads with zeros, in dims that s does not run along."""
     if affine.shift is not None:
-        raise Refusal("its shift would not reach the padding", op)
+        raise Refusal("its shift would not reach the padding")
     yielded = op.regions[0].blocks[0].operations[0].operation
     if yielded.name != "tensor.yield" or not is_zero(yielded.operands[0]):
-        raise Refusal("the padding is not zero", op)
+        raise Refusal("the padding is not zero")
     return _of_same_size(op.operands[0], op.results[0], affine)
 
 
 def _through_cut(op: ir.Operation, affine: Affine) -> Affine:
-    """A slice that leaves the dims of the vectors whole."""
+    """cut(x) * s -> cut(x * s), if it leaves the dims that s runs along whole."""
     return _of_same_size(op.operands[0], op.results[0], affine)
 
 
 def _of_same_size(before: ir.Value, after: ir.Value, affine: Affine) -> Affine:
     if len(_shape(before)) != len(_shape(after)):
-        raise Refusal("a slice that drops dims stands between", defining_op(after))
+        raise Refusal("a slice that drops dims stands between")
     vectors = [vector for vector in (affine.scale, affine.shift) if vector is not None]
     sizes = [(_shape(before)[dim], _shape(after)[dim]) for vector in vectors for dim in vector.dims]
     if any(first != last or first < 0 for first, last in sizes):
-        raise Refusal("a slice or padding of the channels stands between", defining_op(after))
+        raise Refusal("a slice or padding of the channels stands between")
     return affine
 
 
 def _below_insert(op: ir.Operation, affine: Affine) -> Affine:
     """insert(x * s, zeros) -> insert(x, zeros) * s, as padding and the stride of a transposed convolution come."""
     if affine.shift is not None:
-        raise Refusal("its shift would not reach the padding", op)
+        raise Refusal("its shift would not reach the padding")
     if not is_zero(op.operands[1]):
-        raise Refusal("the padding is not zero", op)
+        raise Refusal("the padding is not zero")
     return _of_same_size(op.operands[0], op.results[0], affine)
 
 

@@ -25,10 +25,7 @@ Body = Callable[..., ir.Value]
 
 
 class WeightSide:
-    """Builds in front of `anchor`, in whose block and the blocks around it the weights are made available.
-
-    Location and insertion point are the current ones; the caller sets them to those of `anchor`.
-    """
+    """Builds in front of `anchor`, where the weights are made available; the location is the current one."""
 
     def __init__(self, weights: Weights, anchor: ir.Operation):
         self._weights = weights
@@ -36,17 +33,18 @@ class WeightSide:
 
     def build(self, vector: Vector) -> ir.Value:
         """The tensor of a vector, or, without dims, a tensor of rank 0 or a scalar."""
-        if isinstance(vector, Number):
-            return self.constant(vector.value, ir.F64Type.get())
-        if isinstance(vector, Given):
-            self._make_available(vector.value)
-            return self._reshape(vector.value, vector.shape)
-        if isinstance(vector, Reshaped):
-            return self._reshape(self.build(vector.source), vector.shape)
-        if isinstance(vector, Sliced):
-            return self._slice(vector)
-        assert isinstance(vector, Combined)
-        return self._combined(vector)
+        with ir.InsertionPoint(self._anchor):
+            if isinstance(vector, Number):
+                return self.constant(vector.value, ir.F64Type.get())
+            if isinstance(vector, Given):
+                self._make_available(vector.value)
+                return self._reshape(vector.value, vector.shape)
+            if isinstance(vector, Reshaped):
+                return self._reshape(self.build(vector.source), vector.shape)
+            if isinstance(vector, Sliced):
+                return self._slice(vector)
+            assert isinstance(vector, Combined)
+            return self._combined(vector)
 
     def constant(self, value: float, kind: ir.Type) -> ir.Value:
         """A constant that counts as known."""
