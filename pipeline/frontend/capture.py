@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.decompositions import decomposition_table
@@ -46,7 +47,7 @@ def capture(
     with _capturing, torch.no_grad():
         exported = _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
         try:
-            return exported.run_decompositions(decomposition_table())
+            return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_explain(error)}") from error
 
@@ -68,9 +69,17 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if mode == "script":
         return _export_script(_script(model), args, kwargs, dynamic_shapes)
     try:
-        return torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        return _without_guards(torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False))
     except Exception as error:  # torch.export raises many types
         raise CaptureError(f"torch.export could not capture {type(model).__name__}: {_explain(error)}") from error
+
+
+def _without_guards(exported: ExportedProgram) -> ExportedProgram:
+    """Takes out torch's check of the arguments' sizes: ours is the runtime's, and torch's fails on None."""
+    for node in list(exported.graph.nodes):
+        if node.op == "call_module" and node.target == "_guards_fn":
+            exported.graph.erase_node(node)
+    return exported
 
 
 def _load_archive(path: Path) -> ExportedProgram:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import torch
@@ -14,10 +15,183 @@ aten = torch.ops.aten
 _VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 
 
+_NARROW = (torch.uint8, torch.int8, torch.int16)
+
+#: What moves elements and computes nothing, so that it is the same in every dtype; and the casts themselves.
+_MOVES = {
+    aten.alias.default,
+    aten.as_strided.default,
+    aten.cat.default,
+    aten.clone.default,
+    aten.copy.default,
+    aten.diagonal.default,
+    aten.embedding.default,
+    aten.expand.default,
+    aten.flip.default,
+    aten.gather.default,
+    aten.index.Tensor,
+    aten.index_select.default,
+    aten.permute.default,
+    aten.repeat.default,
+    aten.select.int,
+    aten.slice.Tensor,
+    aten.split_with_sizes.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.stack.default,
+    aten.t.default,
+    aten.transpose.int,
+    aten.unbind.int,
+    aten.unsqueeze.default,
+    aten.where.self,
+    aten._to_copy.default,
+    aten.to.dtype,
+    torch.ops.prims.convert_element_type.default,
+    torch.ops.prims.collapse.default,
+    torch.ops.prims.split_dim.default,
+    torch.ops.prims.view_of.default,
+    *_VIEWS,
+}
+
+
 def simplify(graph: fx.Graph) -> None:
     """Runs every rewrite on `graph`."""
+    drop_assertions(graph)
+    replace_empty_tensors(graph)
     collapse_merged_dims(graph)
+    count_dims_from_the_front(graph)
+    widen_narrow_integers(graph)
     graph.eliminate_dead_code()
+
+
+def drop_assertions(graph: fx.Graph) -> None:
+    """_assert_tensor_metadata(x, ..)  →  nothing: torch.export has proved it, and a rewrite may change the dtype."""
+    for node in list(graph.nodes):
+        if node.target is aten._assert_tensor_metadata.default:
+            graph.erase_node(node)
+
+
+_SCATTERS = (
+    aten.scatter.src,
+    aten.scatter.value,
+    aten.scatter_add.default,
+    aten.scatter_reduce.two,
+)
+
+
+def count_dims_from_the_front(graph: fx.Graph) -> None:
+    """scatter(x: [4, 3], -1, ..)  →  scatter(x, 1, ..): torch-mlir writes out of bounds for a negative dimension."""
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target in _SCATTERS and node.args[1] < 0:
+            rank = node.args[0].meta["val"].dim()
+            node.args = (node.args[0], node.args[1] + rank, *node.args[2:])
+
+
+_PRODUCTS = (aten.mm.default, aten.bmm.default, aten.matmul.default)
+
+
+def replace_empty_tensors(graph: fx.Graph) -> None:
+    """view(x) -> [0, 4]  →  zeros([0, 4]); mm(x: [2, 0], y: [0, 3])  →  zeros([2, 3]); cat(x, empty)  →  cat(x).
+
+    Torch-mlir divides by the size of an empty tensor at compile time (SIGFPE) in views, and fails on others.
+    """
+    for node in list(graph.nodes):
+        value = node.meta.get("val")
+        if node.op != "call_function" or not isinstance(value, torch.Tensor):
+            continue
+        if _is_empty(node) or (node.target in _PRODUCTS and all(map(_is_empty, node.all_input_nodes))):
+            with graph.inserting_before(node):
+                zeros = graph.call_function(aten.zeros.default, (list(value.shape),), {"dtype": value.dtype})
+            zeros.meta.update(node.meta)
+            node.replace_all_uses_with(zeros)
+            graph.erase_node(node)
+        elif node.target is aten.cat.default:
+            parts = [part for part in node.args[0] if not _is_empty(part)]
+            node.args = (parts, *node.args[1:])
+
+
+def _is_empty(node: fx.Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and any(isinstance(size, int) and size == 0 for size in value.shape)
+
+
+def widen_narrow_integers(graph: fx.Graph) -> None:
+    """add(x: u8, y: u8) -> u8  →  to(add(to(x, i32), to(y, i32)), u8), for u8, i8 and i16 and all that computes.
+
+    Torch-mlir's lowerings take u8 for i8 in most places, and crash on bytes beside a number
+    ("for conversion to byte or char type"); its casts are right. Wrap-around is that of the cast back. LLVM narrows
+    the arithmetic again where that makes no difference. Remove when torch-mlir lowers bytes right.
+    """
+    for node in list(graph.nodes):
+        if node.op != "call_function" or node.target in _MOVES or not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        if any(_is_narrow(value) for value in (node, *node.all_input_nodes)):
+            _widen(graph, node)
+
+
+def _is_narrow(node: fx.Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.dtype in _NARROW
+
+
+def _widen(graph: fx.Graph, node: fx.Node) -> None:
+    """Computes `node` on operands in int32, and casts its results, whose users take the casts."""
+    with graph.inserting_before(node):
+        for operand in node.all_input_nodes:
+            if _is_narrow(operand):
+                node.replace_input_with(operand, _cast(graph, operand, torch.int32, node))
+    if node.kwargs.get("dtype") in _NARROW:
+        node.kwargs = {**node.kwargs, "dtype": torch.int32}
+    values = node.meta.get("val")
+    if isinstance(values, (tuple, list)):
+        _widen_results(graph, node, list(values))
+    elif isinstance(values, torch.Tensor) and values.dtype in _NARROW:
+        _set_value(node, values.to(torch.int32))
+        _cast_users(graph, node, values.dtype)
+
+
+def _widen_results(graph: fx.Graph, node: fx.Node, values: list[Any]) -> None:
+    narrow = [isinstance(value, torch.Tensor) and value.dtype in _NARROW for value in values]
+    wide = [value.to(torch.int32) if is_narrow else value for value, is_narrow in zip(values, narrow, strict=True)]
+    _set_value(node, type(node.meta["val"])(wide))
+    for getter in list(node.users):
+        if getter.target is operator.getitem and narrow[getter.args[1]]:
+            _set_value(getter, wide[getter.args[1]])
+            _cast_users(graph, getter, values[getter.args[1]].dtype)
+
+
+def _cast_users(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> None:
+    users = list(node.users)
+    with graph.inserting_after(node):
+        is_constant = not node.all_input_nodes or node.target in _FILLS
+        source = _unfoldable(graph, node) if is_constant and dtype == torch.uint8 else node
+    with graph.inserting_after(source):
+        cast = _cast(graph, source, dtype, node)
+    for user in users:
+        user.replace_input_with(node, cast)
+
+
+_FILLS = (aten.fill.Scalar, aten.full_like.default, aten.zeros_like.default, aten.ones_like.default)
+
+
+def _unfoldable(graph: fx.Graph, constant: fx.Node) -> fx.Node:
+    """abs(constant), which torch-mlir does not fold: it would fold the cast to uint8 and call the result int8."""
+    magnitude = graph.call_function(aten.abs.default, (constant,))
+    magnitude.meta = dict(constant.meta)
+    return magnitude
+
+
+def _cast(graph: fx.Graph, value: fx.Node, dtype: torch.dtype, origin: fx.Node) -> fx.Node:
+    """value.to(dtype), with the source line of `origin`."""
+    cast = graph.call_function(torch.ops.prims.convert_element_type.default, (value, dtype))
+    cast.meta = dict(origin.meta)
+    _set_value(cast, value.meta["val"].to(dtype))
+    return cast
+
+
+def _set_value(node: fx.Node, value: Any) -> None:
+    node.meta["val"] = value
+    node.meta.pop("tensor_meta", None)  # the importer would believe it rather than the value
 
 
 def collapse_merged_dims(graph: fx.Graph) -> None:

@@ -9,14 +9,14 @@ from pipeline.mlir import arith, defining_op, function, ir, linalg, memref, rema
 from pipeline.passes.base import Pass
 from pipeline.remarks import source_line
 
-_DIVISIONS = {
-    "arith.divsi": -1,
-    "arith.floordivsi": -1,
-    "arith.ceildivsi": -1,
-    "arith.remsi": 0,
-    "arith.divui": None,
-    "arith.remui": None,
-}
+_DIVISIONS = (
+    "arith.divsi",
+    "arith.floordivsi",
+    "arith.ceildivsi",
+    "arith.remsi",
+    "arith.divui",
+    "arith.remui",
+)
 
 
 @dataclass(frozen=True)
@@ -163,27 +163,48 @@ def _clamp(gather: ir.Operation) -> ir.Value:
 
 
 def _make_divisible(division: ir.Operation) -> ir.Value:
-    """Divides by 1 where the divisor is 0, or -1, for which x86 traps on the least integer; returns divisor != 0."""
+    """Divides by 1 where the divisor is 0; signed division divides magnitudes; returns divisor != 0.
+
+    The magnitudes are divided as unsigned numbers, because x86 traps on the least integer divided by -1. Choosing
+    another divisor for that case does not help: LLVM sees through it.
+    """
     dividend, divisor = division.operands
-    by_minus_one = _DIVISIONS[division.name]
     with division.location, ir.InsertionPoint(division):
-        zero, one, minus_one = (arith.ConstantOp(divisor.type, number).result for number in (0, 1, -1))
+        zero, one = (arith.ConstantOp(divisor.type, number).result for number in (0, 1))
         nonzero = arith.CmpIOp(arith.CmpIPredicate.ne, divisor, zero).result
         safe = arith.SelectOp(nonzero, divisor, one).result
-        if by_minus_one is None:
+        if division.name in ("arith.divui", "arith.remui"):
             division.operands[1] = safe
             return nonzero
-        is_minus_one = arith.CmpIOp(arith.CmpIPredicate.eq, divisor, minus_one).result
-        division.operands[1] = arith.SelectOp(is_minus_one, one, safe).result
-        special = zero if by_minus_one == 0 else arith.SubIOp(zero, dividend).result
-    with division.location, ir.InsertionPoint.after(division):
-        users = [use.owner.operation for use in division.results[0].uses]
-        chosen = arith.SelectOp(is_minus_one, special, division.results[0]).result
-        for user in users:
-            for number, operand in enumerate(user.operands):
-                if operand == division.results[0]:
-                    user.operands[number] = chosen
+        replacement = _signed(division.name, dividend, safe, zero)
+    division.results[0].replace_all_uses_with(replacement)
+    division.erase()
     return nonzero
+
+
+def _signed(name: str, dividend: ir.Value, divisor: ir.Value, zero: ir.Value) -> ir.Value:
+    """What the signed division `name` gives, by unsigned division of the magnitudes."""
+    negative, by_negative = (arith.CmpIOp(arith.CmpIPredicate.slt, x, zero).result for x in (dividend, divisor))
+    numerator, denominator = _negated_if(negative, dividend, zero), _negated_if(by_negative, divisor, zero)
+    signs_differ = arith.XOrIOp(negative, by_negative).result
+    rest = arith.RemUIOp(numerator, denominator).result
+    if name == "arith.remsi":
+        return _negated_if(negative, rest, zero)
+    quotient = _negated_if(signs_differ, arith.DivUIOp(numerator, denominator).result, zero)
+    if name == "arith.divsi":
+        return quotient
+    is_broken = arith.CmpIOp(arith.CmpIPredicate.ne, rest, zero).result
+    one = arith.ConstantOp(zero.type, 1).result
+    if name == "arith.floordivsi":
+        down = arith.AndIOp(is_broken, signs_differ).result
+        return arith.SelectOp(down, arith.SubIOp(quotient, one).result, quotient).result
+    signs_agree = arith.CmpIOp(arith.CmpIPredicate.eq, negative, by_negative).result
+    up = arith.AndIOp(is_broken, signs_agree).result
+    return arith.SelectOp(up, arith.AddIOp(quotient, one).result, quotient).result
+
+
+def _negated_if(condition: ir.Value, value: ir.Value, zero: ir.Value) -> ir.Value:
+    return arith.SelectOp(condition, arith.SubIOp(zero, value).result, value).result
 
 
 def _all_hold(generic: ir.Operation, conditions: list[ir.Value]) -> ir.Value:
@@ -245,26 +266,29 @@ def _guard_scatter(scatter: ir.Operation, checks: _Checks) -> None:
         ]
         flag = ir.IntegerType.get_signless(1)
         start = linalg.fill(arith.ConstantOp(flag, 1).result, outs=[tensor.EmptyOp([], flag).result])
-        element = ir.RankedTensorType(indices.type).element_type
+        element, rank = ir.RankedTensorType(indices.type).element_type, ir.RankedTensorType(indices.type).rank
         check = linalg.GenericOp(
             [ir.RankedTensorType.get([], flag)],
             [indices],
             [start],
             ir.ArrayAttr.get(
-                [ir.AffineMapAttr.get(ir.AffineMap.get_identity(2)), ir.AffineMapAttr.get(ir.AffineMap.get(2, 0, []))]
+                [
+                    ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank)),
+                    ir.AffineMapAttr.get(ir.AffineMap.get(rank, 0, [])),
+                ]
             ),
-            ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<reduction>")] * 2),
+            ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<reduction>")] * rank),
         )
         block = ir.Block.create_at_start(check.regions[0], [element, flag])
         with ir.InsertionPoint(block):
             index, held = block.arguments
-            linalg.YieldOp([arith.AndIOp(held, _in_range(index, limits)).result])
+            linalg.YieldOp([arith.AndIOp(held, _in_range(index, limits, rank - 1)).result])
         checks.add(tensor.ExtractOp(check.results[0], []).result, "index out of range", scatter)
 
 
-def _in_range(index: ir.Value, limits: list[ir.Value]) -> ir.Value:
-    """-limit <= index < limit, where the limit is the one of the index's column."""
-    column = linalg.IndexOp(1).result
+def _in_range(index: ir.Value, limits: list[ir.Value], columns: int) -> ir.Value:
+    """-limit <= index < limit, where the limit is the one of the index's column, a position in the dim `columns`."""
+    column = linalg.IndexOp(columns).result
     limit = limits[0]
     for number, other in enumerate(limits[1:], start=1):
         this = arith.CmpIOp(arith.CmpIPredicate.eq, column, arith.ConstantOp(ir.IndexType.get(), number).result).result

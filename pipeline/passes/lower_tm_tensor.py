@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.errors import CompileError
-from pipeline.mlir import arith, ir, remap_operands, scf, tensor, walk
+from pipeline.mlir import arith, ir, math, remap_operands, scf, tensor, walk
 from pipeline.passes.base import Pass
 
 Body = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
@@ -69,13 +69,12 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
     """
     updates, indices, original = op.operands
     dims = list(ir.DenseI64ArrayAttr(op.attributes["dimension_map"]))
-    rank = ir.RankedTensorType(original.type).rank
     sizes = _sizes(original)
 
     def one_update(at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         (target,) = carried
         update, *window = at
-        place = [_index(0)] * (rank - len(window)) + window
+        place = [_index(0)] * (len(sizes) - len(window)) + window
         for number, dim in enumerate(dims):
             raw = tensor.ExtractOp(indices, [update, _index(number)]).result
             offset = _wrap(arith.IndexCastOp(ir.IndexType.get(), raw).result, sizes[dim])
@@ -106,56 +105,101 @@ def _inside(place: list[ir.Value], sizes: list[ir.Value]) -> ir.Value:
 
 
 def _sort(op: ir.Operation) -> list[ir.Value]:
-    """Stable insertion sort of every line along the dimension; all operands move together."""
+    """Stable merge sort of every line along the dimension, from runs of one element up; all operands move together."""
     dim = ir.IntegerAttr(op.attributes["dimension"]).value
     sizes = _sizes(op.operands[0])
     outer = [size for index, size in enumerate(sizes) if index != dim]
+    size = sizes[dim]
 
     def one_line(at: list[ir.Value], lines: list[ir.Value]) -> list[ir.Value]:
-        def insert(step: list[ir.Value], lines: list[ir.Value]) -> list[ir.Value]:
-            return _sift(op, lines, at, dim, step[0])
+        def place(position: ir.Value) -> list[ir.Value]:
+            return [*at[:dim], position, *at[dim:]]
 
-        return _loops([sizes[dim]], lines, insert)
+        def one_pass(step: list[ir.Value], lines: list[ir.Value]) -> list[ir.Value]:
+            merged = _merge_runs(op, lines, place, size, arith.ShLIOp(_index(1), step[0]).result)
+
+            def copy_back(step: list[ir.Value], lines: list[ir.Value]) -> list[ir.Value]:
+                return [
+                    tensor.InsertOp(tensor.ExtractOp(source, step).result, line, place(step[0])).result
+                    for source, line in zip(merged, lines, strict=True)
+                ]
+
+            return _loops([size], lines, copy_back)
+
+        return _loops([_passes(size)], lines, one_pass)
 
     return _loops(outer, list(op.operands), one_line)
 
 
-def _sift(op: ir.Operation, lines: list[ir.Value], at: list[ir.Value], dim: int, start: ir.Value) -> list[ir.Value]:
-    """Moves the element at `start` down past those that must not stand before it."""
+def _passes(size: ir.Value) -> ir.Value:
+    """How often runs must double to reach `size`: the bits of size - 1; none for a size of 0."""
+    number = ir.IntegerType.get_signless(64)
+    last = arith.MaxSIOp(arith.SubIOp(size, _index(1)).result, _index(0)).result
+    zeros = math.CountLeadingZerosOp(arith.IndexCastOp(number, last).result).result
+    bits = arith.SubIOp(arith.ConstantOp(number, 64).result, zeros).result
+    return arith.IndexCastOp(ir.IndexType.get(), bits).result
 
-    def place(position: ir.Value) -> list[ir.Value]:
-        return [*at[:dim], position, *at[dim:]]
 
-    moving = [tensor.ExtractOp(line, place(start)).result for line in lines]
-    types = [start.type, *(line.type for line in lines)]
-    loop = scf.WhileOp(types, [start, *lines])
-    before = ir.Block.create_at_start(loop.before, types)
-    with ir.InsertionPoint(before):
-        position, *current = before.arguments
-        above = arith.CmpIOp(arith.CmpIPredicate.sgt, position, _index(0)).result
-        check = scf.IfOp(above, [ir.IntegerType.get_signless(1)], has_else=True)
-        with ir.InsertionPoint(check.then_block):
-            previous = arith.SubIOp(position, _index(1)).result
-            neighbours = [tensor.ExtractOp(line, place(previous)).result for line in current]
-            pairs = [value for pair in zip(neighbours, moving, strict=True) for value in pair]
-            (in_order,) = _inline(op, pairs)
-            true = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
-            scf.YieldOp([arith.XOrIOp(in_order, true).result])
-        with ir.InsertionPoint(check.else_block):
-            scf.YieldOp([arith.ConstantOp(ir.IntegerType.get_signless(1), 0).result])
-        scf.ConditionOp(check.results[0], [position, *current])
-    after = ir.Block.create_at_start(loop.after, types)
-    with ir.InsertionPoint(after):
-        position, *current = after.arguments
-        previous = arith.SubIOp(position, _index(1)).result
-        moved = []
-        for line in current:
-            neighbour = tensor.ExtractOp(line, place(previous)).result
-            moved.append(tensor.InsertOp(neighbour, line, place(position)).result)
-        scf.YieldOp([previous, *moved])
-    final, *current = loop.results
-    return [tensor.InsertOp(value, line, place(final)).result for value, line in zip(moving, current, strict=True)]
+def _merge_runs(
+    op: ir.Operation,
+    lines: list[ir.Value],
+    place: Callable[[ir.Value], list[ir.Value]],
+    size: ir.Value,
+    width: ir.Value,
+) -> list[ir.Value]:
+    """The lines with every two neighbouring runs of `width` sorted elements merged to one, as tensors of one dim."""
+    elements = [ir.RankedTensorType(line.type).element_type for line in lines]
+    scratch = [tensor.EmptyOp([size], element).result for element in elements]
+    both = arith.AddIOp(width, width).result
+    runs = scf.ForOp(_index(0), size, both, scratch)
+    with ir.InsertionPoint(runs.body):
+        start = runs.induction_variable
+        middle = arith.MinSIOp(arith.AddIOp(start, width).result, size).result
+        end = arith.MinSIOp(arith.AddIOp(start, both).result, size).result
+        merge = scf.ForOp(start, end, _index(1), [start, middle, *runs.inner_iter_args])
+        with ir.InsertionPoint(merge.body):
+            left, right, *into = merge.inner_iter_args
+            from_left = _takes_left(op, lines, place, (left, middle), (right, end))
+            source = arith.SelectOp(from_left, left, right).result
+            into = [
+                tensor.InsertOp(tensor.ExtractOp(line, place(source)).result, target, [merge.induction_variable]).result
+                for line, target in zip(lines, into, strict=True)
+            ]
+            following = [arith.AddIOp(one, _index(1)).result for one in (left, right)]
+            left = arith.SelectOp(from_left, following[0], left).result
+            right = arith.SelectOp(from_left, right, following[1]).result
+            scf.YieldOp([left, right, *into])
+        scf.YieldOp(list(merge.results)[2:])
+    return list(runs.results)
 
+
+def _takes_left(
+    op: ir.Operation,
+    lines: list[ir.Value],
+    place: Callable[[ir.Value], list[ir.Value]],
+    left: tuple[ir.Value, ir.Value],
+    right: tuple[ir.Value, ir.Value],
+) -> ir.Value:
+    """Whether a merge takes from the left run: the right one, given as (position, end) too, is used up or comes later."""
+    positions = [arith.MinSIOp(position, arith.SubIOp(end, _index(1)).result).result for position, end in (left, right)]
+    pairs = [tensor.ExtractOp(line, place(position)).result for line in lines for position in positions]
+    in_order = arith.OrIOp(_inline(op, pairs)[0], _is_nan_in_order(op, pairs[0], pairs[1])).result
+    left_remains = arith.CmpIOp(arith.CmpIPredicate.slt, *left).result
+    right_is_empty = arith.CmpIOp(arith.CmpIPredicate.sge, *right).result
+    return arith.AndIOp(left_remains, arith.OrIOp(right_is_empty, in_order).result).result
+
+
+def _is_nan_in_order(op: ir.Operation, left: ir.Value, right: ir.Value) -> ir.Value:
+    """NaN counts as the greatest number: it may stand on the right in ascending order, on the left in descending."""
+    comparison = next((inner for inner in op.regions[0].blocks[0].operations if inner.name == "arith.cmpf"), None)
+    if comparison is None:
+        return arith.ConstantOp(ir.IntegerType.get_signless(1), 0).result
+    ascending = ir.IntegerAttr(comparison.attributes["predicate"]).value in _LESS
+    value = right if ascending else left
+    return arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result
+
+
+_LESS = (arith.CmpFPredicate.OLT, arith.CmpFPredicate.OLE, arith.CmpFPredicate.ULT, arith.CmpFPredicate.ULE)
 
 _LOWERINGS = {"scan": _scan, "scatter": _scatter, "sort": _sort}
 

@@ -47,12 +47,17 @@ TO_LOOPS = """builtin.module(
     cse
 )"""
 
+# LLVM 22 asserts on vectors of bf16 ("Unexpected illegal type!") and has no libm for 16 bits: both 16-bit floats are
+# computed in f32 and rounded after each op, as in eager, and bf16 reaches LLVM as bits.
 TO_LLVM = """builtin.module(
     expand-strided-metadata,
     lower-affine,
     convert-scf-to-cf,
-    arith-expand,
-    func.func(math-extend-to-supported-types),
+    func.func(
+      math-extend-to-supported-types,
+      arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}
+    ),
+    arith-expand{include-bf16=1},
     math-expand-ops{ops=ceilf,floorf,roundeven,round},
     convert-math-to-llvm,
     convert-math-to-libm,

@@ -1,0 +1,57 @@
+"""300 random programs: each gives what eager gives, or one clear error before anything runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from programs import Program, programs
+from workers import outcomes
+
+COUNT = 300
+
+
+def sample(count: int) -> list[Program]:
+    """The same programs every time."""
+    found: list[Program] = []
+
+    @settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(programs())
+    def collect(program: Program) -> None:
+        found.append(program)
+
+    collect()
+    return found
+
+
+@pytest.fixture(scope="module")
+def results() -> list[tuple[Program, str, str]]:
+    drawn = sample(COUNT)
+    return [(program, *outcome) for program, outcome in zip(drawn, outcomes(drawn), strict=True)]
+
+
+def test_programs_are_many_and_not_trivial(results):
+    assert len(results) == COUNT
+    used = Counter(step.op for program, _, _ in results for step in program.steps)
+    assert len(used) > 60
+    assert sum(used.values()) > 2 * COUNT
+
+
+def test_programs_give_what_eager_gives_or_are_refused(results):
+    bad = [
+        f"{what}: {program}\n    {details}" for program, what, details in results if what not in ("right", "refused")
+    ]
+    assert not bad, "\n".join(bad)
+
+
+def test_few_programs_are_refused(results):
+    refused = [f"{program}\n    {details}" for program, what, details in results if what == "refused"]
+    assert len(refused) < 0.05 * COUNT, "\n".join(refused)
