@@ -54,6 +54,20 @@ def test_batch_norm_in_training():
     assert ours.num_batches_tracked == 3
 
 
+def test_cache_by_position():
+    class Positions(Cache):
+        def forward(self, position, key):
+            self.keys[:, position] = key
+            return self.keys * 1
+
+    model, eager = Positions(), Positions()
+    exe = pipeline.compile(model, (torch.tensor([0]), torch.randn(1, 1, 4)))
+    for position in (0, 5, 7):
+        args = torch.tensor([position]), torch.randn(1, 1, 4)
+        torch.testing.assert_close(exe(*args), eager(*args))
+    torch.testing.assert_close(model.keys, eager.keys)
+
+
 def test_cache_by_slice_assignment():
     model, eager = Cache(), Cache()
     exe = pipeline.compile(model, (torch.randn(1, 1, 4),))
