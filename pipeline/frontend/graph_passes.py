@@ -17,11 +17,12 @@ _VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 
 _NARROW = (torch.uint8, torch.int8, torch.int16)
 
+_PROMOTING = (aten.cat.default, aten.stack.default, aten.where.self)
+
 #: What moves elements and computes nothing, so that it is the same in every dtype; and the casts themselves.
 _MOVES = {
     aten.alias.default,
     aten.as_strided.default,
-    aten.cat.default,
     aten.clone.default,
     aten.copy.default,
     aten.diagonal.default,
@@ -38,12 +39,10 @@ _MOVES = {
     aten.split_with_sizes.default,
     aten.squeeze.dim,
     aten.squeeze.dims,
-    aten.stack.default,
     aten.t.default,
     aten.transpose.int,
     aten.unbind.int,
     aten.unsqueeze.default,
-    aten.where.self,
     aten._to_copy.default,
     aten.to.dtype,
     torch.ops.prims.convert_element_type.default,
@@ -123,10 +122,18 @@ def widen_narrow_integers(graph: fx.Graph) -> None:
     the arithmetic again where that makes no difference. Remove when torch-mlir lowers bytes right.
     """
     for node in list(graph.nodes):
-        if node.op != "call_function" or node.target in _MOVES or not isinstance(node.target, torch._ops.OpOverload):
+        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or _only_moves(node):
             continue
         if any(_is_narrow(value) for value in (node, *node.all_input_nodes)):
             _widen(graph, node)
+
+
+def _only_moves(node: fx.Node) -> bool:
+    """Whether a node moves elements and, for those that promote their operands, finds nothing to promote."""
+    if node.target not in _PROMOTING:
+        return node.target in _MOVES
+    operands = node.args[0] if node.target is not aten.where.self else node.args[1:]
+    return len({value.meta["val"].dtype for value in (node, *operands)}) == 1
 
 
 def _is_narrow(node: fx.Node) -> bool:

@@ -248,7 +248,7 @@ def _is_rounded_up(rest: Tensor, b: Tensor) -> Tensor:
 
 
 def _floor_divide_floats(a: Tensor, b: Tensor) -> Tensor:
-    """A // b as torch computes it (c10's div_floor_floating): (a - fmod(a, b)) / b, moved to the nearest integer."""
+    """A // b as torch computes it (c10's div_floor_floating): (a - fmod(a, b)) / b, moved to a whole number."""
     rest = aten.fmod.Tensor(a, b)
     quotient = (a - rest) / b
     quotient = torch.where(_is_rounded_up(rest, b), quotient - 1, quotient)
@@ -309,7 +309,7 @@ def pow_of_scalar(base: Any, exponent: Tensor) -> Tensor:
 
 @_replaces(aten.pow.Tensor_Tensor)
 def pow_tensor(base: Tensor, exponent: Tensor) -> Tensor:
-    """pow(x, e) of integers → the product of x ** (2 ** k) over the bits k of e; 1 / x ** -e is whole for x = ±1 only."""
+    """pow(x, e) of integers → the product of x ** (2 ** k) over the bits k of e; for e < 0 only ±1 gives not 0."""
     base, exponent = _promoted(base, exponent)
     if _is_float(base) or base.dtype == torch.bool:
         return NotImplemented
