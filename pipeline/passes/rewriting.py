@@ -77,6 +77,7 @@ def build_generic(
 
     `maps` has the indexing map of each input, then of each output. `body` is called at the start of the region with an
     element of each input and output, builds the ops of the region and returns what it yields, one for each output.
+    An input may be a number; its element is itself.
     """
     results = [output.type for output in outputs]
     generic = linalg.GenericOp(
@@ -86,11 +87,15 @@ def build_generic(
         ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing) for indexing in maps]),
         ir.ArrayAttr.get(list(iterators)),
     ).operation
-    elements = [ir.ShapedType(value.type).element_type for value in (*inputs, *outputs)]
+    elements = [_element_type(value) for value in (*inputs, *outputs)]
     block = ir.Block.create_at_start(generic.regions[0], elements)
     with ir.InsertionPoint(block):
         linalg.YieldOp(body(block.arguments))
     return generic
+
+
+def _element_type(value: ir.Value) -> ir.Type:
+    return ir.ShapedType(value.type).element_type if isinstance(value.type, ir.ShapedType) else value.type
 
 
 def inline_block(block: ir.Block, arguments: Sequence[ir.Value], anchor: ir.Operation) -> list[ir.Value]:
