@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -109,3 +110,13 @@ def reads_input_again(view: Structured) -> bool:
         if used and (len(used) < view.loops or len(indexing.results) < view.loops):
             return True
     return False
+
+
+def bounded_loops(maps: Sequence[ir.AffineMap]) -> set[int]:
+    """The loops that run along a dimension of an operand with one of these maps, and are bounded by it."""
+    return {
+        ir.AffineDimExpr(expression).position
+        for indexing in maps
+        for expression in indexing.results
+        if isinstance(expression, ir.AffineDimExpr)
+    }

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.cost import CHEAP_BODY, body_cost
-from pipeline.analysis.structured import Structured, reads_input_again, structured
-from pipeline.mlir import affine, defining_op, ir, remap_operands, walk
+from pipeline.analysis.structured import Structured, bounded_loops, reads_input_again, structured
+from pipeline.mlir import affine, defining_op, ir, linalg, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, build_generic, is_unused
+from pipeline.passes.rewriting import before, build_generic, is_unused, replace
 
 
 @dataclass(frozen=True)
@@ -27,87 +27,130 @@ class FuseElementwise(Pass):
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:
-        """Fuses what it can in one function, last consumers first."""
-        pending = dict.fromkeys(reversed(walk(op, "linalg.generic")))
-        while pending:
-            consumer = next(iter(pending))
-            del pending[consumer]
-            self._fuse_into(consumer, pending)
-        for left in reversed(walk(op, "linalg.generic", "linalg.transpose", "linalg.broadcast", "linalg.fill")):
-            if all(map(is_unused, left.results)):
-                left.erase()
+        """Fuses what it can in one function: first what is free everywhere, then the rest, producers first.
 
-    def _fuse_into(self, consumer: ir.Operation, pending: dict[ir.Operation, None]) -> None:
-        """Fuses producers of `consumer`, then theirs, until there are none left; unused ones are no longer pending."""
-        refused: set[ir.Operation] = set()
+        Producers first, because what an op costs as a producer is what it has come to after its own fusions.
+        """
+        for most in (0, None):
+            for consumer in walk(op, "linalg.generic"):
+                self._fuse_into(consumer, most)
+        for consumer in walk(op, "linalg.generic"):
+            self._explain(consumer)
+
+    def _fuse_into(self, consumer: ir.Operation, most: int | None) -> None:
+        """Fuses producers of `consumer` that cost `most` or less, then theirs, until there are none left."""
         while True:
             view = structured(consumer)
             assert view is not None
-            operand = next((o for o in range(view.inputs) if self._is_fusible(view, o, refused)), None)
-            if operand is None:
+            found = next(
+                (
+                    (operand, producer)
+                    for operand, producer in _producers(view)
+                    if _why_not(view, operand, producer) is None and (most is None or body_cost(producer) <= most)
+                ),
+                None,
+            )
+            if found is None:
                 return
-            producer = structured(defining_op(consumer.operands[operand]))
-            assert producer is not None
+            operand, producer = found
             self.passed(consumer, f"computes its operand {operand}, {producer.op.name}, itself")
             consumer = _fuse(view, operand, producer)
-            if is_unused(producer.op.results[0]):
-                pending.pop(producer.op, None)
-                producer.op.erase()
 
-    def _is_fusible(self, consumer: Structured, operand: int, refused: set[ir.Operation]) -> bool:
+    def _explain(self, consumer: ir.Operation) -> None:
+        """Says of each producer that is left why it is."""
+        view = structured(consumer)
+        assert view is not None
+        for operand, producer in _producers(view):
+            reason = _why_not(view, operand, producer)
+            self.missed(consumer, f"does not compute its operand {operand}, {producer.op.name}, itself: {reason}")
+
+
+def _producers(consumer: Structured) -> list[tuple[int, Structured]]:
+    """The ops that might be computed in the consumer, each with the first input that is its result."""
+    found: dict[ir.Operation, tuple[int, Structured]] = {}
+    for operand in range(consumer.inputs):
         op = defining_op(consumer.op.operands[operand])
         producer = structured(op)
-        if producer is None or op in refused:
-            return False
-        reason = _why_not(consumer, operand, producer)
-        if reason is not None:
-            refused.add(producer.op)
-            self.missed(consumer.op, f"does not compute its operand {operand}, {producer.op.name}, itself: {reason}")
-        return reason is None
+        if op is not None and producer is not None and op not in found:
+            found[op] = (operand, producer)
+    return list(found.values())
 
 
 def _why_not(consumer: Structured, operand: int, producer: Structured) -> str | None:
-    """Why the producer is not computed in the consumer; None if it is."""
+    """Why the producer is not computed in the consumer; None if it can be."""
     if len(producer.op.results) != 1 or not producer.is_elementwise:
         return "it is not elementwise with one result"
-    if producer.op.parent != consumer.op.parent or producer.op.block != consumer.op.block:
+    if producer.op.block != consumer.op.block:
         return "it is in another block"
     if reads_input_again(consumer):
         return "the consumer reads its input again and again"
     cost = body_cost(producer)
-    users = {use.owner.operation for use in producer.op.results[0].uses}
+    same = _same_reads(consumer, operand)
+    uses = list(producer.op.results[0].uses)
+    users = {use.owner.operation for use in uses}
     if len(users) > 1 and cost > 0:
         return f"it has {len(users)} users"
+    if len(uses) > len(same) and cost > 0:
+        return "the consumer reads it in several ways"
     if not consumer.reads_once(operand) and cost > CHEAP_BODY:
         return "it would be computed several times for each element"
+    maps = _Fused.of(consumer, operand, producer).maps
+    if bounded_loops(maps) != set(range(consumer.loops)):
+        return "it alone says how often a loop runs"
     return None
 
 
+def _same_reads(consumer: Structured, operand: int) -> list[int]:
+    """The inputs that read the same elements of the same tensor as `operand` does, itself among them."""
+    value, indexing = consumer.op.operands[operand], consumer.maps[operand]
+    return [n for n in range(consumer.inputs) if consumer.op.operands[n] == value and consumer.maps[n] == indexing]
+
+
+@dataclass(frozen=True)
+class _Fused:
+    """What a fused op reads: the consumer's `others`, then what the producer reads; and all its maps, outputs' too.
+
+    `into` goes from the consumer's loops to the producer's.
+    """
+
+    others: list[int]
+    into: ir.AffineMap
+    maps: list[ir.AffineMap]
+
+    @staticmethod
+    def of(consumer: Structured, operand: int, producer: Structured) -> _Fused:
+        """For a producer whose result is read by `operand` of the consumer."""
+        same = _same_reads(consumer, operand)
+        others = [number for number in range(consumer.inputs) if number not in same]
+        into = _loops_of_producer(consumer.maps[operand], producer)
+        composed = [_compose(indexing, into) for indexing in producer.maps[: producer.inputs]]
+        outputs = consumer.maps[consumer.inputs :]
+        return _Fused(others, into, [*(consumer.maps[number] for number in others), *composed, *outputs])
+
+
 def _fuse(consumer: Structured, operand: int, producer: Structured) -> ir.Operation:
-    """consumer(.., producer(a, b), ..) -> consumer'(.., a, b, ..)."""
-    into = _loops_of_producer(consumer.maps[operand], producer)
-    others = [number for number in range(consumer.inputs) if number != operand]
-    inputs = [consumer.op.operands[number] for number in others] + list(producer.op.operands)[: producer.inputs]
-    composed = [_compose(indexing, into) for indexing in producer.maps[: producer.inputs]]
-    maps = [consumer.maps[number] for number in others] + composed + list(consumer.maps[consumer.inputs :])
+    """consumer(.., producer(a, b), ..) -> consumer'(.., a, b, ..); erases the producer if nothing else needs it."""
+    fused, same = _Fused.of(consumer, operand, producer), _same_reads(consumer, operand)
+    inputs = [consumer.op.operands[number] for number in fused.others]
+    inputs += list(producer.op.operands)[: producer.inputs]
     outputs = list(consumer.op.operands)[consumer.inputs :]
 
-    def body(arguments: Sequence[ir.BlockArgument]) -> list[ir.Value]:
-        known = dict(zip(producer.body.arguments, arguments[len(others) :], strict=False))
-        value = _inline(producer, known, into)[0]
-        known = {consumer.body.arguments[number]: arguments[place] for place, number in enumerate(others)}
-        known[consumer.body.arguments[operand]] = value
-        firsts = consumer.inputs, len(inputs)
-        known.update(zip(list(consumer.body.arguments)[firsts[0] :], arguments[firsts[1] :], strict=True))
-        return _inline(consumer, known, ir.AffineMap.get_identity(consumer.loops))
+    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
+        of_producer, of_outputs = elements[len(fused.others) : len(inputs)], elements[len(inputs) :]
+        value = _inline_copy(producer, of_producer, fused.into)
+        known: dict[int, ir.Value] = dict(zip(fused.others, elements, strict=False))
+        known |= dict.fromkeys(same, value)
+        return _move_body(consumer.body, [*(known[number] for number in range(consumer.inputs)), *of_outputs])
 
-    kinds = [f"#linalg.iterator_type<{'reduction' if reduction else 'parallel'}>" for reduction in consumer.reductions]
     with before(consumer.op):
-        fused = build_generic(inputs, outputs, maps, list(map(ir.Attribute.parse, kinds)), body)
-    for old, new in zip(consumer.op.results, fused.results, strict=True):
-        old.replace_all_uses_with(new)
-    consumer.op.erase()
-    return fused
+        generic = build_generic(inputs, outputs, fused.maps, list(consumer.op.attributes["iterator_types"]), body)
+    for name in consumer.op.attributes:
+        if name not in generic.attributes:
+            generic.attributes[name] = consumer.op.attributes[name]
+    replace(consumer.op, list(generic.results))
+    if is_unused(producer.op.results[0]):
+        producer.op.erase()
+    return generic
 
 
 def _loops_of_producer(indexing: ir.AffineMap, producer: Structured) -> ir.AffineMap:
@@ -121,28 +164,33 @@ def _compose(indexing: ir.AffineMap, into: ir.AffineMap) -> ir.AffineMap:
     return ir.AffineMap.get(into.n_dims, 0, [expression.compose(into) for expression in indexing.results])
 
 
-def _inline(view: Structured, known: dict[ir.Value, ir.Value], into: ir.AffineMap) -> list[ir.Value]:
-    """Copies a body to the insertion point; `into` says what its loops are in terms of those around."""
-    for op in view.body_ops:
-        if op.name == "linalg.index":
-            known[op.results[0]] = _loop_index(op, into)
-            continue
-        copy = op.clone()
-        remap_operands(copy, known)
-        known.update(zip(op.results, copy.results, strict=True))
-    return [known.get(value, value) for value in view.yielded]
+def _inline_copy(producer: Structured, inputs: Sequence[ir.Value], into: ir.AffineMap) -> ir.Value:
+    """The producer's element, computed at the insertion point by a copy of its body."""
+    copy = producer.op.clone()
+    body = copy.regions[0].blocks[0]
+    for index in walk(copy, "linalg.index"):
+        with before(index):
+            value = _loop_index(into.results[ir.IntegerAttr(index.attributes["dim"]).value], into.n_dims)
+        replace(index, [value])
+    (value,) = _move_body(body, [*inputs, *list(body.arguments)[len(inputs) :]])
+    copy.erase()
+    return value
 
 
-def _loop_index(op: ir.Operation, into: ir.AffineMap) -> ir.Value:
-    """linalg.index of the producer's loop, in terms of the consumer's loops."""
-    expression = into.results[ir.IntegerAttr(op.attributes["dim"]).value]
-    number = ir.IntegerType.get_signless(64)
-    loops = [
-        ir.Operation.create(
-            "linalg.index", results=[ir.IndexType.get()], attributes={"dim": ir.IntegerAttr.get(number, dim)}
-        ).result
-        for dim in range(into.n_dims)
-    ]
+def _move_body(body: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Value]:
+    """Moves the ops of `body` to the end of the block that is being built; returns what its terminator took."""
+    target = ir.InsertionPoint.current.block
+    for argument, value in zip(body.arguments, arguments, strict=True):
+        argument.replace_all_uses_with(value)
+    *ops, terminator = [op.operation for op in body.operations]
+    for op in ops:
+        target.append(op)
+    return list(terminator.operands)
+
+
+def _loop_index(expression: ir.AffineExpr, loops: int) -> ir.Value:
+    """The value of an expression of the loops of the linalg op that is being built."""
     if isinstance(expression, ir.AffineDimExpr):
-        return loops[ir.AffineDimExpr(expression).position]
-    return affine.AffineApplyOp(ir.AffineMap.get(into.n_dims, 0, [expression]), loops).result
+        return linalg.IndexOp(ir.AffineDimExpr(expression).position).result
+    indices = [linalg.IndexOp(dim).result for dim in range(loops)]
+    return affine.AffineApplyOp(ir.AffineMap.get(loops, 0, [expression]), indices).result
