@@ -243,7 +243,7 @@ def _floor_divide_integers(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _is_rounded_up(rest: Tensor, b: Tensor) -> Tensor:
-    """Whether truncating a quotient with this rest went up: there is a rest, and its sign differs from the divisor's."""
+    """Whether truncating a quotient with this rest went up: its sign differs from the divisor's."""
     return torch.bitwise_and(rest != 0, torch.bitwise_xor(rest < 0, b < 0))
 
 
