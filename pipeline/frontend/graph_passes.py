@@ -53,8 +53,16 @@ _MOVES = {
 }
 
 
+def attribute(node: fx.Node) -> Any:
+    """What a get_attr node stands for."""
+    return operator.attrgetter(str(node.target))(node.graph.owning_module)
+
+
 def simplify(graph: fx.Graph) -> None:
-    """Runs every rewrite on `graph`."""
+    """Runs every rewrite on `graph` and on the graphs of its branches and loops."""
+    for node in graph.nodes:
+        if node.op == "get_attr" and isinstance(inner := attribute(node), fx.GraphModule):
+            simplify(inner.graph)
     drop_assertions(graph)
     replace_empty_tensors(graph)
     collapse_merged_dims(graph)

@@ -1,4 +1,4 @@
-"""FX graph → MLIR's torch dialect: torch-mlir's FxImporter with our locations."""
+"""FX graph → MLIR's torch dialect: torch-mlir's FxImporter with our locations and control flow."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch._ops import HigherOrderOperator
 from torch_mlir.extras import fx_importer
 
 from pipeline.errors import UnsupportedOpError
+from pipeline.frontend.control_flow import NodeImporter
 from pipeline.mlir import ir
 
 _TORCH = str(Path(torch.__file__).parent)
@@ -27,7 +28,7 @@ class GraphImporter(fx_importer.FxImporter):
     """Imports functional FX graphs into one module."""
 
     def __init__(self, context: ir.Context):
-        super().__init__(context=context, config_check=False)
+        super().__init__(context=context, config_check=False, graph_node_importer_cls=NodeImporter)
         self._cc = _Locations(context, py_attr_tracker=self._py_attr_tracker)
 
 
@@ -35,7 +36,7 @@ def import_graph(graph: fx.Graph, context: ir.Context, name: str = "main") -> ir
     """Imports `graph` as the function `name` on torch value tensors; placeholders are arguments in order.
 
     Raises:
-        UnsupportedOpError: the graph has ops with graphs of their own that the importer does not know, such as cond.
+        UnsupportedOpError: the graph has ops with graphs of their own that the importer does not know, such as scan.
     """
     _refuse_unknown_regions(graph)
     importer = GraphImporter(context)
@@ -51,7 +52,7 @@ def _refuse_unknown_regions(graph: fx.Graph) -> None:
     for node in graph.nodes:
         if isinstance(node.target, HigherOrderOperator):
             name = node.target.name()
-            if not hasattr(fx_importer.GraphNodeImporter, f"_import_hop_{name}"):
+            if not hasattr(NodeImporter, f"_import_hop_{name}"):
                 line = source_line(node)
                 unknown.append((name, f"{line[0]}:{line[1]}" if line else None, "is not supported yet"))
     if unknown:

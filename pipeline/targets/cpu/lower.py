@@ -19,6 +19,7 @@ BUFFERIZE = f"""builtin.module(
     cse,
     one-shot-bufferize{{
       bufferize-function-boundaries=1
+      allow-return-allocs-from-loops=1
       function-boundary-type-conversion=identity-layout-map
       buffer-alignment={ALIGNMENT}
     }},
