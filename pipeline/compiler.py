@@ -10,6 +10,7 @@ from pipeline import targets
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir, text
 from pipeline.options import Options
+from pipeline.passes import registry
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.program import Dump, Program
 from pipeline.remarks import collect
@@ -19,15 +20,23 @@ from pipeline.runtime.executable import Executable
 
 #: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
 SIMPLIFY = """
+    func.func(convert-elementwise-to-linalg),
     inline-constant-regions,
     remove-dead-argmax,
     guard-traps,
     lower-tm-tensor,
-    func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat),
+    canonicalize,
+    cse,
+    fold-batch-norm,
+    merge-linears,
+    fold-affine-forward,
+    merge-affines,
+    func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
     canonicalize,
     cse,
     hoist-to-prepare,
-    func.func(linalg-fuse-elementwise-ops),
+    canonicalize,
+    fuse-elementwise,
     canonicalize,
     cse
 """
@@ -84,6 +93,7 @@ def compile_program(
 ) -> Executable:
     """Compiles the Program that `import_program` gives; it is called with what sees the stages of the import."""
     target = targets.create(options.target, options.cpu, assembly)
+    _check_passes(options)
     stages = _Stages(observer)
     with collect() as remarks:
         program = import_program(stages)
@@ -107,6 +117,15 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         return target.compile(module, program.signature, dump)
 
 
+def _check_passes(options: Options) -> None:
+    """Says what is wrong with the names of passes before the long work."""
+    for name in options.disable:
+        if not registry.is_pass(name):
+            raise registry.unknown_pass(name)
+    for pipeline in options.passes.values():
+        PassPipeline.parse(pipeline)
+
+
 def _run(pipeline: str, module: ir.Module, options: Options) -> None:
     if pipeline:
         PassPipeline.parse(pipeline).run(module, disable=frozenset(options.disable))
@@ -127,11 +146,12 @@ def _import(
         from pipeline.frontend.mlir_text import from_mlir
 
         return from_mlir(*source, dump)
-    from pipeline.frontend.capture import capture, parameter_names
+    from pipeline.frontend.capture import capture
     from pipeline.frontend.exported import from_exported
+    from pipeline.frontend.parameters import parameters_of
 
     exported = capture(model, args, kwargs, dynamic_shapes, options.capture)
-    return from_exported(exported, parameter_names(model), dump)
+    return from_exported(exported, parameters_of(model, args or (), kwargs or {}, exported), dump)
 
 
 def _mlir_source(model: Any) -> tuple[str, str] | None:

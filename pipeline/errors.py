@@ -30,9 +30,12 @@ class UnsupportedOpError(PipelineError):
         ops: one `(op name, source line or None, reason)` for each op, in the order of the graph.
     """
 
-    def __init__(self, message: str, ops: list[tuple[str, str | None, str]] | None = None):
-        super().__init__(message)
-        self.ops = ops or []
+    def __init__(self, ops: Sequence[tuple[str, str | None, str]]):
+        lines = [f"  {name} at {source or 'unknown source line'}: {reason}" for name, source, reason in ops]
+        count = "1 op" if len(lines) == 1 else f"{len(lines)} ops"
+        advice = "write the model without them, or with other arguments to them"
+        super().__init__("\n".join([f"{count} of the model cannot be lowered; {advice}:", *lines]))
+        self.ops = list(ops)
 
 
 class CompileError(PipelineError):

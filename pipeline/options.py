@@ -9,6 +9,8 @@ from typing import Any
 
 from pipeline.errors import OptionError
 
+CAPTURE_MODES = ("export", "script")
+
 #: The stages after which a user's passes may run.
 PASS_STAGES = ("linalg", "fused", "kernels")
 
@@ -44,6 +46,8 @@ class Options:
         for name in ("target", "cpu", "capture"):
             if name in checked and not isinstance(checked[name], str):
                 raise OptionError(f"{name}: expected a string, got {type(checked[name]).__name__}")
+        if checked.get("capture", "export") not in CAPTURE_MODES:
+            raise OptionError(f"capture={checked['capture']!r}: expected one of {', '.join(CAPTURE_MODES)}")
         checked["disable"] = _names(values.get("disable", ()))
         checked["passes"] = _pipelines(values.get("passes", {}))
         return Options(**checked)

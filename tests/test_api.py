@@ -34,7 +34,7 @@ class Linear(nn.Module):
         super().__init__()
         self.linear = nn.Linear(4, 3)
 
-    def forward(self, x, scale=None):
+    def forward(self, x, scale: torch.Tensor | None = None):
         y = torch.relu(self.linear(x))
         return y if scale is None else y * scale
 
@@ -67,7 +67,7 @@ def test_ordered_dict_result():
 
 def test_nested_tuples_and_lists():
     result = check(
-        lambda pair, rest: [(pair[0] + rest[0], pair[1]), [rest[1] * 2]], (torch.ones(2),) * 2, [torch.ones(3)] * 2
+        lambda pair, rest: [(pair[0] + rest[0], pair[1]), [rest[1] * 2]], (torch.ones(2),) * 2, [torch.ones(2)] * 2
     )
     assert type(result) is list and type(result[0]) is tuple and type(result[1]) is list
 
@@ -105,9 +105,10 @@ def test_none_leaves():
 
 
 def test_constant_arguments_and_results():
-    result = check(
-        lambda x, n, flag, name, f: (x * n if flag else x, n, name, f, True), torch.ones(2), 3, True, "cat", 0.5
-    )
+    model = Calls(lambda x, n, flag, name, f: (x * n if flag else x, n, name, f, True))
+    args = (torch.ones(2), 3, True, "cat", 0.5)
+    result = pipeline.compile(model, args)(*args)
+    torch.testing.assert_close(result[0], torch.full((2,), 3.0))
     assert result[1:] == (3, "cat", 0.5, True)
 
 
@@ -162,6 +163,24 @@ def test_compiled_by_keyword_called_by_position():
     exe = pipeline.compile(model, (x,), {"scale": scale})
     for result in (exe(x, scale), exe(x, scale=scale), exe(scale=scale, x=x)):
         torch.testing.assert_close(result, model(x, scale))
+
+
+def test_defaults_may_be_left_out_or_given(linear):
+    model, exe = linear
+    x = torch.randn(2, 4)
+    torch.testing.assert_close(exe(x, None), model(x))
+    torch.testing.assert_close(exe(x, scale=None), model(x))
+    given = pipeline.compile(model, (x, None))
+    for result in (given(x), given(x=x), given(x, None), given(x, scale=None)):
+        torch.testing.assert_close(result, model(x))
+    with pytest.raises(pipeline.ArgumentError, match="argument scale: was not given when the model was compiled"):
+        exe(x, torch.ones(3))
+
+
+def test_exported_program_by_keyword():
+    model, x = Linear().requires_grad_(False), torch.randn(2, 4)
+    exe = pipeline.compile(torch.export.export(model, (x,), {"scale": torch.ones(3)}))
+    torch.testing.assert_close(exe(x=x, scale=torch.ones(3)), model(x))
 
 
 # Memory.
@@ -242,8 +261,8 @@ def test_weights_share_memory_with_the_live_module():
     torch.testing.assert_close(exe(torch.zeros(3)), torch.full((3,), 5.0))
 
 
-def test_refresh_after_weights_changed(linear):
-    model, _ = linear
+def test_refresh_after_weights_changed():
+    model = Linear().requires_grad_(False)
     exe = pipeline.compile(model, (torch.randn(2, 4),))
     model.load_state_dict({"linear.weight": torch.randn(3, 4), "linear.bias": torch.randn(3)})
     exe.refresh()
@@ -334,7 +353,7 @@ def test_out_names_the_leaf():
 def test_two_results_to_one_out_are_refused():
     exe = pipeline.compile(Calls(lambda x: (x + 1, x * 2)), (torch.ones(4),))
     one = torch.empty(4)
-    with pytest.raises(pipeline.ArgumentError, match="share memory"):
+    with pytest.raises(pipeline.ArgumentError, match=r"argument out\[1\]: shares memory with out\[0\]"):
         exe(torch.ones(4), out=(one, one))
 
 
@@ -431,6 +450,17 @@ def test_script_module():
     torch.testing.assert_close(pipeline.compile(torch.jit.script(model), (x,))(x), model(x))
 
 
+def test_script_module_by_keyword():
+    class Shift(nn.Module):
+        def forward(self, x, times: int = 2, *, shift: torch.Tensor):
+            return x * times + shift
+
+    x, shift = torch.randn(4), torch.randn(4)
+    exe = pipeline.compile(torch.jit.script(Shift()), (x,), {"shift": shift})
+    for result in (exe(x, shift), exe(x, shift=shift), exe(x, times=2, shift=shift)):
+        torch.testing.assert_close(result, x * 2 + shift)
+
+
 def test_capture_through_script():
     model, x = Linear().eval().requires_grad_(False), torch.randn(2, 4)
     torch.testing.assert_close(pipeline.compile(model, (x,), capture="script")(x), model(x))
@@ -514,7 +544,7 @@ def test_args_must_be_a_tuple(args):
     [
         (torch.ones(2, dtype=torch.complex64), "argument x: complex64"),
         (torch.ones(2).to_sparse(), "sparse"),
-        (torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.quint8), "argument x: quint8"),
+        (torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.quint8), "quantized"),
         (torch.ones(2, device="meta"), None),
     ],
 )

@@ -13,8 +13,8 @@ outside is an explicit operand, values captured from enclosing regions included.
 
 The dialect is not an IRDL one (`mlir.ext`), because IRDL gives all values of a variadic operand one type, and a group
 has operands and results of many. MLIR therefore sees unregistered ops: `verify` checks them where MLIR's verifier
-can't, and `isolate` puts back what MLIR's passes do to a region that they don't know to be isolated (they hoist
-constants out of it and merge ops in it with equal ops outside). Both go when IRDL verifies variadics value by value.
+can't. MLIR's passes take an op that they do not know for one that may be isolated, and leave its borders alone.
+`verify` goes when IRDL verifies variadics value by value.
 """
 
 from __future__ import annotations
@@ -62,28 +62,6 @@ def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind:
 def _is_scalar_constant(value: ir.Value) -> bool:
     producer = defining_op(value)
     return producer is not None and producer.name == "arith.constant" and not isinstance(value.type, ir.ShapedType)
-
-
-def isolate(root: ir.Operation) -> None:
-    """Makes every group inside `root` isolated again after passes of MLIR's; see the module's docstring."""
-    for group in walk(root, GROUP):
-        captured = [value for value in captured_values(group) if value not in list(group.operands)]
-        if captured:
-            block = group.regions[0].blocks[0]
-            inner = [op.operation for op in block.operations]
-            known = dict(zip(block.arguments, group.operands, strict=True))
-            for op in inner:
-                remap_operands(op, known)
-            with group.location, ir.InsertionPoint(group):
-                fresh = create_group(
-                    inner[:-1],
-                    list(inner[-1].operands),
-                    ir.StringAttr(group.attributes["kind"]).value,
-                    ir.StringAttr(group.attributes["label"]).value,
-                )
-            for before, after in zip(group.results, fresh.results, strict=True):
-                before.replace_all_uses_with(after)
-            group.erase()
 
 
 def verify(root: ir.Operation) -> None:

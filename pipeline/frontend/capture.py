@@ -6,8 +6,9 @@ is extra results and ops are those that the importer knows. Everything about tor
 
 from __future__ import annotations
 
-import inspect
 import re
+import threading
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.decompositions import decomposition_table
 
-CAPTURE_MODES = ("export", "script")
+#: torch.export keeps its state in globals: one thread at a time.
+_capturing = threading.Lock()
 
 
 def capture(
@@ -40,11 +42,9 @@ def capture(
     Raises:
         CaptureError: torch cannot capture the model; says why and where in the model's source.
     """
-    if mode not in CAPTURE_MODES:
-        raise OptionError(f"capture={mode!r}: expected one of {', '.join(CAPTURE_MODES)}")
     if args is not None and not isinstance(args, tuple):
         raise PipelineError(f"args: expected a tuple of example arguments, got {type(args).__name__}")
-    with torch.no_grad():
+    with _capturing, torch.no_grad():
         exported = _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
@@ -104,22 +104,42 @@ def _export_script(
     if dynamic_shapes is not None:
         raise OptionError("dynamic_shapes: not for TorchScript models; export the nn.Module instead")
     try:
-        return TS2EPConverter(model, args, kwargs).convert()
+        return TS2EPConverter(*_positional(model, args, kwargs)).convert()
     except Exception as error:  # the converter raises many types
         raise CaptureError(f"torch could not convert the ScriptModule: {_explain(error)}") from error
 
+
+def _positional(
+    model: torch.jit.ScriptModule, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[torch.jit.ScriptModule, tuple[Any, ...]]:
+    """A module around `model` that takes what is given alone, by position: the converter knows no other way."""
+    taken = model.forward.schema.arguments[1:]  # the first is self
+    given = [one for number, one in enumerate(taken) if number < len(args) or one.name in kwargs]
+    if len(given) == len(taken) and not kwargs:
+        return model, args
+    kind = type("Around", (torch.nn.Module,), {})  # a class of its own: TorchScript defines a class's methods once
+    around = kind()
+    around.model = model
+    scripted = torch.jit.script(around)
+    parameters = ", ".join(f"{one.name}: {one.type.annotation_str}" for one in given)
+    passed = ", ".join(f"{one.name}={one.name}" for one in given)
+    scripted.define(f"def forward(self, {parameters}):\n    return self.model({passed})\n")
+    return scripted, (*args, *(kwargs[one.name] for one in given[len(args) :]))
+
+
+#: Where files lie that are not the model's; `<` begins the names of generated code.
+_NOT_THE_MODEL = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
 
 _DATA_DEPENDENT = ("data-dependent", "DataDependent", "dynamic control flow", "GuardOnDataDependent")
 
 
 def _explain(error: BaseException) -> str:
-    """The first line of torch's message, the last line of the user's source in it, and what to do."""
+    """The first line of torch's message, the line of the model's source that it is about, and what to do."""
     message = str(error)
     text = _first_line(error)
-    source = re.findall(r'File "([^"]+)", line (\d+)', message)
-    own = [(file, line) for file, line in source if "/torch/" not in file and not file.startswith("<")]
-    if own:
-        text += f" (at {own[-1][0]}:{own[-1][1]})"
+    place = _place(error)
+    if place:
+        text += f" (at {place})"
     if any(word in message or word in type(error).__name__ for word in _DATA_DEPENDENT):
         text += (
             ". The model branches on the values of a tensor: write the branch with torch.cond or torch.while_loop, "
@@ -128,15 +148,17 @@ def _explain(error: BaseException) -> str:
     return text
 
 
+def _place(error: BaseException) -> str | None:
+    """`file:line` of the innermost line of the model's source that torch's message, or else the traceback, names."""
+    named = re.findall(r'File "([^"]+)", line (\d+)', str(error))
+    passed = [(frame.filename, str(frame.lineno)) for frame in traceback.extract_tb(error.__traceback__)]
+    for frames in (named, passed):
+        own = [frame for frame in frames if not frame[0].startswith(_NOT_THE_MODEL)]
+        if own:
+            return ":".join(own[-1])
+    return None
+
+
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-def parameter_names(model: Any) -> tuple[str, ...]:
-    """The names of the positional parameters of a module's forward method, as far as they can be known."""
-    forward = getattr(model, "forward", None)
-    if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule) or forward is None:
-        return ()
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return tuple(p.name for p in inspect.signature(forward).parameters.values() if p.kind in positional)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -26,12 +27,14 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """The decompositions by op, as `ExportedProgram.run_decompositions` takes them."""
     table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **REPLACEMENTS}
     table[aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
+    table[aten.var_mean.correction] = _var_mean
+    table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
     return {op: function for op, function in table.items() if not _is_in_place(op)}
 
 
 def _is_in_place(op: Any) -> bool:
     """Whether the op is one like `zero_`: functionalization takes those away, a decomposition would hinder it."""
-    return isinstance(op, torch._ops.OpOverload) and op._schema.name.endswith("_")
+    return isinstance(op, torch._ops.OpOverload) and op._schema.name.endswith("_") and op._schema.is_mutable
 
 
 def _attention(
@@ -50,17 +53,61 @@ def _attention(
     so that a view of the result that was right when exported fails (GPT-2 with a batch). Remove when torch._decomp's
     `scaled_dot_product_flash_attention_for_cpu` keeps the layout that the op itself has, `empty_like(query)`.
     """
-    output, weights = aten._scaled_dot_product_attention_math.default(
-        query,
-        key,
-        value,
-        attn_mask=attn_mask,
-        dropout_p=dropout_p,
-        is_causal=is_causal,
-        dropout_mask=None,
-        scale=scale,
-        enable_gqa=query.size(1) != key.size(1),
-    )
+    if attn_mask is None:
+        output, weights = _plain_attention(query, key, value, is_causal, scale)
+    else:  # a row may be masked as a whole, which torch's own decomposition takes care of
+        output, weights = aten._scaled_dot_product_attention_math.default(
+            query,
+            key,
+            value,
+            attn_mask=attn_mask,
+            dropout_p=dropout_p,
+            is_causal=is_causal,
+            dropout_mask=None,
+            scale=scale,
+            enable_gqa=query.size(1) != key.size(1),
+        )
     order, _ = compute_elementwise_output_logical_to_physical_perm(query)
     back = [order.index(dim) for dim in range(4)]
     return output.permute(order).contiguous().permute(back), weights
+
+
+def _plain_attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, is_causal: bool, scale: float | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """softmax(query * scale @ key.T) @ value, and the weights; with `is_causal` a row sees columns up to its own."""
+    if query.size(1) != key.size(1):
+        repeats = query.size(1) // key.size(1)
+        key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
+    factor = query.size(-1) ** -0.5 if scale is None else scale
+    scores = (query * factor) @ key.transpose(-2, -1)
+    if is_causal:
+        rows, columns = query.size(-2), key.size(-2)
+        visible = torch.ones(rows, columns, dtype=torch.bool, device=query.device).tril()
+        scores = torch.where(visible, scores, float("-inf"))
+    weights = torch.softmax(scores, -1, dtype=torch.float32 if query.dtype.itemsize == 2 else None).to(query.dtype)
+    return weights @ value, weights
+
+
+def _var_mean(
+    x: torch.Tensor,
+    dim: list[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """var_mean(x) -> sum((x - mean(x))**2) / (n - correction), mean(x): two passes, in float32 for 16 bits.
+
+    torch-mlir computes a variance in float64, which is needless work with two passes.
+    """
+    dims = [d % x.dim() for d in dim] if dim else list(range(x.dim()))
+    wide = x.float() if x.dtype.itemsize == 2 else x
+    count = math.prod(x.size(d) for d in dims)
+    mean = wide.mean(dims, keepdim=True) if dims else wide
+    deviation = wide - mean
+    squares = deviation * deviation
+    total = squares.sum(dims, keepdim=True) if dims else squares
+    var = total / max(count - (1 if correction is None else correction), 0)
+    if not keepdim:
+        var, mean = (t.reshape([size for d, size in enumerate(x.shape) if d not in dims]) for t in (var, mean))
+    return var.to(x.dtype), mean.to(x.dtype)

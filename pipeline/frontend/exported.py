@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from typing import Any
 
 import sympy
@@ -11,6 +12,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from pipeline.errors import CaptureError, PipelineError
 from pipeline.frontend.graph import GraphReader, tensor_type
+from pipeline.frontend.parameters import Parameters
 from pipeline.program import Dump, Program
 from pipeline.runtime.pytree import LEAF, Tree, leaf_paths
 from pipeline.runtime.signature import Mutation, Result, Signature, Weight
@@ -19,7 +21,7 @@ from pipeline.runtime.signature import Mutation, Result, Signature, Weight
 LITERAL_ELEMENTS = 64
 
 
-def from_exported(exported: ExportedProgram, parameters: tuple[str, ...], dump: Dump) -> Program:
+def from_exported(exported: ExportedProgram, parameters: Parameters, dump: Dump) -> Program:
     """The Program of a functional ExportedProgram; `dump` sees the module after the stages `torch` and `linalg`."""
     reader = _ExportedReader(exported, parameters)
     signature = reader.signature()
@@ -30,7 +32,7 @@ def from_exported(exported: ExportedProgram, parameters: tuple[str, ...], dump: 
 class _ExportedReader(GraphReader):
     """Reads the graph of an ExportedProgram by its signature."""
 
-    def __init__(self, exported: ExportedProgram, parameters: tuple[str, ...]):
+    def __init__(self, exported: ExportedProgram, parameters: Parameters):
         graph_signature = exported.graph_signature
         super().__init__(exported.graph, set(graph_signature.user_inputs_to_mutate.values()))
         self.exported = exported
@@ -42,7 +44,7 @@ class _ExportedReader(GraphReader):
     def signature(self) -> Signature:
         """Works out what every placeholder and output is."""
         tree = tree_of(self.exported.call_spec.in_spec)
-        paths = iter(argument_paths(tree, self.parameters))
+        paths = iter(argument_paths(tree, self.parameters.names))
         for spec in self.exported.graph_signature.input_specs:
             if spec.kind == InputKind.USER_INPUT:
                 self.read_argument(self.nodes[spec.arg.name], next(paths), getattr(spec.arg, "value", None))
@@ -56,7 +58,8 @@ class _ExportedReader(GraphReader):
         return Signature(
             arguments=tuple(self.arguments),
             argument_tree=tree,
-            parameters=self.parameters,
+            parameters=self.parameters.names,
+            defaults=self.parameters.defaults,
             results=results,
             result_tree=tree_of(self.exported.call_spec.out_spec),
             weights=tuple(self.weight_types),
@@ -131,15 +134,20 @@ def tree_of(spec: torch_pytree.TreeSpec) -> Tree:
         return Tree("tuple" if kind is tuple else "list", children)
     if kind is dict:
         return Tree("dict", children, tuple(keys))
-    name = f"{kind.__module__}:{kind.__qualname__}"
-    if hasattr(kind, "_fields"):
-        return Tree("namedtuple", children, tuple(kind._fields), name)
+    if kind is collections.namedtuple:
+        return Tree("namedtuple", children, tuple(keys._fields), _class_name(keys))
+    name = _class_name(kind)
     if kind.__module__ == "torch.return_types":
-        return Tree("structseq", children, tuple(kind.__match_args__), f"torch.return_types:{kind.__name__}")
-    if issubclass(kind, dict) and kind.__module__ == "collections":
+        return Tree("structseq", children, tuple(kind.__match_args__), name)
+    if kind is collections.OrderedDict:
         return Tree("dict", children, tuple(keys), name)
     if isinstance(keys, (list, tuple)) and len(keys) == len(children) and all(isinstance(key, str) for key in keys):
         return Tree("object", children, tuple(keys), name)
     raise PipelineError(
         f"{name}: this container class is not supported among arguments and results, use a dict or tuple"
     )
+
+
+def _class_name(kind: type) -> str:
+    """`module:qualified.name`, by which the runtime finds a class."""
+    return f"{kind.__module__}:{kind.__qualname__}"

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import torch
 from torch import fx
+from torch._ops import HigherOrderOperator
 from torch_mlir.extras import fx_importer
 
+from pipeline.errors import UnsupportedOpError
 from pipeline.mlir import ir
+
+_TORCH = str(Path(torch.__file__).parent)
 
 
 class _Locations(fx_importer.ContextCache):
@@ -26,13 +32,30 @@ class GraphImporter(fx_importer.FxImporter):
 
 
 def import_graph(graph: fx.Graph, context: ir.Context, name: str = "main") -> ir.Module:
-    """Imports `graph` as the function `name` on torch value tensors; placeholders are arguments in order."""
+    """Imports `graph` as the function `name` on torch value tensors; placeholders are arguments in order.
+
+    Raises:
+        UnsupportedOpError: the graph has ops with graphs of their own that the importer does not know, such as cond.
+    """
+    _refuse_unknown_regions(graph)
     importer = GraphImporter(context)
     function = importer.import_stateless_graph(graph, func_name=name)
     # Without it every dynamic broadcast gets a cf.assert, which would abort the process when it fails; torch.export has
     # proved these already (and the runtime checks its symbols at the call).
     function.attributes["torch.assume_strict_symbolic_shapes"] = ir.UnitAttr.get(context)
     return importer.module
+
+
+def _refuse_unknown_regions(graph: fx.Graph) -> None:
+    unknown = []
+    for node in graph.nodes:
+        if isinstance(node.target, HigherOrderOperator):
+            name = node.target.name()
+            if not hasattr(fx_importer.GraphNodeImporter, f"_import_hop_{name}"):
+                line = source_line(node)
+                unknown.append((name, f"{line[0]}:{line[1]}" if line else None, "is not supported yet"))
+    if unknown:
+        raise UnsupportedOpError(unknown)
 
 
 def node_location(node: fx.Node, context: ir.Context) -> ir.Location:
@@ -47,6 +70,6 @@ def node_location(node: fx.Node, context: ir.Context) -> ir.Location:
 def source_line(node: fx.Node) -> tuple[str, int] | None:
     """(file, line) of the innermost line of the model's source that made `node`."""
     trace = node.meta.get("stack_trace") or ""
-    frames = re.findall(r'File "([^"]+)", line (\d+)', trace)
-    own = [frame for frame in frames if "/torch/nn/" not in frame[0]] or frames
+    frames = re.findall(r'File "([^"<]+)", line (\d+)', trace)  # the names of generated code are in <>
+    own = [frame for frame in frames if not frame[0].startswith(_TORCH)] or frames
     return (own[-1][0], int(own[-1][1])) if own else None

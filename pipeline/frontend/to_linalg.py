@@ -49,10 +49,7 @@ def _explain(module: ir.Module, error: CompileError) -> CompileError | Unsupport
             failures.append((op_name(op), source_line(op.location), reason))
     if not failures:
         return CompileError(f"the model could not be lowered to linalg: {error}")
-    lines = [f"  {name} at {source or 'unknown source line'}: {reason}" for name, source, reason in failures]
-    count = "1 op" if len(lines) == 1 else f"{len(lines)} ops"
-    advice = "write the model without them, or with other arguments to them"
-    return UnsupportedOpError("\n".join([f"{count} of the model cannot be lowered; {advice}:", *lines]), failures)
+    return UnsupportedOpError(failures)
 
 
 def op_name(op: ir.Operation) -> str:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.analysis.weights import Weights, byte_size, weight_arguments
 from pipeline.mlir import captured_values, defining_op, func, function, ir, remap_operands
 from pipeline.passes.base import Pass
+from pipeline.passes.rewriting import RESHAPES, is_unused
 
 #: Ops that only look at their operand in another way; as results of @prepare they would be copies for nothing.
-_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice", "tensor.cast")
-_PURE = ("tensor.", "linalg.", "arith.", "math.")
+_VIEWS = (*RESHAPES, "tensor.extract_slice")
 
 
 @dataclass(frozen=True)
 class HoistToPrepare(Pass):
     """Move the ops of @main that depend on weights alone (`pipeline.weight`) to a function @prepare.
 
-    Its results become arguments of @main, marked `pipeline.prepared = i`. Weights that the model writes to
-    (`pipeline.mutable`) stay. What would blow weights up, such as a broadcast, stays too.
+    Its results become arguments of @main, marked `pipeline.prepared = i`. Ops inside of regions move, too: they are
+    free of side effects. Weights that the model writes to (`pipeline.mutable`) stay, and so does what would blow
+    weights up, such as a broadcast.
     """
 
     name: ClassVar[str] = "hoist-to-prepare"
@@ -29,76 +30,48 @@ class HoistToPrepare(Pass):
     def run(self, op: ir.Operation) -> None:
         """Makes @prepare if there is anything to hoist."""
         main = function(op, "main")
-        hoisted, sources = self._hoistable(main)
-        kept = _frontier(main, hoisted)
+        weights = Weights(main, self.growth)
+        for large, size, limit in weights.refused:
+            self.missed(large, f"its result has {size} bytes, the weights behind it only {limit}")
+        kept = _kept(main, weights)
         if not kept:
             return
-        size = sum(_bytes(value.type) for value in kept)
-        weights = sorted(set().union(*(sources[value] for value in kept)))
+        ops = list(dict.fromkeys(producer for producer in map(defining_op, weights.sources) if producer is not None))
         with main.location, ir.InsertionPoint(main):
-            _create_prepare(main, hoisted, weights, kept)
+            _create_prepare(main, ops, weights, kept)
         _add_arguments(main, kept)
-        for one in reversed(hoisted):
-            if not any(list(result.uses) for result in one.results):
+        for one in reversed(ops):
+            if all(map(is_unused, one.results)):
                 one.erase()
         _drop_unused_weights(main)
+        size = sum(byte_size(argument.type) or 0 for argument in _prepared(main))
         self.passed(main, f"@prepare computes {len(kept)} tensors from weights and keeps {size} bytes")
 
-    def _hoistable(self, main: ir.Operation) -> tuple[list[ir.Operation], dict[ir.Value, set[int]]]:
-        """The ops that depend on weights alone, in order, and for each value the numbers of the weights behind it."""
-        block = main.regions[0].blocks[0]
-        sources: dict[ir.Value, set[int]] = {block.arguments[i]: {i} for i in _weight_numbers(main)}
-        hoisted = []
-        for op in block.operations:
-            op = op.operation
-            read = captured_values(op)
-            if not op.name.startswith(_PURE) or not all(value in sources for value in read):
-                continue
-            behind = set().union(*(sources[value] for value in read))
-            if behind and not self._pays(op, sum(_bytes(block.arguments[i].type) for i in behind)):
-                continue
-            if any(
-                isinstance(result.type, ir.RankedTensorType) and not result.type.has_static_shape
-                for result in op.results
-            ):
-                continue
-            hoisted.append(op)
-            sources.update(dict.fromkeys(op.results, behind))
-        return hoisted, sources
 
-    def _pays(self, op: ir.Operation, weight_bytes: int) -> bool:
-        size = sum(_bytes(result.type) for result in op.results)
-        if size <= max(self.growth * weight_bytes, 4096):
-            return True
-        self.missed(op, f"its result has {size} bytes, the weights behind it only {weight_bytes}")
-        return False
-
-
-def _weight_numbers(main: ir.Operation) -> list[int]:
-    attributes = [ir.DictAttr(a) for a in main.attributes["arg_attrs"]] if "arg_attrs" in main.attributes else []
-    return [i for i, a in enumerate(attributes) if "pipeline.weight" in a and "pipeline.mutable" not in a]
-
-
-def _bytes(kind: ir.Type) -> int:
-    if not isinstance(kind, ir.RankedTensorType):
-        return 8
-    width = kind.element_type.width if not isinstance(kind.element_type, ir.IndexType) else 64
-    return math.prod(kind.shape) * max(1, width // 8) if kind.has_static_shape else 0
-
-
-def _frontier(main: ir.Operation, hoisted: list[ir.Operation]) -> list[ir.Value]:
-    """The hoisted tensors that the rest of main reads; behind views, and not what is a weight or a constant."""
-    inside = set(hoisted)
+def _kept(main: ir.Operation, weights: Weights) -> list[ir.Value]:
+    """The tensors from weights that the rest of @main reads; those behind views, and not the weights themselves."""
     found: dict[ir.Value, None] = {}
-    for op in main.regions[0].blocks[0].operations:
+
+    def need(value: ir.Value) -> None:
+        source = _behind_views(value)
+        producer = defining_op(source)
+        if producer is None or not weights.sources.get(source):
+            return
+        if isinstance(source.type, ir.RankedTensorType):
+            found.setdefault(source)
+            return
+        for operand in captured_values(producer):  # a scalar stays in @main
+            need(operand)
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
         op = op.operation
-        if op in inside:
-            continue
-        for value in captured_values(op):
-            source = _behind_views(value)
-            producer = defining_op(source)
-            if producer in inside and not _is_neutral(producer) and isinstance(source.type, ir.RankedTensorType):
-                found.setdefault(source)
+        if op.results and all(result in weights for result in op.results):
+            return ir.WalkResult.SKIP
+        for operand in op.operands:
+            need(operand)
+        return ir.WalkResult.ADVANCE
+
+    main.walk(visit, ir.WalkOrder.PRE_ORDER)
     return list(found)
 
 
@@ -110,21 +83,17 @@ def _behind_views(value: ir.Value) -> ir.Value:
     return value
 
 
-def _is_neutral(op: ir.Operation) -> bool:
-    """Whether the op reads no weight, neither itself nor through what it reads."""
-    return all(producer is not None and _is_neutral(producer) for producer in map(defining_op, captured_values(op)))
-
-
-def _create_prepare(main: ir.Operation, hoisted: list[ir.Operation], weights: list[int], kept: list[ir.Value]) -> None:
-    arguments = main.regions[0].blocks[0].arguments
-    types = [arguments[i].type for i in weights]
-    prepare = func.FuncOp("prepare", ir.FunctionType.get(types, [value.type for value in kept]))
+def _create_prepare(main: ir.Operation, ops: list[ir.Operation], weights: Weights, kept: list[ir.Value]) -> None:
+    behind = frozenset().union(*(weights.sources[value] for value in kept))
+    arguments = [argument for argument in weight_arguments(main) if argument in behind]
+    kind = ir.FunctionType.get([argument.type for argument in arguments], [value.type for value in kept])
+    prepare = func.FuncOp("prepare", kind)
     marks = ir.ArrayAttr(main.attributes["arg_attrs"])
-    prepare.attributes["arg_attrs"] = ir.ArrayAttr.get([marks[i] for i in weights])
+    prepare.attributes["arg_attrs"] = ir.ArrayAttr.get([marks[argument.arg_number] for argument in arguments])
     block = prepare.add_entry_block()
-    known: dict[ir.Value, ir.Value] = {arguments[i]: block.arguments[n] for n, i in enumerate(weights)}
+    known: dict[ir.Value, ir.Value] = dict(zip(arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block):
-        for op in _slice(hoisted, kept):
+        for op in _slice(ops, kept):
             copy = op.clone()
             remap_operands(copy, known)
             known.update(zip(op.results, copy.results, strict=True))
@@ -155,13 +124,19 @@ def _add_arguments(main: ir.Operation, kept: list[ir.Value]) -> None:
     _set_arguments(main, marks)
 
 
+def _prepared(main: ir.Operation) -> list[ir.BlockArgument]:
+    marks = main.attributes["arg_attrs"]
+    arguments = main.regions[0].blocks[0].arguments
+    return [one for one, mark in zip(arguments, marks, strict=True) if "pipeline.prepared" in ir.DictAttr(mark)]
+
+
 def _drop_unused_weights(main: ir.Operation) -> None:
     block = main.regions[0].blocks[0]
     marks = list(main.attributes["arg_attrs"])
-    for i in reversed(_weight_numbers(main)):
-        if not list(block.arguments[i].uses):
-            block.erase_argument(i)
-            del marks[i]
+    for argument in reversed(weight_arguments(main)):
+        if is_unused(argument):
+            del marks[argument.arg_number]
+            block.erase_argument(argument.arg_number)
     _set_arguments(main, marks)
 
 

@@ -45,7 +45,8 @@ class _Kernels:
             return known
         count = self.uses_of_label.get(label, 0)
         self.uses_of_label[label] = count + 1
-        name = f"{label}_{count}" if count else label
+        # A label of one word may be a C function's name (exp, powf, div), which code that calls that would then call.
+        name = f"{label}_{count}" if count or "_" not in label else label
         kernel.attributes["sym_name"] = ir.StringAttr.get(name, self.module.context)
         self.by_body[body] = name
         return name

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from pipeline import remarks
-from pipeline.dialects.fusion import OPS, isolate
+from pipeline.dialects.fusion import OPS
 from pipeline.errors import OptionError
 from pipeline.mlir import ir, run_pipeline
 from pipeline.passes import registry
@@ -66,7 +66,6 @@ class PassPipeline:
         for is_mlir, group in itertools.groupby(steps, lambda step: isinstance(step.pass_, MlirPass)):
             if is_mlir:
                 run_pipeline(root, _nested(list(group)), verify_each=verify_each)
-                isolate(root)
                 continue
             for step in group:
                 for op in step.targets(root):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
+from pipeline.analysis.tiling import element_type
 from pipeline.mlir import defining_op, ir, linalg
 
 #: Ops that give another shape to the same elements in the same order.
@@ -75,8 +76,9 @@ def build_generic(
 ) -> ir.Operation:
     """A linalg.generic on tensors at the insertion point.
 
-    `maps` has the indexing map of each input, then of each output. `body` is called at the start of the region with an
-    element of each input and output, builds the ops of the region and returns what it yields, one for each output.
+    Inputs are tensors or numbers. `maps` has the indexing map of each input, then of each output. `body` is called at
+    the start of the region with an element of each input and output, builds the ops of the region and returns what it
+    yields, one for each output.
     """
     results = [output.type for output in outputs]
     generic = linalg.GenericOp(
@@ -86,7 +88,7 @@ def build_generic(
         ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing) for indexing in maps]),
         ir.ArrayAttr.get(list(iterators)),
     ).operation
-    elements = [ir.ShapedType(value.type).element_type for value in (*inputs, *outputs)]
+    elements = [element_type(value) for value in (*inputs, *outputs)]
     block = ir.Block.create_at_start(generic.regions[0], elements)
     with ir.InsertionPoint(block):
         linalg.YieldOp(body(block.arguments))

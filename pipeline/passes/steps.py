@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.diagnostics import Diagnostic
-from pipeline.dialects.fusion import isolate
 from pipeline.errors import CompileError, PipelineError
 from pipeline.mlir import diagnostics, ir, position, run_pipeline, verify
 from pipeline.passes import upstream
@@ -63,7 +62,6 @@ class Step:
             run_pipeline(op, f"{op.name}({pass_})", verify_each=verify_each)
         except CompileError as error:
             raise self._failure(op, _said(error.diagnostics), error.diagnostics) from None
-        isolate(op)
 
     def _run_ours(self, pass_: Pass, op: ir.Operation, verify_each: bool) -> None:
         try:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import ArgumentError
-from pipeline.runtime.arrays import ArrayLibrary, library_of
+from pipeline.runtime.arrays import ArrayLibrary, Extent, extent, library_of, overlap
 from pipeline.runtime.pytree import flatten
 from pipeline.runtime.signature import Argument, Signature, TensorType
 from pipeline.runtime.symbols import evaluate
@@ -35,12 +35,15 @@ class ArgumentReader:
         self._signature = signature
         self._positional, self._keywords = signature.argument_tree.children
         self._flat = not self._keywords.keys and all(child.kind == "leaf" for child in self._positional.children)
+        self._constants = {argument.name for argument in signature.arguments if argument.kind == "constant"}
         self._mutates = any(argument.mutated for argument in signature.arguments)
         self._symbolic = bool(signature.ranges) or any(
             isinstance(size, str) for a in signature.arguments if a.type for size in a.type.shape
         )
 
-    def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], library: ArrayLibrary) -> Arguments:
+    def read(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], library: ArrayLibrary, weights: Sequence[Extent]
+    ) -> Arguments:
         """Checks and converts; `library` is what results are made with if no argument is a tensor."""
         leaves = self._leaves(args, kwargs)
         values: list[Any] = []
@@ -58,7 +61,7 @@ class ArgumentReader:
         if self._symbolic:
             self._check_symbols(leaves)
         if self._mutates:
-            self._check_overlap(leaves)
+            self._check_overlap(leaves, weights)
         return Arguments(leaves, values, first or library)
 
     def _leaves(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -79,7 +82,7 @@ class ArgumentReader:
         return [known[i] if i < len(known) else f"args[{i}]" for i in range(len(self._positional.children))]
 
     def _rebind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments by position that were compiled by keyword, and the other way round."""
+        """Arguments by position that were compiled by keyword and the other way round; defaults left out or given."""
         names = self._signature.parameters
         expected = [*self._names(), *map(str, self._keywords.keys)]
         if len(args) > len(names) and len(args) != len(self._positional.children):
@@ -89,6 +92,11 @@ class ArgumentReader:
             if name in given:
                 raise ArgumentError(f"argument {name}: given twice")
             given[name] = value
+        for name, default in self._signature.defaults:
+            if name in self._constants:
+                given.setdefault(name, default)
+            elif name not in expected and name in given and _same(given[name], default):
+                del given[name]
         for name in expected:
             if name not in given:
                 raise ArgumentError(f"argument {name}: missing; expected {', '.join(expected)}")
@@ -116,19 +124,18 @@ class ArgumentReader:
             if evaluate(wanted, known) != size:
                 raise ArgumentError(f"{what} is {size}, expected {wanted} = {evaluate(wanted, known)}")
 
-    def _check_overlap(self, leaves: list[Any]) -> None:
-        """What the model mutates may share memory with no other argument: the model was compiled as if it did not."""
-        extents = []
-        for argument, leaf in zip(self._signature.arguments, leaves, strict=True):
-            owner = library_of(leaf) if argument.kind == "tensor" else None
-            if owner is not None:
-                extents.append((argument, *owner.extent(leaf)))
-        for argument, first, last in extents:
-            for other, other_first, other_last in extents:
-                if argument.mutated and other is not argument and first < other_last and other_first < last:
+    def _check_overlap(self, leaves: list[Any], weights: Sequence[Extent]) -> None:
+        """What the model mutates may share memory with nothing else: the model was compiled as if it did not."""
+        tensors = [
+            (argument, extent(f"argument {argument.name}", leaf))
+            for argument, leaf in zip(self._signature.arguments, leaves, strict=True)
+            if argument.kind == "tensor"
+        ]
+        for argument, one in tensors:
+            for other in (*(place for _, place in tensors), *weights):
+                if argument.mutated and other is not one and overlap(one, other):
                     raise ArgumentError(
-                        f"argument {argument.name}: is written to and shares memory with argument {other.name}; "
-                        "pass a copy of one of them"
+                        f"{one[0]}: is written to and shares memory with {other[0]}; pass a copy of one of them"
                     )
 
 
@@ -178,9 +185,13 @@ def _check_int(argument: Argument, leaf: Any) -> int:
 
 def _check_constant(argument: Argument, leaf: Any) -> None:
     wanted = argument.value
-    if type(leaf) is not type(wanted) or leaf != wanted:
+    if not _same(leaf, wanted):
         message = f"argument {argument.name}: the model was compiled for {wanted!r}, got {_brief(leaf)}"
         raise ArgumentError(f"{message}; compile it again for that")
+
+
+def _same(leaf: Any, constant: Any) -> bool:
+    return type(leaf) is type(constant) and leaf == constant
 
 
 def _brief(value: Any) -> str:

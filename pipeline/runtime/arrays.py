@@ -20,6 +20,9 @@ from pipeline.runtime.signature import DTYPE_BYTES
 _libc = ctypes.CDLL(None)
 _libc.free.argtypes = [ctypes.c_void_p]
 
+#: [first, last) of the bytes that something lies in, with a name for messages.
+Extent = tuple[str, int, int]
+
 
 class ArrayLibrary(Protocol):
     """What the executable needs to know of a kind of tensor."""
@@ -265,9 +268,14 @@ def pointer(tensor: Any) -> int:
     return _owner(tensor).pointer(tensor)
 
 
-def extent(tensor: Any) -> tuple[int, int]:
-    """[first, last) of the bytes that the elements of a tensor of any library lie in."""
-    return _owner(tensor).extent(tensor)
+def extent(name: str, tensor: Any) -> Extent:
+    """Where the elements of a tensor of any library lie."""
+    return (name, *_owner(tensor).extent(tensor))
+
+
+def overlap(one: Extent, other: Extent) -> bool:
+    """Whether the two share memory."""
+    return one[1] < other[2] and other[1] < one[2]
 
 
 def copy(target: Any, source: Any) -> None:

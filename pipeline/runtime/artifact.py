@@ -1,13 +1,15 @@
 """Artifacts: an executable as one file.
 
 An artifact is a safetensors file: any tool that reads those can look at the weights (`weights/<name>`). The machine
-code is a tensor of bytes (`code`); signature, entry points and version are JSON in the file's metadata.
+code is a tensor of bytes (`code`); version, signature and entry points are JSON in the file's metadata, under one key,
+so that equal executables make equal files.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 #: Goes up with every change of the format or of how code is called; an artifact of another version is refused.
 VERSION = 1
 
-_FORMAT = "pipeline artifact"
+_KEY = "pipeline artifact"
 _WEIGHT = "weights/"
 
 
@@ -38,17 +40,18 @@ def save(path: Path, code: Code, signature: Signature, weights: Mapping[str, Any
     tensors = {_WEIGHT + name: as_numpy(weight) for name, weight in weights.items()}
     tensors["code"] = np.frombuffer(code.object_file, np.uint8)
     manifest = {"code": code.to_json(), "signature": signature.to_json()}
-    metadata = {
-        "format": _FORMAT,
-        "version": str(VERSION),
-        "manifest": json.dumps(manifest),
-        "sha256": hashlib.sha256(code.object_file).hexdigest(),
-    }
+    header = {"version": VERSION, "sha256": _digest(manifest, code.object_file), "manifest": manifest}
+    metadata = {_KEY: json.dumps(header)}
     try:
         with replacing(path) as temporary:
             save_file(tensors, temporary, metadata)
     except (OSError, SafetensorError) as error:
         raise ArtifactError(f"{path}: cannot be written: {error}") from error
+
+
+def _digest(manifest: Mapping[str, Any], object_file: bytes) -> str:
+    """Of what would crash the process if it were damaged."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode() + object_file).hexdigest()
 
 
 def load(path: str | Path) -> Executable:
@@ -58,21 +61,20 @@ def load(path: str | Path) -> Executable:
     path = Path(path)
     try:
         with safe_open(path, "numpy") as file:
-            metadata = file.metadata() or {}
-            _check_format(path, metadata)
+            header = _header(path, file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read: {error}") from error
     except SafetensorError as error:
         raise ArtifactError(f"{path}: no artifact, or cut short: {error}") from error
     object_file = tensors.pop("code", np.empty(0, np.uint8)).tobytes()
-    if hashlib.sha256(object_file).hexdigest() != metadata.get("sha256"):
-        raise ArtifactError(f"{path}: the code in it is damaged")
     try:
-        manifest = json.loads(metadata["manifest"])
+        manifest = header["manifest"]
+        if _digest(manifest, object_file) != header["sha256"]:
+            raise ArtifactError(f"{path}: the code in it is damaged")
         code = Code.from_json(manifest["code"], object_file)
         signature = Signature.from_json(manifest["signature"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: its manifest is damaged: {error!r}") from error
     _check_cpu(path, code)
     weights = {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items()}
@@ -82,16 +84,24 @@ def load(path: str | Path) -> Executable:
     return Executable(code, signature, weights)
 
 
-def _check_format(path: Path, metadata: Mapping[str, str]) -> None:
-    if metadata.get("format") != _FORMAT:
+def _header(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON in the file's metadata; raises `ArtifactError` if there is none of this version."""
+    if _KEY not in metadata:
         raise ArtifactError(f"{path}: a safetensors file, but no artifact; pipeline.compile(...).save() makes those")
-    if metadata.get("version") != str(VERSION):
+    try:
+        header = json.loads(metadata[_KEY])
+    except ValueError as error:
+        raise ArtifactError(f"{path}: its header is damaged: {error}") from error
+    if header.get("version") != VERSION:
         raise ArtifactError(
-            f"{path}: has version {metadata.get('version')}, this pipeline reads version {VERSION}; compile it again"
+            f"{path}: has version {header.get('version')}, this pipeline reads version {VERSION}; compile it again"
         )
+    return header
 
 
 def _check_cpu(path: Path, code: Code) -> None:
+    if code.machine != platform.machine():
+        raise ArtifactError(f"{path}: is for {code.machine} machines, this one is {platform.machine()}")
     missing = sorted(set(code.required) - host_features())
     if missing:
         raise ArtifactError(f"{path}: is for the CPU {code.cpu}; this one lacks {', '.join(missing)}")

@@ -34,8 +34,10 @@ class Code:
         object_file: machine code.
         main, main_sources: the entry for each call, and where each of its own arguments comes from.
         prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
+        workspace: how many bytes main's temporaries take.
         checks: the messages of the checks that the code makes as it runs, by number from 1.
-        cpu, required: the CPU that it is for, and the features that a machine must have to run it.
+        machine: the kind of machine that it is for, as Python's `platform.machine` has it.
+        cpu, required: the CPU that it is for, and the features that one must have to run it.
         kernels: in the order of first use.
     """
 
@@ -45,7 +47,9 @@ class Code:
     prepare: EntryPoint | None
     prepare_sources: tuple[Source, ...]
     prepared: tuple[TensorType, ...]
+    workspace: int
     checks: tuple[str, ...]
+    machine: str
     cpu: str
     required: tuple[str, ...]
     kernels: tuple[Kernel, ...] = ()
@@ -66,7 +70,9 @@ class Code:
             prepare=None if data["prepare"] is None else EntryPoint.from_json(data["prepare"]),
             prepare_sources=tuple(Source(**source) for source in data["prepare_sources"]),
             prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
+            workspace=data["workspace"],
             checks=tuple(data["checks"]),
+            machine=data["machine"],
             cpu=data["cpu"],
             required=tuple(data["required"]),
             kernels=tuple(Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"]) for k in data["kernels"]),

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.errors import ArgumentError
 from pipeline.runtime.arguments import Arguments, check_tensor, check_writable
-from pipeline.runtime.arrays import ArrayLibrary, copy, extent, library_of
+from pipeline.runtime.arrays import ArrayLibrary, Extent, copy, extent, library_of, overlap
 from pipeline.runtime.pytree import flatten, leaf_paths
 from pipeline.runtime.signature import Result, Signature, TensorType
 
@@ -34,24 +34,24 @@ class Destinations:
         self._check_overlap()
 
     def _check_overlap(self) -> None:
-        extents = [(name, result.index, *extent(leaf)) for name, result, leaf in self._taken]
-        for number, (name, index, first, last) in enumerate(extents):
-            for other, other_index, other_first, other_last in extents[:number]:
-                if index != other_index and first < other_last and other_first < last:
-                    raise ArgumentError(f"argument {name}: shares memory with {other}, which takes another result")
+        extents = [(result.index, extent(name, leaf)) for name, result, leaf in self._taken]
+        for number, (index, one) in enumerate(extents):
+            for other_index, other in extents[:number]:
+                if index != other_index and overlap(one, other):
+                    raise ArgumentError(f"argument {one[0]}: shares memory with {other[0]}, which takes another result")
 
-    def written_by_code(self, call: Arguments, weights: Sequence[tuple[int, int]]) -> dict[int, Any]:
+    def written_by_code(self, call: Arguments, weights: Sequence[Extent]) -> dict[int, Any]:
         """The tensors that the code can write directly, by the number of its result.
 
         They are row-major, of the call's library, and nothing that the code reads lies in them: neither an argument nor
-        one of the weights, whose extents are given.
+        a weight.
         """
-        read = [*weights, *(extent(value) for value in call.values if library_of(value) is not None)]
+        read = [*weights, *(extent("", value) for value in call.values if library_of(value) is not None)]
         places: dict[int, Any] = {}
-        for _, result, leaf in self._taken:
+        for name, result, leaf in self._taken:
             if result.kind == "computed" and _is_plain(leaf, call.library):
-                first, last = extent(leaf)
-                if not any(first < other_last and other_first < last for other_first, other_last in read):
+                place = extent(name, leaf)
+                if not any(overlap(place, other) for other in read):
                     places.setdefault(result.index, leaf)
         return places
 

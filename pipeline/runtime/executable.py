@@ -11,14 +11,15 @@ from typing import Any
 from pipeline.errors import PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime.arguments import ArgumentReader, Arguments
-from pipeline.runtime.arrays import Allocation, ArrayLibrary, copy, numpy_library
+from pipeline.runtime.arrays import ArrayLibrary, copy, numpy_library
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.destinations import Destinations
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
-from pipeline.runtime.signature import Result, Signature, TensorType
+from pipeline.runtime.signature import Result, Signature
 from pipeline.runtime.weights import BoundWeights, bind
+from pipeline.runtime.workspace import Workspace
 
 
 class Executable:
@@ -53,6 +54,7 @@ class Executable:
         self._main = self._native.entry(code.main.symbol)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
+        self._workspace = Workspace(code.workspace)
         self._refreshing = threading.Lock()
         self.refresh()
 
@@ -77,22 +79,22 @@ class Executable:
             ArgumentError: an argument does not fit; says which, what came and what was expected.
             PipelineError: a check of the model failed, such as an index out of range.
         """
-        call = self._reader.read(args, kwargs, self._library)
         bound, layout = self._bound, self._layout
+        call = self._reader.read(args, kwargs, self._library, bound.extents)
         slots = (ctypes.c_int64 * layout.slots).from_buffer_copy(bound.template)
         layout.fill_arguments(slots, call)
         destinations = None if out is None else Destinations(self.signature, out)
         places = {} if destinations is None else destinations.written_by_code(call, bound.extents)
-        computed = {}
+        computed: dict[int, Any] = {}
         for index, slot, shape, dtype in layout.moved:
             computed[index] = places[index] if index in places else call.library.empty(shape, dtype)
             slots[slot] = call.library.pointer(computed[index])
         address = ctypes.addressof(slots)
+        slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._code.workspace
         if layout.status is not None:
             slots[layout.status] = address + 8 * (layout.slots - 1)
         self._main(address)
-        for index, slot, kind in layout.kept:
-            computed[index] = int(slots[slot]) if kind is None else _adopt(call.library, slots, slot, kind)
+        computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
         self._write_mutations(call, computed, bound)
         if destinations is not None:
@@ -145,11 +147,3 @@ def _result(result: Result, computed: dict[int, Any], leaves: list[Any]) -> Any:
     if result.kind == "computed":
         return computed[result.index]
     return leaves[result.index] if result.kind == "argument" else result.value
-
-
-def _adopt(library: ArrayLibrary, slots: Slots, start: int, kind: TensorType) -> Any:
-    """The tensor that a memref descriptor in the slots describes; it owns the memory."""
-    rank = len(kind.shape)
-    allocated, aligned, offset = slots[start : start + 3]
-    assert offset == 0
-    return library.adopt(Allocation(allocated), aligned, slots[start + 3 : start + 3 + rank], kind.dtype)

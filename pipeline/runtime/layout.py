@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.runtime.arguments import Arguments
-from pipeline.runtime.arrays import pointer
+from pipeline.runtime.arrays import Allocation, ArrayLibrary, pointer
 from pipeline.runtime.code import Code
 from pipeline.runtime.signature import Signature, TensorType
 
@@ -18,6 +18,7 @@ class Layout:
     Attributes:
         slots: how many there are; the last one is where a failed check leaves its number.
         status: the slot of the address of that one; None if the code has no checks.
+        workspace: the slots of the address and the size of the workspace.
         weight_slots: (slot, source) of each weight and prepared tensor.
         argument_slots: (leaf, slot, dynamic dimensions, is a number) of each argument.
         moved: (result, slot, shape, dtype) of each result that the code writes to a place that it is given.
@@ -29,6 +30,7 @@ class Layout:
         starts = main.parameter_slots()
         self.slots = main.slots + 1
         self.status: int | None = None
+        self.workspace = (0, 0)
         self.weight_slots = []
         self.argument_slots = []
         for source, start, value in zip(code.main_sources, starts, main.parameters, strict=False):
@@ -36,6 +38,8 @@ class Layout:
                 self.argument_slots.append((source.index, start, tuple(value.dynamic_dims), value.shape is None))
             elif source.kind == "status":
                 self.status = start
+            elif source.kind == "workspace":
+                self.workspace = (start, start + 1)
             else:
                 self.weight_slots.append((start, source))
         types = _result_types(signature, len(main.moved))
@@ -63,6 +67,29 @@ class Layout:
             slots[start] = pointer(value)
             for offset, dim in enumerate(dims):
                 slots[start + 1 + offset] = value.shape[dim]
+
+    def allocated_results(self, slots: Slots, library: ArrayLibrary) -> dict[int, Any]:
+        """The results that the code allocated, as tensors that own their memory, and numbers, by number.
+
+        Where the code returns one allocation twice, as for a tensor and its reshape, each gets memory of its own.
+        """
+        results: dict[int, Any] = {}
+        owned: dict[int, Allocation] = {}
+        for index, start, kind in self.kept:
+            if kind is None:
+                results[index] = int(slots[start])
+                continue
+            allocated, address, offset = slots[start : start + 3]
+            assert offset == 0
+            shape = slots[start + 3 : start + 3 + len(kind.shape)]
+            memory = owned.get(allocated) or Allocation(allocated)
+            tensor = library.adopt(memory, address, shape, kind.dtype)
+            if allocated in owned:
+                shared, tensor = tensor, library.empty(shape, kind.dtype)
+                library.copy(tensor, shared)
+            owned[allocated] = memory
+            results[index] = tensor
+        return results
 
 
 def _result_types(signature: Signature, count: int) -> list[TensorType | None]:

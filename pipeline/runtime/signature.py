@@ -99,6 +99,7 @@ class Signature:
         arguments: the leaves of `(args, kwargs)`, in order.
         argument_tree: the pytree of `(args, kwargs)`.
         parameters: the names of the forward method's positional parameters, as far as known.
+        defaults: (name, value) of those of its parameters that have a default that is None or a plain value.
         results, result_tree: likewise for what is returned.
         weights: every parameter, buffer and constant that `@main` or `@prepare` reads or writes.
         mutations: what is written after a call.
@@ -113,6 +114,7 @@ class Signature:
     weights: tuple[Weight, ...] = ()
     mutations: tuple[Mutation, ...] = ()
     ranges: tuple[tuple[str, int, int], ...] = ()
+    defaults: tuple[tuple[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The signature as JSON values."""
@@ -133,6 +135,7 @@ class Signature:
             weights=tuple(Weight(w["name"], _known_type(w["type"]), w["mutated"]) for w in data["weights"]),
             mutations=tuple(Mutation(**m) for m in data["mutations"]),
             ranges=tuple((name, low, high) for name, low, high in data["ranges"]),
+            defaults=tuple((name, value) for name, value in data["defaults"]),
         )
 
 
@@ -150,9 +153,9 @@ class Source:
 
     Attributes:
         kind: `argument` (a leaf of the call, by number), `weight` (by name), `prepared` (result number of `@prepare`),
-            `status` (where a failed check leaves its number).
+            `status` (where a failed check leaves its number), `workspace` (where temporaries lie).
     """
 
-    kind: Literal["argument", "weight", "prepared", "status"]
+    kind: Literal["argument", "weight", "prepared", "status", "workspace"]
     index: int = 0
     name: str = ""

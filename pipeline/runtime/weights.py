@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.runtime.arrays import ArrayLibrary, dtype_and_shape, extent, library_of, pointer
+from pipeline.runtime.arrays import ArrayLibrary, Extent, dtype_and_shape, extent, library_of, pointer
 from pipeline.runtime.code import Code
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
@@ -22,13 +22,13 @@ class BoundWeights:
     Attributes:
         template: the slots of a call with the weights' addresses filled in.
         tensors: keeps what the addresses point to alive.
-        extents: the memory that they lie in.
+        extents: where they lie.
         copies: for a mutated weight that is not row-major, the row-major copy that the code reads.
     """
 
     template: Slots
     tensors: tuple[Any, ...]
-    extents: tuple[tuple[int, int], ...]
+    extents: tuple[Extent, ...]
     copies: Mapping[str, Any]
 
 
@@ -61,8 +61,8 @@ def bind(
     template = (ctypes.c_int64 * layout.slots)()
     for slot, source in layout.weight_slots:
         template[slot] = pointer(tensors[source.name] if source.kind == "weight" else prepared[source.index])
-    kept = (*tensors.values(), *prepared)
-    return BoundWeights(template, kept, tuple(map(extent, kept)), copies)
+    extents = tuple(extent(f"weight {name}", tensor) for name, tensor in tensors.items())
+    return BoundWeights(template, (*tensors.values(), *prepared), extents, copies)
 
 
 def _prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any], library: ArrayLibrary) -> list[Any]:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import logging
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.status import Status
@@ -33,7 +35,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace) -> None:
     _check_places(arguments)
-    _quiet_torch()
     watcher = _Watcher(arguments)
     with collect() as remarks:
         try:
@@ -53,7 +54,8 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
     model = load_model(arguments.model)
     watcher.note("reading the model")
     try:
-        executable = compile(
+        executable = _quietly(
+            compile,
             model.model,
             model.args,
             model.kwargs,
@@ -92,7 +94,8 @@ class _Watcher:
     """
 
     def __init__(self, arguments: argparse.Namespace):
-        console = Console(stderr=True)
+        self._stderr = sys.stderr
+        console = Console(file=self._stderr)
         self.status: Status | contextlib.nullcontext[None] = contextlib.nullcontext()
         if console.is_terminal:
             self.status = console.status(f"compiling {arguments.model}", refresh_per_second=4)
@@ -107,7 +110,7 @@ class _Watcher:
             suffix = "s" if stage == "asm" else "mlir"
             _write(Path(self._arguments.dump_dir) / f"{EMIT.index(stage):02}-{stage}.{suffix}", text.encode())
         if stage in self._arguments.print_ir_after:
-            print(f"// -----// IR after {stage} //----- //\n{text}", file=sys.stderr)
+            print(f"// -----// IR after {stage} //----- //\n{text}", file=self._stderr)
         if stage == self._arguments.emit:
             raise _Reached(text)
         self._last = time.perf_counter()
@@ -153,10 +156,12 @@ def _write(path: str | Path, data: bytes) -> None:
         raise PipelineError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _quiet_torch() -> None:
-    """Torch explains what it cannot capture in logs and warnings of many lines; our error says it in one."""
+def _quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls it. Torch explains what it cannot capture in many lines of logs and graphs; our error says it in one."""
     logging.getLogger("torch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="torch|copyreg")
+    with contextlib.redirect_stderr(io.StringIO()):
+        return function(*args, **kwargs)
 
 
 if __name__ == "__main__":

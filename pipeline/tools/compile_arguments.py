@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from pipeline.options import PASS_STAGES
+from pipeline.options import CAPTURE_MODES, PASS_STAGES
 from pipeline.tools.command_line import Parser
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
@@ -76,7 +76,7 @@ def _parser() -> Parser:
     how.add_argument("--target", default="cpu", help="what for (default: cpu)")
     how.add_argument("--cpu", default="native", metavar="NAME", help="native, or a name such as x86-64-v3")
     how.add_argument(
-        "--capture", choices=("export", "script"), default="export", help="how a module is captured (default: export)"
+        "--capture", choices=CAPTURE_MODES, default="export", help="how a module is captured (default: export)"
     )
     how.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
     how.add_argument(

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from pipeline.errors import PipelineError
+from pipeline.tools.command_line import complain
 from pipeline.tools.isolation import Crash, Progress, run_isolated
 from pipeline.tools.opt_arguments import parse_arguments
 from pipeline.tools.reproducer import Recipe, parse_reproducer, write_reproducer
@@ -78,8 +79,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _complain(problem: str) -> int:
-    print(f"pipeline-opt: error: {problem}", file=sys.stderr)
-    return 1
+    return complain("pipeline-opt", problem)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
+from pipeline.tools.command_line import Parser
 from pipeline.tools.remark_output import FORMATS
 
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
@@ -19,15 +18,6 @@ _EPILOG = """passes:
   Each pass is a flag too, with its options as value; they run in the order given:
     pipeline-opt in.mlir --canonicalize --my-pass="size=4 deep"
   --list-passes shows them all. docs/writing-a-pass.md shows how to write one."""
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, with exit code 1."""
-
-    def error(self, message: str) -> NoReturn:
-        """Prints and exits."""
-        print(f"{self.prog}: error: {message}", file=sys.stderr)
-        raise SystemExit(1)
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:

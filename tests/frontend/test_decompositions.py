@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+import pipeline
 from pipeline.frontend.capture import capture
 
 
@@ -36,3 +37,14 @@ def test_multihead_attention_with_a_batch_can_be_captured() -> None:
     x = torch.randn(5, 3, 16)
     captured = capture(model, (x, x, x), {"need_weights": False})
     torch.testing.assert_close(captured.module()(x, x, x, need_weights=False), model(x, x, x, need_weights=False))
+
+
+class AndOfComparisons(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x > 0) & (y > 0)
+
+
+def test_operators_with_underscores_are_not_taken_for_in_place_ones() -> None:
+    x, y = torch.randn(2, 3, 4)
+    executable = pipeline.compile(AndOfComparisons(), (x, y))
+    assert torch.equal(executable(x, y), (x > 0) & (y > 0))

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from pipeline.frontend.capture import capture
 from pipeline.frontend.exported import from_exported
+from pipeline.frontend.parameters import parameters_of
 
 
 def resident():
@@ -40,8 +41,9 @@ def model(width):
 
 
 def compiled(model, width):
-    exported = capture(model, (torch.ones(1, width),))
-    return from_exported(exported, (), lambda stage, module: None)
+    args = (torch.ones(1, width),)
+    exported = capture(model, args)
+    return from_exported(exported, parameters_of(model, args, {{}}, exported), lambda stage, module: None)
 
 
 compiled(model(8), 8)  # imports modules and fills caches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.mlir import context, parse
 from pipeline.runtime.entry_point import EntryPoint, Value
-from pipeline.targets.cpu.codegen import emit_object
+from pipeline.targets.cpu.codegen import generate
 from pipeline.targets.cpu.isa import isa
 
 MODULE = """
@@ -26,7 +26,7 @@ def test_a_kernel_keeps_its_symbol_however_small_and_unused_functions_go() -> No
     host = isa("native")
     number = Value(None)
     entry = EntryPoint("pipeline_main", (number,), (number,), ())
-    code = emit_object(parse(MODULE, context()), [("main", entry)], host.cpu, host.features)
+    code = generate(parse(MODULE, context()), [("main", entry)], host.cpu, host.features).object_file()
     assert b"small_kernel" in code
     assert b"pipeline_main" in code
     assert b"nobody_calls" not in code

@@ -8,10 +8,11 @@ from __future__ import annotations
 from pipeline.analysis.destination import origin
 from pipeline.mlir import bufferization, defining_op, func, function, ir, run_pipeline
 from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.passes.plan_memory import WORKSPACE
+from pipeline.runtime.workspace import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
 
-#: Results and temporaries are aligned to a cache line, which is also the widest vector.
-ALIGNMENT = 64
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 BUFFERIZE = f"""builtin.module(
     canonicalize,
@@ -124,16 +125,38 @@ def _compute_into(value: ir.Value, destination: ir.Value) -> None:
 def _mark_read_only(entry: ir.Operation, block: ir.Block) -> None:
     """The caller's tensors and the weights are never written in place; mutation is a result."""
     read_only = {"bufferization.writable": ir.BoolAttr.get(False, entry.context)}
-    marks = []
-    for argument in block.arguments:
-        is_tensor = isinstance(argument.type, ir.RankedTensorType)
-        marks.append(ir.DictAttr.get(read_only if is_tensor else {}, entry.context))
+    marks = [ir.DictAttr(mark) for mark in entry.attributes["arg_attrs"]] if "arg_attrs" in entry.attributes else []
+    marks += [ir.DictAttr.get({}, entry.context)] * (len(block.arguments) - len(marks))
+    for number, argument in enumerate(block.arguments):
+        if isinstance(argument.type, ir.RankedTensorType):
+            marks[number] = ir.DictAttr.get(read_only, entry.context)
     entry.attributes["arg_attrs"] = ir.ArrayAttr.get(marks, entry.context)
 
 
+def add_workspace(module: ir.Module) -> None:
+    """@main(...) => @main(..., %workspace: memref<?xi8>): the memory for temporaries, see the pass plan-memory."""
+    main = function(module, "main")
+    block = main.regions[0].blocks[0]
+    marks = list(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else []
+    marks += [ir.DictAttr.get({})] * (len(block.arguments) - len(marks))
+    block.add_argument(ir.MemRefType.get([_DYNAMIC], ir.IntegerType.get_signless(8)), main.location)
+    marks.append(ir.DictAttr.get({WORKSPACE: ir.UnitAttr.get()}))
+    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    types = [argument.type for argument in block.arguments]
+    main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, kind.results))
+    main.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
+
+
+def workspace_bytes(module: ir.Module) -> int:
+    """How many bytes plan-memory found that @main's temporaries take."""
+    main = function(module, "main")
+    return ir.IntegerAttr(main.attributes[WORKSPACE]).value
+
+
 def bufferize(module: ir.Module) -> None:
-    """Tensors become buffers; every temporary is allocated and freed in the function that needs it."""
+    """Tensors become buffers; main's temporaries lie in its workspace, others are allocated and freed where needed."""
     run_pipeline(module.operation, BUFFERIZE)
+    PassPipeline.parse(f"plan-memory{{alignment={ALIGNMENT}}}").run(module)
 
 
 def vectorize(module: ir.Module, isa: Isa) -> None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 
 from pipeline.errors import PipelineError
 from pipeline.mlir import function, ir, walk
+from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.program import tensor_type
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.signature import Signature, Source, TensorType
 from pipeline.targets.cpu.codegen import generate
 from pipeline.targets.cpu.isa import isa
-from pipeline.targets.cpu.lower import bufferize, results_to_arguments, to_llvm, vectorize
+from pipeline.targets.cpu.lower import (
+    add_workspace,
+    bufferize,
+    results_to_arguments,
+    to_llvm,
+    vectorize,
+    workspace_bytes,
+)
 from pipeline.targets.target import Dump, Target
 
 
@@ -27,6 +36,7 @@ class CpuTarget(Target):
         """See `Target.compile`."""
         kernels = _kernels(module)
         checks = _checks(module)
+        add_workspace(module)
         sources, entries = {}, {}
         prepared: tuple[TensorType, ...] = ()
         for name in _entries(module):
@@ -35,6 +45,7 @@ class CpuTarget(Target):
                 prepared = _result_types(function(module, name))
             entries[name] = _entry(module, name)
         bufferize(module)
+        workspace = workspace_bytes(module)
         vectorize(module, self.isa)
         to_llvm(module)
         dump("llvm", module)
@@ -48,7 +59,9 @@ class CpuTarget(Target):
             prepare=entries.get("prepare"),
             prepare_sources=sources.get("prepare", ()),
             prepared=prepared,
+            workspace=workspace,
             checks=checks,
+            machine=platform.machine(),
             cpu=self.isa.cpu,
             required=self.isa.required,
             kernels=kernels,
@@ -96,6 +109,8 @@ def _sources(entry: ir.Operation) -> tuple[Source, ...]:
             sources.append(Source("prepared", ir.IntegerAttr(mark["pipeline.prepared"]).value))
         elif "pipeline.status" in mark:
             sources.append(Source("status"))
+        elif WORKSPACE in mark:
+            sources.append(Source("workspace"))
         elif "pipeline.argument" in mark:
             sources.append(Source("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
         else:

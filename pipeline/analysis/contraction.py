@@ -1,0 +1,131 @@
+"""Contractions: linalg ops that sum products of data and a weight, such as convolutions and matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.analysis.affine import along_loops, loop_of
+from pipeline.analysis.vectors import Vector, read_vector
+from pipeline.analysis.weights import Weights
+from pipeline.mlir import defining_op, ir, linalg
+
+_CASTS = ("arith.extf", "arith.truncf")
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """out[..] = init[..] + the sum of data[..] * weight[..] over the reduction loops.
+
+    Attributes:
+        op: a named op or a generic, told by its body.
+        data: the number of the operand of data.
+        weight: the number of the operand from weights alone.
+        maps: the indexing map of each operand.
+    """
+
+    op: ir.Operation
+    data: int
+    weight: int
+    maps: tuple[ir.AffineMap, ...]
+
+    @property
+    def weight_loops(self) -> list[int | None]:
+        """The loop of each dim of the weight."""
+        return [loop_of(expression) for expression in self.maps[self.weight].results]
+
+    @property
+    def output_loops(self) -> list[int | None]:
+        """The loop of each dim of the result."""
+        return [loop_of(expression) for expression in self.maps[2].results]
+
+    def output_to_weight(self, vector: Vector) -> Vector | None:
+        """A vector along dims of the result as one along dims of the weight; None if the weight lacks one."""
+        loops = along_loops(vector, self.maps[2])
+        return loops and self._at(loops, self.weight_loops)
+
+    def data_to_weight(self, vector: Vector) -> Vector | None:
+        """A vector along dims of the data as one along dims of the weight; None if the weight lacks one."""
+        loops = along_loops(vector, self.maps[self.data])
+        return loops and self._at(loops, self.weight_loops)
+
+    @property
+    def sums_over_weight(self) -> bool:
+        """Whether every sum runs over a dim of the weight."""
+        loops = {*self.output_loops, *self.weight_loops}
+        return all(loop in loops for loop in range(self.maps[0].n_dims))
+
+    def reduced_weight_dims(self) -> list[int]:
+        """The dims of the weight that are summed over."""
+        return [dim for dim, loop in enumerate(self.weight_loops) if loop not in self.output_loops]
+
+    def weight_to_output(self, dims: Sequence[int]) -> list[int]:
+        """The dims of the result that run along these dims of the weight."""
+        return [self.output_loops.index(self.weight_loops[dim]) for dim in dims]
+
+    @staticmethod
+    def _at(vector: Vector, loops: Sequence[int | None]) -> Vector | None:
+        if not all(loop in loops for loop in vector.dims):
+            return None
+        return vector.along([loops.index(loop) for loop in vector.dims])
+
+
+def read_contraction(op: ir.Operation | None, weights: Weights) -> Contraction | None:
+    """`op` as a contraction of data with a weight; None if it is something else."""
+    if op is None or not op.name.startswith("linalg.") or len(op.operands) != 3 or len(op.results) != 1:
+        return None
+    if not _sums_products(op.regions[0].blocks[0]):
+        return None
+    known = [operand in weights for operand in list(op.operands)[:2]]
+    if known not in ([True, False], [False, True]):
+        return None
+    maps = tuple(ir.AffineMapAttr(entry).value for entry in linalg.get_indexing_maps(op))
+    weight = known.index(True)
+    contraction = Contraction(op, 1 - weight, weight, maps)
+    plain = None not in contraction.weight_loops and None not in contraction.output_loops
+    return contraction if plain else None
+
+
+def _sums_products(body: ir.Block) -> bool:
+    """Whether a body yields out + in0 * in1, up to casts and the order of operands."""
+    if len(body.arguments) != 3 or not isinstance(body.arguments[2].type, ir.FloatType):
+        return False
+    total = _behind_casts(body.operations[len(body.operations) - 1].operation.operands[0])
+    addition = defining_op(total)
+    if addition is None or addition.name != "arith.addf":
+        return False
+    sides = [_behind_casts(side) for side in addition.operands]
+    if body.arguments[2] not in sides:
+        return False
+    product = defining_op(sides[1 - sides.index(body.arguments[2])])
+    if product is None or product.name != "arith.mulf":
+        return False
+    factors = {_behind_casts(factor) for factor in product.operands}
+    return factors == {body.arguments[0], body.arguments[1]}
+
+
+def _behind_casts(value: ir.Value) -> ir.Value:
+    producer = defining_op(value)
+    return _behind_casts(producer.operands[0]) if producer is not None and producer.name in _CASTS else value
+
+
+def read_init(contraction: Contraction, weights: Weights) -> tuple[bool, Vector | None]:
+    """(whether the init comes from weights alone, what it is if that is not zero)."""
+    init = contraction.op.operands[2]
+    vector = read_vector(init, weights)
+    return vector is not None, None if vector is None or is_zero(init) else vector
+
+
+def is_zero(value: ir.Value) -> bool:
+    """Whether a tensor is a fill with zero, seen through reshapes of it."""
+    producer = defining_op(value)
+    if producer is None:
+        return False
+    if producer.name in ("linalg.fill", "tensor.expand_shape", "tensor.collapse_shape"):
+        return is_zero(producer.operands[0])
+    if producer.name != "arith.constant":
+        return False
+    attribute = producer.attributes["value"]
+    if isinstance(attribute, ir.DenseFPElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
+    return isinstance(attribute, ir.FloatAttr) and attribute.value == 0.0

@@ -1,0 +1,111 @@
+"""Linalg ops seen as what they all are: loops, indexing maps, and a body that runs for each iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipeline.analysis.access import coefficient
+from pipeline.mlir import ir
+
+_ELEMENTWISE = ("linalg.generic", "linalg.transpose", "linalg.broadcast", "linalg.fill")
+
+
+@dataclass(frozen=True)
+class Structured:
+    """A linalg.generic, transpose, broadcast or fill.
+
+    Attributes:
+        op: the op.
+        maps: from loops to the indices of each operand.
+        reductions: which loops are reductions.
+    """
+
+    op: ir.Operation
+    maps: tuple[ir.AffineMap, ...]
+    reductions: tuple[bool, ...]
+
+    @property
+    def loops(self) -> int:
+        """How many loops there are."""
+        return len(self.reductions)
+
+    @property
+    def body(self) -> ir.Block:
+        """What runs for each iteration; takes an element of each operand."""
+        return self.op.regions[0].blocks[0]
+
+    @property
+    def inputs(self) -> int:
+        """How many operands are inputs."""
+        return len(self.op.operands) - len(self.op.results)
+
+    @cached_property
+    def yielded(self) -> list[ir.Value]:
+        """What the body hands out for each result."""
+        return list(self.body.operations[len(self.body.operations) - 1].operation.operands)
+
+    @cached_property
+    def body_ops(self) -> list[ir.Operation]:
+        """The ops of the body without its terminator."""
+        return [op.operation for op in self.body.operations][:-1]
+
+    @cached_property
+    def is_elementwise(self) -> bool:
+        """Whether each result element is computed once, from the inputs alone."""
+        outputs = list(self.body.arguments)[self.inputs :]
+        return (
+            not any(self.reductions)
+            and all(is_permutation(indexing) for indexing in self.maps[self.inputs :])
+            and not any(list(argument.uses) for argument in outputs)
+        )
+
+    def reads_once(self, operand: int) -> bool:
+        """Whether every iteration reads another element of an operand."""
+        return is_permutation(self.maps[operand])
+
+
+def structured(op: ir.Operation | None) -> Structured | None:
+    """The op as loops, maps and a body; None if it is none of those that have this view."""
+    if op is None or op.name not in _ELEMENTWISE:
+        return None
+    if op.name == "linalg.generic":
+        maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
+        return Structured(op, tuple(maps), tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"]))
+    rank = ir.ShapedType(op.operands[len(op.operands) - 1].type).rank
+    identity = ir.AffineMap.get_identity(rank)
+    dims = identity.results
+    if op.name == "linalg.fill":
+        source = ir.AffineMap.get(rank, 0, [])
+    elif op.name == "linalg.transpose":
+        permutation = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
+        source = ir.AffineMap.get(rank, 0, [dims[permutation.index(dim)] for dim in range(rank)])
+    else:
+        added = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+        source = ir.AffineMap.get(rank, 0, [dims[dim] for dim in range(rank) if dim not in added])
+    return Structured(op, (source, identity), (False,) * rank)
+
+
+def is_permutation(indexing: ir.AffineMap) -> bool:
+    """Whether the indices are the loops, in some order."""
+    positions = [
+        ir.AffineDimExpr(expression).position
+        for expression in indexing.results
+        if isinstance(expression, ir.AffineDimExpr)
+    ]
+    return len(positions) == len(indexing.results) and sorted(positions) == list(range(indexing.n_dims))
+
+
+def reads_input_again(view: Structured) -> bool:
+    """Whether a reduction reads an element of an input in several iterations, as contractions and pools do."""
+    if not any(view.reductions):
+        return False
+    for indexing in view.maps[: view.inputs]:
+        used = {
+            dim
+            for dim in range(view.loops)
+            if any(coefficient(expression, dim) != 0 for expression in indexing.results)
+        }
+        if used and (len(used) < view.loops or len(indexing.results) < view.loops):
+            return True
+    return False

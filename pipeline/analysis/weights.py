@@ -1,0 +1,80 @@
+"""What a function computes from weights alone: the arguments marked `pipeline.weight`, constants, and what follows."""
+
+from __future__ import annotations
+
+import math
+
+from pipeline.mlir import captured_values, ir
+
+_PURE = ("tensor.", "linalg.", "arith.", "math.")
+
+
+class Weights:
+    """The values of one function that depend on weights and constants alone.
+
+    Weights that the model writes to (`pipeline.mutable`) are not among them, nor is what is much larger than the
+    weights behind it (a broadcast), nor what has an unknown size.
+
+    Attributes:
+        sources: for each such value, in program order, the arguments behind it; none for what comes from constants.
+        refused: ops that read nothing else and are too large, with their bytes and those of the weights behind them.
+    """
+
+    def __init__(self, function: ir.Operation, growth: int = 2):
+        self._growth = growth
+        self.sources: dict[ir.Value, frozenset[ir.Value]] = {}
+        self.refused: list[tuple[ir.Operation, int, int]] = []
+        for argument in weight_arguments(function):
+            self.sources[argument] = frozenset((argument,))
+        function.walk(self._visit, ir.WalkOrder.PRE_ORDER)
+
+    def __contains__(self, value: ir.Value) -> bool:
+        """Whether `value` is known from weights and constants alone."""
+        return value in self.sources
+
+    def add(self, op: ir.Operation) -> None:
+        """Takes note of an op that a pass has made on the weights' side."""
+        behind = frozenset().union(*(self.sources[value] for value in captured_values(op)))
+        self.sources.update(dict.fromkeys(op.results, behind))
+
+    def _visit(self, op: ir.Operation) -> ir.WalkResult:
+        op = op.operation
+        if not op.name.startswith(_PURE):
+            return ir.WalkResult.ADVANCE
+        if op.results and all(value in self.sources for value in captured_values(op)) and self._is_small(op):
+            self.add(op)
+        return ir.WalkResult.SKIP
+
+    def _is_small(self, op: ir.Operation) -> bool:
+        sizes = [byte_size(result.type) for result in op.results]
+        if None in sizes:
+            return False
+        behind = frozenset().union(*(self.sources[value] for value in captured_values(op)))
+        size, limit = sum(filter(None, sizes)), sum(byte_size(weight.type) or 0 for weight in behind)
+        if not behind or size <= self._growth * limit:
+            return True
+        self.refused.append((op, size, limit))
+        return False
+
+
+def weight_arguments(function: ir.Operation) -> list[ir.BlockArgument]:
+    """The arguments marked `pipeline.weight` that the model does not write to, those of known sizes."""
+    if "arg_attrs" not in function.attributes or not function.regions[0].blocks:
+        return []
+    marks = [ir.DictAttr(mark) for mark in function.attributes["arg_attrs"]]
+    arguments = function.regions[0].blocks[0].arguments
+    return [
+        argument
+        for argument, mark in zip(arguments, marks, strict=True)
+        if "pipeline.weight" in mark and "pipeline.mutable" not in mark and byte_size(argument.type) is not None
+    ]
+
+
+def byte_size(kind: ir.Type) -> int | None:
+    """The bytes of a tensor or a scalar; None for a size that is not known."""
+    if not isinstance(kind, ir.RankedTensorType):
+        return 8
+    if not kind.has_static_shape:
+        return None
+    width = 64 if isinstance(kind.element_type, ir.IndexType) else kind.element_type.width
+    return math.prod(kind.shape) * max(1, width // 8)

@@ -1,0 +1,102 @@
+"""plan-memory: temporaries share one workspace instead of being allocated in every call."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pipeline.mlir import arith, ir, memref
+from pipeline.passes.base import Pass
+from pipeline.passes.rewriting import before, replace
+
+#: The attribute of a function's argument that is its workspace, and of a function: how many bytes it needs.
+WORKSPACE = "pipeline.workspace"
+
+
+@dataclass(frozen=True)
+class PlanMemory(Pass):
+    """Give each temporary of a function a place in its workspace, an argument marked `pipeline.workspace`.
+
+    Two temporaries share memory where they are not needed at the same time. Planned are buffers of known size that are
+    allocated and freed in the function's own block; others, in loops or of a size known at run time only, stay. How
+    many bytes the workspace needs is left in the function's attribute `pipeline.workspace`.
+    """
+
+    name: ClassVar[str] = "plan-memory"
+    anchor: ClassVar[str] = "func.func"
+
+    alignment: int = field(default=64, metadata={"help": "every buffer starts at a multiple of so many bytes"})
+
+    def run(self, op: ir.Operation) -> None:
+        """Plans one function; leaves those that have no workspace."""
+        workspace = _workspace(op)
+        if workspace is None:
+            return
+        buffers = _buffers(op, self.alignment)
+        total = _place(buffers)
+        for buffer in buffers:
+            with before(buffer.alloc):
+                offset = arith.ConstantOp(ir.IndexType.get(), buffer.offset).result
+                view = memref.ViewOp(buffer.alloc.results[0].type, workspace, offset, []).result
+            buffer.dealloc.erase()
+            replace(buffer.alloc, [view])
+        op.attributes[WORKSPACE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), total)
+        separate = sum(buffer.size for buffer in buffers)
+        if buffers:
+            self.passed(op, f"{len(buffers)} temporaries of {separate} bytes share {total} bytes")
+
+
+@dataclass
+class _Buffer:
+    """A temporary: how large it is, from which op of the block to which it is needed, and where it lies."""
+
+    alloc: ir.Operation
+    dealloc: ir.Operation
+    size: int
+    first: int
+    last: int
+    offset: int = 0
+
+
+def _workspace(function: ir.Operation) -> ir.Value | None:
+    if "arg_attrs" not in function.attributes:
+        return None
+    for number, marks in enumerate(function.attributes["arg_attrs"]):
+        if WORKSPACE in marks:
+            return function.regions[0].blocks[0].arguments[number]
+    return None
+
+
+def _buffers(function: ir.Operation, alignment: int) -> list[_Buffer]:
+    """The buffers of known size that are allocated and freed in the function's own block."""
+    ops = [op.operation for op in function.regions[0].blocks[0].operations]
+    numbers = {op: number for number, op in enumerate(ops)}
+    buffers = []
+    for alloc in ops:
+        if alloc.name != "memref.alloc" or not ir.MemRefType(alloc.results[0].type).has_static_shape:
+            continue
+        freeing = [use.owner.operation for use in alloc.results[0].uses if use.owner.operation.name == "memref.dealloc"]
+        if len(freeing) != 1 or freeing[0] not in numbers:
+            continue
+        size = -(-_bytes(alloc.results[0].type) // alignment) * alignment
+        buffers.append(_Buffer(alloc, freeing[0], size, numbers[alloc], numbers[freeing[0]]))
+    return buffers
+
+
+def _bytes(kind: ir.MemRefType) -> int:
+    width = 64 if isinstance(kind.element_type, ir.IndexType) else max(8, kind.element_type.width)
+    return math.prod(kind.shape) * width // 8
+
+
+def _place(buffers: list[_Buffer]) -> int:
+    """Gives each buffer, largest first, the lowest offset that is free while it is needed; returns the size of all."""
+    placed: list[_Buffer] = []
+    for buffer in sorted(buffers, key=lambda one: -one.size):
+        meanwhile = [other for other in placed if other.first <= buffer.last and buffer.first <= other.last]
+        for other in sorted(meanwhile, key=lambda one: one.offset):
+            if buffer.offset + buffer.size <= other.offset:
+                break
+            buffer.offset = max(buffer.offset, other.offset + other.size)
+        placed.append(buffer)
+    return max((buffer.offset + buffer.size for buffer in placed), default=0)
