@@ -79,7 +79,7 @@ _OPERATORS = {
 
 
 def name_bitwise_operators(graph: fx.Graph) -> None:
-    """__and__(a, b)  →  bitwise_and(a, b), the name that torch-mlir knows; `&` inside a decomposition gives the former."""
+    """__and__(a, b)  →  bitwise_and(a, b), which torch-mlir knows; `&` in a decomposition gives the former."""
     for node in graph.nodes:
         node.target = _OPERATORS.get(node.target, node.target)
 

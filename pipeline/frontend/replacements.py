@@ -180,6 +180,12 @@ def mul(a: Tensor, b: Any) -> Tensor:
     return a.to(dtype) * b
 
 
+@_replaces(aten.isfinite.default)
+def isfinite(x: Tensor) -> Tensor:
+    """isfinite(x) → abs(x) is neither infinity nor NaN; true for integers."""
+    return x.abs() < math.inf if _is_float(x) else torch.ones_like(x, dtype=torch.bool)
+
+
 # Bits
 
 
@@ -308,7 +314,7 @@ def pow_of_scalar(base: Any, exponent: Tensor) -> Tensor:
 
 @_replaces(aten.pow.Tensor_Tensor)
 def pow_tensor(base: Tensor, exponent: Tensor) -> Tensor:
-    """pow(x, e) of integers → the product of x ** (2 ** k) over the bits of e; for e < 0 only ±1 gives not 0."""
+    """pow(x, e) of integers → the product of x ** (2 ** k) over the bits of e; for e < 0 see below."""
     base, exponent = _promoted(base, exponent)
     if _is_float(base) or base.dtype == torch.bool:
         return NotImplemented
