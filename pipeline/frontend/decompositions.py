@@ -18,7 +18,6 @@ aten = torch.ops.aten
 #: torch's own decompositions that torch-mlir's table leaves out, though its lowering of these ops is missing or wrong.
 _TORCHS = (
     aten.addmv.default,
-    aten.isfinite.default,
     aten.logaddexp.default,
 )
 
@@ -34,7 +33,12 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
 
 def _is_in_place(op: Any) -> bool:
     """Whether the op is one like `zero_`: functionalization takes those away, a decomposition would hinder it."""
-    return isinstance(op, torch._ops.OpOverload) and op._schema.name.endswith("_") and op._schema.is_mutable
+    return (
+        isinstance(op, torch._ops.OpOverload)
+        and op._schema.is_mutable
+        and op._schema.name.endswith("_")
+        and op._schema.is_mutable
+    )
 
 
 def _attention(

@@ -64,6 +64,7 @@ def simplify(graph: fx.Graph) -> None:
         if node.op == "get_attr" and isinstance(inner := attribute(node), fx.GraphModule):
             simplify(inner.graph)
     drop_assertions(graph)
+    name_bitwise_operators(graph)
     replace_empty_tensors(graph)
     collapse_merged_dims(graph)
     count_dims_from_the_front(graph)
@@ -76,6 +77,19 @@ def drop_assertions(graph: fx.Graph) -> None:
     for node in list(graph.nodes):
         if node.target is aten._assert_tensor_metadata.default:
             graph.erase_node(node)
+
+
+_OPERATORS = {
+    aten.__and__.Tensor: aten.bitwise_and.Tensor,
+    aten.__or__.Tensor: aten.bitwise_or.Tensor,
+    aten.__xor__.Tensor: aten.bitwise_xor.Tensor,
+}
+
+
+def name_bitwise_operators(graph: fx.Graph) -> None:
+    """__and__(a, b)  →  bitwise_and(a, b), which torch-mlir knows; `&` in a decomposition gives the former."""
+    for node in graph.nodes:
+        node.target = _OPERATORS.get(node.target, node.target)
 
 
 _SCATTERS = (

@@ -180,6 +180,12 @@ def mul(a: Tensor, b: Any) -> Tensor:
     return a.to(dtype) * b
 
 
+@_replaces(aten.isfinite.default)
+def isfinite(x: Tensor) -> Tensor:
+    """isfinite(x) → abs(x) is neither infinity nor NaN; true for integers."""
+    return x.abs() < math.inf if _is_float(x) else torch.ones_like(x, dtype=torch.bool)
+
+
 # Bits
 
 
@@ -193,8 +199,7 @@ def _bitwise(op: Any) -> Decomposition:
 
 for _name in ("and", "or", "xor"):
     _op = getattr(aten, f"bitwise_{_name}")
-    _dunder = getattr(aten, f"__{_name}__")
-    _replaces(_op.Scalar, _op.Scalar_Tensor, _dunder.Tensor, _dunder.Scalar)(_bitwise(_op.Tensor))
+    _replaces(_op.Scalar, _op.Scalar_Tensor)(_bitwise(_op.Tensor))
 for _old, _new in ((aten.__lshift__, aten.bitwise_left_shift), (aten.__rshift__, aten.bitwise_right_shift)):
     _replaces(_old.Tensor, _old.Scalar)(_bitwise(_new.Tensor))
 for _op in (aten.bitwise_left_shift, aten.bitwise_right_shift):
@@ -248,7 +253,7 @@ def _is_rounded_up(rest: Tensor, b: Tensor) -> Tensor:
 
 
 def _floor_divide_floats(a: Tensor, b: Tensor) -> Tensor:
-    """A // b as torch computes it (c10's div_floor_floating): (a - fmod(a, b)) / b, moved to a whole number."""
+    """A // b as torch computes it (div_floor_floating): (a - fmod(a, b)) / b, moved to a whole number."""
     rest = aten.fmod.Tensor(a, b)
     quotient = (a - rest) / b
     quotient = torch.where(_is_rounded_up(rest, b), quotient - 1, quotient)
@@ -309,7 +314,7 @@ def pow_of_scalar(base: Any, exponent: Tensor) -> Tensor:
 
 @_replaces(aten.pow.Tensor_Tensor)
 def pow_tensor(base: Tensor, exponent: Tensor) -> Tensor:
-    """pow(x, e) of integers → the product of x ** (2 ** k) over the bits k of e; for e < 0 only ±1 gives not 0."""
+    """pow(x, e) of integers → the product of x ** (2 ** k) over the bits of e; for e < 0 see below."""
     base, exponent = _promoted(base, exponent)
     if _is_float(base) or base.dtype == torch.bool:
         return NotImplemented

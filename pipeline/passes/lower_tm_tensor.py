@@ -180,7 +180,7 @@ def _takes_left(
     left: tuple[ir.Value, ir.Value],
     right: tuple[ir.Value, ir.Value],
 ) -> ir.Value:
-    """Whether a merge takes from the left run: the right one (position, end) is used up or comes later."""
+    """Whether a merge takes from the left run; both runs are given as (position, end)."""
     positions = [arith.MinSIOp(position, arith.SubIOp(end, _index(1)).result).result for position, end in (left, right)]
     pairs = [tensor.ExtractOp(line, place(position)).result for line in lines for position in positions]
     in_order = arith.OrIOp(_inline(op, pairs)[0], _is_nan_in_order(op, pairs[0], pairs[1])).result

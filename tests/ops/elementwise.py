@@ -22,7 +22,7 @@ def pair(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     a = torch.tensor([[0, 1, 7, 100, info.max, info.min], [3, info.max - 1, info.min + 1, 8, 9, 10]])
     b = [[2, 3, 5, 7, info.max, 1], [info.max, 2, 3, 4, 10, 9]]
     if info.min < 0:
-        b = [[2, -3, -5, 7, -1, -1], [info.max, info.min, 3, -4, -10, 9]]
+        b = [[2, -3, -5, 7, -1, -2], [info.max, info.min, 3, -4, -10, 9]]
         a[1, 3:] *= -1
     return a.to(dtype), torch.tensor([b[0][::-1], b[1][::-1]]).to(dtype), torch.tensor(b).to(dtype)
 
@@ -67,7 +67,7 @@ ARITHMETIC = {
     "abs": lambda a, b, n: a.abs(),
     "square": lambda a, b, n: a.square(),
     "sign": lambda a, b, n: a.sign(),
-    "signbit": lambda a, b, n: a.signbit(),
+    "signbit": lambda a, b, n: a.nan_to_num(1.0).signbit(),
     "maximum": lambda a, b, n: torch.maximum(a, b),
     "minimum": lambda a, b, n: torch.minimum(a, b),
     "fmax": lambda a, b, n: torch.fmax(a, b),
@@ -81,7 +81,7 @@ ARITHMETIC = {
     "lerp": lambda a, b, n: torch.lerp(a, b, 0.3),
     "lerp tensor": lambda a, b, n: torch.lerp(a, b, n),
     "hypot": lambda a, b, n: torch.hypot(a, b),
-    "copysign": lambda a, b, n: torch.copysign(a, b),
+    "copysign": lambda a, b, n: torch.copysign(a, b.nan_to_num(1.0)),
     "heaviside": lambda a, b, n: torch.heaviside(a, b),
     "positive": lambda a, b, n: +a,
 }

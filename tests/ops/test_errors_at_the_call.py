@@ -55,3 +55,16 @@ def test_integer_division_by_zero(function, dtype):
     with pytest.raises(pipeline.PipelineError, match="division by zero"):
         executable(a, torch.tensor([1, 0], dtype=dtype))
     assert torch.equal(executable(a, b), function(a, b))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64], ids=str)
+def test_the_least_integer_by_minus_one_wraps_around(dtype):
+    """Eager crashes the process here for 32 and 64 bits."""
+    least = torch.tensor([torch.iinfo(dtype).min], dtype=dtype)
+    by = torch.tensor([-1], dtype=dtype)
+    executable = pipeline.compile(
+        Function(lambda a, b: (torch.div(a, b, rounding_mode="trunc"), torch.fmod(a, b))), (by, by)
+    )
+    quotient, rest = executable(least, by)
+    assert torch.equal(quotient, least)
+    assert torch.equal(rest, torch.zeros_like(least))

@@ -1,4 +1,4 @@
-"""Writes in place, through views and masks, to inputs; inputs that lie oddly in memory; results that aren't new."""
+"""Writes in place, through views and masks, to inputs; odd layouts of inputs; results that are no new tensors."""
 
 import pytest
 import torch
