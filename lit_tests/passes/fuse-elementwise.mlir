@@ -425,12 +425,12 @@ func.func @several_users(%x: tensor<4xf32>, %init: tensor<4xf32>) -> (tensor<4xf
 // CHECK: linalg.generic {indexing_maps = [#[[NUMBER]], #[[ID:.*]]]
 // CHECK-SAME: ins(%[[X]] : f32) outs(%[[INIT]] : tensor<4x8xi64>)
 // CHECK-NEXT: ^bb0(%[[IN:.*]]: f32, %{{.*}}: i64):
+// CHECK-NEXT: %[[D0:.*]] = linalg.index 0 : index
+// CHECK-NEXT: %[[D1:.*]] = linalg.index 1 : index
+// CHECK-NEXT: %[[MOVED:.*]] = affine.apply #[[SHIFT]](%[[D0]], %[[D1]])
+// CHECK-NEXT: %[[B:.*]] = arith.index_cast %[[MOVED]]
 // CHECK-NEXT: %[[COLUMN:.*]] = linalg.index 1 : index
 // CHECK-NEXT: %[[A:.*]] = arith.index_cast %[[COLUMN]]
-// CHECK-NEXT: linalg.index 0
-// CHECK-NEXT: linalg.index 1
-// CHECK-NEXT: %[[MOVED:.*]] = affine.apply #[[SHIFT]]
-// CHECK-NEXT: %[[B:.*]] = arith.index_cast %[[MOVED]]
 // CHECK-NEXT: %[[F:.*]] = arith.fptosi %[[IN]]
 // CHECK-NEXT: %[[SUM:.*]] = arith.addi %[[F]], %[[A]]
 // CHECK-NEXT: arith.subi %[[SUM]], %[[B]]

@@ -11,7 +11,7 @@ _FREE |= {"sitofp", "uitofp", "fptosi", "fptoui"}
 #: An instruction each.
 _CHEAP = {"addf", "subf", "mulf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf", "cmpf", "cmpi", "select"}
 _CHEAP |= {"addi", "subi", "muli", "andi", "ori", "xori", "shli", "shrsi", "shrui", "maxsi", "minsi", "maxui", "minui"}
-_CHEAP |= {"absf", "absi", "copysign", "fma"}
+_CHEAP |= {"absf", "absi", "copysign", "fma", "apply"}
 
 #: What a division, a square root or a call costs, in cheap ops.
 _DEAR = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.mlir import defining_op, ir
+from pipeline.mlir import arith, defining_op, ir
 
 #: Longer names are cut after this many ops.
 NAME_OPS = 6
@@ -68,14 +68,19 @@ def _feeds_only_selects(compare: ir.Operation) -> bool:
     return all(use.owner.operation.name == "arith.select" for use in compare.results[0].uses)
 
 
+_GREATER = (arith.CmpFPredicate.UGT, arith.CmpFPredicate.OGT, arith.CmpFPredicate.UGE, arith.CmpFPredicate.OGE)
+
+
 def _is_relu(select: ir.Operation) -> bool:
     """select(x > 0, x, 0)"""
     condition, x, other = select.operands
     compare, zero = defining_op(condition), defining_op(other)
     if compare is None or zero is None or compare.name != "arith.cmpf" or zero.name != "arith.constant":
         return False
+    predicate = arith.CmpFPredicate(ir.IntegerAttr(compare.attributes["predicate"]).value)
     value = zero.attributes["value"]
-    return compare.operands[0] == x and isinstance(value, ir.FloatAttr) and value.value == 0.0
+    is_zero = isinstance(value, ir.FloatAttr) and value.value == 0.0
+    return is_zero and predicate in _GREATER and list(compare.operands) == [x, other]
 
 
 def _copy_word(op: ir.Operation) -> str:

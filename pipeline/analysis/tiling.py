@@ -100,6 +100,8 @@ def fold_ops(generic: ir.Operation) -> tuple[str, ...] | None:
         producer = defining_op(value)
         if producer is None or producer.name not in FOLDS or users != [producer]:
             return None
+        if len(list(producer.results[0].uses)) > 1:  # what reads the running value would read a partial one
+            return None
         names.append(producer.name)
     return tuple(names)
 
@@ -134,6 +136,8 @@ def _vectors(size: int | None, lanes: int, alone: bool, reduces: bool) -> int:
 def _rows(size: int | None, most: int) -> int:
     """How many rows: as many as there are registers for, preferably without a rest."""
     most = max(1, most)
+    if size == 0:
+        return 1
     if size is None or size >= 4 * most:
         return next((rows for rows in range(most, most // 2, -1) if size and size % rows == 0), min(most, 8))
     return next(

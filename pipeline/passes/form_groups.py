@@ -10,7 +10,7 @@ from pipeline.dialects.fusion import GROUP, create_group
 from pipeline.mlir import defining_op, ir, walk
 from pipeline.passes.base import Pass
 
-#: Ops without a result of their own to compute: they are copied into the groups that need them.
+#: What other ops start from: it is copied into the groups that need it.
 _INITIAL = ("tensor.empty", "linalg.fill")
 
 
@@ -18,8 +18,9 @@ _INITIAL = ("tensor.empty", "linalg.fill")
 class FormGroups(Pass):
     """Wrap each linalg op, with the fills and empty tensors that it starts from, into a fusion.group.
 
-    What runs once per element has been joined before (`linalg-fuse-elementwise-ops`); a group is what becomes a kernel.
-    Groups form in every region; values captured from outside become operands.
+    What runs once per element has been joined before, by fuse-elementwise; a group is what becomes a kernel. Loops that
+    are marked `pipeline.kernel` are wrapped like linalg ops. Groups form in every region; values captured from outside
+    become operands.
     """
 
     name: ClassVar[str] = "form-groups"
@@ -42,7 +43,7 @@ def _roots(function: ir.Operation) -> list[ir.Operation]:
         op = op.operation
         if op.name == GROUP:
             return ir.WalkResult.SKIP
-        if not op.name.startswith("linalg.") and "pipeline.kernel" not in op.attributes:
+        if not _computes(op):
             return ir.WalkResult.ADVANCE
         if op.name != "linalg.fill" or not _is_only_initial(op):
             found.append(op)
@@ -52,14 +53,18 @@ def _roots(function: ir.Operation) -> list[ir.Operation]:
     return found
 
 
+def _computes(op: ir.Operation) -> bool:
+    return op.name.startswith("linalg.") or "pipeline.kernel" in op.attributes
+
+
 def _is_only_initial(fill: ir.Operation) -> bool:
     return all(
-        use.owner.operation.name.startswith("linalg.") and use.operand_number >= first_init(use.owner.operation)
+        _computes(use.owner.operation) and use.operand_number >= _first_init(use.owner.operation)
         for use in fill.results[0].uses
     )
 
 
-def first_init(op: ir.Operation) -> int:
+def _first_init(op: ir.Operation) -> int:
     """The number of the first operand that the op updates: a linalg op's first `outs`, a loop's first initial value."""
     return len(op.operands) - len(op.results)
 
@@ -84,6 +89,6 @@ def _initial_values(root: ir.Operation) -> list[ir.Operation]:
                 need(operand)
             found.append(producer)
 
-    for value in list(root.operands)[first_init(root) :]:
+    for value in list(root.operands)[_first_init(root) :]:
         need(value)
     return found

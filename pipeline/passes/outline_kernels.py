@@ -23,16 +23,18 @@ class OutlineKernels(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Outlines every group of the module."""
-        kernels = _Kernels(op)
+        functions = walk(op, "func.func")
+        kernels = _Kernels(op, {ir.StringAttr(function.attributes["sym_name"]).value for function in functions})
         for group in walk(op, GROUP):
             _outline(group, kernels)
 
 
 @dataclass
 class _Kernels:
-    """The functions made so far: by body, and by name."""
+    """The functions made so far, by body, and the names that are taken."""
 
     module: ir.Operation
+    taken: set[str]
     by_body: dict[str, str] = field(default_factory=dict)
     uses_of_label: dict[str, int] = field(default_factory=dict)
 
@@ -43,12 +45,22 @@ class _Kernels:
         if known is not None:
             kernel.erase()
             return known
-        count = self.uses_of_label.get(label, 0)
-        self.uses_of_label[label] = count + 1
-        # A label of one word may be a C function's name (exp, powf, div), which code that calls that would then call.
-        name = f"{label}_{count}" if count or "_" not in label else label
+        name = self._new_name(label)
         kernel.attributes["sym_name"] = ir.StringAttr.get(name, self.module.context)
         self.by_body[body] = name
+        return name
+
+    def _new_name(self, label: str) -> str:
+        """`label`, with a number after it where the label itself is taken or is one word.
+
+        One word may be a C function's name (exp, powf, div), which code that calls that would then call.
+        """
+        name = label
+        while name in self.taken or "_" not in name:
+            count = self.uses_of_label.get(label, 0)
+            self.uses_of_label[label] = count + 1
+            name = f"{label}_{count}"
+        self.taken.add(name)
         return name
 
 

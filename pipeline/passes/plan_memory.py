@@ -74,7 +74,7 @@ def _buffers(function: ir.Operation, alignment: int) -> list[_Buffer]:
     numbers = {op: number for number, op in enumerate(ops)}
     buffers = []
     for alloc in ops:
-        if alloc.name != "memref.alloc" or not ir.MemRefType(alloc.results[0].type).has_static_shape:
+        if alloc.name != "memref.alloc" or not _fits_workspace(alloc, alignment):
             continue
         freeing = [use.owner.operation for use in alloc.results[0].uses if use.owner.operation.name == "memref.dealloc"]
         if len(freeing) != 1 or freeing[0] not in numbers:
@@ -84,9 +84,24 @@ def _buffers(function: ir.Operation, alignment: int) -> list[_Buffer]:
     return buffers
 
 
+def _fits_workspace(alloc: ir.Operation, alignment: int) -> bool:
+    """Whether an allocation may be a view of the workspace: of known size, row by row, and aligned as that is."""
+    kind = ir.MemRefType(alloc.results[0].type)
+    wanted = ir.IntegerAttr(alloc.attributes["alignment"]).value if "alignment" in alloc.attributes else 1
+    if not kind.has_static_shape or alignment % wanted != 0:
+        return False
+    with alloc.location:
+        return kind == ir.MemRefType.get(kind.shape, kind.element_type)
+
+
 def _bytes(kind: ir.MemRefType) -> int:
-    width = 64 if isinstance(kind.element_type, ir.IndexType) else max(8, kind.element_type.width)
-    return math.prod(kind.shape) * width // 8
+    return math.prod(kind.shape) * _element_bytes(kind.element_type)
+
+
+def _element_bytes(element: ir.Type) -> int:
+    if isinstance(element, ir.ComplexType):
+        return 2 * _element_bytes(element.element_type)
+    return 8 if isinstance(element, ir.IndexType) else -(-element.width // 8)
 
 
 def _place(buffers: list[_Buffer]) -> int:

@@ -13,6 +13,9 @@ from pipeline.analysis.access import Loops, coefficient, moves
 from pipeline.analysis.tiling import FOLDS, Tile, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, scf, vector
 
+#: Ops that trap if their second operand is 0.
+_DIVISIONS = {f"arith.{name}" for name in ("divsi", "divui", "ceildivsi", "ceildivui", "floordivsi", "remsi", "remui")}
+
 
 class Emitter:
     """Writes the loops of one op at the insertion point."""
@@ -23,7 +26,7 @@ class Emitter:
         self.tile = tile
         self.body = generic.regions[0].blocks[0]
         self.reductions = [dim for dim, reduction in enumerate(loops.reductions) if reduction]
-        self.multiply_adds = _multiply_adds(self.body, loops.inputs)
+        self.multiply_adds = _multiply_adds(self.body, loops)
 
     def emit(self) -> None:
         """The whole nest."""
@@ -307,7 +310,7 @@ class _Window:
                 for number, output in enumerate(loops.outputs):
                     place = number * tiles + row * self._vectors + column
                     known[self._emitter.body.arguments[output]] = accumulators[place]
-                for number, value in enumerate(self._body(known)):
+                for number, value in enumerate(self._body(known, self._is_masked(column))):
                     results[number].append(value)
         return [value for output in results for value in output]
 
@@ -347,7 +350,7 @@ class _Window:
     def _mask_type(self) -> ir.VectorType:
         return ir.VectorType.get([self._emitter.tile.lanes], ir.IntegerType.get_signless(1))
 
-    def _body(self, known: dict[ir.Value, ir.Value]) -> list[ir.Value]:
+    def _body(self, known: dict[ir.Value, ir.Value], masked: bool) -> list[ir.Value]:
         """The body on vectors."""
         emitter = self._emitter
 
@@ -367,8 +370,16 @@ class _Window:
                 left, right, addend = emitter.multiply_adds.products[op]
                 known[op.results[0]] = math.FmaOp(value(left), value(right), value(addend)).result
             else:
-                self._clone(op, [value(operand) for operand in op.operands], known)
+                operands = [value(operand) for operand in op.operands]
+                if masked and op.name in _DIVISIONS:
+                    operands[1] = self._one_outside(operands[1])
+                self._clone(op, operands, known)
         return [value(operand) for operand in _terminator(emitter.body).operands]
+
+    def _one_outside(self, divisor: ir.Value) -> ir.Value:
+        """`divisor` in the lanes that the mask lets through, 1 elsewhere: a division by the 0 that is there traps."""
+        one = ir.DenseElementsAttr.get_splat(divisor.type, ir.IntegerAttr.get(divisor.type.element_type, 1))
+        return arith.SelectOp(self._mask_vector(), divisor, arith.ConstantOp(divisor.type, one).result).result
 
     def _clone(self, op: ir.Operation, operands: list[ir.Value], known: dict[ir.Value, ir.Value]) -> None:
         kinds = [ir.VectorType.get([self._emitter.tile.lanes], result.type) for result in op.results]
@@ -385,9 +396,9 @@ class _MultiplyAdds:
     absorbed: set[ir.Operation]
 
 
-def _multiply_adds(body: ir.Block, inputs: int) -> _MultiplyAdds:
+def _multiply_adds(body: ir.Block, loops: Loops) -> _MultiplyAdds:
     """A contraction's out + a * b, as every BLAS computes it; arithmetic of the model's own is left as written."""
-    accumulators = list(body.arguments)[inputs:]
+    accumulators = list(body.arguments)[loops.inputs :] if any(loops.reductions) else []
     products: dict[ir.Operation, tuple[ir.Value, ir.Value, ir.Value]] = {}
     absorbed: set[ir.Operation] = set()
     yielded = _terminator(body).operands

@@ -1,0 +1,291 @@
+// RUN: pipeline-opt %s --split-input-file --tile-and-vectorize="vector-bytes=16 registers=16" --canonicalize --cse | FileCheck %s
+// RUN: pipeline-opt %s --split-input-file --tile-and-vectorize="vector-bytes=16 registers=16" --remarks-filter=tile-and-vectorize --verify-diagnostics
+
+// A matrix product: rows of vectors of the output are the accumulators of one loop over the inner dimension.
+
+#a = affine_map<(d0, d1, d2) -> (d0, d2)>
+#b = affine_map<(d0, d1, d2) -> (d2, d1)>
+#c = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @matmul
+// CHECK-SAME: (%[[A:.*]]: memref<5x7xf32>, %[[B:.*]]: memref<7x8xf32>, %[[C:.*]]: memref<5x8xf32>)
+// CHECK-COUNT-10: vector.load %[[C]]
+// CHECK: scf.for %[[K:[a-z0-9]+]] = %{{.*}} iter_args
+// CHECK-DAG: memref.load %[[A]][%{{.*}}, %[[K]]]
+// CHECK-DAG: %[[ROW:.*]] = vector.load %[[B]][%[[K]], %{{.*}}] : memref<7x8xf32>, vector<4xf32>
+// CHECK: math.fma
+// CHECK: scf.yield
+// CHECK-COUNT-10: vector.store %{{.*}}, %[[C]]
+// CHECK-NEXT: return
+func.func @matmul(%a: memref<5x7xf32>, %b: memref<7x8xf32>, %c: memref<5x8xf32>) {
+  // expected-remark @below {{passed: tiles of 5 x 2 vectors of 4}}
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<5x7xf32>, memref<7x8xf32>) outs(%c : memref<5x8xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// Of dynamic sizes and in a batch: loops of full tiles, then of the rest, whose vectors are masked.
+
+#a = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>
+#b = affine_map<(d0, d1, d2, d3) -> (d0, d3, d2)>
+#c = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
+
+// CHECK-LABEL: func.func @dynamic_batch_matmul
+// CHECK-SAME: (%[[A:.*]]: memref<?x?x?xf64>, %[[B:.*]]: memref<?x?x?xf64>, %[[C:.*]]: memref<?x?x?xf64>)
+// CHECK-DAG: %[[BATCHES:.*]] = memref.dim %[[A]], %c0
+// CHECK: scf.for %[[N:[a-z0-9]+]] = %c0 to %[[BATCHES]]
+// CHECK: vector.load %[[C]][%[[N]],
+// CHECK: vector.store %{{.*}}, %[[C]][%[[N]],
+// CHECK: vector.create_mask
+// CHECK: vector.maskedload %[[C]][%[[N]],
+// CHECK: vector.maskedstore %[[C]][%[[N]],
+func.func @dynamic_batch_matmul(%a: memref<?x?x?xf64>, %b: memref<?x?x?xf64>, %c: memref<?x?x?xf64>) {
+  // expected-remark @below {{passed: tiles of 5 x 2 vectors of 2}}
+  linalg.generic {indexing_maps = [#a, #b, #c],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<?x?x?xf64>, memref<?x?x?xf64>) outs(%c : memref<?x?x?xf64>) {
+  ^bb0(%l: f64, %r: f64, %out: f64):
+    %product = arith.mulf %l, %r : f64
+    %sum = arith.addf %out, %product : f64
+    linalg.yield %sum : f64
+  }
+  return
+}
+
+// -----
+
+// A convolution of stride 2 gathers every other element of the image and broadcasts the weights.
+
+#image = affine_map<(d0, d1, d2) -> (d1 * 2 + d2)>
+#weights = affine_map<(d0, d1, d2) -> (d0, d2)>
+#out = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @strided_convolution
+// CHECK-SAME: (%[[X:.*]]: memref<17xf32>, %[[W:.*]]: memref<3x3xf32>, %[[Y:.*]]: memref<3x8xf32>)
+// CHECK: %[[STEPS:.*]] = arith.constant dense<[0, 2, 4, 6]> : vector<4xi32>
+// CHECK: scf.for %[[K:[a-z0-9]+]] =
+// CHECK: vector.gather %[[X]][%{{.*}}] [%[[STEPS]]]
+// CHECK: memref.load %[[W]][%{{.*}}, %[[K]]]
+func.func @strided_convolution(%x: memref<17xf32>, %w: memref<3x3xf32>, %y: memref<3x8xf32>) {
+  // expected-remark @below {{passed: tiles of 3 x 2 vectors of 4}}
+  linalg.generic {indexing_maps = [#image, #weights, #out], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<17xf32>, memref<3x3xf32>) outs(%y : memref<3x8xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// A depthwise convolution: the channel is parallel in all operands.
+
+#image = affine_map<(d0, d1, d2) -> (d0, d1 + d2)>
+#weights = affine_map<(d0, d1, d2) -> (d0, d2)>
+#out = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @depthwise
+// CHECK-SAME: (%[[X:.*]]: memref<6x10xf32>, %[[W:.*]]: memref<6x3xf32>, %[[Y:.*]]: memref<6x8xf32>)
+// CHECK: scf.for %[[K:[a-z0-9]+]] = %c0 to %c3 step %c1 iter_args
+// CHECK-DAG: vector.load %[[X]]
+// CHECK-DAG: memref.load %[[W]][%{{.*}}, %[[K]]]
+func.func @depthwise(%x: memref<6x10xf32>, %w: memref<6x3xf32>, %y: memref<6x8xf32>) {
+  // expected-remark @below {{passed: tiles of 3 x 2 vectors of 4}}
+  linalg.generic {indexing_maps = [#image, #weights, #out], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<6x10xf32>, memref<6x3xf32>) outs(%y : memref<6x8xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// Elementwise: 6 elements are a vector and half of one. The multiplication and the addition are the model's own, so
+// they stay two ops although the addition is to the output.
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @elementwise
+// CHECK-SAME: (%[[X:.*]]: memref<6xf32>, %[[Y:.*]]: memref<6xf32>, %[[S:.*]]: f32)
+// CHECK-NOT: math.fma
+// CHECK: vector.store %{{.*}}, %[[Y]]
+// CHECK: %[[MASK:.*]] = vector.constant_mask [2] : vector<4xi1>
+// CHECK-NOT: math.fma
+// CHECK: %[[REST:.*]] = vector.maskedload %[[X]][%{{.*}}], %[[MASK]]
+// CHECK: %[[PRODUCT:.*]] = arith.mulf %[[REST]], %[[SCALE:.*]] : vector<4xf32>
+// CHECK: %[[SUM:.*]] = arith.addf %{{.*}}, %[[PRODUCT]]
+// CHECK: vector.maskedstore %[[Y]][%{{.*}}], %[[MASK]], %[[SUM]]
+func.func @elementwise(%x: memref<6xf32>, %y: memref<6xf32>, %s: f32) {
+  // expected-remark @below {{passed: tiles of 1 x 1 vectors of 4}}
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : memref<6xf32>) outs(%y : memref<6xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %product = arith.mulf %in, %s : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// The lanes that a mask leaves out divide by one, not by the zero that was loaded for them.
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @division
+// CHECK-SAME: (%[[X:.*]]: memref<3xi32>, %[[Y:.*]]: memref<3xi32>)
+// CHECK-DAG: %[[ONES:.*]] = arith.constant dense<1> : vector<4xi32>
+// CHECK-DAG: %[[MASK:.*]] = vector.constant_mask [3] : vector<4xi1>
+// CHECK: %[[DIVISOR:.*]] = vector.maskedload %[[Y]]
+// CHECK: %[[SAFE:.*]] = arith.select %[[MASK]], %[[DIVISOR]], %[[ONES]]
+// CHECK: arith.divsi %{{.*}}, %[[SAFE]]
+func.func @division(%x: memref<3xi32>, %y: memref<3xi32>) {
+  // expected-remark @below {{passed}}
+  linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%x, %y : memref<3xi32>, memref<3xi32>) outs(%x : memref<3xi32>) {
+  ^bb0(%l: i32, %r: i32, %out: i32):
+    %quotient = arith.divsi %l, %r : i32
+    linalg.yield %quotient : i32
+  }
+  return
+}
+
+// -----
+
+// A row's sum has partial results in the lanes of a vector, which start from the sum of nothing.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// CHECK-LABEL: func.func @row_sum
+// CHECK-SAME: (%[[X:.*]]: memref<3x6xf32>, %[[Y:.*]]: memref<3xf32>)
+// CHECK: %[[NOTHING:.*]] = arith.constant dense<-0.000000e+00> : vector<4xf32>
+// CHECK: scf.for %[[I:[a-z0-9]+]] = %c0 to %c3
+// CHECK: vector.maskedload %[[X]]
+// CHECK: arith.select
+// CHECK: %[[SUM:.*]] = vector.reduction <add>
+// CHECK-NEXT: %[[OLD:.*]] = memref.load %[[Y]][%[[I]]]
+// CHECK-NEXT: %[[NEW:.*]] = arith.addf %[[OLD]], %[[SUM]]
+// CHECK-NEXT: memref.store %[[NEW]], %[[Y]][%[[I]]]
+func.func @row_sum(%x: memref<3x6xf32>, %y: memref<3xf32>) {
+  // expected-remark @below {{passed: tiles of 1 x 2 vectors of 4}}
+  linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x6xf32>) outs(%y : memref<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %sum = arith.addf %in, %out : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// Must not fire: the second result folds the running value of the first, which no lane has.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// CHECK-LABEL: func.func @largest_running_sum
+// CHECK: linalg.generic
+func.func @largest_running_sum(%x: memref<3x6xf32>, %y: memref<3xf32>, %z: memref<3xf32>) {
+  // expected-remark @below {{missed: no parallel loop runs along the innermost dimension of the output, and the reduction is no plain fold}}
+  linalg.generic {indexing_maps = [#id, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x6xf32>) outs(%y, %z : memref<3xf32>, memref<3xf32>) {
+  ^bb0(%in: f32, %sum: f32, %most: f32):
+    %next = arith.addf %in, %sum : f32
+    %more = arith.maximumf %next, %most : f32
+    linalg.yield %next, %more : f32, f32
+  }
+  return
+}
+
+// -----
+
+// No rows: nothing runs, and nothing divides by their number.
+
+#a = affine_map<(d0, d1, d2) -> (d0, d2)>
+#b = affine_map<(d0, d1, d2) -> (d2, d1)>
+#c = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @no_rows
+// CHECK-NEXT: return
+func.func @no_rows(%a: memref<0x7xf32>, %b: memref<7x8xf32>, %c: memref<0x8xf32>) {
+  // expected-remark @below {{passed}}
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<0x7xf32>, memref<7x8xf32>) outs(%c : memref<0x8xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// Must not fire, each for its reason.
+
+#id = affine_map<(d0) -> (d0)>
+#diagonal = affine_map<(d0) -> (d0, d0)>
+
+// CHECK-LABEL: func.func @refused
+// CHECK-COUNT-7: linalg.generic
+func.func @refused(%h: memref<6xf16>, %m: memref<6xi1>, %f: memref<6xf32>, %d: memref<6x6xf32>,
+    %strided: memref<6xf32, strided<[2]>>, %i: memref<6xi64>, %t: tensor<6xf32>) -> tensor<6xf32> {
+  // expected-remark @below {{missed: elements of f16 are not vectorized}}
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%h : memref<6xf16>) {
+  ^bb0(%out: f16):
+    linalg.yield %out : f16
+  }
+  // expected-remark @below {{missed: elements of i1 are not vectorized}}
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%m : memref<6xi1>) {
+  ^bb0(%out: i1):
+    linalg.yield %out : i1
+  }
+  // expected-remark @below {{missed: an operand's innermost dimension is strided}}
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%strided : memref<6xf32, strided<[2]>>) outs(%f : memref<6xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  // expected-remark @below {{missed: linalg.index has no vector form}}
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%i : memref<6xi64>) {
+  ^bb0(%out: i64):
+    %k = linalg.index 0 : index
+    %k64 = arith.index_cast %k : index to i64
+    linalg.yield %k64 : i64
+  }
+  // expected-remark @below {{missed: no parallel loop runs along the innermost dimension of the output, and the reduction is no plain fold}}
+  linalg.generic {indexing_maps = [#diagonal, #id], iterator_types = ["parallel"]}
+      ins(%d : memref<6x6xf32>) outs(%f : memref<6xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  // expected-remark @below {{missed: arith.truncf computes a f16}}
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%f : memref<6xf32>) {
+  ^bb0(%out: f32):
+    %half = arith.truncf %out : f32 to f16
+    %back = arith.extf %half : f16 to f32
+    linalg.yield %back : f32
+  }
+  // expected-remark @below {{missed: it is not on buffers}}
+  %r = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%t : tensor<6xf32>) {
+  ^bb0(%out: f32):
+    %neg = arith.negf %out : f32
+    linalg.yield %neg : f32
+  } -> tensor<6xf32>
+  return %r : tensor<6xf32>
+}

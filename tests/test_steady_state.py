@@ -1,0 +1,80 @@
+"""Calls after the first ones: code for static shapes allocates nothing, and threads do not share temporaries."""
+
+from __future__ import annotations
+
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+import pipeline
+
+
+class Mixer(nn.Module):
+    """Several kernels whose temporaries come to 1 MB."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(64, 256), nn.Linear(256, 64)
+
+    def forward(self, x):
+        hidden = torch.softmax(self.first(x), -1)
+        return x + self.second(hidden * hidden.mean(-1, keepdim=True))
+
+
+@pytest.fixture(scope="module")
+def mixer():
+    torch.manual_seed(0)
+    return Mixer().requires_grad_(False)
+
+
+@pytest.fixture(scope="module")
+def executable(mixer):
+    return pipeline.compile(mixer, (torch.randn(512, 64),))
+
+
+def allocations(executable):
+    """How many calls of an allocator the code of main and its kernels has."""
+    return len(re.findall(r"llvm\.call @(?:aligned_alloc|malloc|calloc)\b", executable.ir("llvm")))
+
+
+def test_code_for_static_shapes_calls_no_allocator(executable):
+    assert "llvm.call @" in executable.ir("llvm")
+    assert allocations(executable) == 0
+
+
+def test_code_for_dynamic_shapes_does(mixer):
+    """The test above looks for what is there when something is allocated."""
+    shapes = ({0: Dim("n", max=1024)},)
+    assert allocations(pipeline.compile(mixer, (torch.randn(512, 64),), dynamic_shapes=shapes)) > 0
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_calls_do_not_grow_memory(executable):
+    """After two calls; 1000 more would take 1 GB if they kept their temporaries, 130 MB if their results."""
+    x = torch.randn(512, 64)
+    executable(x), executable(x)
+    before = resident_bytes()
+    for _ in range(1000):
+        executable(x)
+    assert resident_bytes() - before < 4 << 20
+
+
+def test_threads_have_temporaries_of_their_own(executable):
+    """Results are, bit by bit, those of one thread alone."""
+    inputs = [torch.randn(512, 64, generator=torch.Generator().manual_seed(seed)) for seed in range(4)]
+    alone = [executable(x) for x in inputs]
+
+    def call_often(number):
+        return all(torch.equal(executable(inputs[number]), alone[number]) for _ in range(300))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(call_often, range(4))) == [True] * 4
