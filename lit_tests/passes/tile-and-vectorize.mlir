@@ -61,7 +61,7 @@ func.func @dynamic_batch_matmul(%a: memref<?x?x?xf64>, %b: memref<?x?x?xf64>, %c
 
 // -----
 
-// A convolution of stride 2 gathers every other element of the image and broadcasts the weights.
+// A convolution of stride 2 loads all elements up to the last one that it needs and keeps every other.
 
 #image = affine_map<(d0, d1, d2) -> (d1 * 2 + d2)>
 #weights = affine_map<(d0, d1, d2) -> (d0, d2)>
@@ -69,14 +69,41 @@ func.func @dynamic_batch_matmul(%a: memref<?x?x?xf64>, %b: memref<?x?x?xf64>, %c
 
 // CHECK-LABEL: func.func @strided_convolution
 // CHECK-SAME: (%[[X:.*]]: memref<17xf32>, %[[W:.*]]: memref<3x3xf32>, %[[Y:.*]]: memref<3x8xf32>)
-// CHECK: %[[STEPS:.*]] = arith.constant dense<[0, 2, 4, 6]> : vector<4xi32>
 // CHECK: scf.for %[[K:[a-z0-9]+]] =
-// CHECK: vector.gather %[[X]][%{{.*}}] [%[[STEPS]]]
+// CHECK: %[[MASK:.*]] = vector.constant_mask [7] : vector<8xi1>
+// CHECK: %[[ALL:.*]] = vector.maskedload %[[X]][%{{.*}}], %[[MASK]]
+// CHECK: vector.deinterleave %[[ALL]]
 // CHECK: memref.load %[[W]][%{{.*}}, %[[K]]]
 func.func @strided_convolution(%x: memref<17xf32>, %w: memref<3x3xf32>, %y: memref<3x8xf32>) {
   // expected-remark @below {{passed: tiles of 3 x 2 vectors of 4}}
   linalg.generic {indexing_maps = [#image, #weights, #out], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : memref<17xf32>, memref<3x3xf32>) outs(%y : memref<3x8xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// A convolution of stride 3 gathers every third element of the image and broadcasts the weights.
+
+#image = affine_map<(d0, d1, d2) -> (d1 * 3 + d2)>
+#weights = affine_map<(d0, d1, d2) -> (d0, d2)>
+#out = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @gathering_convolution
+// CHECK-SAME: (%[[X:.*]]: memref<24xf32>, %[[W:.*]]: memref<3x3xf32>, %[[Y:.*]]: memref<3x8xf32>)
+// CHECK: %[[STEPS:.*]] = arith.constant dense<[0, 3, 6, 9]> : vector<4xi32>
+// CHECK: scf.for %[[K:[a-z0-9]+]] =
+// CHECK: vector.gather %[[X]][%{{.*}}] [%[[STEPS]]]
+// CHECK: memref.load %[[W]][%{{.*}}, %[[K]]]
+func.func @gathering_convolution(%x: memref<24xf32>, %w: memref<3x3xf32>, %y: memref<3x8xf32>) {
+  // expected-remark @below {{passed: tiles of 3 x 2 vectors of 4}}
+  linalg.generic {indexing_maps = [#image, #weights, #out], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<24xf32>, memref<3x3xf32>) outs(%y : memref<3x8xf32>) {
   ^bb0(%l: f32, %r: f32, %out: f32):
     %product = arith.mulf %l, %r : f32
     %sum = arith.addf %out, %product : f32

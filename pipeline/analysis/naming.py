@@ -120,19 +120,8 @@ def _op_kind(op: ir.Operation) -> str:
 
 
 def group_label(ops: Sequence[ir.Operation]) -> str:
-    """`fused_a_b_c` for several words, `a` for one; `elementwise_tanh` for a function of libm, whose name is taken."""
+    """`fused_a_b_c` for several words, `a` for one."""
     words = [word for op in ops for word in op_label(op)]
     if len(words) > NAME_OPS:
         words = [*words[:NAME_OPS], "etc"]
-    if len(words) > 1:
-        return "_".join(["fused", *words])
-    return f"elementwise_{words[0]}" if any(map(_calls_math, ops)) else words[0]
-
-
-def _calls_math(op: ir.Operation) -> bool:
-    return any(
-        inner.operation.name.startswith("math.")
-        for region in op.regions
-        for block in region.blocks
-        for inner in block.operations
-    )
+    return words[0] if len(words) == 1 else "_".join(["fused", *words])
