@@ -58,7 +58,7 @@ class Tile:
 def choose_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, registers: int) -> Tile | str:
     """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none."""
     parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
-    candidates = [dim for dim in parallel if _can_be_vector_dim(loops, dim)]
+    candidates = [dim for dim in parallel if loops.sizes[dim] != 1 and _can_be_vector_dim(loops, dim)]
     widths = [element_type(operand).width for operand in generic.operands]
     lanes = vector_bytes * 8 // max(widths)
     if not candidates:
