@@ -81,6 +81,7 @@ func.func @captures(%c: i1, %x: tensor<4xf32>, %s: f32) -> tensor<4xf32> {
 // CHECK: "fusion.group"
 // CHECK-NOT: "fusion.group"
 // CHECK: linalg.fill
+// CHECK-NOT: "fusion.group"
 // CHECK: scf.for
 // CHECK-NOT: "fusion.group"
 // CHECK: linalg.fill

@@ -692,3 +692,55 @@ func.func @buffers(%x: memref<4xf32>, %y: memref<4xf32>) {
   }
   return
 }
+
+// -----
+
+// A broadcast with two users moves into both before the sum could move into it: the sum stays one for each row.
+
+#id1 = affine_map<(d0) -> (d0)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// CHECK-LABEL: func.func @free_ones_first
+// CHECK-SAME: (%[[A:.*]]: tensor<4xf32>, %[[INIT:.*]]: tensor<4x8xf32>)
+// CHECK-NEXT: %[[SUM:.*]] = linalg.generic
+// CHECK-SAME: ins(%[[A]] : tensor<4xf32>)
+// CHECK: arith.addf
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[SUM]] : tensor<4xf32>)
+// CHECK: math.exp
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[SUM]] : tensor<4xf32>)
+// CHECK: math.tanh
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @free_ones_first(%a: tensor<4xf32>, %init: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %sum = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+      ins(%a : tensor<4xf32>) outs(%a : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %twice = arith.addf %in, %in : f32
+    linalg.yield %twice : f32
+  } -> tensor<4xf32>
+  %wide = linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%sum : tensor<4xf32>) outs(%init : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<4x8xf32>
+  // expected-remark @below {{passed: computes its operand 0, linalg.generic, itself}}
+  // expected-remark @below {{missed: does not compute its operand 0, linalg.generic, itself: it has 2 users}}
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%wide : tensor<4x8xf32>) outs(%init : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %exp = math.exp %in : f32
+    linalg.yield %exp : f32
+  } -> tensor<4x8xf32>
+  // expected-remark @below {{passed: computes its operand 0, linalg.generic, itself}}
+  // expected-remark @below {{missed: does not compute its operand 0, linalg.generic, itself: it has 2 users}}
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%wide : tensor<4x8xf32>) outs(%init : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %tanh = math.tanh %in : f32
+    linalg.yield %tanh : f32
+  } -> tensor<4x8xf32>
+  return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
+}

@@ -19,7 +19,7 @@ UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "transpose": lambda x: x.mT,
     "row_max": lambda x: x.amax(-1, keepdim=True) if x.shape[-1] else x,
     "column_max": lambda x: x.amax(-2, keepdim=True) if x.shape[-2] else x,
-    "copies": lambda x: x[..., :1].expand(*x.shape[:-1], 3),
+    "copies": lambda x: x[..., :1].expand(*x.shape[:-1], 3) if x.shape[-1] else x,
     "number": lambda x: torch.full_like(x, 3) - x,
     "square": lambda x: x * x,
 }
@@ -76,7 +76,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph(tuple(steps), ((rows, columns), other), dtype)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=24, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(graphs())
 def test_fusion_changes_no_bit(graph: Graph) -> None:
     inputs = graph.inputs()
