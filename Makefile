@@ -28,7 +28,7 @@ lit: setup
 	$(BIN)/lit -q lit_tests
 
 pytest: setup lit
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 docs: setup
 	$(BIN)/python -m pipeline.tools.docs
