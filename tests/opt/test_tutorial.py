@@ -43,3 +43,46 @@ def _run(command: str, folder: Path) -> str:
         check=False,
     )
     return finished.stdout
+
+
+NEGATIONS = """
+#id = affine_map<(d0) -> (d0)>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %once = arith.negf %in : f32
+    %twice = arith.negf %once : f32
+    linalg.yield %twice : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+"""
+
+COMPILE = """
+import numpy as np, pipeline
+from pipeline.passes import registry
+
+registry.load_plugin("fold_negation.py")
+x = np.arange(4, dtype=np.float32)
+for passes in ({}, {"linalg": "fold-negation"}):
+    exe = pipeline.compile(open("negations.mlir").read(), passes=passes)
+    assert (exe(x) == x).all()
+    print([remark.reason for remark in exe.remarks if remark.pass_name == "fold-negation"])
+"""
+
+
+def test_the_pass_in_the_compiler(tmp_path):
+    (tmp_path / "fold_negation.py").write_text(dict(FILES)["fold_negation.py"])
+    (tmp_path / "negations.mlir").write_text(NEGATIONS)
+    finished = subprocess.run(
+        [sys.executable, "-c", COMPILE],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert finished.stdout.splitlines() == ["[]", "['folded a double negation']"]
