@@ -54,3 +54,12 @@ def test_a_custom_op_is_listed():
 
     with pytest.raises(pipeline.UnsupportedOpError, match="pipeline_tests.twice at .*test_unsupported.py"):
         pipeline.compile(Custom(), (torch.randn(3),))
+
+
+def test_max_pooling_of_int64_is_refused():
+    class Pool(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.max_pool2d(x, 2)
+
+    with pytest.raises(pipeline.UnsupportedOpError, match=r"max_pool2d.* at .*test_unsupported.py:\d+: .*int64"):
+        pipeline.compile(Pool(), (torch.ones(1, 1, 4, 4, dtype=torch.int64),))

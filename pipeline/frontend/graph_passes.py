@@ -65,6 +65,7 @@ def simplify(graph: fx.Graph) -> None:
             simplify(inner.graph)
     drop_assertions(graph)
     name_bitwise_operators(graph)
+    compare_floats_with_floats(graph)
     replace_empty_tensors(graph)
     collapse_merged_dims(graph)
     count_dims_from_the_front(graph)
@@ -77,6 +78,23 @@ def drop_assertions(graph: fx.Graph) -> None:
     for node in list(graph.nodes):
         if node.target is aten._assert_tensor_metadata.default:
             graph.erase_node(node)
+
+
+_COMPARISONS = (
+    aten.eq.Scalar,
+    aten.ne.Scalar,
+    aten.lt.Scalar,
+    aten.le.Scalar,
+    aten.gt.Scalar,
+    aten.ge.Scalar,
+)
+
+
+def compare_floats_with_floats(graph: fx.Graph) -> None:
+    """lt(x: f32, 0)  →  lt(x, 0.0): where x is a constant, torch-mlir folds the former to whatever lies in memory."""
+    for node in graph.nodes:
+        if node.target in _COMPARISONS and node.args[0].meta["val"].is_floating_point() and type(node.args[1]) is int:
+            node.args = (node.args[0], float(node.args[1]))
 
 
 _OPERATORS = {

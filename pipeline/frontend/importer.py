@@ -17,6 +17,13 @@ from pipeline.mlir import ir
 _TORCH = str(Path(torch.__file__).parent)
 
 
+#: Narrower integers are pooled as floats, see `pipeline.frontend.replacements`.
+_MAX_POOLS = (
+    torch.ops.aten.max_pool2d_with_indices.default,
+    torch.ops.aten.max_pool3d_with_indices.default,
+)
+
+
 class _Locations(fx_importer.ContextCache):
     """Locations that name the innermost line of the user's source, then the FX node."""
 
@@ -36,9 +43,9 @@ def import_graph(graph: fx.Graph, context: ir.Context, name: str = "main") -> ir
     """Imports `graph` as the function `name` on torch value tensors; placeholders are arguments in order.
 
     Raises:
-        UnsupportedOpError: the graph has ops with graphs of their own that the importer does not know, such as scan.
+        UnsupportedOpError: the graph has ops that the importer does not know, such as scan, or that would crash it.
     """
-    _refuse_unknown_regions(graph)
+    _refuse(graph)
     importer = GraphImporter(context)
     function = importer.import_stateless_graph(graph, func_name=name)
     # Without it every dynamic broadcast gets a cf.assert, which would abort the process when it fails; torch.export has
@@ -47,16 +54,25 @@ def import_graph(graph: fx.Graph, context: ir.Context, name: str = "main") -> ir
     return importer.module
 
 
-def _refuse_unknown_regions(graph: fx.Graph) -> None:
-    unknown = []
+def _refuse(graph: fx.Graph) -> None:
+    refused = []
     for node in graph.nodes:
-        if isinstance(node.target, HigherOrderOperator):
-            name = node.target.name()
-            if not hasattr(NodeImporter, f"_import_hop_{name}"):
-                line = source_line(node)
-                unknown.append((name, f"{line[0]}:{line[1]}" if line else None, "is not supported yet"))
-    if unknown:
-        raise UnsupportedOpError(unknown)
+        reason = _reason_to_refuse(node)
+        if reason is not None:
+            line = source_line(node)
+            name = node.target.name().replace("::", ".")
+            refused.append((name, f"{line[0]}:{line[1]}" if line else None, reason))
+    if refused:
+        raise UnsupportedOpError(refused)
+
+
+def _reason_to_refuse(node: fx.Node) -> str | None:
+    """Why `node` must not reach torch-mlir: it would not know it, or crash the process; None if it may."""
+    if isinstance(node.target, HigherOrderOperator) and not hasattr(NodeImporter, f"_import_hop_{node.target.name()}"):
+        return "is not supported yet"
+    if node.target in _MAX_POOLS and not node.args[0].meta["val"].is_floating_point():
+        return "is not supported for int64, take int32 or floats"
+    return None
 
 
 def node_location(node: fx.Node, context: ir.Context) -> ir.Location:

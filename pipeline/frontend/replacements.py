@@ -283,14 +283,15 @@ def fmod(a: Tensor, b: Any) -> Tensor:
 
 @_replaces(aten.pow.Tensor_Scalar)
 def pow_scalar(x: Tensor, exponent: Any) -> Tensor:
-    """pow(x, n) → x * x * .. for a small whole n; integers to any whole n by squaring; x ** 0.5 → sqrt(x)."""
+    """pow(x, n) → x * x * .. for a small whole n; integers to any whole n by squaring; x ** ±0.5 → (r)sqrt(x)."""
     if not _is_float(x, exponent):  # a negative exponent is an error in eager
         return _whole_power(x.to(torch.result_type(x, exponent)), exponent)
     if not _is_float(x):
         return x.to(torch.result_type(x, exponent)) ** exponent
     if exponent in (2, 3):
         return _whole_power(x, int(exponent))
-    return x.sqrt() if exponent == 0.5 else NotImplemented
+    special = {0.5: torch.sqrt, -0.5: torch.rsqrt, -1: torch.reciprocal}.get(exponent)
+    return NotImplemented if special is None else special(x)
 
 
 def _whole_power(x: Tensor, exponent: int) -> Tensor:
@@ -375,6 +376,18 @@ def _quantified(quantifier: Decomposition, x: Tensor, dim: Any, keepdim: bool) -
     holds = x != 0
     result = quantifier(holds) if dim is None else quantifier(holds, dim, keepdim)
     return result.to(torch.uint8) if x.dtype == torch.uint8 else result
+
+
+@_replaces(aten.mean.dim)
+def mean(x: Tensor, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """mean(x, dtype=f64) → mean(x in f64)."""
+    return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).mean(dim, keepdim)
+
+
+@_replaces(aten._cdist_forward.default)
+def cdist(a: Tensor, b: Tensor, p: float, mode: int | None) -> Tensor:
+    """cdist(a, b, p) → the p-norms of the differences of all rows."""
+    return torch.linalg.vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), p, -1)
 
 
 @_replaces(aten.max.dim)

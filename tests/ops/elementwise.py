@@ -112,6 +112,13 @@ BY_NEGATIVE = {
     "fmod": lambda a, b, n: torch.fmod(a, -3),
 }
 
+SHIFTS = {
+    "left": lambda a, b, s: a << s,
+    "right": lambda a, b, s: a >> s,
+    "left scalar": lambda a, b, s: a << 2,
+    "right scalar": lambda a, b, s: a >> 2,
+}
+
 BITWISE = {
     "and": lambda a, b, s: a & b,
     "or": lambda a, b, s: a | b,
@@ -120,10 +127,6 @@ BITWISE = {
     "and scalar": lambda a, b, s: a & 6,
     "or scalar": lambda a, b, s: a | 6,
     "xor scalar": lambda a, b, s: a ^ 6,
-    "left": lambda a, b, s: a << s,
-    "right": lambda a, b, s: a >> s,
-    "left scalar": lambda a, b, s: a << 2,
-    "right scalar": lambda a, b, s: a >> 2,
 }
 
 LOGICAL = {
@@ -272,6 +275,7 @@ ELEMENTWISE = {
     "division": Group(pair, DIVISION, NUMBERS),
     "division by a negative": Group(pair, BY_NEGATIVE, tuple(dtype for dtype in NUMBERS if dtype != torch.uint8)),
     "bitwise": Group(bits, BITWISE, (BOOL, *INTEGERS)),
+    "shifts": Group(bits, SHIFTS, INTEGERS),
     "logical": Group(pair, LOGICAL, ALL),
     "pow": Group(exponents, POW, NUMBERS),
     "negative pow": Group(domain, NEGATIVE_POW, FLOATS),

@@ -132,6 +132,8 @@ POOLING = {
     "unfold": lambda x, y, z: F.unfold(y, 3),
 }
 
+MAX_POOLING = {key: function for key, function in POOLING.items() if key.startswith("max")}
+
 
 def table(dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
     """2x3x4 with ties, limits and, in floats, infinity; the same with a NaN in floats; 3x1x4."""
@@ -249,7 +251,8 @@ STRUCTURED = {
     "conv1d": Group(lines, convolutions(F.conv1d, F.conv_transpose1d), NUMBERS),
     "conv2d": Group(planes, convolutions(F.conv2d, F.conv_transpose2d), NUMBERS),
     "conv3d": Group(volumes, convolutions(F.conv3d, F.conv_transpose3d), NUMBERS),
-    "pooling": Group(images, POOLING, NUMBERS),
+    "pooling": Group(images, POOLING, FLOATS),
+    "pooling of integers": Group(images, MAX_POOLING, (torch.uint8, torch.int8, torch.int16, torch.int32)),
     "reductions": Group(table, REDUCTIONS, ALL),
     "normalization": Group(features, NORMALIZATION, FLOATS),
 }

@@ -169,4 +169,5 @@ def vectorize(module: ir.Module, isa: Isa) -> None:
 def to_llvm(module: ir.Module) -> None:
     """Buffers, vectors and what is left of linalg become LLVM dialect."""
     run_pipeline(module.operation, TO_LOOPS)
+    PassPipeline.parse("convert-through-f32").run(module)
     run_pipeline(module.operation, TO_LLVM)
