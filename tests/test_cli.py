@@ -16,6 +16,8 @@ import torch
 import pipeline
 from pipeline.tools import compile as compile_driver
 from pipeline.tools import run as run_driver
+from pipeline.tools.agreement import difference
+from pipeline.tools.benchmark import comparison, measure
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
 
@@ -61,6 +63,12 @@ def half():
 
 def branches():
     return Branches(), (torch.ones(2),)
+
+
+def other_weights():
+    net, args = model()
+    net.linear.bias.data.add_(2)
+    return net, args
 
 
 def only_the_module():
@@ -407,6 +415,87 @@ def test_benchmark(artifact, folder, capsys, monkeypatch):
     assert 0 < values["min"] <= values["median"] <= values["max"]
     assert values["min"] <= values["mean"] <= values["max"]
     assert values["std"] >= 0
+
+
+def test_benchmark_against_another(artifact, folder, nets, tmp_path, capsys, monkeypatch):
+    other = str(tmp_path / "plain.pipeline")
+    assert compile_driver.main([nets, "-o", other, "--disable", "fuse-elementwise"]) == 0
+    calls = {artifact: [], other: []}
+    original = pipeline.load
+    monkeypatch.setattr(run_driver, "load", lambda path: counting(original(path), calls[path]))
+    argv = [artifact, "--input", str(folder / "x.npy"), "--benchmark", "--repeats", "7", "--warmup", "2"]
+    assert run_driver.main([*argv, "--against", other]) == 0
+    assert [len(own) for own in calls.values()] == [1 + 2 + 7] * 2
+    _, title, heads, *lines, ratio = capsys.readouterr().out.splitlines()
+    assert title == "Execution time summary of 7 calls each, in turn:"
+    assert heads.split("(ms)")[1].strip() == "median"
+    assert [line.split()[0] for line in lines] == [artifact, other]
+    first, second = (float(line.split()[2]) for line in lines)
+    assert float(ratio.removeprefix("ratio of the medians, second to first: ")) == pytest.approx(second / first, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        ("other_weights", r"result differs: error [0-9.]+, where the largest number is "),
+        ("scaled", "--input scale: missing"),
+    ],
+)
+def test_against_a_model_that_differs(factory, message, artifact, folder, nets, tmp_path, capsys):
+    other = str(tmp_path / "other.pipeline")
+    assert compile_driver.main([f"{nets}:{factory}", "-o", other]) == 0
+    argv = [artifact, "--input", str(folder / "x.npy"), "--benchmark", "--against", other]
+    assert run_driver.main(argv) == 1
+    said = capsys.readouterr()
+    assert re.search(message, said.err)
+    assert "Execution time" not in said.out
+
+
+def test_against_needs_benchmark(artifact, folder, capsys):
+    said = fails(capsys, run_driver, artifact, "--input", folder / "x.npy", "--against", artifact)
+    assert "--against: needs --benchmark" in said
+
+
+ONES = np.ones(3, np.float32)
+HALF = np.ones(3, ml_dtypes.bfloat16)
+
+
+@pytest.mark.parametrize(
+    ("value", "other", "differs"),
+    [
+        (ONES, ONES + np.float32(1e-6), False),
+        (ONES, ONES + np.float32(1e-3), True),
+        (HALF, HALF + ml_dtypes.bfloat16(0.01), False),
+        (HALF, HALF * 2, True),
+        (ONES * np.nan, ONES * np.nan, False),
+        (ONES * np.inf, ONES * np.inf, False),
+        (ONES * np.inf, ONES * -np.inf, True),
+        (ONES, np.array([1, 1, np.nan], np.float32), True),
+        (ONES[:0], ONES[:0], False),
+        (ONES, ONES[:2], True),
+        (ONES, ONES.astype(np.float64), True),
+        (np.arange(3), np.arange(3), False),
+        (np.arange(3), np.arange(3) + 1, True),
+        (None, None, False),
+        (3, 4, True),
+    ],
+)
+def test_results_agree_up_to_rounding(value, other, differs):
+    assert (difference({"result": value}, {"result": other}) is not None) == differs
+
+
+def test_results_of_other_names_differ():
+    assert difference({"result": 1}, {"result.logits": 1}) == "its results are result.logits, expected result"
+
+
+def test_times_are_taken_in_turn(monkeypatch):
+    clock = iter(range(100))
+    monkeypatch.setattr("pipeline.tools.benchmark.time.perf_counter", lambda: next(clock))
+    order = []
+    times = measure([lambda: order.append("a"), lambda: order.append("b")], warmup=1, repeats=2)
+    assert order == ["a", "b"] * 3
+    assert times == [[1000.0, 1000.0]] * 2
+    assert "ratio of the medians, second to first: 2.000" in comparison({"a": [1.0, 2.0], "b": [2.0, 4.0]})
 
 
 def counting(executable, calls):

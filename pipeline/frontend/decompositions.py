@@ -11,6 +11,8 @@ from torch._decomp import get_decompositions
 from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from pipeline.frontend.convolutions import convolution
+from pipeline.frontend.norms import instance_norm, native_group_norm
 from pipeline.frontend.replacements import REPLACEMENTS
 
 aten = torch.ops.aten
@@ -27,6 +29,9 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **REPLACEMENTS}
     table[aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
     table[aten.var_mean.correction] = _var_mean
+    table[aten.convolution.default] = convolution
+    table[aten.native_group_norm.default] = native_group_norm
+    table[aten.instance_norm.default] = instance_norm
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
     return {op: function for op, function in table.items() if not _is_in_place(op)}
 

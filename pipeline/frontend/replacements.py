@@ -623,30 +623,6 @@ def empty_strided(size: list[int], stride: list[int], **kwargs: Any) -> Tensor:
     return torch.empty(size, dtype=kwargs.get("dtype"), device=kwargs.get("device"))
 
 
-# Convolutions
-
-
-@_replaces(aten.convolution.default)
-def convolution(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    transposed: bool,
-    output_padding: list[int],
-    groups: int,
-) -> Tensor:
-    """conv3d(x: integers, w, groups=g) → cat of g convolutions: torch-mlir's grouped one multiplies floats only."""
-    if groups == 1 or x.dim() != 5 or _is_float(x):
-        return NotImplemented
-    parts = zip(x.chunk(groups, 1), weight.chunk(groups), strict=True)
-    arguments = (None, stride, padding, dilation, transposed, output_padding, 1)
-    whole = torch.cat([aten.convolution.default(part, kernel, *arguments) for part, kernel in parts], 1)
-    return whole if bias is None else whole + bias.view(-1, 1, 1, 1)
-
-
 # Pooling
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pipeline import load
 from pipeline.errors import PipelineError
+from pipeline.runtime.executable import Executable
 from pipeline.runtime.pytree import flatten, leaf_paths, unflatten
 from pipeline.runtime.signature import Argument
+from pipeline.tools.agreement import difference
 from pipeline.tools.arrays_file import read_array, write_array
+from pipeline.tools.benchmark import comparison, measure, summary
 from pipeline.tools.command_line import exit_code
 from pipeline.tools.run_arguments import parse_arguments
 
@@ -39,8 +41,29 @@ def _run(arguments: argparse.Namespace) -> None:
         write_array(path, results[name])
     if not outputs:
         sys.stdout.writelines(f"{name}: {_summary(value)}\n" for name, value in results.items())
-    if arguments.benchmark:
-        sys.stdout.write(_benchmark(lambda: executable(*args, **kwargs), arguments.warmup, arguments.repeats))
+    if not arguments.benchmark:
+        return
+    if arguments.against is not None:
+        _against(arguments, executable, results)
+        return
+    (times,) = measure([lambda: executable(*args, **kwargs)], arguments.warmup, arguments.repeats)
+    sys.stdout.write(summary(times))
+
+
+def _against(arguments: argparse.Namespace, executable: Executable, results: dict[str, Any]) -> None:
+    """Compares another artifact with `executable`, whose results are given: its results, then its times."""
+    other = load(arguments.against)
+    calls = []
+    for one in (executable, other):
+        args, kwargs = unflatten(one.signature.argument_tree, iter(_inputs(one.signature.arguments, arguments.input)))
+        calls.append(partial(one, *args, **kwargs))
+    names = leaf_paths(other.signature.result_tree, "result")
+    others = dict(zip(names, flatten(other.signature.result_tree, calls[1]()), strict=True))
+    different = difference(results, others)
+    if different is not None:
+        raise PipelineError(f"--against {arguments.against}: {different}")
+    times = measure(calls, arguments.warmup, arguments.repeats)
+    sys.stdout.write(comparison(dict(zip((arguments.artifact, arguments.against), times, strict=True))))
 
 
 def _inputs(wanted: Sequence[Argument], given: Sequence[str]) -> list[Any]:
@@ -97,27 +120,6 @@ def _summary(value: Any) -> str:
     numbers = value.astype(np.float64)
     spread = f"min {numbers.min():.6g}, mean {numbers.mean():.6g}, max {numbers.max():.6g}"
     return f"{head} = {first}{more} ({spread})"
-
-
-def _benchmark(call: Callable[[], Any], warmup: int, repeats: int) -> str:
-    """The table that TVM's users know: statistics of the time of a call, in milliseconds."""
-    for _ in range(warmup):
-        call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append((time.perf_counter() - start) * 1e3)
-    columns = {
-        "mean (ms)": statistics.fmean(times),
-        "median (ms)": statistics.median(times),
-        "max (ms)": max(times),
-        "min (ms)": min(times),
-        "std (ms)": statistics.pstdev(times),
-    }
-    heads = "".join(f"{name:^14}" for name in columns)
-    numbers = "".join(f"{value:^14.4f}" for value in columns.values())
-    return f"Execution time summary of {repeats} calls:\n{heads.rstrip()}\n{numbers.rstrip()}\n"
 
 
 if __name__ == "__main__":

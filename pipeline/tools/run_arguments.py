@@ -19,7 +19,8 @@ _EPILOG = """inputs and outputs:
 examples:
   pipeline-run resnet.pipeline --input image.npy
   pipeline-run bert.pipeline --input input_ids=ids.npy --input attention_mask=mask.npy --output "result.logits=out.npy"
-  pipeline-run resnet.pipeline --input image.npy --benchmark --repeats 50"""
+  pipeline-run resnet.pipeline --input image.npy --benchmark --repeats 50
+  pipeline-run fused.pipeline --input image.npy --benchmark --against unfused.pipeline"""
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -39,11 +40,20 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--output", action="append", default=[], metavar="[NAME=]FILE", help="where a result goes, as .npy"
     )
     parser.add_argument("--benchmark", action="store_true", help="call it many times and print the time of a call")
+    parser.add_argument(
+        "--against",
+        metavar="ARTIFACT",
+        help="with --benchmark: another form of the model, called in turn with the first on the same inputs; prints "
+        "the times of both and the ratio of the medians, fails if the results differ by more than rounding",
+    )
     parser.add_argument("--repeats", type=_count(1), default=10, metavar="N", help="timed calls (default: 10)")
     parser.add_argument(
         "--warmup", type=_count(0), default=3, metavar="N", help="calls before those, not timed (default: 3)"
     )
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.against is not None and not arguments.benchmark:
+        parser.error("--against: needs --benchmark")
+    return arguments
 
 
 def _count(least: int):  # type: ignore[no-untyped-def]

@@ -7,6 +7,9 @@ from torch import nn
 
 from pipeline.runtime.executable import Executable
 
+_STATISTICS = (nn.modules.batchnorm._BatchNorm, nn.modules.instancenorm._InstanceNorm)
+_NORMS = (*_STATISTICS, nn.LayerNorm, nn.GroupNorm)
+
 
 def randomize(module: nn.Module, seed: int = 0) -> nn.Module:
     """Gives norms statistics and affines that are far from the defaults; sets eval mode."""
@@ -16,13 +19,10 @@ def randomize(module: nn.Module, seed: int = 0) -> nn.Module:
         tensor.data.copy_(torch.rand(tensor.shape, generator=generator) * (high - low) + low)
 
     for inner in module.modules():
-        if isinstance(inner, nn.modules.batchnorm._BatchNorm):
+        if isinstance(inner, _STATISTICS) and inner.running_mean is not None:
             uniform(inner.running_mean, -0.5, 0.5)
             uniform(inner.running_var, 0.3, 2.0)
-        if (
-            isinstance(inner, (nn.modules.batchnorm._BatchNorm, nn.LayerNorm, nn.GroupNorm))
-            and inner.weight is not None
-        ):
+        if isinstance(inner, _NORMS) and inner.weight is not None:
             uniform(inner.weight, 0.5, 1.5)
             uniform(inner.bias, -0.5, 0.5)
     return module.eval().requires_grad_(False)

@@ -20,6 +20,12 @@ KINDS = {
     "depthwise1d": (lambda bias: nn.Conv1d(4, 4, 3, groups=4, bias=bias), nn.BatchNorm1d, (2, 4, 9)),
     "depthwise2d": (lambda bias: nn.Conv2d(4, 4, 3, groups=4, padding=1, bias=bias), nn.BatchNorm2d, (2, 4, 7, 6)),
     "depthwise2d_x2": (lambda bias: nn.Conv2d(4, 8, 3, groups=4, bias=bias), nn.BatchNorm2d, (2, 4, 7, 6)),
+    "depthwise3d": (
+        lambda bias: nn.Conv3d(4, 4, (3, 2, 3), (2, 1, 2), (2, 0, 1), (1, 2, 1), groups=4, bias=bias),
+        nn.BatchNorm3d,
+        (2, 4, 5, 6, 7),
+    ),
+    "depthwise3d_x2": (lambda bias: nn.Conv3d(3, 6, 2, groups=3, bias=bias), nn.BatchNorm3d, (1, 3, 4, 4, 3)),
     "transposed1d": (lambda bias: nn.ConvTranspose1d(4, 6, 3, stride=2, bias=bias), nn.BatchNorm1d, (2, 4, 9)),
     "transposed2d": (
         lambda bias: nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, bias=bias),
@@ -32,6 +38,26 @@ KINDS = {
         (2, 4, 5, 4),
     ),
     "transposed3d": (lambda bias: nn.ConvTranspose3d(2, 3, 2, stride=2, bias=bias), nn.BatchNorm3d, (1, 2, 3, 3, 3)),
+    "transposed3d_grouped": (
+        lambda bias: nn.ConvTranspose3d(4, 6, 2, stride=(2, 1, 2), groups=2, bias=bias),
+        nn.BatchNorm3d,
+        (1, 4, 3, 3, 3),
+    ),
+    "transposed1d_depthwise": (
+        lambda bias: nn.ConvTranspose1d(4, 4, 3, stride=3, padding=1, output_padding=2, groups=4, bias=bias),
+        nn.BatchNorm1d,
+        (2, 4, 9),
+    ),
+    "transposed2d_depthwise": (
+        lambda bias: nn.ConvTranspose2d(4, 4, (3, 1), stride=2, padding=1, dilation=2, groups=4, bias=bias),
+        nn.BatchNorm2d,
+        (2, 4, 5, 4),
+    ),
+    "transposed3d_depthwise": (
+        lambda bias: nn.ConvTranspose3d(3, 3, 3, stride=(1, 2, 2), padding=1, groups=3, bias=bias),
+        nn.BatchNorm3d,
+        (2, 3, 4, 3, 3),
+    ),
     "linear": (lambda bias: nn.Linear(5, 6, bias=bias), nn.BatchNorm1d, (7, 5)),
 }
 
@@ -74,7 +100,7 @@ def test_f32(kind):
     check(kind, torch.float32)
 
 
-@pytest.mark.parametrize("kind", ["conv2d", "grouped2d", "transposed1d", "linear"])
+@pytest.mark.parametrize("kind", ["conv2d", "grouped2d", "depthwise3d", "transposed1d", "linear"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
 def test_dtypes(kind, dtype):
     check(kind, dtype)
@@ -83,3 +109,17 @@ def test_dtypes(kind, dtype):
 @pytest.mark.parametrize("kind", ["conv2d", "depthwise2d", "transposed2d"])
 def test_channels_last(kind):
     check(kind, torch.float32, torch.channels_last)
+
+
+@pytest.mark.parametrize("kind", ["depthwise3d", "transposed2d_depthwise"])
+def test_unknown_batch_size(kind):
+    torch.manual_seed(0)
+    layer, norm, shape = KINDS[kind]
+    model = randomize(Variants(layer, norm))
+    batch = torch.export.Dim("batch", min=1, max=64)
+    executable = pipeline.compile(model, (torch.randn(shape),), dynamic_shapes=({0: batch},))
+    assert len(remarks(executable, "fold-batch-norm", "passed")) == 4
+    for size in (1, 5):
+        x = torch.randn(size, *shape[1:])
+        for result, expected in zip(executable(x), model(x), strict=True):
+            assert_close(result, expected, 1e-5)

@@ -1,0 +1,87 @@
+"""Convolutions that torch-mlir lacks, as others that it has, whose weights are still weights: a norm folds into them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+
+
+def convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    transposed: bool,
+    output_padding: list[int],
+    groups: int,
+) -> Tensor:
+    """Takes apart, into the functions below, what torch-mlir gets wrong or refuses: grouped ones of some kinds."""
+    depthwise = 1 < groups == x.size(1) and weight.size(0) * (weight.size(1) if transposed else 1) == groups
+    if transposed and depthwise:
+        return _transposed(x, weight, bias, stride, padding, dilation, output_padding)
+    if depthwise and x.dim() == 5:
+        return _depthwise3d(x, weight, bias, stride, padding, dilation)
+    if groups > 1 and x.dim() == 5 and not x.is_floating_point():
+        whole = _each_group(x, weight, groups, (stride, padding, dilation, transposed, output_padding))
+        return whole if bias is None else whole + bias.view(-1, 1, 1, 1)
+    return NotImplemented
+
+
+def _each_group(x: Tensor, weight: Tensor, groups: int, arguments: tuple[object, ...]) -> Tensor:
+    """conv(x, w, groups=g) → cat of g convolutions: torch-mlir's grouped conv3d multiplies floats only."""
+    parts = zip(x.chunk(groups, 1), weight.chunk(groups), strict=True)
+    return torch.cat([aten.convolution.default(part, kernel, None, *arguments, 1) for part, kernel in parts], 1)
+
+
+def _depthwise3d(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int]
+) -> Tensor:
+    """conv3d(x: [N, C, D, H, W], w: [C, 1, K, ..]) → conv2d(windows of K planes: [N * D', C * K, H, W], w: [C, K, ..]).
+
+    A grouped convolution whose planes of a window are the channels of a group. It reads each plane K times.
+    """
+    channels, _, planes, *kernel = weight.shape
+    x = aten.constant_pad_nd.default(x, [0, 0, 0, 0, padding[0], padding[0]])
+    depth = (x.size(2) - dilation[0] * (planes - 1) - 1) // stride[0] + 1
+    last = (depth - 1) * stride[0] + 1
+    starts = [plane * dilation[0] for plane in range(planes)]
+    windows = torch.stack([x[:, :, start : start + last : stride[0]] for start in starts], 3)
+    windows = windows.transpose(1, 2).reshape(-1, channels * planes, *x.shape[3:])
+    arguments = (bias, stride[1:], padding[1:], dilation[1:], False, [0, 0], channels)
+    result = aten.convolution.default(windows, weight.reshape(channels, planes, *kernel), *arguments)
+    return result.reshape(x.size(0), depth, *result.shape[1:]).transpose(1, 2)
+
+
+def _transposed(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    output_padding: list[int],
+) -> Tensor:
+    """conv_transpose(x, w, groups=C) → conv(x with zeros between and around, w flipped, groups=C)."""
+    rank = x.dim() - 2
+    margins: list[int] = []
+    for axis in reversed(range(rank)):
+        x = _spread(x, 2 + axis, stride[axis])
+        reach = dilation[axis] * (weight.size(2 + axis) - 1) - padding[axis]
+        margins += [reach, reach + output_padding[axis]]
+    flipped = weight.flip(list(range(2, 2 + rank)))
+    arguments = (bias, [1] * rank, [0] * rank, dilation, False, [0] * rank, x.size(1))
+    return aten.convolution.default(aten.constant_pad_nd.default(x, margins), flipped, *arguments)
+
+
+def _spread(x: Tensor, dim: int, stride: int) -> Tensor:
+    """[a, b] → [a, 0, 0, b] along a dim, for a stride of 3."""
+    if stride == 1:
+        return x
+    size = x.size(dim)
+    after = [0, 0] * (x.dim() - 1 - dim)
+    spread = aten.constant_pad_nd.default(x.unsqueeze(dim + 1), [*after, 0, stride - 1])
+    return spread.flatten(dim, dim + 1).narrow(dim, 0, (size - 1) * stride + 1)

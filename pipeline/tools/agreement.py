@@ -1,0 +1,44 @@
+"""Whether two forms of a model agree: their results are the same up to rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+#: The largest error that rounding explains, relative to the largest number, by dtype.
+_ROUNDING = {
+    np.dtype(np.float64): 1e-11,
+    np.dtype(np.float32): 1e-4,
+    np.dtype(np.float16): 1e-2,
+    np.dtype(ml_dtypes.bfloat16): 5e-2,
+}
+
+
+def difference(results: Mapping[str, Any], others: Mapping[str, Any]) -> str | None:
+    """How two sets of results by name differ by more than rounding, in words; None if they do not."""
+    if list(results) != list(others):
+        return f"its results are {', '.join(others)}, expected {', '.join(results)}"
+    texts = ((name, _between(value, others[name])) for name, value in results.items())
+    return next((f"{name} differs: {text}" for name, text in texts if text is not None), None)
+
+
+def _between(value: Any, other: Any) -> str | None:
+    if not isinstance(value, np.ndarray) or not isinstance(other, np.ndarray):
+        return None if type(value) is type(other) and value == other else f"{other!r}, expected {value!r}"
+    if value.dtype != other.dtype or value.shape != other.shape:
+        return f"{other.dtype}{list(other.shape)}, expected {value.dtype}{list(value.shape)}"
+    tolerance = _ROUNDING.get(value.dtype)
+    if tolerance is None:
+        wrong = int((value != other).sum())
+        return f"{wrong} of {value.size} elements" if wrong else None
+    first, second = value.astype(np.float64), other.astype(np.float64)
+    finite = np.isfinite(first)
+    if not np.array_equal(np.where(finite, 0, first), np.where(np.isfinite(second), 0, second), equal_nan=True):
+        return "an infinity or NaN stands at other places"
+    if not finite.any():
+        return None
+    largest, error = np.abs(first[finite]).max(), np.abs(first[finite] - second[finite]).max()
+    return f"error {error:.3g}, where the largest number is {largest:.3g}" if error > tolerance * largest else None
