@@ -23,7 +23,9 @@ def test_a_kernel_that_is_called_like_what_it_calls_calls_the_library(dtype: tor
     x = torch.rand(5, 37, dtype=dtype) + 0.1
     executable = pipeline.compile(Pow(1.5), (x,))
     torch.testing.assert_close(executable(x), x**1.5)
-    assert [kernel.name for kernel in executable.kernels] == ["powf_0"]
+    (kernel,) = executable.kernels
+    assert "pow" in kernel.name
+    assert kernel.name not in ("pow", "powf")
 
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, 4, 7, -1, -2, -3])
