@@ -1,4 +1,4 @@
-"""Convolutions that torch-mlir lacks, as others that it has, whose weights are still weights: a norm folds into them."""
+"""Convolutions that torch-mlir lacks, as others that it has, whose weights stay weights: a norm folds into them."""
 
 from __future__ import annotations
 
