@@ -123,3 +123,19 @@ def test_unknown_batch_size(kind):
         x = torch.randn(size, *shape[1:])
         for result, expected in zip(executable(x), model(x), strict=True):
             assert_close(result, expected, 1e-5)
+
+
+def test_depthwise3d_of_integers():
+    model = nn.Conv3d(4, 4, (3, 2, 3), stride=2, padding=1, groups=4, dtype=torch.float64).requires_grad_(False)
+    model.weight.copy_(torch.randint(-5, 5, model.weight.shape))
+    model.bias.copy_(torch.randint(-5, 5, (4,)))
+    x = torch.randint(-9, 9, (2, 4, 5, 6, 7))
+    expected = model(x.double()).long()
+    weight, bias = model.weight.long(), model.bias.long()
+
+    class Integers(nn.Module):
+        def forward(self, x, weight, bias):
+            return torch.conv3d(x, weight, bias, 2, 1, groups=4)
+
+    executable = pipeline.compile(Integers(), (x, weight, bias))
+    assert torch.equal(executable(x, weight, bias), expected)

@@ -82,7 +82,6 @@ def convolutions(conv, transposed):  # type: ignore[no-untyped-def]
             x, g, b, stride=2, padding=2, dilation=2, groups=2
         ),
         "depthwise strided": lambda x, w, b, g, d, t: conv(x, d, stride=2, groups=4),
-        "depthwise one for one": lambda x, w, b, g, d, t: conv(x, d[:4], b[:4], stride=2, padding=1, groups=4),
         "unbatched": lambda x, w, b, g, d, t: conv(x[0], w, b),
         "transposed": lambda x, w, b, g, d, t: transposed(x, t),
         "transposed strided": lambda x, w, b, g, d, t: transposed(x, t, stride=2),
