@@ -64,6 +64,8 @@ def choose_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, register
     if not candidates:
         return _row_reduction(generic, loops, lanes, tuple(parallel))
     vector_dim = candidates[0]
+    if _narrows_integers(generic, loops) and (loops.sizes[vector_dim] is None or loops.sizes[vector_dim] % lanes):
+        return "the edge of a store that narrows integers would need a mask"
     size = loops.sizes[vector_dim]
     reduces = any(loops.reductions)
     rest = [dim for dim in parallel if dim != vector_dim]
@@ -72,6 +74,19 @@ def choose_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, register
     rows = 1 if row_dim is None else _rows(loops.sizes[row_dim], int(registers * _ACCUMULATORS) // vectors)
     outer = tuple(dim for dim in rest if dim != row_dim)
     return Tile(vector_dim, row_dim, rows, vectors, lanes, outer)
+
+
+def _narrows_integers(generic: ir.Operation, loops: Loops) -> bool:
+    """Whether an output has integers narrower than those of another operand.
+
+    LLVM 22 miscompiles a masked store of truncated integers whose mask lets one lane through: it stores the wide
+    integer, past the end of the buffer (X86's reduceMaskedStoreToScalarStore ignores that the store truncates). Remove
+    when that is mended in llvmlite's LLVM.
+    """
+    kinds = [element_type(operand) for operand in generic.operands]
+    widths = [kind.width for kind in kinds if isinstance(kind, ir.IntegerType)]
+    outputs = [kinds[output] for output in loops.outputs]
+    return any(isinstance(kind, ir.IntegerType) and kind.width < max(widths) for kind in outputs)
 
 
 def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tuple[int, ...]) -> Tile | str:

@@ -189,3 +189,18 @@ def test_a_loop_of_one_iteration_becomes_no_vector():
     executable = check(lambda x, y: torch.cat([x[:, 2:3] + 0, y], 1), torch.randn(64, 14), torch.randn(64, 3))
     tiles = [remark.reason for remark in executable.remarks if remark.pass_name == "tile-and-vectorize"]
     assert any("no loop runs along" in reason or "no parallel loop runs along" in reason for reason in tiles)
+
+
+KINDS = (torch.int32, torch.int64, torch.float32, torch.float64)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_nothing_is_written_behind_a_result(kind):
+    """The result is a slice of a larger tensor whose other elements must stay; LLVM once stored too much there."""
+    for other, size in itertools.product(KINDS, (1, 3, 9, 16, 17, 23)):
+        x = torch.arange(2 * size).reshape(2, size).to(other)
+        whole = torch.full((2 * size + 64,), 77, dtype=kind)
+        out = whole[16 : 16 + 2 * size].view(2, size)
+        pipeline.compile(Function(lambda x: (x + 1).to(kind)), (x,))(x, out=out)
+        assert torch.equal(out, (x + 1).to(kind)), (other, size)
+        assert (whole[:16] == 77).all() and (whole[16 + 2 * size :] == 77).all(), (other, size)
