@@ -186,6 +186,23 @@ def isfinite(x: Tensor) -> Tensor:
     return x.abs() < math.inf if _is_float(x) else torch.ones_like(x, dtype=torch.bool)
 
 
+@_replaces(aten.hardtanh.default)
+def hardtanh(x: Tensor, low: Any = -1, high: Any = 1) -> Tensor:
+    """hardtanh(x, low, high) → clamp(x, low, high): torch-mlir's makes a number of NaN."""
+    return x.clamp(low, high)
+
+
+@_replaces(aten.gelu.default)
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """gelu(x, tanh) → x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x³))), which torch-mlir's is not."""
+    return NotImplemented if approximate == "none" else _in_float32(_gelu_tanh)(x)
+
+
+def _gelu_tanh(x: Tensor) -> Tensor:
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
+    return 0.5 * x * (1 + inner.tanh())
+
+
 # Bits
 
 
@@ -639,3 +656,27 @@ def _pool_integers(op: Any) -> Decomposition:
 
 for _op in (aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.default):
     _replaces(_op)(_pool_integers(_op))
+
+
+@_replaces(aten.adaptive_max_pool2d.default)
+def adaptive_max_pool2d(x: Tensor, output_size: list[int]) -> tuple[Tensor, Tensor]:
+    """adaptive_max_pool2d(x, (h, w)) → the maxima of h * w slices, where windows differ in size."""
+    if all(size % wanted == 0 for size, wanted in zip(x.shape[-2:], output_size, strict=True)):
+        return NotImplemented
+    rows, columns = (_windows(x.size(dim), output_size[dim]) for dim in (-2, -1))
+    pools = [[_window_max(x, row, column) for column in columns] for row in rows]
+    values, places = (torch.stack([torch.stack([pool[n] for pool in line], -1) for line in pools], -2) for n in (0, 1))
+    return values, places
+
+
+def _windows(size: int, count: int) -> list[tuple[int, int]]:
+    """[first, last) of each of `count` windows over `size` elements."""
+    return [(number * size // count, -(-(number + 1) * size // count)) for number in range(count)]
+
+
+def _window_max(x: Tensor, row: tuple[int, int], column: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """The maximum of x[.., row, column] and its place in the plane."""
+    width = column[1] - column[0]
+    values, place = x[..., row[0] : row[1], column[0] : column[1]].flatten(-2).max(-1)
+    down = torch.div(place, width, rounding_mode="floor")
+    return values, (down + row[0]) * x.size(-1) + (place - down * width + column[0])

@@ -71,11 +71,31 @@ def _first_init(op: ir.Operation) -> int:
 
 def _wrap(root: ir.Operation) -> None:
     with root.location, ir.InsertionPoint(root):
+        _separate_initial_values(root)
         ops = [*_initial_values(root), root]
         group = create_group(ops, list(root.results), group_kind([root]), group_label([root]))
     for before, after in zip(root.results, group.results, strict=True):
         before.replace_all_uses_with(after)
     root.erase()
+
+
+def _separate_initial_values(root: ir.Operation) -> None:
+    """Gives each result of `root` an empty tensor of its own: two in one tensor could not both be updated in place."""
+    seen: set[ir.Operation] = set()
+    for number in range(_first_init(root), len(root.operands)):
+        producer = defining_op(root.operands[number])
+        fill = producer if producer is not None and producer.name == "linalg.fill" else None
+        empty = defining_op(fill.operands[-1]) if fill is not None else producer
+        if empty is None or empty.name != "tensor.empty" or empty not in seen:
+            if empty is not None:
+                seen.add(empty)
+            continue
+        own = empty.clone().results[0]
+        if fill is not None:
+            copy = fill.clone()
+            copy.operands[len(copy.operands) - 1] = own
+            own = copy.results[0]
+        root.operands[number] = own
 
 
 def _initial_values(root: ir.Operation) -> list[ir.Operation]:

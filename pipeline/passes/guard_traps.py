@@ -39,11 +39,19 @@ class GuardTraps(Pass):
         for scatter in walk(main, "tm_tensor.scatter"):
             _guard_scatter(scatter, checks)
         for assertion in walk(main, "cf.assert"):
+            if _is_false(assertion.operands[0]):
+                self.fail(assertion, ir.StringAttr(assertion.attributes["msg"]).value)
             with assertion.location, ir.InsertionPoint(assertion):
                 message = ir.StringAttr(assertion.attributes["msg"]).value
                 checks.add(assertion.operands[0], message, assertion)
             assertion.erase()
         checks.finish(op)
+
+
+def _is_false(value: ir.Value) -> bool:
+    """Whether a condition is known not to hold: it would fail at every call."""
+    producer = defining_op(value)
+    return producer is not None and producer.name == "arith.constant" and str(producer.attributes["value"]) == "false"
 
 
 @dataclass
