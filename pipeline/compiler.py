@@ -92,7 +92,7 @@ def compile_program(
     assembly: bool = False,
 ) -> Executable:
     """Compiles the Program that `import_program` gives; it is called with what sees the stages of the import."""
-    target = targets.create(options.target, options.cpu, assembly)
+    target = targets.create(options.target, options.cpu, frozenset(options.disable), assembly)
     _check_passes(options)
     stages = _Stages(observer)
     with collect() as remarks:

@@ -95,3 +95,13 @@ def test_defaults():
     assert Options.create({}) == Options()
     assert Options().cpu == "native"
     assert Options.create({"disable": ["cse"]}) == Options(disable=("cse",))
+
+
+@pytest.mark.parametrize("name", ["plan-memory", "tile-and-vectorize", "expand-vector-math", "fuse-elementwise"])
+def test_a_disabled_pass_of_any_stage_is_left_out(name):
+    model = torch.nn.Sequential(torch.nn.Linear(8, 20), torch.nn.GELU(), torch.nn.Softmax(-1)).eval()
+    x = torch.randn(3, 8)
+    exe = pipeline.compile(model, (x,), disable=[name])
+    reasons = {remark.reason for remark in exe.remarks if remark.pass_name == name}
+    assert reasons == {"the pass is disabled"}
+    torch.testing.assert_close(exe(x), model(x))

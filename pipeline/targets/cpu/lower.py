@@ -27,7 +27,8 @@ BUFFERIZE = f"""builtin.module(
     canonicalize,
     cse,
     buffer-deallocation-pipeline,
-    canonicalize
+    canonicalize,
+    func.func(optimize-allocation-liveness)
 )"""
 
 VECTORIZE = """
@@ -149,21 +150,21 @@ def add_workspace(module: ir.Module) -> None:
 
 
 def workspace_bytes(module: ir.Module) -> int:
-    """How many bytes plan-memory found that @main's temporaries take."""
+    """How many bytes plan-memory found that @main's temporaries take; none where it did not run."""
     main = function(module, "main")
-    return ir.IntegerAttr(main.attributes[WORKSPACE]).value
+    return ir.IntegerAttr(main.attributes[WORKSPACE]).value if WORKSPACE in main.attributes else 0
 
 
-def bufferize(module: ir.Module) -> None:
+def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     """Tensors become buffers; main's temporaries lie in its workspace, others are allocated and freed where needed."""
     run_pipeline(module.operation, BUFFERIZE)
-    PassPipeline.parse(f"plan-memory{{alignment={ALIGNMENT}}}").run(module)
+    PassPipeline.parse(f"plan-memory{{alignment={ALIGNMENT}}}").run(module, disable=disable)
 
 
-def vectorize(module: ir.Module, isa: Isa) -> None:
+def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
     """Linalg on buffers becomes loops over vectors, where it has that form."""
     text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers)
-    PassPipeline.parse(text).run(module)
+    PassPipeline.parse(text).run(module, disable=disable)
 
 
 def to_llvm(module: ir.Module) -> None:

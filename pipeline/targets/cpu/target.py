@@ -28,8 +28,9 @@ from pipeline.targets.target import Dump, Target
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
-    def __init__(self, cpu: str = "native", assembly: bool = False):
+    def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), assembly: bool = False):
         self.isa = isa(cpu)
+        self.disable = disable
         self.assembly = assembly
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
@@ -44,9 +45,9 @@ class CpuTarget(Target):
             if name == "prepare":
                 prepared = _result_types(function(module, name))
             entries[name] = _entry(module, name)
-        bufferize(module)
+        bufferize(module, self.disable)
         workspace = workspace_bytes(module)
-        vectorize(module, self.isa)
+        vectorize(module, self.isa, self.disable)
         to_llvm(module)
         dump("llvm", module)
         machine_code = generate(module, list(entries.items()), self.isa.cpu, self.isa.features)
