@@ -6,6 +6,7 @@ is extra results and ops are those that the importer knows. Everything about tor
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 import traceback
@@ -77,7 +78,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
 
 
 def _without_guards(exported: ExportedProgram) -> ExportedProgram:
-    """Leaves torch's check of the arguments' sizes out of what is decomposed: ours is the runtime's, torch's can fail."""
+    """Leaves torch's checks of sizes out of what is decomposed: the runtime has its own, and torch's can fail."""
     exported.module = functools.partial(exported.module, check_guards=False)
     return exported
 
