@@ -6,6 +6,7 @@ is extra results and ops are those that the importer knows. Everything about tor
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 import traceback
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.utils._pytree as torch_pytree
 from torch.export import ExportedProgram
 from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 
@@ -68,6 +70,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
         raise PipelineError(f"model: expected {kinds}, got {type(model).__name__}")
     if mode == "script":
         return _export_script(_script(model), args, kwargs, dynamic_shapes)
+    args, kwargs = _distinct((args, kwargs))
     try:
         return _without_guards(torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False))
     except Exception as error:  # torch.export raises many types
@@ -75,11 +78,22 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
 
 
 def _without_guards(exported: ExportedProgram) -> ExportedProgram:
-    """Takes out torch's check of the arguments' sizes: ours is the runtime's, and torch's fails on None."""
-    for node in list(exported.graph.nodes):
-        if node.op == "call_module" and node.target == "_guards_fn":
-            exported.graph.erase_node(node)
+    """Leaves torch's checks of sizes out of what is decomposed: the runtime has its own, and torch's can fail."""
+    exported.module = functools.partial(exported.module, check_guards=False)
     return exported
+
+
+def _distinct(arguments: Any) -> Any:
+    """The arguments with a copy for each tensor that came before: torch.export takes equal objects for one input."""
+    seen: set[int] = set()
+
+    def distinct(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) in seen:
+            return tensor.clone()
+        seen.add(id(tensor))
+        return tensor
+
+    return torch_pytree.tree_map_only(torch.Tensor, distinct, arguments)
 
 
 def _load_archive(path: Path) -> ExportedProgram:

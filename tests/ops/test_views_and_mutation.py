@@ -4,6 +4,8 @@ import pytest
 import torch
 from numerics import ALL, INTEGERS, check, name
 
+import pipeline
+
 
 class Function(torch.nn.Module):
     def __init__(self, function):
@@ -158,6 +160,12 @@ def test_write_to_a_transposed_input():
 def test_the_same_tensor_twice_among_inputs():
     x = numbers(2, 3)
     check(Function(lambda a, b: a + b), x, x)
+
+
+def test_the_same_tensor_twice_as_example_and_different_ones_at_the_call():
+    x, y = numbers(2, 3), numbers(2, 3) * 2
+    executable = pipeline.compile(Function(lambda a, b: a - b), (x, x))
+    assert torch.equal(executable(x, y), x - y)
 
 
 def test_repeated_and_passed_through_results():
