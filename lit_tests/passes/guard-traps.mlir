@@ -1,0 +1,60 @@
+// RUN: pipeline-opt %s --split-input-file --guard-traps | FileCheck %s
+
+// An index that comes from data is checked beside the gather, which reads index 0 where it is out of range.
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK: module attributes {pipeline.checks = ["index out of range{{.*}}"]}
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[I:.*]]: tensor<4xindex>, %[[X:.*]]: tensor<9xf32>, %{{.*}}: tensor<4xf32>, %[[STATUS:.*]]: memref<1xi64> {pipeline.status})
+// CHECK: arith.cmpi ult
+// CHECK: arith.andi
+// CHECK: scf.if
+// CHECK: memref.store %{{.*}}, %[[STATUS]]
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[AT:.*]], %
+// CHECK: %[[SAFE:.*]] = arith.select %[[INSIDE]], %[[AT]], %
+// CHECK: tensor.extract %[[X]][%[[SAFE]]]
+func.func @main(%i: tensor<4xindex>, %x: tensor<9xf32>, %out: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%i : tensor<4xindex>) outs(%out : tensor<4xf32>) {
+  ^bb0(%at: index, %old: f32):
+    %e = tensor.extract %x[%at] : tensor<9xf32>
+    linalg.yield %e : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+// Must not fire: an index of the loop is in range, a constant divisor is not 0, and 1/0 of floats is infinity, so that
+// torch-mlir's assert against it goes.
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: pipeline.status
+// CHECK-NOT: cf.assert
+// CHECK-NOT: scf.if
+// CHECK: %[[L:.*]] = linalg.index 0
+// CHECK: tensor.extract %{{.*}}[%[[L]]]
+// CHECK: arith.divsi %{{.*}}, %c7
+// CHECK: arith.divf
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @main(%n: tensor<4xi64>, %x: tensor<4xf32>, %out: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
+  %c7 = arith.constant 7 : i64
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %r:2 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%n : tensor<4xi64>) outs(%out, %n : tensor<4xf32>, tensor<4xi64>) {
+  ^bb0(%i: i64, %old: f32, %o: i64):
+    %l = linalg.index 0 : index
+    %e = tensor.extract %x[%l] : tensor<4xf32>
+    %q = arith.divsi %i, %c7 : i64
+    %nonzero = arith.cmpf one, %e, %zero : f32
+    cf.assert %nonzero, "unimplemented: tensor with zero element"
+    %d = arith.divf %one, %e : f32
+    linalg.yield %d, %q : f32, i64
+  } -> (tensor<4xf32>, tensor<4xi64>)
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xi64>
+}
