@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.naming import group_kind, group_label
@@ -25,6 +25,8 @@ class FormGroups(Pass):
 
     name: ClassVar[str] = "form-groups"
     anchor: ClassVar[str] = "func.func"
+
+    rules: str = field(default="cpu", metadata={"help": "the table of fusion rules: a target's name or a YAML file"})
 
     def run(self, op: ir.Operation) -> None:
         """Groups the linalg ops of one function."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.cost import CHEAP_BODY, body_cost
@@ -25,6 +25,8 @@ class FuseElementwise(Pass):
 
     name: ClassVar[str] = "fuse-elementwise"
     anchor: ClassVar[str] = "func.func"
+
+    rules: str = field(default="cpu", metadata={"help": "the table of fusion rules: a target's name or a YAML file"})
 
     def run(self, op: ir.Operation) -> None:
         """Fuses what it can in one function: first what is free everywhere, then the rest, producers first.

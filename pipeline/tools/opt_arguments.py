@@ -104,6 +104,9 @@ def _add_pipeline_options(group: argparse._ArgumentGroup) -> None:
     _flag(group, "--verify-each", "verify the IR after each pass (default: true)", default=True)
     _flag(group, "--list-passes", "list all passes with their options, and stop")
     _flag(group, "--show-dialects", "list all dialects, and stop")
+    group.add_argument(
+        "--print-fusion-rules", metavar="TARGET", help="print a target's table of fusion rules as YAML, and stop"
+    )
     _flag(group, "--run-reproducer", "run the pipeline that the input carries")
     group.add_argument("--mlir-generate-reproducer", metavar="FILE", help="write a reproducer before the passes run")
     group.add_argument(
