@@ -8,6 +8,7 @@ dtypes, and how large a group may get. The tables that come along are `pipeline/
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -32,6 +33,9 @@ DTYPES = (ANY, "f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "i1", "in
 
 #: Says of an op in a role of a group of a kind whether it may: True, False, or None for what the table says.
 Predicate = Callable[["OpFacts", str, Role], bool | None]
+
+#: Which ops: those that compute one of these words, or those for which a condition holds.
+Part = tuple[str, ...] | Callable[["OpFacts"], bool]
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class FusionRules:
         limits: how large a group may get.
         ops: the roles that single ops may have, by word, before what `kinds` says; none: nothing joins it.
         predicate: is asked before the table.
-        parts: parts of a model that go by another table: each a condition on an op, and the table.
+        parts: parts of a model that go by another table: each the words of ops, or a condition on an op, and the table.
     """
 
     target: str
@@ -84,7 +88,7 @@ class FusionRules:
     limits: Limits = Limits()
     ops: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
     predicate: Predicate | None = None
-    parts: tuple[tuple[Callable[[OpFacts], bool], FusionRules], ...] = ()
+    parts: tuple[tuple[Part, FusionRules], ...] = ()
 
     def why_not(self, kind: str, role: Role, words: Sequence[str], dtype: str, op: OpFacts | None = None) -> str | None:
         """Why ops may not have a role in a group; None if they may.
@@ -139,7 +143,7 @@ class FusionRules:
 
     def for_op(self, op: OpFacts) -> FusionRules:
         """The table of the part of the model that `op` belongs to."""
-        return next((rules for belongs, rules in self.parts if belongs(op)), self)
+        return next((rules for part, rules in self.parts if _belongs(op, part)), self)
 
     def with_(
         self,
@@ -149,7 +153,7 @@ class FusionRules:
         limits: Mapping[str, int] | None = None,
         ops: Mapping[str, Sequence[Role]] | None = None,
         predicate: Predicate | None = None,
-        parts: Sequence[tuple[Callable[[OpFacts], bool], FusionRules]] | None = None,
+        parts: Sequence[tuple[Part, FusionRules]] | None = None,
     ) -> FusionRules:
         """The table with some of it changed: what is not named stays.
 
@@ -220,10 +224,16 @@ def load_rules(name_or_path: str | Path) -> FusionRules:
     path = table_file(name) if name in tables() else Path(name_or_path)
     if name not in tables() and not path.is_file():
         raise OptionError(f"fusion rules {name!r}: no file, and no target; there are {', '.join(tables())}")
+    place = path.resolve()
+    if place in _reading.get():
+        raise OptionError(f"{path}: this table is a part of itself")
+    token = _reading.set((*_reading.get(), place))
     try:
         return fusion_rules_text.parse(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"{path}: cannot be read: {error}") from None
+    finally:
+        _reading.reset(token)
 
 
 def tables() -> list[str]:
@@ -237,7 +247,7 @@ def table_file(target: str) -> Path:
 
 
 def dump(rules: FusionRules) -> str:
-    """The table as YAML, which `load_rules` reads back; a predicate and parts, which are code, are left out."""
+    """The table as YAML, which `load_rules` reads back; what is code, predicates and conditions, is left out."""
     from pipeline.analysis import fusion_rules_text
 
     return fusion_rules_text.dump(rules)
@@ -261,11 +271,18 @@ _TARGETS = Path(__file__).resolve().parents[1] / "targets"
 _lent: dict[str, FusionRules] = {}
 _numbers = itertools.count()
 
+#: The files that are being read, one because another one names it.
+_reading: contextvars.ContextVar[tuple[Path, ...]] = contextvars.ContextVar("pipeline_fusion_rules", default=())
+
 
 def _covers(taken: Sequence[str], word: str) -> bool:
     """Whether a list of classes and words has `word`; moves and casts count as elementwise too."""
     kind = class_of(word)
     return word in taken or kind in taken or (kind in ("cast", "broadcast") and "elementwise" in taken)
+
+
+def _belongs(op: OpFacts, part: Part) -> bool:
+    return part(op) if callable(part) else any(word in part for word in op.words)
 
 
 def _is_elementwise(entry: str) -> bool:

@@ -3,6 +3,7 @@
 `fusion.group` is an op with one region whose ops become one kernel. It is isolated from above: what it reads from
 outside is an explicit operand, values captured from enclosing regions included. `kind` says how a target lowers it
 (`elementwise`, `reduction`, `matmul`, `conv`, ...) and `label` is its readable name, e.g. `fused_conv2d_add_relu`.
+Where its ops are marked `pipeline.target`, so is the group.
 `fusion.yield` ends the region and hands out the group's results:
 
     %r = "fusion.group"(%x, %n) ({
@@ -32,6 +33,14 @@ OPS = (GROUP, YIELD)
 #: A mark on an op: what reads its results is not fused with it.
 STOP_FUSION = "pipeline.stop_fusion"
 
+#: A mark on an op: the target whose table of fusion rules it goes by, where that is not the table of the passes.
+TARGET = "pipeline.target"
+
+
+def target_of(op: ir.Operation) -> str | None:
+    """The target that an op is marked with."""
+    return ir.StringAttr(op.attributes[TARGET]).value if TARGET in op.attributes else None
+
 
 def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str, label: str) -> ir.Operation:
     """Puts copies of `ops` (in program order) into a new group at the insertion point; it yields `results`.
@@ -43,12 +52,12 @@ def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind:
     read = dict.fromkeys(value for op in ops for value in captured_values(op) if value not in made)
     constants = [value for value in read if _is_scalar_constant(value)]
     inputs = [value for value in read if value not in constants]
+    attributes = {"kind": ir.StringAttr.get(kind), "label": ir.StringAttr.get(label)}
+    targets = [target for target in map(target_of, ops) if target is not None]
+    if targets:
+        attributes[TARGET] = ir.StringAttr.get(targets[0])
     group = ir.Operation.create(
-        GROUP,
-        results=[value.type for value in results],
-        operands=inputs,
-        attributes={"kind": ir.StringAttr.get(kind), "label": ir.StringAttr.get(label)},
-        regions=1,
+        GROUP, results=[value.type for value in results], operands=inputs, attributes=attributes, regions=1
     )
     block = ir.Block.create_at_start(group.regions[0], [value.type for value in inputs])
     known: dict[ir.Value, ir.Value] = dict(zip(inputs, block.arguments, strict=True))
