@@ -27,6 +27,7 @@ from pipeline.errors import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pipeline.frontend.stop_fusion import stop_fusion
     from pipeline.runtime.executable import Executable
 
 __version__ = "0.1.0"
@@ -44,6 +45,7 @@ __all__ = [
     "compile",
     "load",
     "load_rules",
+    "stop_fusion",
 ]
 
 
@@ -60,6 +62,16 @@ def compile(
     from pipeline import compiler
 
     return compiler.compile(model, args, kwargs, dynamic_shapes=dynamic_shapes, target=target, **options)
+
+
+def __getattr__(name: str) -> Any:
+    """`stop_fusion`, which is an op of torch's, when it is first asked for."""
+    if name != "stop_fusion":
+        raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
+    from pipeline.frontend.stop_fusion import stop_fusion
+
+    globals()["stop_fusion"] = stop_fusion
+    return stop_fusion
 
 
 def load(path: str | Path) -> Executable:

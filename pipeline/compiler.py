@@ -50,6 +50,9 @@ FUSE = """
 #: Which ops become a kernel, by a table of fusion rules.
 GROUP = "form-groups{{rules={rules}}}"
 
+#: What only told the passes before what to do.
+AFTER_GROUPS = "erase-barriers"
+
 #: A function for each kernel.
 OUTLINE = "outline-kernels"
 
@@ -118,6 +121,7 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         with lend(_rules(options)) as rules:
             _run(FUSE.format(rules=rules), module, options)
             _run(GROUP.format(rules=rules), module, options)
+        _run(AFTER_GROUPS, module, options)
         _run(options.passes.get("fused", ""), module, options)
         dump("fused", module)
         _run(OUTLINE, module, options)

@@ -12,6 +12,8 @@ Where its ops are marked `pipeline.target`, so is the group.
       "fusion.yield"(%y) : (tensor<?xf32>) -> ()
     }) {kind = "elementwise", label = "exp"} : (tensor<?xf32>, index) -> tensor<?xf32>
 
+`fusion.barrier` is the identity on a tensor; no group reaches across. It goes when groups have formed.
+
 The dialect is not an IRDL one (`mlir.ext`), because IRDL gives all values of a variadic operand one type, and a group
 has operands and results of many. MLIR therefore sees unregistered ops: `verify` checks them where MLIR's verifier
 can't. MLIR's passes take an op that they do not know for one that may be isolated, and leave its borders alone.
@@ -28,7 +30,8 @@ from pipeline.mlir import captured_values, defining_op, ir, position, remap_oper
 
 GROUP = "fusion.group"
 YIELD = "fusion.yield"
-OPS = (GROUP, YIELD)
+BARRIER = "fusion.barrier"
+OPS = (GROUP, YIELD, BARRIER)
 
 #: A mark on an op: what reads its results is not fused with it.
 STOP_FUSION = "pipeline.stop_fusion"
@@ -40,6 +43,19 @@ TARGET = "pipeline.target"
 def target_of(op: ir.Operation) -> str | None:
     """The target that an op is marked with."""
     return ir.StringAttr(op.attributes[TARGET]).value if TARGET in op.attributes else None
+
+
+def stops_fusion(value: ir.Value) -> bool:
+    """Whether what computes `value` may not be fused with what reads it."""
+    producer = defining_op(value)
+    return producer is not None and (producer.name == BARRIER or STOP_FUSION in producer.attributes)
+
+
+def behind_barriers(op: ir.Operation | None) -> ir.Operation | None:
+    """The op that computes what a barrier stands behind; any other op itself."""
+    while op is not None and op.name == BARRIER:
+        op = defining_op(op.operands[0])
+    return op
 
 
 def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str, label: str) -> ir.Operation:
@@ -79,7 +95,7 @@ def _is_scalar_constant(value: ir.Value) -> bool:
 def verify(root: ir.Operation) -> None:
     """Raises `CompileError` if an op of this dialect inside `root` is malformed."""
     for op in walk(root, *OPS):
-        problem = _yield_problem(op) if op.name == YIELD else _group_problem(op)
+        problem = _PROBLEMS[op.name](op)
         if problem:
             found = Diagnostic("error", f"'{op.name}' op {problem}", *position(op.location))
             raise CompileError(str(found), [found])
@@ -116,6 +132,16 @@ def _group_problem(group: ir.Operation) -> str | None:
     if any(value not in operands for value in captured_values(group)):
         return "reads a value from outside that is not an operand"
     return None
+
+
+def _barrier_problem(op: ir.Operation) -> str | None:
+    types = [value.type for value in (*op.operands, *op.results)]
+    if len(op.operands) != 1 or len(op.results) != 1 or op.regions:
+        return "takes one value and gives one"
+    return None if types[0] == types[1] else f"takes a {types[0]} and gives a {types[1]}"
+
+
+_PROBLEMS = {GROUP: _group_problem, YIELD: _yield_problem, BARRIER: _barrier_problem}
 
 
 def _join(types: list[ir.Type]) -> str:
