@@ -41,6 +41,7 @@ SIMPLIFY = """
 
 #: What runs once per element becomes one op, by a table of fusion rules.
 FUSE = """
+    assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
     canonicalize,
     cse

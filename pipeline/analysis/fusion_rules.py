@@ -115,6 +115,28 @@ class FusionRules:
                 return f"table {self.target} takes {_join(taken) or 'nothing'} as {role} of {kind}, not {word}"
         return None
 
+    @property
+    def takes_all_elementwise(self) -> bool:
+        """Whether elementwise ops are all the same to the table, so that any two of them may be one."""
+        if self.ops or self.predicate is not None:
+            return False
+        lists = [entries for rules in self.kinds.values() for entries in (rules.prologue, rules.epilogue)]
+        own = self.kinds.get("elementwise", KindRules())
+        taken = all("elementwise" in entries or not any(map(_is_elementwise, entries)) for entries in lists)
+        reduced = self.kinds.get("reduction", KindRules())
+        return taken and "elementwise" in own.epilogue and "elementwise" in reduced.prologue
+
+    def table(self, target: str | None) -> FusionRules:
+        """The table of ops that are marked with `target`: this one, that of a part, or a target's own.
+
+        Raises:
+            OptionError: there is none of that name.
+        """
+        if target is None or target == self.target:
+            return self
+        own = next((rules for _, rules in self.parts if rules.target == target), None)
+        return own or load_rules(target)
+
     def for_op(self, op: OpFacts) -> FusionRules:
         """The table of the part of the model that `op` belongs to."""
         return next((rules for belongs, rules in self.parts if belongs(op)), self)
@@ -244,6 +266,10 @@ def _covers(taken: Sequence[str], word: str) -> bool:
     """Whether a list of classes and words has `word`; moves and casts count as elementwise too."""
     kind = class_of(word)
     return word in taken or kind in taken or (kind in ("cast", "broadcast") and "elementwise" in taken)
+
+
+def _is_elementwise(entry: str) -> bool:
+    return class_of(entry) in ("elementwise", "cast", "broadcast")
 
 
 def _join(words: Sequence[str]) -> str:

@@ -135,7 +135,11 @@ def _add_dump_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--mlir-print-ir-tree-dir", metavar="DIR", help="print it to files in a tree of ops there")
     _flag(group, "--mlir-timing", "print how long each pass took")
     _flag(group, "--mlir-pass-statistics", "print what each pass changed")
-    group.add_argument("--remarks-filter", metavar="REGEX", help="print the remarks of the passes with such names")
+    group.add_argument(
+        "--remarks-filter",
+        metavar="REGEX",
+        help="print the remarks of such passes, kinds or reasons, or 'pass/kind/reason', e.g. 'fuse-.*/missed/.*'",
+    )
     group.add_argument("--remark-format", choices=FORMATS, default="text", help="how remarks are printed")
     group.add_argument("--remarks-output-file", default=None, metavar="FILE", help="where to; stderr by default")
 
