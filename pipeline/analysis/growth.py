@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from pipeline.analysis import reasons
 from pipeline.analysis.alignment import Alignment, align
 from pipeline.analysis.block_graph import BlockGraph, Node
 from pipeline.analysis.fusion_rules import FusionRules, Role
+from pipeline.analysis.joining import target_of
+from pipeline.analysis.op_facts import OpFacts
+from pipeline.analysis.reasons import Refusal
 from pipeline.analysis.structured import Structured
 from pipeline.analysis.tiling import element_type
+from pipeline.dialects.fusion import STOP_FUSION
 from pipeline.mlir import ir
 
 #: Kinds whose result tiles lie in registers while elementwise ops with the same loops use them.
@@ -31,7 +36,7 @@ class Growth:
     def __init__(self, graph: BlockGraph, rules: FusionRules, kind: str, anchor: Sequence[Node]):
         self.kind = kind
         self.nodes = list(anchor)
-        self.refused: dict[Edge, str] = {}
+        self.refused: dict[Edge, Refusal] = {}
         self._graph = graph
         self._rules = rules
 
@@ -66,45 +71,54 @@ class Growth:
         self.refused.clear()  # what could not join alone may join with this one
         return True
 
-    def why_not(self, node: Node, role: Role) -> str | None:
+    def why_not(self, node: Node, role: Role) -> Refusal | None:
         """Why an op may not join; None if it may."""
         if node.view is None:
-            return f"{node.op.name} is no linalg op"
+            return Refusal(reasons.NOT_TILED, f"{node.op.name} has no indexing maps")
         if is_initial(node):
-            return "it is an initial value"
-        if len(node.unit) > 1:
-            return "it is in another group"
-        if "pipeline.stop_fusion" in node.op.attributes:
-            return "there is a barrier"
-        refused = self._rules.why_not(self.kind, role, node.words, node.dtype)
+            return Refusal(reasons.NOT_ELEMENTWISE, "it is an initial value")
+        if len(node.unit) > 1 and node not in self.nodes:
+            return Refusal(reasons.CLAIMED, "it is in another group already")
+        first = node if role == "prologue" else next((one for one in self.nodes if node in one.users), None)
+        if first is not None and STOP_FUSION in first.op.attributes:
+            return Refusal(reasons.BARRIER, "fusion stops between the two")
+        mine, other = target_of(self.nodes[0].op), target_of(node.op)
+        if mine != other:
+            return Refusal(reasons.OTHER_TARGET, f"it is for {other or self._rules.target}")
+        refused = self._rules.table(mine).why_not(self.kind, role, node.words, node.dtype, OpFacts(node.op))
         if refused is not None:
-            return refused
+            return Refusal(reasons.RULE, refused)
         joined = sorted([*self.nodes, node], key=lambda one: one.index)
         if not self._graph.stays_acyclic(joined):
-            return "an op outside of the group stands between them"
-        return self._does_not_fit(joined, node)
+            return Refusal(reasons.CYCLE, "an op outside of the group stands between them")
+        return self._exceeds(joined) or self._does_not_fit(joined, node)
+
+    def _exceeds(self, joined: list[Node]) -> Refusal | None:
+        """Why the group would be too large."""
+        limits = self._rules.limits
+        if sum(len(one.words) for one in joined) > limits.ops:
+            return Refusal(reasons.LIMIT, f"the group would have more than {limits.ops} ops")
+        if len(results_of(joined)) > limits.results:
+            return Refusal(reasons.LIMIT, f"the group would have more than {limits.results} results")
+        if len({operand for one in joined for operand in one.op.operands}) > limits.operands:
+            return Refusal(reasons.LIMIT, f"the group would have more than {limits.operands} operands")
+        return None
+
+    def _does_not_fit(self, joined: list[Node], node: Node) -> Refusal | None:
+        """Why the loops of an op are not those of the group."""
+        alignment = align([one.view for one in joined if one.view is not None])
+        if len(alignment.common) < self._common():
+            return Refusal(reasons.SHAPE_MISMATCH, "they have fewer loops in common than the group has")
+        if self.kind in _TILED and not _same_loops(joined, node, alignment):
+            return Refusal(reasons.SHAPE_MISMATCH, "its loops are not those of the anchor")
+        needed, most = scratch_bytes(joined, alignment), self._rules.limits.scratch_bytes
+        if needed > most:
+            return Refusal(reasons.COST, f"what is handed on takes {needed} bytes at a time, more than {most}")
+        return None
 
     def _common(self) -> int:
         """How many loops the ops of the group have in common."""
         return len(align([node.view for node in self.nodes if node.view is not None]).common)
-
-    def _does_not_fit(self, joined: list[Node], node: Node) -> str | None:
-        limits = self._rules.limits
-        if sum(len(one.words) for one in joined) > limits.ops:
-            return f"the group would have more than {limits.ops} ops"
-        if len(results_of(joined)) > limits.results:
-            return f"the group would have more than {limits.results} results"
-        if len({operand for one in joined for operand in one.op.operands}) > limits.operands:
-            return f"the group would have more than {limits.operands} operands"
-        alignment = align([one.view for one in joined if one.view is not None])
-        if len(alignment.common) < self._common():
-            return "they have fewer loops in common than the group has"
-        if self.kind in _TILED and not _same_loops(joined, node, alignment):
-            return "its loops are not those of the anchor"
-        needed = scratch_bytes(joined, alignment)
-        if needed > limits.scratch_bytes:
-            return f"what is handed on takes {needed} bytes at a time, more than {limits.scratch_bytes}"
-        return None
 
 
 def is_initial(node: Node) -> bool:

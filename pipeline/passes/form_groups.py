@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.analysis import reasons
 from pipeline.analysis.block_graph import BlockGraph, Node
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.analysis.growth import Growth, is_initial, results_of
 from pipeline.analysis.naming import group_kind, group_label
+from pipeline.analysis.reasons import Refusal
 from pipeline.dialects.fusion import GROUP, create_group
 from pipeline.mlir import defining_op, ir, walk
 from pipeline.passes.base import Pass
@@ -66,8 +68,10 @@ class FormGroups(Pass):
                 if user in node.unit or user not in roots:
                     continue
                 kind = group_kind([one.op for one in node.unit])
-                reason = Growth(graph, rules, kind, node.unit).why_not(user, "epilogue")
-                self.missed(user.op, f"is not in a group with its producer, {node.op.name}: {reason}")
+                refusal = Growth(graph, rules, kind, node.unit).why_not(user, "epilogue")
+                refusal = refusal or Refusal(reasons.CLAIMED, "each is in a group of its own")
+                text = f"is not in a group with its producer, {node.op.name}: {refusal.detail}"
+                self.missed(user.op, text, refusal.reason, node.op)
 
 
 def _grown(kind: str, roots: list[Node], graph: BlockGraph, rules: FusionRules) -> Iterator[Growth]:
