@@ -10,6 +10,17 @@ from pipeline.runtime.signature import Source, TensorType
 
 
 @dataclass(frozen=True)
+class Place:
+    """A place where the program calls a kernel.
+
+    Attributes:
+        ops: the PyTorch ops that the kernel computes there, and their source lines, `file.py:12`, where known.
+    """
+
+    ops: tuple[tuple[str | None, str | None], ...]
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A kernel of an executable.
 
@@ -18,12 +29,16 @@ class Kernel:
         kind: what it is, e.g. `elementwise`, `matmul`.
         ops: the linalg ops that it computes, in order.
         calls: in how many places the program calls it.
+        words: what these compute, as in kernels' names: `("conv2d", "add", "relu")`.
+        places: the places, not known of an executable that was loaded from a file.
     """
 
     name: str
     kind: str
     ops: tuple[str, ...]
     calls: int
+    words: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +73,8 @@ class Code:
         """Everything but the object file, as JSON values."""
         data = asdict(self)
         del data["object_file"]
+        for kernel in data["kernels"]:
+            del kernel["places"]
         return data
 
     @staticmethod
@@ -75,5 +92,7 @@ class Code:
             machine=data["machine"],
             cpu=data["cpu"],
             required=tuple(data["required"]),
-            kernels=tuple(Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"]) for k in data["kernels"]),
+            kernels=tuple(
+                Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"], tuple(k["words"])) for k in data["kernels"]
+            ),
         )

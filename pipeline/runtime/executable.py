@@ -14,6 +14,7 @@ from pipeline.runtime.arguments import ArgumentReader, Arguments
 from pipeline.runtime.arrays import ArrayLibrary, copy, numpy_library
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.destinations import Destinations
+from pipeline.runtime.fusion_contract import check_fused, check_not_fused
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
@@ -114,6 +115,18 @@ class Executable:
             known = ", ".join(self._stages) or "none: an executable loaded from a file has no IR"
             raise PipelineError(f"stage {stage!r}: this executable has {known}")
         return self._stages[stage]
+
+    def assert_fused(self, *names: str) -> None:
+        """Raises `FusionError` unless one kernel computes all of `names`; says which kernels do, and why.
+
+        Args:
+            names: ops as PyTorch's functions are called (`conv2d`, `softmax`), or words of kernels' names (`exp`).
+        """
+        check_fused(self.kernels, self.remarks, names)
+
+    def assert_not_fused(self, *names: str) -> None:
+        """Raises `FusionError` if one kernel computes all of `names`, which are those of `assert_fused`."""
+        check_not_fused(self.kernels, names)
 
     def save(self, path: str | Path) -> None:
         """Writes code, weights and signature to one file, whole or not at all; `pipeline.load` reads it back."""
