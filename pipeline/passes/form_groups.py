@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from pipeline.analysis import reasons
 from pipeline.analysis.block_graph import BlockGraph, Node
+from pipeline.analysis.edges import readers
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.analysis.growth import Growth, is_initial, results_of
 from pipeline.analysis.naming import group_kind, group_label
@@ -61,17 +62,19 @@ class FormGroups(Pass):
 
     def _explain(self, roots: list[Node], graph: BlockGraph, rules: FusionRules) -> None:
         """Says of each value that goes from one group to another why they are two."""
+        by_op = {node.op: node for node in graph.nodes}
         for node in roots:
-            if node.view is None:
-                continue
-            for user in node.users:
-                if user in node.unit or user not in roots:
+            for reader in readers(node.op):
+                user = by_op.get(reader.op)
+                if user in node.unit:
                     continue
-                kind = group_kind([one.op for one in node.unit])
-                refusal = Growth(graph, rules, kind, node.unit).why_not(user, "epilogue")
+                refusal = reader.why_apart(node.op)
+                if refusal is None and user is not None:
+                    kind = group_kind([one.op for one in node.unit])
+                    refusal = Growth(graph, rules, kind, node.unit).why_not(user, "epilogue")
                 refusal = refusal or Refusal(reasons.CLAIMED, "each is in a group of its own")
                 text = f"is not in a group with its producer, {node.op.name}: {refusal.detail}"
-                self.missed(user.op, text, refusal.reason, node.op)
+                self.missed(reader.op, text, refusal.reason, node.op)
 
 
 def _grown(kind: str, roots: list[Node], graph: BlockGraph, rules: FusionRules) -> Iterator[Growth]:
