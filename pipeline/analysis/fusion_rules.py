@@ -119,6 +119,11 @@ class FusionRules:
                 return f"table {self.target} takes {_join(taken) or 'nothing'} as {role} of {kind}, not {word}"
         return None
 
+    def apart(self) -> FusionRules:
+        """The table in which nothing joins anything: each op is a kernel, in the dtypes that it may have."""
+        kinds = {kind: KindRules(dtypes=rules.dtypes) for kind, rules in self.kinds.items()}
+        return FusionRules(self.target, kinds, self.limits)
+
     @property
     def takes_all_elementwise(self) -> bool:
         """Whether elementwise ops are all the same to the table, so that any two of them may be one."""

@@ -55,7 +55,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
     model = load_model(arguments.model)
     watcher.note("reading the model")
     try:
-        executable = _quietly(
+        executable = quietly(
             compile,
             model.model,
             model.args,
@@ -173,7 +173,7 @@ def _write(path: str | Path, data: bytes) -> None:
         raise PipelineError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls it. Torch explains what it cannot capture in many lines of logs and graphs; our error says it in one."""
     logging.getLogger("torch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="torch|copyreg")
