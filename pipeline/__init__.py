@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pipeline import fusions
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.errors import (
     ArgumentError,
@@ -24,6 +25,7 @@ from pipeline.errors import (
     PipelineError,
     UnsupportedOpError,
 )
+from pipeline.fusions import fuse_into
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +47,8 @@ __all__ = [
     "UnsupportedOpError",
     "__version__",
     "compile",
+    "fuse_into",
+    "fusions",
     "load",
     "load_rules",
     "stop_fusion",

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipeline.analysis.lending import Lender
 from pipeline.analysis.op_words import CLASSES, class_of, known_words
 from pipeline.errors import OptionError
 
@@ -224,8 +224,9 @@ def load_rules(name_or_path: str | Path) -> FusionRules:
     from pipeline.analysis import fusion_rules_text
 
     name = str(name_or_path)
-    if name in _lent:
-        return _lent[name]
+    lent = _lender.get(name)
+    if lent is not None:
+        return lent
     path = table_file(name) if name in tables() else Path(name_or_path)
     if name not in tables() and not path.is_file():
         raise OptionError(f"fusion rules {name!r}: no file, and no target; there are {', '.join(tables())}")
@@ -258,23 +259,13 @@ def dump(rules: FusionRules) -> str:
     return fusion_rules_text.dump(rules)
 
 
-@contextlib.contextmanager
-def lend(rules: str | FusionRules) -> Iterator[str]:
+def lend(rules: str | FusionRules) -> contextlib.AbstractContextManager[str]:
     """A name by which `load_rules` finds `rules` inside of the `with` block: options of passes are text."""
-    if isinstance(rules, str):
-        yield rules
-        return
-    name = f"@{next(_numbers)}"
-    _lent[name] = rules
-    try:
-        yield name
-    finally:
-        del _lent[name]
+    return contextlib.nullcontext(rules) if isinstance(rules, str) else _lender.lend(rules)
 
 
 _TARGETS = Path(__file__).resolve().parents[1] / "targets"
-_lent: dict[str, FusionRules] = {}
-_numbers = itertools.count()
+_lender: Lender[FusionRules] = Lender()
 
 #: The files that are being read, one because another one names it.
 _reading: contextvars.ContextVar[tuple[Path, ...]] = contextvars.ContextVar("pipeline_fusion_rules", default=())

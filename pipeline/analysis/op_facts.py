@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 from pipeline.analysis.naming import group_kind, op_label
+from pipeline.analysis.op_words import MOVES
 from pipeline.analysis.origins import torch_op
 from pipeline.mlir import ir, position
 
@@ -53,3 +55,11 @@ class OpFacts:
             return ""
         kind = self.op.results[0].type
         return str(ir.ShapedType(kind).element_type if isinstance(kind, ir.ShapedType) else kind)
+
+    def is_called(self, names: Collection[str]) -> bool:
+        """Whether one of `names` is that of the PyTorch op, or all that it computes is among them.
+
+        What only moves elements for a PyTorch op, such as the transpose of a weight, does not count as that op.
+        """
+        moves = all(word in MOVES for word in self.words)
+        return (self.torch_op in names and not moves) or all(word in names for word in self.words)

@@ -12,6 +12,7 @@ from pipeline.analysis.origins import ORIGINS, origins, pairs_attribute
 from pipeline.dialects.fusion import GROUP
 from pipeline.mlir import defining_op, func, ir, remap_operands, walk
 from pipeline.passes.base import Pass
+from pipeline.passes.become import CALLS, OUTPUTS
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,9 @@ def _create_kernel(
         kernel.attributes["pipeline.kernel"] = group.attributes["kind"]
         kernel.attributes["pipeline.ops"] = _strings(op.name for op in _ops(group))
         kernel.attributes["pipeline.words"] = _strings(_words(group))
+        if CALLS in group.attributes:
+            kernel.attributes[CALLS] = group.attributes[CALLS]
+            kernel.attributes[OUTPUTS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(destinations))
         entry = ir.Block.create_at_start(kernel.regions[0], types)
     known = {block.arguments[number]: entry.arguments[index] for index, number in enumerate(taken)}
     known |= {empty.results[0]: entry.arguments[len(taken) + index] for index, empty in enumerate(destinations)}

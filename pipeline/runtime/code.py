@@ -42,6 +42,34 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class External:
+    """A function from outside that the code calls in place of a kernel.
+
+    Attributes:
+        symbol: what the object file calls it.
+        function: its name in its library; that of a Python function for the compiler.
+        library: the path of the shared library; empty for a Python function.
+        parameters: what it takes in order: for a tensor its element type, as MLIR spells it, and its rank; for a number
+            its type and None.
+        outputs: how many of the last tensors it writes.
+        numbers: what it takes after those, each as int64_t.
+    """
+
+    symbol: str
+    function: str
+    library: str
+    parameters: tuple[tuple[str, int | None], ...]
+    outputs: int
+    numbers: tuple[int, ...] = ()
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> External:
+        """The inverse of `dataclasses.asdict`."""
+        parameters = tuple((dtype, rank) for dtype, rank in data["parameters"])
+        return External(**{**data, "parameters": parameters, "numbers": tuple(data["numbers"])})
+
+
+@dataclass(frozen=True)
 class Code:
     """Everything of an executable but its signature and weights.
 
@@ -54,6 +82,7 @@ class Code:
         machine: the kind of machine that it is for, as Python's `platform.machine` has it.
         cpu, required: the CPU that it is for, and the features that one must have to run it.
         kernels: in the order of first use.
+        externals: the functions from outside that it calls.
     """
 
     object_file: bytes
@@ -68,6 +97,7 @@ class Code:
     cpu: str
     required: tuple[str, ...]
     kernels: tuple[Kernel, ...] = ()
+    externals: tuple[External, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the object file, as JSON values."""
@@ -95,4 +125,5 @@ class Code:
             kernels=tuple(
                 Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"], tuple(k["words"])) for k in data["kernels"]
             ),
+            externals=tuple(map(External.from_json, data["externals"])),
         )

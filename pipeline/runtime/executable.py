@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pipeline.runtime.arguments import ArgumentReader, Arguments
 from pipeline.runtime.arrays import ArrayLibrary, copy, numpy_library
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.destinations import Destinations
+from pipeline.runtime.externals import Externals
 from pipeline.runtime.fusion_contract import check_fused, check_not_fused
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
@@ -44,6 +45,7 @@ class Executable:
         library: ArrayLibrary | None = None,
         remarks: tuple[Remark, ...] = (),
         stages: Mapping[str, str] | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
     ):
         self.signature = signature
         self.remarks = remarks
@@ -51,7 +53,8 @@ class Executable:
         self._weights = dict(weights)
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
-        self._native = NativeCode(code.object_file)
+        self._externals = Externals(code.externals, functions or {})
+        self._native = NativeCode(code.object_file, self._externals.addresses)
         self._main = self._native.entry(code.main.symbol)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
@@ -95,6 +98,7 @@ class Executable:
         if layout.status is not None:
             slots[layout.status] = address + 8 * (layout.slots - 1)
         self._main(address)
+        self._externals.raise_failure()
         computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
         self._write_mutations(call, computed, bound)
@@ -108,6 +112,7 @@ class Executable:
         """Computes again what depends on the weights alone. Call it after the weights have changed."""
         with self._refreshing:
             self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights, self._library)
+            self._externals.raise_failure()
 
     def ir(self, stage: str) -> str:
         """The MLIR text after a stage of compilation: `torch`, `linalg`, `fused`, `kernels` or `llvm`."""
@@ -132,6 +137,7 @@ class Executable:
         """Writes code, weights and signature to one file, whole or not at all; `pipeline.load` reads it back."""
         from pipeline.runtime.artifact import save
 
+        self._externals.check_saving()
         save(Path(path), self._code, self.signature, self._weights)
 
     def _raise_failed_check(self, slots: Slots) -> None:

@@ -8,9 +8,10 @@ from collections import Counter
 from pipeline.analysis.origins import ORIGINS, pairs_of
 from pipeline.errors import PipelineError
 from pipeline.mlir import function, ir, walk
+from pipeline.passes.become import CALLS, OUTPUTS
 from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.program import tensor_type
-from pipeline.runtime.code import Code, Kernel, Place
+from pipeline.runtime.code import Code, External, Kernel, Place
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.signature import Signature, Source, TensorType
 from pipeline.targets.cpu.codegen import generate
@@ -48,6 +49,7 @@ class CpuTarget(Target):
             entries[name] = _entry(module, name)
         bufferize(module, self.disable)
         workspace = workspace_bytes(module)
+        externals = _externals(module)
         vectorize(module, self.isa, self.disable)
         to_llvm(module)
         dump("llvm", module)
@@ -67,6 +69,7 @@ class CpuTarget(Target):
             cpu=self.isa.cpu,
             required=self.isa.required,
             kernels=kernels,
+            externals=externals,
         )
 
 
@@ -100,6 +103,34 @@ def _kernels(module: ir.Module) -> tuple[Kernel, ...]:
         kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
         kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name])))
     return tuple(kernels)
+
+
+def _externals(module: ir.Module) -> tuple[External, ...]:
+    """The functions from outside that kernels call, once kernels take buffers."""
+    found = []
+    for declared in walk(module, "func.func"):
+        if CALLS not in declared.attributes or len(declared.regions[0].blocks):
+            continue
+        function, library, *numbers = ir.ArrayAttr(declared.attributes[CALLS])
+        kind = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
+        own = list(kind.inputs)[: len(kind.inputs) - len(numbers)]
+        found.append(
+            External(
+                symbol=f"_mlir_ciface_{ir.StringAttr(declared.attributes['sym_name']).value}",
+                function=ir.StringAttr(function).value,
+                library=ir.StringAttr(library).value,
+                parameters=tuple(map(_parameter, own)),
+                outputs=ir.IntegerAttr(declared.attributes[OUTPUTS]).value,
+                numbers=tuple(ir.IntegerAttr(number).value for number in numbers),
+            )
+        )
+    return tuple(found)
+
+
+def _parameter(kind: ir.Type) -> tuple[str, int | None]:
+    if isinstance(kind, ir.MemRefType):
+        return str(kind.element_type), kind.rank
+    return str(kind), None
 
 
 def _sources(entry: ir.Operation) -> tuple[Source, ...]:
