@@ -111,7 +111,7 @@ def _epilogue(op: ir.Operation, known: dict[ir.Value, ir.AffineMap], anchor: Loo
     )
     if any(maps[number] != known[op.operands[number]] for number in shared):
         return None
-    return Epilogue(op, replace(loops, maps=maps))
+    return Epilogue(op, replace(loops, maps=maps, sizes=anchor.sizes, reductions=anchor.reductions))
 
 
 def _into(reads: ir.AffineMap, wrote: ir.AffineMap) -> dict[int, int] | None:
