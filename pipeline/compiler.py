@@ -42,10 +42,14 @@ SIMPLIFY = """
 #: What runs once per element becomes one op, by a table of fusion rules.
 FUSE = """
     generalize-products,
-    linalg-fold-unit-extent-dims,
     canonicalize,
+    fold-unit-reshapes,
     propagate-reshapes,
     canonicalize,
+    fold-unit-reshapes,
+    propagate-reshapes,
+    canonicalize,
+    fold-unit-reshapes,
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
     canonicalize,
