@@ -28,6 +28,7 @@ SIMPLIFY = """
     canonicalize,
     cse,
     fold-batch-norm,
+    merge-parallel-convs,
     merge-linears,
     fold-affine-forward,
     merge-affines,
