@@ -31,6 +31,7 @@ SIMPLIFY = """
     merge-parallel-convs,
     merge-linears,
     fold-affine-forward,
+    separate-bias,
     merge-affines,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
     canonicalize,
