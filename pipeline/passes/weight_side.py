@@ -13,7 +13,7 @@ from pipeline.analysis.contraction import Contraction
 from pipeline.analysis.vectors import Arithmetic, Combined, Given, Number, Reshaped, Sliced, Vector
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import arith, captured_values, defining_op, ir, linalg, tensor
-from pipeline.passes.rewriting import before, build_generic
+from pipeline.passes.rewriting import before, build_generic, empty_like
 
 _OPS = {"add": arith.AddFOp, "sub": arith.SubFOp, "mul": arith.MulFOp, "div": arith.DivFOp}
 
@@ -203,18 +203,6 @@ def cast_to(data: ir.Value, element: ir.Type) -> ir.Value:
         return data
     out = (empty_like(data, element), range(kind.rank))
     return generic(kind.rank, [(data, range(kind.rank))], out, lambda x, _: x).results[0]
-
-
-def empty_like(data: ir.Value, element: ir.Type) -> ir.Value:
-    """A tensor.empty of the shape of `data`."""
-    kind = ir.RankedTensorType(data.type)
-    sizes = [
-        tensor.DimOp(data, arith.ConstantOp(ir.IndexType.get(), dim).result).result
-        if kind.is_dynamic_dim(dim)
-        else kind.get_dim_size(dim)
-        for dim in range(kind.rank)
-    ]
-    return tensor.EmptyOp(sizes, element).result
 
 
 def _comes_before(op: ir.Operation, anchor: ir.Operation) -> bool:

@@ -24,15 +24,23 @@ def absolute(x: Tensor) -> Tensor:
 
 @replaces(aten.signbit.default)
 def signbit(x: Tensor) -> Tensor:
-    """signbit(x) → x < 0 or 1/x < 0, which is how -0.0 shows; a NaN counts as positive."""
-    return (x < 0) | ((x == 0) & (x.reciprocal() < 0)) if is_float(x) else x < 0
+    """signbit(x) → the bits of x as an integer < 0, so that -0.0 and NaN have their own signs."""
+    return _bits(x) < 0 if is_float(x) else x < 0
 
 
 @replaces(aten.copysign.Tensor, aten.copysign.Scalar)
 def copysign(x: Tensor, sign: Any) -> Tensor:
-    """copysign(x, s) → where(signbit(s), -abs(x), abs(x))."""
+    """copysign(x, s) → the bits of x but the first, which is that of s."""
     x, sign = promoted(x, sign)
     if not is_float(x):
-        x = x.to(torch.get_default_dtype())
-    magnitude = x.abs()
-    return torch.where(sign.signbit(), magnitude * -1, magnitude)
+        x, sign = x.to(torch.get_default_dtype()), sign.to(torch.get_default_dtype())
+    first = torch.iinfo(_INTEGERS[x.dtype.itemsize]).min
+    return ((_bits(x) & ~first) | (_bits(sign) & first)).view(x.dtype)
+
+
+#: The integers that have as many bytes.
+_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _bits(x: Tensor) -> Tensor:
+    return x.view(_INTEGERS[x.dtype.itemsize])
