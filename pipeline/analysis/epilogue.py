@@ -9,15 +9,7 @@ from pipeline.analysis.tiling import unsupported
 from pipeline.mlir import defining_op, ir
 
 #: Ops that may stand between: they touch no elements.
-_TOUCHES_NOTHING = (
-    "arith.",
-    "affine.apply",
-    "memref.subview",
-    "memref.cast",
-    "memref.dim",
-    "memref.alloc",
-    "memref.alloca",
-)
+_TOUCHES_NOTHING = ("arith.", "affine.apply", "memref.subview", "memref.cast", "memref.dim", "memref.alloc", "memref.alloca")
 _TOUCHES_NOTHING += ("memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape", "bufferization.clone")
 
 _VIEWS = ("memref.subview", "memref.cast", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape")

@@ -110,9 +110,7 @@ class Growth:
         if len(alignment.common) < self._common():
             return Refusal(reasons.SHAPE_MISMATCH, "they have fewer loops in common than the group has")
         if self.kind == "attention" and node.kind == "matmul" and not _belongs_to_attention(joined, node, alignment):
-            return Refusal(
-                reasons.RULE, "an attention has one product before its softmax and one behind, over its rows"
-            )
+            return Refusal(reasons.RULE, "an attention has one product before its softmax and one behind, over its rows")
         if self.kind in _TILED and not _same_loops(joined, node, alignment):
             return Refusal(reasons.SHAPE_MISMATCH, "its loops are not those of the anchor")
         needed, most = scratch_bytes(joined, alignment), self._rules.limits.scratch_bytes
@@ -194,11 +192,7 @@ def _belongs_to_attention(joined: Sequence[Node], node: Node, alignment: Alignme
     """Whether a product computes the rows of the softmax that an attention grows from, or sums over them."""
     softmax = next(number for number, one in enumerate(joined) if one.kind == "reduction")
     view, place = node.view, joined.index(node)
-    if view is None or any(
-        one.kind == "matmul" and (one.index < joined[softmax].index) == (place < softmax)
-        for one in joined
-        if one is not node
-    ):
+    if view is None or any(one.kind == "matmul" and (one.index < joined[softmax].index) == (place < softmax) for one in joined if one is not node):
         return False
     rows = next(one for one in alignment.classes if any(_reduces(joined, softmax, loop) for loop in one))
     return any(number == place and view.reductions[loop] == (place > softmax) for number, loop in rows)
@@ -211,3 +205,4 @@ def _reduces(joined: Sequence[Node], number: int, loop: Loop) -> bool:
 
 def _parallel(view: Structured | None) -> set[int | None]:
     return set() if view is None else {loop for loop, reduces in enumerate(view.reductions) if not reduces}
+

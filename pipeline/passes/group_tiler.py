@@ -194,7 +194,8 @@ def _slice_operands(source: ir.Value, place: _Place) -> tuple[list[ir.Value], li
 def _is_whole(source: ir.Value, place: _Place) -> bool:
     kind = ir.ShapedType(source.type)
     return all(
-        span is None or (span.offset == 0 and not kind.is_dynamic_dim(dim) and kind.get_dim_size(dim) == span.size)
+        span is None
+        or (span.offset == 0 and not kind.is_dynamic_dim(dim) and kind.get_dim_size(dim) == span.size)
         for dim, span in enumerate(place.spans)
     )
 
