@@ -124,7 +124,8 @@ def _trap(op: ir.Operation) -> str | None:
     if op.name.startswith("tm_tensor.") or op.name in ("tensor.gather", "tensor.scatter"):
         return "may be out of range"
     if op.name in _RESIZES or (op.name.startswith("linalg.") and op.operands):
-        return None if all(map(_is_static, [*op.operands, *op.results])) else "has sizes that are known at run time only"
+        is_static = all(map(_is_static, [*op.operands, *op.results]))
+        return None if is_static else "has sizes that are known at run time only"
     return None
 
 

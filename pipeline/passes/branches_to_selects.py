@@ -16,10 +16,10 @@ from pipeline.passes.rewriting import before, build_generic, inline_block, repla
 class BranchesToSelects(Pass):
     """Replace a cheap scf.if without side effects by both its branches and a select of what they yield.
 
-    On tensors the select is a linalg.generic, with which the branches and what is around them fuse to one kernel. Inside
-    of a linalg.generic, where the condition is one of each element, it leaves a body that can be vectorized. Branches
-    that are not elementwise, move many bytes or compute much stay; and so do those with effects or with ops that could
-    trap where they did not run: what is computed in vain is thrown away, which must be all that is to say about it.
+    On tensors the select is a linalg.generic, with which the branches and what is around them fuse to one kernel.
+    Inside of a linalg.generic, where the condition is one of each element, it leaves a body that can be vectorized.
+    Branches that are not elementwise, move many bytes or compute much stay; and so do those with effects or with ops
+    that could trap where they did not run: what is computed in vain is thrown away, and must do no harm.
     """
 
     name: ClassVar[str] = "branches-to-selects"
