@@ -42,6 +42,9 @@ SIMPLIFY = """
 
 #: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
 REGIONS = """
+    compute-numbers,
+    canonicalize,
+    cse,
     inline-constant-regions,
     merge-equal-conditions,
     hoist-common-ops,

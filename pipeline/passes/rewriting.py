@@ -84,6 +84,17 @@ def build_generic(
     return generic
 
 
+def move_body(body: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Value]:
+    """Moves the ops of `body` to the end of the block that is being built; returns what its terminator took."""
+    target = ir.InsertionPoint.current.block
+    for argument, value in zip(body.arguments, arguments, strict=True):
+        argument.replace_all_uses_with(value)
+    *ops, terminator = [op.operation for op in body.operations]
+    for op in ops:
+        target.append(op)
+    return list(terminator.operands)
+
+
 def inline_block(block: ir.Block, arguments: Sequence[ir.Value], anchor: ir.Operation) -> list[ir.Value]:
     """Moves the ops of `block` in front of `anchor`, with `arguments` for its arguments; returns what it handed on.
 
