@@ -6,8 +6,8 @@ into. In front of bufferization, memory is a `memref.alloc` or a view, seen as a
 
 from __future__ import annotations
 
-from pipeline.analysis.destination import origin
-from pipeline.mlir import bufferization, defining_op, function, ir
+from pipeline.analysis.destination import tied_operand
+from pipeline.mlir import bufferization, defining_op, ir
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
@@ -51,13 +51,9 @@ def shape_of(place: ir.Operation) -> list[int] | None:
 
 
 def _place_of_call(call: ir.Operation, number: int) -> ir.Operation | None:
-    kernel = function(_module(call), ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
-    if not kernel.regions[0].blocks:
+    destination = tied_operand(call, call.results[number])
+    if destination is None:
         return None
-    place = origin(_terminator(kernel.regions[0].blocks[0]).operands[number])
-    if not isinstance(place.owner, ir.Block):
-        return None
-    destination = call.operands[ir.BlockArgument(place).arg_number]
     empty = defining_op(destination)
     if empty is not None and empty.name == "tensor.empty":
         return empty if len(list(destination.uses)) == 1 else None
@@ -69,12 +65,6 @@ def _memory(tensor: ir.Value) -> ir.Operation | None:
     op = defining_op(tensor)
     alloc = None if op is None or op.name != "bufferization.to_tensor" else defining_op(op.operands[0])
     return alloc if alloc is not None and alloc.name == "memref.alloc" else None
-
-
-def _module(op: ir.Operation) -> ir.Operation:
-    while op.name != "builtin.module":
-        op = op.parent.operation
-    return op
 
 
 def _terminator(block: ir.Block) -> ir.Operation:

@@ -85,7 +85,7 @@ TO_LLVM = """builtin.module(
 
 
 #: Where the results of branches and loops lie.
-PLACE = "share-branch-destinations"
+PLACE = "share-branch-destinations, rotate-carries"
 
 
 def place_results(module: ir.Module, disable: frozenset[str]) -> None:
