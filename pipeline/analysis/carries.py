@@ -48,7 +48,8 @@ def carries_of(loop: ir.Operation) -> list[Carry] | None:
         values = zip(list(loop.operands)[3:], list(block.arguments)[1:], yielded(block), loop.results, strict=True)
         return [Carry(number, number, *one) for number, one in enumerate(values)]
     before, after = (region.blocks[0] for region in loop.regions)
-    following, found = yielded(after), []
+    following = yielded(after)
+    found: list[Carry] = []
     for place, value in enumerate(yielded(before)[1:]):
         if not isinstance(value.owner, ir.Block) or value.owner != before:
             if isinstance(value.type, ir.RankedTensorType):

@@ -182,4 +182,3 @@ def _is_below(index: ir.Value, size: int, op: ir.Operation) -> bool:
     below = ir.IntegerAttr(compare.attributes["predicate"]).value == 6  # ult
     limit = constant_integer(compare.operands[1])
     return below and compare.operands[0] == then and limit is not None and limit <= size
-

@@ -251,7 +251,9 @@ def _all_hold(generic: ir.Operation, conditions: list[ir.Value]) -> ir.Value:
     return tensor.ExtractOp(check.results[0], []).result
 
 
-def _check_loops(generic: ir.Operation, ops: list[ir.Operation], conditions: list[ir.Value]) -> tuple[list[int], list[int]]:
+def _check_loops(
+    generic: ir.Operation, ops: list[ir.Operation], conditions: list[ir.Value]
+) -> tuple[list[int], list[int]]:
     """The operands and the loops of a check: those that the conditions depend on, if the others run at all.
 
     All of them where the others may run no round, for then no condition need hold, and where the others bound a loop.

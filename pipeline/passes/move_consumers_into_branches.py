@@ -111,9 +111,7 @@ def _move(op: ir.Operation, branch: ir.Operation) -> ir.Operation:
     return moved
 
 
-def _fill(
-    block: ir.Block, old: ir.Block, op: ir.Operation, branch: ir.Operation, kept: Sequence[ir.Value]
-) -> None:
+def _fill(block: ir.Block, old: ir.Block, op: ir.Operation, branch: ir.Operation, kept: Sequence[ir.Value]) -> None:
     """Moves the ops of an old branch to a new one, and ends it with a copy of `op` on what it yields."""
     *ops, terminator = [inner.operation for inner in old.operations]
     for inner in ops:

@@ -14,10 +14,8 @@ def carry_numbers(function: ir.Operation) -> list[ir.Operation]:
     for (t = a) { f(t); yield u } -> for (n = extract a) { f(from_elements n); yield extract u }
     """
     made = [_for(loop) for loop in walk_innermost_first(function, "scf.for") if _numbers(list(loop.operands)[3:])]
-    for loop in walk_innermost_first(function, "scf.while"):
-        if _numbers(loop.operands) or _numbers(loop.results):
-            made.append(_while(loop))
-    return made
+    whiles = walk_innermost_first(function, "scf.while")
+    return made + [_while(loop) for loop in whiles if _numbers(loop.operands) or _numbers(loop.results)]
 
 
 def _is_number(kind: ir.Type) -> bool:

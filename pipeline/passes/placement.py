@@ -1,7 +1,7 @@
 """Where kernels write: finding the tensor that a value is computed into, and putting memory in its place.
 
 Kernels are in destination-passing style by then (see `outline-kernels`): a call takes the tensors that it computes
-into. In front of bufferization, memory is a `memref.alloc` or a view, seen as a tensor through `bufferization.to_tensor`.
+into. Memory is a `memref.alloc` or a view, seen as a tensor through `bufferization.to_tensor`.
 """
 
 from __future__ import annotations

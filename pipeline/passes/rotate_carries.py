@@ -16,9 +16,9 @@ from pipeline.passes.carry_buffers import Rotation, rotate
 class RotateCarries(Pass):
     """Give the tensors of known size that a loop carries, and computes anew in each round, buffers of one allocation.
 
-    There is a buffer for each such tensor and a spare one for each that is computed: a round computes the new value into
-    the spare buffer, and the buffer of the old value is the spare one of the next round. The loop carries where in the
-    allocation they are. A value that two carries hand to each other stays where it is. Carries that are updated in
+    There is a buffer for each such tensor and a spare one for each that is computed: a round computes the new value
+    into the spare buffer, and the buffer of the old value is the spare one of the next round. The loop carries where in
+    the allocation they are. A value that two carries hand to each other stays where it is. Carries that are updated in
     place, by an insertion, are left to bufferization. Runs on kernels in destination-passing style.
     """
 
