@@ -9,10 +9,10 @@ from typing import ClassVar
 from pipeline.analysis.access import loops_of
 from pipeline.analysis.motion import why_not_speculated
 from pipeline.analysis.structured import bounded_loops, structured
-from pipeline.mlir import arith, defining_op, ir, remap_operands, tensor, walk
+from pipeline.mlir import arith, defining_op, ir, tensor, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.number_carries import carry_numbers
-from pipeline.passes.rewriting import before, build_generic, is_unused, move_body, replace
+from pipeline.passes.rewriting import before, build_generic, copy_body, is_unused, replace
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
@@ -109,27 +109,16 @@ def _extract(source: ir.Value) -> ir.Operation:
 
 def _number(generic: ir.Operation, result: int) -> tuple[ir.Value, list[ir.Operation]]:
     """At the insertion point: the one element that a generic computes, and the extracts of what it reads."""
-    body = generic.regions[0].blocks[0]
-    known: dict[ir.Value, ir.Value] = {}
+    view = structured(generic)
+    assert view is not None
+    elements = list(generic.operands)
     found = []
-    for argument, operand in zip(body.arguments, generic.operands, strict=True):
-        if is_unused(argument):
-            continue
-        if isinstance(operand.type, ir.RankedTensorType):
-            found.append(_extract(operand))
-            known[argument] = found[-1].results[0]
-        else:
-            known[argument] = operand
-    *ops, terminator = [op.operation for op in body.operations]
-    for op in ops:
-        if op.name == "linalg.index":
-            known[op.results[0]] = arith.ConstantOp(ir.IndexType.get(), 0).result
-            continue
-        copy = op.clone()
-        remap_operands(copy, known)
-        known.update(zip(op.results, copy.results, strict=True))
-    value = terminator.operands[result]
-    return known.get(value, value), found
+    for number, argument in enumerate(view.body.arguments):
+        if not is_unused(argument) and isinstance(elements[number].type, ir.RankedTensorType):
+            found.append(_extract(elements[number]))
+            elements[number] = found[-1].results[0]
+    values = copy_body(view, elements, lambda _: arith.ConstantOp(ir.IndexType.get(), 0).result)
+    return values[result], found
 
 
 def _erase_if_unused(op: ir.Operation | None) -> None:
@@ -165,7 +154,7 @@ def _drop_unused_inputs(generic: ir.Operation) -> None:
     def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
         known = dict(zip(kept, elements, strict=True))
         arguments = [known.get(number, elements[0]) for number in range(len(view.maps))]
-        return move_body(view.body, arguments)
+        return copy_body(view, arguments)
 
     with before(generic):
         made = build_generic(inputs, outputs, maps, list(generic.attributes["iterator_types"]), body)

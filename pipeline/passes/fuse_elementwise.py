@@ -15,7 +15,7 @@ from pipeline.analysis.structured import Structured, bounded_loops, reads_input_
 from pipeline.dialects.fusion import STOP_FUSION
 from pipeline.mlir import affine, defining_op, ir, linalg, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, build_generic, is_unused, move_body, replace
+from pipeline.passes.rewriting import before, build_generic, is_unused, replace
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _fuse(consumer: Structured, operand: int, producer: Structured) -> ir.Operat
         value = _inline_copy(producer, of_producer, fused.into)
         known: dict[int, ir.Value] = dict(zip(fused.others, elements, strict=False))
         known |= dict.fromkeys(same, value)
-        return move_body(consumer.body, [*(known[number] for number in range(consumer.inputs)), *of_outputs])
+        return _move_body(consumer.body, [*(known[number] for number in range(consumer.inputs)), *of_outputs])
 
     with before(consumer.op):
         generic = build_generic(inputs, outputs, fused.maps, list(consumer.op.attributes["iterator_types"]), body)
@@ -186,9 +186,20 @@ def _inline_copy(producer: Structured, inputs: Sequence[ir.Value], into: ir.Affi
         with before(index):
             value = _loop_index(into.results[ir.IntegerAttr(index.attributes["dim"]).value], into.n_dims)
         replace(index, [value])
-    (value,) = move_body(body, [*inputs, *list(body.arguments)[len(inputs) :]])
+    (value,) = _move_body(body, [*inputs, *list(body.arguments)[len(inputs) :]])
     copy.erase()
     return value
+
+
+def _move_body(body: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Value]:
+    """Moves the ops of `body` to the end of the block that is being built; returns what its terminator took."""
+    target = ir.InsertionPoint.current.block
+    for argument, value in zip(body.arguments, arguments, strict=True):
+        argument.replace_all_uses_with(value)
+    *ops, terminator = [op.operation for op in body.operations]
+    for op in ops:
+        target.append(op)
+    return list(terminator.operands)
 
 
 def _loop_index(expression: ir.AffineExpr, loops: int) -> ir.Value:
