@@ -38,7 +38,24 @@ SIMPLIFY = """
     canonicalize,
     cse,
     hoist-to-prepare,
-    canonicalize
+    canonicalize,
+    cse
+"""
+
+#: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
+REGIONS = """
+    compute-numbers,
+    canonicalize,
+    cse,
+    inline-constant-regions,
+    merge-equal-conditions,
+    hoist-common-ops,
+    hoist-loop-invariants,
+    sink-into-branches,
+    move-consumers-into-branches,
+    branches-to-selects,
+    canonicalize,
+    cse
 """
 
 #: What runs once per element becomes one op, by a table of fusion rules.
@@ -126,6 +143,7 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
     with module.context, ir.Location.unknown():
         _run(options.passes.get("linalg", ""), module, options)
         _run(SIMPLIFY, module, options)
+        _run(REGIONS, module, options)
         with lend(_rules(options)) as rules:
             _run(FUSE.format(rules=rules), module, options)
             _run(GROUP.format(rules=rules), module, options)
