@@ -21,6 +21,7 @@ from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.decompositions import decomposition_table
+from pipeline.frontend.purify import purified
 
 #: torch.export keeps its state in globals: one thread at a time.
 _capturing = threading.Lock()
@@ -47,7 +48,7 @@ def capture(
     if args is not None and not isinstance(args, tuple):
         raise PipelineError(f"args: expected a tuple of example arguments, got {type(args).__name__}")
     with _capturing, torch.no_grad():
-        exported = _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
+        exported = purified(_export(model, args, dict(kwargs or {}), dynamic_shapes, mode))
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
