@@ -260,12 +260,12 @@ def _refusal(node: fx.Node, reason: str) -> CaptureError:
     return CaptureError(f"{line[0]}:{line[1]}: {reason}" if line else reason)
 
 
-def purified(exported: ExportedProgram) -> ExportedProgram:
-    """The program with pure branches and loops; itself if it has none."""
+def purified(exported: ExportedProgram, loops_share: bool = False) -> ExportedProgram:
+    """The program with pure branches and loops, see `purify`; itself if it has none."""
     if not has_regions(exported.graph_module):
         return exported
     module = copy.deepcopy(exported.graph_module)
-    purify(module)
+    purify(module, loops_share)
     signature = copy.deepcopy(exported.graph_signature)
     constants = dict(exported.constants)
     _make_inputs_of_constants(module, signature, constants)
