@@ -60,7 +60,7 @@ def as_tensor(value: Any) -> torch.Tensor:
     if isinstance(value, TensorBool):
         return value.tensor
     if isinstance(value, torch.SymBool):
-        return torch.scalar_tensor(torch.sym_ite(value, 1, 0), dtype=torch.int64) != 0
+        return torch.scalar_tensor(value, dtype=torch.bool)
     return torch.full((), bool(value), dtype=torch.bool)
 
 
