@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.mlir import arith, defining_op, ir
+from pipeline.mlir import arith, defining_op, ir, linalg
 
 #: Longer names are cut after this many ops.
 NAME_OPS = 6
@@ -41,6 +41,8 @@ def op_label(op: ir.Operation) -> list[str]:
     if short != "generic":
         return [short]
     words = _body_words(op)
+    if is_reduction(op) and linalg.isa_contraction_op(op):
+        return ["matmul"]
     if is_reduction(op):
         return [*words[:-1], f"reduce_{words[-1]}"] if words else ["reduce"]
     return words or [_copy_word(op)]
@@ -99,14 +101,15 @@ def is_reduction(op: ir.Operation) -> bool:
 
 def group_kind(ops: Sequence[ir.Operation]) -> str:
     """The kind of a group: that of its heaviest op."""
-    kinds = [_op_kind(op) for op in ops]
+    kinds = [op_kind(op) for op in ops]
     for kind in ("conv", "matmul", "pooling", "scan", "sort", "scatter", "reduction"):
         if kind in kinds:
             return kind
     return "elementwise"
 
 
-def _op_kind(op: ir.Operation) -> str:
+def op_kind(op: ir.Operation) -> str:
+    """The kind of kernel that one op would be by itself."""
     if "pipeline.kernel" in op.attributes:
         return ir.StringAttr(op.attributes["pipeline.kernel"]).value
     short = op.name.partition(".")[2]
@@ -116,7 +119,9 @@ def _op_kind(op: ir.Operation) -> str:
         return "matmul"
     if short.startswith("pooling"):
         return "pooling"
-    return "reduction" if short == "generic" and is_reduction(op) else "elementwise"
+    if short == "generic" and is_reduction(op):
+        return "matmul" if linalg.isa_contraction_op(op) else "reduction"
+    return "elementwise"
 
 
 def group_label(ops: Sequence[ir.Operation]) -> str:
