@@ -49,6 +49,7 @@ def purify(module: fx.GraphModule, loops_share: bool = False) -> None:
             _rebase_captures(call)
             shared = _shared_memory(call, loops_share)
             _return_writes(call)
+            _clone_shared_operands(call)
             _clone_shared_results(call)
             _refuse_later_writes(call, shared)
     module.recompile()
@@ -202,6 +203,20 @@ def _clone_input(call: RegionCall, module: fx.GraphModule, number: int) -> fx.No
     clone.meta = dict(value.meta)
     value.replace_all_uses_with(clone, delete_user_cb=lambda user: user is not clone)
     return clone
+
+
+def _clone_shared_operands(call: RegionCall) -> None:
+    """while_loop(c, f, (x, x), (x,))  →  while_loop(c, f, (x, clone(x)), (clone(x),)): torch wants no two in one memory."""
+    seen: set[fx.Node] = set()
+    for number, value in enumerate(call.operands):
+        if not isinstance(value, fx.Node) or not isinstance(value.meta.get("val"), torch.Tensor):
+            continue
+        if root(value) in seen:
+            with call.node.graph.inserting_before(call.node):
+                clone = call.node.graph.call_function(aten.clone.default, (value,))
+            clone.meta = dict(value.meta)
+            call.set_operand(number, clone)
+        seen.add(root(value))
 
 
 def _clone_shared_results(call: RegionCall) -> None:

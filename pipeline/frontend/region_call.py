@@ -123,6 +123,17 @@ class RegionCall:
         self.node.meta["val"] = (*results, value)
         return len(results)
 
+    def set_operand(self, number: int, value: fx.Node) -> None:
+        """Has the graphs take `value` for operand `number`."""
+        arguments = list(self.node.args)
+        for place in self._values:
+            count = len(arguments[place])
+            if number < count:
+                arguments[place] = (*arguments[place][:number], value, *arguments[place][number + 1 :])
+                break
+            number -= count
+        self.node.args = tuple(arguments)
+
     def _set_captures(self, values: list[Any]) -> None:
         number = self._values[-1]
         self.node.args = (*self.node.args[:number], tuple(values), *self.node.args[number + 1 :])
