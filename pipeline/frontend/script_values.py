@@ -52,22 +52,22 @@ class Leaf:
         names = {bool: "bool", int: "int", float: "float"}
         return names.get(type(self.example))
 
-    def packed(self, value: Any) -> Any:
-        """The value as a tensor or an integer."""
+    def packed(self, value: Any, with_integers: bool) -> Any:
+        """The value as a tensor, or an integer if these may stay."""
+        if value is UNINITIALIZED:
+            value = torch.zeros(self.example.shape, dtype=self.example.dtype) if self.kind == "tensor" else 0
+        if self.kind == "int" and not with_integers:
+            return torch.scalar_tensor(value, dtype=torch.int64)
         if self.kind == "bool":
             return as_tensor(value)
-        if self.kind == "float":
-            return torch.scalar_tensor(value, dtype=torch.float64)
-        if value is UNINITIALIZED:
-            example = self.example
-            return torch.zeros(example.shape, dtype=example.dtype) if self.kind == "tensor" else 0
-        return value
+        return torch.scalar_tensor(value, dtype=torch.float64) if self.kind == "float" else value
 
     def unpacked(self, value: Any) -> Any:
         """The inverse of `packed`."""
         if self.kind == "bool":
             return TensorBool(value)
-        return value.item() if self.kind == "float" else value
+        is_number = self.kind in ("int", "float") and isinstance(value, torch.Tensor)
+        return value.item() if is_number else value
 
     def trial(self) -> Any:
         """An example of the value of which nothing is known but what it is."""
@@ -108,14 +108,14 @@ class Layout:
         leaves = (a.common(b) for a, b in zip(first.leaves, second.leaves, strict=True))
         return Layout(first.spec, tuple(leaves))
 
-    def pack(self, values: Sequence[Any]) -> list[Any]:
-        """The tensors and integers of values of this layout."""
+    def pack(self, values: Sequence[Any], with_integers: bool = True) -> list[Any]:
+        """The tensors of values of this layout, and the integers, which are tensors too unless `with_integers`."""
         flat = []
         for place, value in enumerate(values):
             spec = self.spec.child(place)
             flat += [UNINITIALIZED] * spec.num_leaves if value is UNINITIALIZED else torch_pytree.tree_leaves(value)
         return [
-            leaf.packed(value) for leaf, value in zip(self.leaves, flat, strict=True) if leaf.kind != "constant"
+            leaf.packed(value, with_integers) for leaf, value in zip(self.leaves, flat, strict=True) if leaf.kind != "constant"
         ]
 
     def unpack(self, packed: Sequence[Any]) -> list[Any]:
