@@ -40,8 +40,8 @@ FREE = """builtin.module(
 
 VECTORIZE = """
     func.func(refback-munge-memref-copy, linalg-generalize-named-ops),
-    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers}}},
-    expand-vector-math
+    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma}}},
+    expand-vector-math{{fma={fma}}}
 """
 
 TO_LOOPS = """builtin.module(
@@ -176,7 +176,8 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
 
 def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
     """Linalg on buffers becomes loops over vectors, where it has that form."""
-    text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers)
+    fma = str(isa.fma).lower()
+    text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers, fma=fma)
     PassPipeline.parse(text).run(module, disable=disable)
 
 
