@@ -22,6 +22,7 @@ from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.purify import purified
+from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
 
 #: torch.export keeps its state in globals: one thread at a time.
@@ -75,7 +76,8 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     traceable = module_of_script(model) if is_script else model
     args, kwargs = _distinct((args, kwargs))
     try:
-        exported = torch.export.export(traceable, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        with writes_are_kept():
+            exported = torch.export.export(traceable, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     except Exception as error:  # torch.export raises many types
         raise CaptureError(f"torch.export could not capture {name}: {_explain(error)}") from error
     return _without_guards(purified(exported, loops_share=is_script))

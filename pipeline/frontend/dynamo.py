@@ -18,6 +18,7 @@ from pipeline.errors import CaptureError
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.graph import from_graph
 from pipeline.frontend.purify import has_regions, purify
+from pipeline.frontend.region_call import writes_are_kept
 from pipeline.options import Options
 
 
@@ -50,7 +51,7 @@ def _with_pure_regions(graph: fx.GraphModule) -> fx.GraphModule:
         return graph
     examples = [node.meta["example_value"] for node in graph.graph.nodes if node.op == "placeholder"]
     fake = detect_fake_mode(examples)
-    with torch.no_grad(), fake or contextlib.nullcontext():
+    with torch.no_grad(), writes_are_kept(), fake or contextlib.nullcontext():
         traced = make_fx(graph, tracing_mode="symbolic", pre_dispatch=True, _allow_non_fake_inputs=True)(*examples)
     purify(traced)
     return traced

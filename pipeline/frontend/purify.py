@@ -145,19 +145,45 @@ def _return_writes(call: RegionCall) -> None:
         _check_write(call, number)
         value = call.operands[number]
         if number < call.fixed:
-            _clone_input(call, call.modules[1], number)
+            _write_to_carried(call, number)
             continue
         if call.kind == "while_loop":
             call.carry(number)
             number = call.fixed - 1
         for module in call.modules[1:] if call.kind == "while_loop" else call.modules:
             call.set_outputs(module, [*call.outputs(module), _clone_input(call, module, number)])
-        result = call.add_result(value.meta["val"].clone())
-        with call.node.graph.inserting_after(call.node):
-            new = call.node.graph.call_function(operator.getitem, (call.node, result))
-        with call.node.graph.inserting_after(new):
-            back = call.node.graph.call_function(aten.copy_.default, (value, new))
-        new.meta, back.meta = dict(value.meta), {**value.meta, _WRITES_BACK: True}
+        _write_back(call, value, call.add_result(value.meta["val"].clone()))
+
+
+def _write_to_carried(call: RegionCall, number: int) -> None:
+    """while_loop(c, {h.add_(1); h}, (x,))  →  y = while_loop(c, {clone(h).add_(1)}, (x,)); x.copy_(y).
+
+    Where the body hands on another tensor than `h`, only the first round would write to `x`: that is refused if `x` can
+    be read later.
+    """
+    body = call.modules[1]
+    value, handed_on = call.operands[number], call.outputs(body)[number]
+    is_kept = same_tensor(handed_on) is call.placeholders(body)[number]
+    _clone_input(call, body, number)
+    nodes = list(call.node.graph.nodes)
+    if not _is_readable(_value(root(value)), nodes[nodes.index(call.node) + 1 :]):
+        return
+    if not is_kept:
+        raise _refusal(
+            call.node,
+            "a loop writes in place to a tensor that is only in its first round the one from before the loop; "
+            "clone it before the loop",
+        )
+    _write_back(call, value, number)
+
+
+def _write_back(call: RegionCall, value: fx.Node, result: int) -> None:
+    """value.copy_(call[result]), right behind the call."""
+    with call.node.graph.inserting_after(call.node):
+        new = call.node.graph.call_function(operator.getitem, (call.node, result))
+    with call.node.graph.inserting_after(new):
+        back = call.node.graph.call_function(aten.copy_.default, (value, new))
+    new.meta, back.meta = dict(value.meta), {**value.meta, _WRITES_BACK: True}
 
 
 def _written_operands(call: RegionCall) -> set[int]:

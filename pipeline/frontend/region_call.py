@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import fx
 from torch._ops import HigherOrderOperator
+from torch.fx.node import _side_effectful_functions
 
 from pipeline.frontend.graph_passes import attribute
 
@@ -18,6 +21,21 @@ _LAYOUT = {
     "scan": ((0,), (1, 2, 3)),
     "map_impl": ((0,), (1, 2)),
 }
+
+
+@contextlib.contextmanager
+def writes_are_kept() -> Iterator[None]:
+    """While a model is traced: a branch or loop whose results nobody uses is not dead, as it may write in place.
+
+    Gets round a defect of torch: Graph.eliminate_dead_code drops those in inner graphs. Remove when Node.is_impure looks
+    into the graphs of these ops.
+    """
+    ops = {getattr(torch.ops.higher_order, name) for name in _LAYOUT} - _side_effectful_functions
+    _side_effectful_functions.update(ops)
+    try:
+        yield
+    finally:
+        _side_effectful_functions.difference_update(ops)
 
 
 def regions_of(node: fx.Node) -> str | None:
