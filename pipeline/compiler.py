@@ -32,24 +32,47 @@ SIMPLIFY = """
     canonicalize,
     cse,
     fold-batch-norm,
+    merge-parallel-convs,
     merge-linears,
     fold-affine-forward,
+    separate-bias,
     merge-affines,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
     canonicalize,
     cse,
     hoist-to-prepare,
-    canonicalize
+    canonicalize,
+    cse
+"""
+
+#: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
+REGIONS = """
+    compute-numbers,
+    canonicalize,
+    cse,
+    inline-constant-regions,
+    merge-equal-conditions,
+    hoist-common-ops,
+    hoist-loop-invariants,
+    sink-into-branches,
+    move-consumers-into-branches,
+    branches-to-selects,
+    canonicalize,
+    cse
 """
 
 #: The user's own groups, then: what runs once per element becomes one op, by a table of fusion rules.
 FUSE = """
     {custom}
     generalize-products,
-    linalg-fold-unit-extent-dims,
     canonicalize,
+    fold-unit-reshapes,
     propagate-reshapes,
     canonicalize,
+    fold-unit-reshapes,
+    propagate-reshapes,
+    canonicalize,
+    fold-unit-reshapes,
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
     canonicalize,
@@ -128,6 +151,7 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
     with module.context, ir.Location.unknown():
         _run(options.passes.get("linalg", ""), module, options)
         _run(SIMPLIFY, module, options)
+        _run(REGIONS, module, options)
         with contextlib.ExitStack() as lent:
             rules = lent.enter_context(lend(_rules(options)))
             fusions = [lent.enter_context(lender.lend(fusion)) for fusion in options.fusions]

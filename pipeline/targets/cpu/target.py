@@ -19,6 +19,7 @@ from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
     add_workspace,
     bufferize,
+    place_results,
     results_to_arguments,
     to_llvm,
     vectorize,
@@ -39,6 +40,7 @@ class CpuTarget(Target):
         """See `Target.compile`."""
         kernels = _kernels(module)
         checks = _checks(module)
+        place_results(module, self.disable)
         add_workspace(module)
         sources, entries = {}, {}
         prepared: tuple[TensorType, ...] = ()
