@@ -10,8 +10,8 @@ from pipeline.errors import CompileError
 from pipeline.fusions import Callback, Emitter, External, Fusion, Intrinsic
 from pipeline.mlir import arith, defining_op, ir, linalg, tensor
 
-#: On a group and its kernel: the function that is called in its place, its library (empty for a Python function), and the
-#: numbers that it takes at the end.
+#: On a group and its kernel: the function that is called in its place, its library (empty for a Python function), and
+#: the numbers that it takes at the end.
 CALLS = "pipeline.calls"
 
 #: On a group that fuse-into made, and its kernel.
