@@ -43,13 +43,13 @@ class NativeCode:
         initialize_llvm()
         machine = binding.Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-        try:
-            self._engine.add_object_file(binding.ObjectFileRef.from_data(object_file))
-        except RuntimeError as error:
-            raise ArtifactError(f"not an object file for this machine: {error}") from error
         with _linking:
             for name, address in (symbols or {}).items():
                 binding.add_symbol(name, address)
+            try:
+                self._engine.add_object_file(binding.ObjectFileRef.from_data(object_file))
+            except RuntimeError as error:
+                raise ArtifactError(f"not an object file for this machine: {error}") from error
             self._engine.finalize_object()
 
     def entry(self, symbol: str) -> Callable[[int], None]:
