@@ -39,6 +39,11 @@ def elementwise_ops(executable: Executable, op: str) -> int:
     return sum(generic.count(f"arith.{op} ") for generic in generics if '"reduction"' not in generic)
 
 
+def products(executable: Executable) -> int:
+    """How many matrix products @main computes."""
+    return main_text(executable).count('kind = "matmul"')
+
+
 def remarks(executable: Executable, name: str, kind: str) -> list[str]:
     """The reasons of a pass's remarks of one kind."""
     return [one.reason for one in executable.remarks if one.pass_name == name and one.kind == kind]

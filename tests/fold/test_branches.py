@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 import torch.nn.functional as F
-from support import assert_close, elementwise_ops, main_text, randomize, remarks
+from support import assert_close, elementwise_ops, main_text, products, randomize, remarks
 from torch import nn
 
 import pipeline
@@ -96,14 +96,14 @@ def test_one_convolution_is_left(form):
 def test_linear_layers():
     torch.manual_seed(0)
     executable = compiled(randomize(Sum(nn.Linear(4, 4), nn.Linear(4, 4), nn.Identity())), torch.randn(3, 4))
-    assert main_text(executable).count("linalg.matmul") == 1
+    assert products(executable) == 1
     assert remarks(executable, "merge-parallel-convs", "passed") == ["merged 2 matmul and their data into one matmul"]
 
 
 def test_linear_layers_on_rows():
     torch.manual_seed(0)
     executable = compiled(randomize(Sum(nn.Linear(4, 5), nn.Linear(4, 5))), torch.randn(2, 3, 4))
-    assert main_text(executable).count("linalg.matmul") == 1
+    assert products(executable) == 1
 
 
 APART = {
