@@ -45,17 +45,6 @@ def is_pure(op: ir.Operation) -> bool:
     return op.name == "linalg.index" or op.name.partition(".")[0] in _PURE_DIALECTS
 
 
-def constant_integer(value: ir.Value) -> int | None:
-    """The number that an integer or index `value` is known to be; a true i1 is 1."""
-    producer = defining_op(value)
-    if producer is None or producer.name != "arith.constant":
-        return None
-    attribute = producer.attributes["value"]
-    if isinstance(attribute, ir.BoolAttr):
-        return int(attribute.value)
-    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
-
-
 def producer_through_reshapes(value: ir.Value) -> tuple[ir.Operation | None, list[ir.Operation]]:
     """The op that computes the elements of `value`, and the reshapes between it and `value`, producer first.
 
