@@ -24,9 +24,9 @@ class FuseElementwise(Pass):
 
     A producer moves into its one consumer, an elementwise op or a reduction in the same block, if every element is then
     still computed once. What only moves or converts elements moves into every consumer; what costs next to nothing may
-    be computed several times in a broadcast. Only what moves whole rows goes into a contraction, a convolution or a pool, which
-    read an input again and again. Nor does anything move that the table of fusion rules refuses, that is marked
-    `pipeline.stop_fusion`, or that goes by another target's table.
+    be computed several times in a broadcast. Only what moves whole rows goes into a contraction, a convolution or a
+    pool, which read an input again and again. Nothing moves that the table of fusion rules refuses, that a barrier is
+    in front of, or that goes by another target's table.
     """
 
     name: ClassVar[str] = "fuse-elementwise"

@@ -140,7 +140,7 @@ class Tiler:
 
 @dataclass(frozen=True)
 class _Place:
-    """A part of a tensor: for each dim an offset and a size, None for a dim of unknown size that is there as a whole."""
+    """A part of a tensor: for each dim an offset and a size; None for the whole of a dim of unknown size."""
 
     spans: tuple[_Span | None, ...]
 
@@ -195,8 +195,7 @@ def _slice_operands(source: ir.Value, place: _Place) -> tuple[list[ir.Value], li
 def _is_whole(source: ir.Value, place: _Place) -> bool:
     kind = ir.ShapedType(source.type)
     return all(
-        span is None
-        or (span.offset == 0 and not kind.is_dynamic_dim(dim) and kind.get_dim_size(dim) == span.size)
+        span is None or (span.offset == 0 and not kind.is_dynamic_dim(dim) and kind.get_dim_size(dim) == span.size)
         for dim, span in enumerate(place.spans)
     )
 
