@@ -75,7 +75,7 @@ class _Writer:
         self._regions = 0
 
     def lines(self) -> list[str]:
-        first = self._choice(["a = x * 1", "a = x"])
+        first = self._choice(["a = x * 1", "a = x * 1", "a = x * 1", "a = x"])
         body = [first, "b = y + 1", "c = x - y", *self._block(0, False), *self._block(0, False)]
         return [*body, "return a, b, c + self.total"]
 
@@ -102,7 +102,7 @@ class _Writer:
             f"{a}.flip(0)",
             f"torch.maximum({a}, {b} + 0.5)",
         ]
-        if self._draw(st.integers(0, 7)) == 0:
+        if self._draw(st.integers(0, 15)) == 15:
             return [f"{name} = {a}"]
         return [f"{name} = ({self._choice(forms)}).clamp(-8, 8)"]
 
