@@ -685,3 +685,18 @@ def _window_max(x: Tensor, row: tuple[int, int], column: tuple[int, int]) -> tup
     values, place = x[..., row[0] : row[1], column[0] : column[1]].flatten(-2).max(-1)
     down = torch.div(place, width, rounding_mode="floor")
     return values, (down + row[0]) * x.size(-1) + (place - down * width + column[0])
+
+
+@_replaces(aten.select_scatter.default)
+def select_scatter(x: Tensor, row: Tensor, dim: int, index: Any) -> Tensor:
+    """select_scatter(x, row, dim, n) → slice_scatter of one row; index_put(x, [n], row) for an n that is not known.
+
+    Torch's own decomposition asks whether n is negative, and writes all of x for one row of it.
+    """
+    dim %= x.dim()
+    size, row = x.shape[dim], row.unsqueeze(dim).to(x.dtype)
+    if isinstance(index, int):
+        start = index + size if index < 0 else index
+        return torch.slice_scatter(x, row.expand(x.narrow(dim, 0, 1).shape), dim, start, start + 1)
+    place = torch.full([1], index, dtype=torch.int64)  # an index in a tensor is checked
+    return torch.ops.aten.index_put(x, [*[None] * dim, torch.where(place < 0, place + size, place)], row)
