@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.errors import CompileError, UnsupportedOpError
+from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
+from pipeline.frontend.bitcasts import lower_bitcasts
 from pipeline.mlir import ir, run_pipeline, scf, walk
 from pipeline.remarks import source_line
 
@@ -40,6 +42,7 @@ def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None]) -
     Raises:
         UnsupportedOpError: lists every op that can't be lowered, each with its source line.
     """
+    take_over_barriers(module)
     imported = _clone(module)
     try:
         run_pipeline(module.operation, _TO_BACKEND)
@@ -55,11 +58,14 @@ def _lower(module: ir.Module) -> None:
 
     The contract has no arith.select on tensors, which is what a branch that computes nothing folds to.
     """
+    lower_bitcasts(module)
+    put_barriers_on_tensors(module)
     run_pipeline(module.operation, _TO_LINALG)
     for select in walk(module.operation, "arith.select"):
         if isinstance(select.results[0].type, ir.RankedTensorType):
             _select_to_if(select)
-    run_pipeline(module.operation, _VERIFY)
+    with barriers_as_casts(module):
+        run_pipeline(module.operation, _VERIFY)
 
 
 def _select_to_if(select: ir.Operation) -> None:
