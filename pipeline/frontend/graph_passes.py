@@ -66,6 +66,7 @@ def simplify(graph: fx.Graph) -> None:
     for node in graph.nodes:
         if node.op == "get_attr" and isinstance(inner := attribute(node), fx.GraphModule):
             simplify(inner.graph)
+    reserve_names(graph)
     drop_assertions(graph)
     expand_remainders(graph)
     check_numbers_that_select(graph)
@@ -76,6 +77,11 @@ def simplify(graph: fx.Graph) -> None:
     count_dims_from_the_front(graph)
     widen_narrow_integers(graph)
     graph.eliminate_dead_code()
+
+
+def reserve_names(graph: fx.Graph) -> None:
+    """Has new nodes be called like none that is there: torch.export renames nodes behind the graph's back."""
+    graph._graph_namespace._used_names.update(node.name for node in graph.nodes)
 
 
 def drop_assertions(graph: fx.Graph) -> None:

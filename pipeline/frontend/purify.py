@@ -19,7 +19,7 @@ from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.aliasing import root, same_tensor, views, written
-from pipeline.frontend.graph_passes import attribute
+from pipeline.frontend.graph_passes import attribute, reserve_names
 from pipeline.frontend.importer import source_line
 from pipeline.frontend.region_call import RegionCall, regions_of
 
@@ -45,6 +45,7 @@ def purify(module: fx.GraphModule, loops_share: bool = False) -> None:
     Raises:
         CaptureError: a write would be seen through a value whose memory is shared in some runs and not in others.
     """
+    reserve_names(module.graph)
     for node in list(module.graph.nodes):
         if regions_of(node):
             call = RegionCall(node)
