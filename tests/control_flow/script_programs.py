@@ -16,8 +16,9 @@ from torch import nn
 
 Draw = Callable[[Any], Any]
 
-#: How deep branches and loops are nested, how many there are in a program, and how many statements a block has.
-DEPTH, REGIONS, STATEMENTS = 3, 3, 2
+#: How deep branches and loops are nested (torch takes three times as long for one more), how many there are in a
+#: program, and how many statements a block has.
+DEPTHS, REGIONS, STATEMENTS = (1, 1, 1, 2), 2, 2
 
 _NAMES = ("a", "b", "c")
 
@@ -73,6 +74,7 @@ class _Writer:
         self._draw = draw
         self._counters = 0
         self._regions = 0
+        self._depth = self._choice(DEPTHS)
 
     def lines(self) -> list[str]:
         first = self._choice(["a = x * 1", "a = x * 1", "a = x * 1", "a = x"])
@@ -85,7 +87,7 @@ class _Writer:
     def _statement(self, depth: int, in_loop: bool) -> list[str]:
         kinds: list[Callable[[int, bool], list[str]]] = [self._assignment, self._write]
         regions = [self._branch, self._loop, self._while, *([self._break] if in_loop else [])]
-        kind = self._choice([*kinds, *(regions if depth < DEPTH and self._regions < REGIONS else [])])
+        kind = self._choice([*kinds, *(regions if depth < self._depth and self._regions < REGIONS else [])])
         self._regions += kind in regions
         return kind(depth, in_loop)
 
