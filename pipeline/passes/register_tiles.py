@@ -334,7 +334,7 @@ class _Window:
         return [arith.SelectOp(mask, one, other).result for one, other in zip(new, old, strict=True)]
 
     def fold_into(self, output: int, fold: str, vectors: list[ir.Value], initial: ir.Value | None) -> None:
-        """Combines vectors of partial results with `initial`, else with an element of an output, and stores it there."""
+        """Combines vectors of partial results with `initial`, else with an output's element, and stores it there."""
         buffer = self.stage.generic.operands[output]
         indices = self._indices(output, {**self._at, self.stage.tile.vector_dim: _index(0)}, 0, 0)
         while len(vectors) > 1:

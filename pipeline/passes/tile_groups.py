@@ -80,5 +80,3 @@ def _is_initial(op: ir.Operation) -> bool:
         and use.operand_number >= len(use.owner.operation.operands) - len(use.owner.operation.results)
         for use in op.results[0].uses
     )
-
-

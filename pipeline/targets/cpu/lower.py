@@ -31,7 +31,10 @@ BUFFERIZE = f"""builtin.module(
 #: What a kernel keeps between its ops, up to this many bytes, lies on its stack.
 _STACK = 1 << 18
 
-ON_STACK = f"func.func(buffer-loop-hoisting,promote-buffers-to-stack{{max-alloc-size-in-bytes={_STACK} max-rank-of-allocated-memref=1}})"
+ON_STACK = f"""func.func(
+    buffer-loop-hoisting,
+    promote-buffers-to-stack{{max-alloc-size-in-bytes={_STACK} max-rank-of-allocated-memref=1}}
+)"""
 
 FREE = """builtin.module(
     buffer-deallocation-pipeline,
