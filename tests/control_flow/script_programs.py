@@ -86,7 +86,9 @@ class _Writer:
 
     def _statement(self, depth: int, in_loop: bool) -> list[str]:
         kinds: list[Callable[[int, bool], list[str]]] = [self._assignment, self._write]
-        regions = [self._branch, self._loop, self._while, *([self._break] if in_loop else [])]
+        regions = [self._branch, self._loop, self._while]
+        if in_loop and depth < self._depth + 1:
+            kinds += [self._break]
         kind = self._choice([*kinds, *(regions if depth < self._depth and self._regions < REGIONS else [])])
         self._regions += kind in regions
         return kind(depth, in_loop)
