@@ -9,6 +9,7 @@ from pipeline.mlir import bufferization, func, function, ir, run_pipeline, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.placement import place_of, put, shape_of
 from pipeline.passes.plan_memory import WORKSPACE
+from pipeline.passes.rewriting import branch_on_selects
 from pipeline.runtime.workspace import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
 
@@ -166,6 +167,7 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     """Tensors become buffers; main's temporaries lie in its workspace, others are allocated and freed where needed."""
     # No cse after tile-groups: it would make one tensor of several scratch tensors, which bufferization has to copy.
     PassPipeline.parse("canonicalize, cse, tile-groups").run(module, disable=disable)
+    branch_on_selects(module.operation)
     run_pipeline(module.operation, BUFFERIZE)
     PassPipeline.parse("call-externals").run(module, disable=disable)
     for kernel in walk(module, "func.func"):
