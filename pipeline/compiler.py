@@ -43,6 +43,7 @@ SIMPLIFY = """
 #: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
 REGIONS = """
     compute-numbers,
+    gathers-to-slices,
     canonicalize,
     cse,
     inline-constant-regions,
@@ -70,7 +71,7 @@ FUSE = """
 """
 
 #: Which ops become a kernel, by a table of fusion rules.
-GROUP = "form-groups{{rules={rules}}}"
+GROUP = "form-groups{{rules={rules}}}, move-slices-into-groups"
 
 #: A function for each kernel.
 OUTLINE = "outline-kernels"
