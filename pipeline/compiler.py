@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from pipeline import targets
 from pipeline.analysis.fusion_rules import FusionRules, lend, load_rules
 from pipeline.errors import PipelineError
+from pipeline.fusions import lender, python_functions
 from pipeline.mlir import ir, text
 from pipeline.options import Options
 from pipeline.passes import registry
@@ -21,6 +23,7 @@ from pipeline.runtime.executable import Executable
 
 #: linalg as imported → linalg with folded norms and joined products, in which weights are prepared.
 SIMPLIFY = """
+    place-barriers,
     func.func(convert-elementwise-to-linalg),
     inline-constant-regions,
     remove-dead-argmax,
@@ -29,8 +32,10 @@ SIMPLIFY = """
     canonicalize,
     cse,
     fold-batch-norm,
+    merge-parallel-convs,
     merge-linears,
     fold-affine-forward,
+    separate-bias,
     merge-affines,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
     canonicalize,
@@ -57,13 +62,18 @@ REGIONS = """
     cse
 """
 
-#: What runs once per element becomes one op, by a table of fusion rules.
+#: The user's own groups, then: what runs once per element becomes one op, by a table of fusion rules.
 FUSE = """
+    {custom}
     generalize-products,
-    linalg-fold-unit-extent-dims,
     canonicalize,
+    fold-unit-reshapes,
     propagate-reshapes,
     canonicalize,
+    fold-unit-reshapes,
+    propagate-reshapes,
+    canonicalize,
+    fold-unit-reshapes,
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
     canonicalize,
@@ -72,6 +82,9 @@ FUSE = """
 
 #: Which ops become a kernel, by a table of fusion rules.
 GROUP = "form-groups{{rules={rules}}}, move-slices-into-groups"
+
+#: What only told the passes before what to do.
+AFTER_GROUPS = "erase-barriers"
 
 #: A function for each kernel.
 OUTLINE = "outline-kernels"
@@ -129,7 +142,8 @@ def compile_program(
         program = import_program(stages)
         code = lower(program, target, options, stages)
     library = numpy_library() if program.weights_library == "numpy" else torch_library()
-    return Executable(code, program.signature, program.weights, library, tuple(remarks), stages.texts)
+    functions = python_functions(options.fusions)
+    return Executable(code, program.signature, program.weights, library, tuple(remarks), stages.texts, functions)
 
 
 def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code:
@@ -139,9 +153,13 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         _run(options.passes.get("linalg", ""), module, options)
         _run(SIMPLIFY, module, options)
         _run(REGIONS, module, options)
-        with lend(_rules(options)) as rules:
-            _run(FUSE.format(rules=rules), module, options)
+        with contextlib.ExitStack() as lent:
+            rules = lent.enter_context(lend(_rules(options)))
+            fusions = [lent.enter_context(lender.lend(fusion)) for fusion in options.fusions]
+            custom = "".join(f"fuse-into{{fusion={name}}}," for name in fusions)
+            _run(FUSE.format(rules=rules, custom=custom), module, options)
             _run(GROUP.format(rules=rules), module, options)
+        _run(AFTER_GROUPS, module, options)
         _run(options.passes.get("fused", ""), module, options)
         dump("fused", module)
         _run(OUTLINE, module, options)

@@ -1,111 +1,122 @@
-"""What it costs to compute both branches of an scf.if and choose, and whether that may be done."""
+"""Branches: terms of a sum of data that are contractions, and the data that these read, up to scales and shifts."""
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 
-from pipeline.analysis.cost import body_cost, op_cost
-from pipeline.analysis.motion import INITIAL, why_not_speculated
-from pipeline.analysis.structured import structured
-from pipeline.analysis.weights import byte_size
-from pipeline.mlir import captured_values, ir, is_inside
-
-#: Reading or writing so many bytes takes about as long as calling a kernel.
-CALL_BYTES = 8192
-
-#: A tensor's elements may cost so many ops in vain: loads and stores take longer.
-WASTED_OPS = 4
-
-#: A number, or all elements of small tensors, may cost so many ops in vain.
-WASTED_IN_ALL = 4096
-WASTED_SCALAR = 40
+from pipeline.analysis.affine import Affine, Elementwise, compose, read_elementwise
+from pipeline.analysis.contraction import read_contraction, read_init
+from pipeline.analysis.passage import UPWARDS, Refusal
+from pipeline.analysis.vectors import Vector, combine, reassociation
+from pipeline.analysis.weights import Weights
+from pipeline.analysis.windows import Places, Window, own_places, read_window
+from pipeline.mlir import defining_op, ir
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
-def why_not_both(branch: ir.Operation) -> str | None:
-    """Why not both branches of an scf.if are computed and one result chosen; None if that is right and pays.
+@dataclass(frozen=True)
+class Branch:
+    """A contraction, plus a shift, perhaps in another shape.
 
-    Right: nothing in them has effects or could trap, and tensors are elementwise and of known size. Pays: it moves no
-    more bytes than the branch that moves less, give or take a call, and the ops in vain are few.
+    Attributes:
+        window: of the contraction.
+        shift: what is added to its result, the init included, along dims of the result.
+        steps: the ops that add, last first.
+        reshapes: the ops that give another shape, last first.
     """
-    blocks = [region.blocks[0] for region in branch.regions if len(region.blocks)]
-    if len(blocks) < 2 or not branch.results:
-        return "it has no results to choose from"
-    for block in blocks:
-        for op in list(block.operations)[:-1]:
-            reason = _why_not_op(op.operation)
-            if reason is not None:
-                return reason
-    if any(byte_size(result.type) is None for result in branch.results):
-        return "a result has a size that is known at run time only"
-    tensors = [result for result in branch.results if isinstance(result.type, ir.RankedTensorType)]
-    return _why_not_tensors(branch, blocks) if tensors else _why_not_numbers(blocks)
+
+    window: Window
+    shift: Vector | None
+    steps: tuple[Elementwise, ...]
+    reshapes: tuple[ir.Operation, ...]
+
+    @property
+    def form(self) -> list[tuple[str, list[list[int]]]]:
+        """What the reshapes do."""
+        return [(op.name, reassociation(op)) for op in self.reshapes]
 
 
-def _why_not_op(op: ir.Operation) -> str | None:
-    reason = why_not_speculated(op)
-    if reason is not None:
-        return reason
-    if op.name in INITIAL or op.name in _RESHAPES:
-        return None
-    view = structured(op)
-    is_simple = view.is_elementwise if view is not None else not op.regions and not any(map(_is_tensor, op.results))
-    return None if is_simple else f"{op.name} is not elementwise"
+@dataclass(frozen=True)
+class Diagonal:
+    """The data that a contraction reads, times a scale, plus a shift: a weight that is zero but at some places.
+
+    Attributes:
+        places: in the contraction's weight.
+        scale: along dims of the weight; None for 1.
+        shift: along dims of the result.
+    """
+
+    places: Places
+    scale: Vector | None
+    shift: Vector | None
 
 
-def _is_tensor(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.RankedTensorType)
-
-
-def _why_not_numbers(blocks: list[ir.Block]) -> str | None:
-    wasted = max(sum(op_cost(op.operation) for op in block.operations) for block in blocks)
-    return f"{wasted} ops would be in vain" if wasted > WASTED_SCALAR else None
-
-
-def _why_not_tensors(branch: ir.Operation, blocks: list[ir.Block]) -> str | None:
-    read = [_read(block, branch) for block in blocks]
-    results = sum(byte_size(result.type) or 0 for result in branch.results)
-    alone = [_bytes(values) + (results if _writes(block) else 0) for values, block in zip(read, blocks, strict=True)]
-    both = _bytes(read[0] | read[1]) + results
-    if both > min(alone) + CALL_BYTES:
-        return f"it would move {both} bytes, a branch {min(alone)}"
-    per_element, in_all = zip(*map(_wasted, blocks), strict=True)
-    if max(per_element) > WASTED_OPS and max(in_all) > WASTED_IN_ALL:
-        return f"{max(in_all)} ops would be in vain"
+def read_branch(value: ir.Value, weights: Weights) -> Branch | None:
+    """`value` as a branch; None if it is something else, or if it or a value behind it has another user."""
+    affine = Affine()
+    steps: list[Elementwise] = []
+    reshapes: list[ir.Operation] = []
+    while (op := defining_op(value)) is not None and len(list(value.uses)) == 1:
+        one = read_elementwise(op, weights)
+        contraction = read_contraction(op, weights)
+        if contraction is not None:
+            window = read_window(contraction)
+            known, bias = read_init(contraction, weights)
+            shift = add(bias, affine.shift)
+            if window is None or not known or affine.scale is not None or (shift is None and affine.shift is not None):
+                return None
+            return Branch(window, shift, tuple(steps), tuple(reshapes))
+        if one is not None:
+            steps.append(one)
+            composed = compose(affine, one)
+        elif op.name in _RESHAPES:
+            reshapes.append(op)
+            composed = _above(op, affine)
+        else:
+            return None
+        if composed is None:
+            return None
+        affine, value = composed, op.operands[0] if one is None else one.data
     return None
 
 
-def _read(block: ir.Block, branch: ir.Operation) -> set[ir.Value]:
-    """The tensors from outside that the branch reads or hands on."""
-    found: set[ir.Value] = set()
-    for op in block.operations:
-        op = op.operation
-        values = captured_values(op)
-        if op.name.startswith("linalg."):
-            destinations = list(op.operands)[len(op.operands) - len(op.results) :]
-            values = [value for value in values if value not in destinations]
-        found |= {value for value in values if _is_tensor(value) and not is_inside(value, branch)}
-    return found
+def read_diagonal(value: ir.Value, branch: Branch, weights: Weights) -> Diagonal | None:
+    """`value`, which is added to the branch, as the data that the branch reads; None if it is something else."""
+    affine: Affine | None = Affine()
+    kind, source = value.type, branch.window.value
+    while value != source:
+        one = read_elementwise(defining_op(value), weights)
+        if one is None or affine is None or len(list(value.uses)) > 1:
+            return None
+        affine = compose(affine, one)
+        value = one.data
+    groups = [[dim] for dim in range(ir.RankedTensorType(kind).rank)]
+    for op in branch.reshapes:
+        if op.name != "tensor.collapse_shape":
+            return None
+        affine = affine and _above(op, affine)
+        groups = [[part for dim in group for part in reassociation(op)[dim]] for group in groups]
+    if affine is None or kind != value.type or tuple(map(tuple, groups)) != branch.window.groups:
+        return None
+    scale = affine.scale and branch.window.contraction.output_to_weight(affine.scale)
+    if (scale is None) != (affine.scale is None):
+        return None
+    try:
+        return Diagonal(own_places(branch.window), scale, affine.shift)
+    except Refusal:
+        return None
 
 
-def _bytes(values: set[ir.Value]) -> int:
-    return sum(byte_size(value.type) or 0 for value in values)
+def add(left: Vector | None, right: Vector | None) -> Vector | None:
+    """The sum of two shifts; None if there is none, or if it would have more numbers than either."""
+    if left is None or right is None:
+        return right if left is None else left
+    return combine("add", left, right)
 
 
-def _writes(block: ir.Block) -> bool:
-    return any(op.operation.name.startswith("linalg.") for op in block.operations)
-
-
-def _wasted(block: ir.Block) -> tuple[int, int]:
-    """The ops of a branch for each element, and in all."""
-    per_element = in_all = 0
-    for op in block.operations:
-        view = structured(op.operation)
-        if view is not None and view.op.name != "linalg.fill":
-            cost = body_cost(view)
-            per_element += cost
-            in_all += cost * math.prod(ir.RankedTensorType(view.op.results[0].type).shape)
-        else:
-            in_all += op_cost(op.operation)
-    return per_element, in_all
+def _above(op: ir.Operation, affine: Affine) -> Affine | None:
+    try:
+        return UPWARDS[op.name](op, affine)
+    except Refusal:
+        return None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.branches import why_not_both
+from pipeline.analysis.speculation import why_not_both
 from pipeline.mlir import arith, ir, tensor, walk_innermost_first
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, build_generic, inline_block, replace

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.analysis.tiling import element_type
-from pipeline.mlir import defining_op, ir, linalg, remap_operands
+from pipeline.mlir import arith, defining_op, ir, linalg, remap_operands, tensor
 
 #: Ops that give another shape to the same elements in the same order.
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")
@@ -85,6 +85,18 @@ def build_generic(
     with ir.InsertionPoint(block):
         linalg.YieldOp(body(block.arguments))
     return generic
+
+
+def empty_like(data: ir.Value, element: ir.Type) -> ir.Value:
+    """A tensor.empty of the shape of `data`."""
+    kind = ir.RankedTensorType(data.type)
+    sizes = [
+        tensor.DimOp(data, arith.ConstantOp(ir.IndexType.get(), dim).result).result
+        if kind.is_dynamic_dim(dim)
+        else kind.get_dim_size(dim)
+        for dim in range(kind.rank)
+    ]
+    return tensor.EmptyOp(sizes, element).result
 
 
 def copy_body(

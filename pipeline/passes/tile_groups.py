@@ -10,6 +10,7 @@ from pipeline.analysis.group_tiles import choose_tiles
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import ir
 from pipeline.passes.base import Pass
+from pipeline.passes.become import CALLS
 
 #: Kinds of groups whose tiles are made by tile-and-vectorize, in registers.
 _IN_REGISTERS = ("conv", "matmul", "pooling")
@@ -34,7 +35,7 @@ class TileGroups(Pass):
         """Tiles one function if it is a kernel of several ops."""
         if "pipeline.kernel" not in op.attributes:
             return
-        if ir.StringAttr(op.attributes["pipeline.kernel"]).value in _IN_REGISTERS:
+        if CALLS in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in _IN_REGISTERS:
             return
         views = _computing_ops(op)
         if views is None or len(views) < 2:
