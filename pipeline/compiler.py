@@ -47,6 +47,7 @@ SIMPLIFY = """
 
 #: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
 REGIONS = """
+    remove-unused-carries,
     compute-numbers,
     gathers-to-slices,
     canonicalize,

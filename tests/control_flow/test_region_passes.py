@@ -9,7 +9,10 @@ import pipeline
 
 PASSES = (
     "inline-constant-regions",
+    "remove-unused-carries",
     "compute-numbers",
+    "gathers-to-slices",
+    "move-slices-into-groups",
     "merge-equal-conditions",
     "hoist-common-ops",
     "hoist-loop-invariants",
