@@ -79,5 +79,5 @@ func.func @read(%c: i1, %x: f32, %n: index) -> (f32, f32) {
     %b = math.sqrt %d : f32
     scf.yield %b : f32
   }
-  return %s#0, %x : f32, f32
+  return %s#0, %w : f32, f32
 }
