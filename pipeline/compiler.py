@@ -60,7 +60,8 @@ REGIONS = """
     move-consumers-into-branches,
     branches-to-selects,
     canonicalize,
-    cse
+    cse,
+    expand-tensor-selects
 """
 
 #: The user's own groups, then: what runs once per element becomes one op, by a table of fusion rules.
