@@ -240,6 +240,24 @@ PROGRAMS = {
     }}""",
         ["%z", "%r#1", "%q"],
     ),
+    # an element at a place that the loop counts, as a tensor without dimensions
+    "places": (
+        f"""
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> {KIND} {{
+      %at = arith.remui %i, %c9 : index
+      %one = tensor.extract_slice %h[%at] [1] [1] : {KIND} to tensor<1xf32>
+      %flat = tensor.collapse_shape %one [] : tensor<1xf32> into tensor<f32>
+      %e = tensor.empty() : {KIND}
+      %t = linalg.generic {{indexing_maps = [#none, #id, #id], iterator_types = ["parallel"]}}
+          ins(%flat, %h : tensor<f32>, {KIND}) outs(%e : {KIND}) {{
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %v = arith.addf %a, %b : f32
+        linalg.yield %v : f32
+      }} -> {KIND}
+      scf.yield %t : {KIND}
+    }}""",
+        ["%r"],
+    ),
     # one condition of each element, with what it guards
     "elements": (
         elementwise(
@@ -297,7 +315,7 @@ def _tuple(results):
 @pytest.mark.parametrize("size", [0, 1, 37, 5000])
 def test_passes_keep_results(name, size):
     """Small tensors and large ones, for the passes go by cost."""
-    if (name == "cache" and size < 37) or (name == "choices" and not size):
+    if (name in ("cache", "places") and size < 37) or (name == "choices" and not size):
         return  # they write to places that are not there
     plain = pipeline.compile(text(name, size), disable=list(PASSES))
     check(name, pipeline.compile(text(name, size)), plain, size)
