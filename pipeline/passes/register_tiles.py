@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
 import numpy as np
 
 from pipeline.analysis.access import Loops, coefficient, moves
-from pipeline.analysis.tiling import FOLDS, Tile, element_type, is_scalar
+from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, scf, vector
-
-#: Ops that trap if their second operand is 0.
-_DIVISIONS = {f"arith.{name}" for name in ("divsi", "divui", "ceildivsi", "ceildivui", "floordivsi", "remsi", "remui")}
+from pipeline.passes import small_elements
 
 
 class Emitter:
@@ -31,6 +30,7 @@ class Emitter:
     def emit(self) -> None:
         """The whole nest."""
         at: dict[int, ir.Value] = {}
+        self.buffers = [one if is_scalar(one) else small_elements.stored_view(one) for one in self.generic.operands]
         if self.tile.folds:
             self._nest(at, self._fold_row)
         elif self._rows_outermost():
@@ -85,15 +85,33 @@ class Emitter:
             total = self.size(dim)
             full = _floor_to(total, step)
             _loop(_index(0), full, step, lambda i: inner({**at, dim: i}, self.tile.vectors, None))
+            if self.tile.single_edges:
+                with self._single():
+                    _loop(full, total, 1, lambda i: inner({**at, dim: i}, 1, None))
+                return
             _loop(full, total, lanes, lambda i: inner({**at, dim: i}, 1, arith.SubIOp(total, i).result))
             return
         full = size // step * step
         if full:
             _loop(_index(0), _index(full), step, lambda i: inner({**at, dim: i}, self.tile.vectors, None))
-        if full < size:
+        if full < size and self.tile.single_edges and size % lanes:
+            whole = size // lanes * lanes
+            if full < whole:
+                inner({**at, dim: _index(full)}, (whole - full) // lanes, None)
+            with self._single():
+                _loop(_index(whole), _index(size), 1, lambda i: inner({**at, dim: i}, 1, None))
+        elif full < size:
             rest = size - full
             mask = _index(rest % lanes) if rest % lanes else None
             inner({**at, dim: _index(full)}, -(-rest // lanes), mask)
+
+    @contextlib.contextmanager
+    def _single(self) -> Iterator[None]:
+        """Vectors of one element."""
+        tile = self.tile
+        self.tile = replace(tile, vectors=1, lanes=1)
+        yield
+        self.tile = tile
 
     def _rows(self, at: dict[int, ir.Value], inner: Callable[[dict[int, ir.Value], int], None]) -> None:
         dim, rows = self.tile.row_dim, self.tile.rows
@@ -217,13 +235,22 @@ class _Window:
     def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """A vector of an operand: loaded where it moves along vectors, else one element broadcast."""
         tile = self._emitter.tile
-        buffer = self._emitter.generic.operands[operand]
-        kind = ir.VectorType.get([tile.lanes], element_type(buffer))
+        buffer = self._emitter.buffers[operand]
+        element = element_type(self._emitter.generic.operands[operand])
         if is_scalar(buffer):
-            return vector.BroadcastOp(kind, buffer).result
+            return self._broadcast(small_elements.number(buffer))
         indices = self._indices(operand, at, row, column)
         if moves(self._emitter.loops.maps[operand], tile.vector_dim) == "fixed":
-            return vector.BroadcastOp(kind, memref.LoadOp(buffer, indices).result).result
+            return self._broadcast(small_elements.after_load(memref.LoadOp(buffer, indices).result, element))
+        kind = ir.VectorType.get([tile.lanes], small_elements.stored(element))
+        return small_elements.after_load(self._load_vector(kind, operand, indices, column), element)
+
+    def _broadcast(self, number: ir.Value) -> ir.Value:
+        return vector.BroadcastOp(ir.VectorType.get([self._emitter.tile.lanes], number.type), number).result
+
+    def _load_vector(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int) -> ir.Value:
+        """A vector of stored elements."""
+        tile, buffer = self._emitter.tile, self._emitter.buffers[operand]
         if moves(self._emitter.loops.maps[operand], tile.vector_dim) == "strided":
             return self._load_strided(kind, operand, indices, column)
         if not self._is_masked(column):
@@ -248,7 +275,7 @@ class _Window:
         count = self._mask if self._is_masked(column) else _index(lanes)
         last = arith.SubIOp(arith.MulIOp(count, _index(step)).result, _index(step - 1)).result
         mask = vector.CreateMaskOp(mask_type, [last]).result
-        buffer = self._emitter.generic.operands[operand]
+        buffer = self._emitter.buffers[operand]
         value = vector.MaskedLoadOp(wide, buffer, indices, mask, _zero(wide)).result
         while ir.VectorType(value.type).shape[0] > lanes:
             value = vector.DeinterleaveOp(value).results[0]
@@ -259,13 +286,14 @@ class _Window:
         tile = self._emitter.tile
         offsets = ir.VectorType.get([tile.lanes], ir.IntegerType.get_signless(32))
         steps = ir.DenseElementsAttr.get(np.arange(tile.lanes, dtype=np.int32) * step, type=offsets)
-        buffer = self._emitter.generic.operands[operand]
+        buffer = self._emitter.buffers[operand]
         mask = self._mask_vector() if self._is_masked(column) else self._full_mask()
         return vector.GatherOp(kind, buffer, indices, arith.ConstantOp(offsets, steps).result, mask, _zero(kind)).result
 
     def store(self, value: ir.Value, operand: int, row: int, column: int) -> None:
         """Stores a vector of an output."""
-        buffer = self._emitter.generic.operands[operand]
+        buffer = self._emitter.buffers[operand]
+        value = small_elements.before_store(value, element_type(self._emitter.generic.operands[operand]))
         indices = self._indices(operand, self._at, row, column)
         if self._is_masked(column):
             vector.MaskedStoreOp(buffer, indices, self._mask_vector(), value)
@@ -357,8 +385,7 @@ class _Window:
         def value(scalar: ir.Value) -> ir.Value:
             if scalar in known:
                 return known[scalar]
-            kind = ir.VectorType.get([emitter.tile.lanes], scalar.type)
-            known[scalar] = vector.BroadcastOp(kind, scalar).result
+            known[scalar] = self._broadcast(small_elements.number(scalar))
             return known[scalar]
 
         for op in emitter.body_ops:
@@ -371,7 +398,7 @@ class _Window:
                 known[op.results[0]] = math.FmaOp(value(left), value(right), value(addend)).result
             else:
                 operands = [value(operand) for operand in op.operands]
-                if masked and op.name in _DIVISIONS:
+                if masked and op.name in DIVISIONS:
                     operands[1] = self._one_outside(operands[1])
                 self._clone(op, operands, known)
         return [value(operand) for operand in _terminator(emitter.body).operands]
@@ -382,7 +409,12 @@ class _Window:
         return arith.SelectOp(self._mask_vector(), divisor, arith.ConstantOp(divisor.type, one).result).result
 
     def _clone(self, op: ir.Operation, operands: list[ir.Value], known: dict[ir.Value, ir.Value]) -> None:
-        kinds = [ir.VectorType.get([self._emitter.tile.lanes], result.type) for result in op.results]
+        converted = small_elements.convert(op, operands[0])
+        if converted is not None:
+            known[op.results[0]] = converted
+            return
+        lanes = self._emitter.tile.lanes
+        kinds = [ir.VectorType.get([lanes], small_elements.held(result.type)) for result in op.results]
         attributes = {name: op.attributes[name] for name in op.attributes}
         copy = ir.Operation.create(op.name, results=kinds, operands=operands, attributes=attributes)
         known.update(zip(op.results, copy.results, strict=True))
@@ -422,6 +454,9 @@ def _terminator(block: ir.Block) -> ir.Operation:
 
 
 def _splat(constant: ir.Operation, lanes: int) -> ir.Value:
+    if isinstance(constant.results[0].type, ir.BF16Type):
+        bits = small_elements.number(constant.clone().results[0])
+        return vector.BroadcastOp(ir.VectorType.get([lanes], bits.type), bits).result
     kind = ir.VectorType.get([lanes], constant.results[0].type)
     return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, constant.attributes["value"])).result
 
@@ -436,7 +471,8 @@ def _splat_of(kind: ir.VectorType, fold: str) -> ir.Value:
     element = kind.element_type
     if isinstance(element, ir.IntegerType):
         ends = {"least": -(1 << (element.width - 1)), "greatest": (1 << (element.width - 1)) - 1}
-        value: ir.Attribute = ir.IntegerAttr.get(element, ends[neutral] if isinstance(neutral, str) else int(neutral))
+        number = ends[neutral] if isinstance(neutral, str) else int(neutral)
+        value: ir.Attribute = ir.IntegerAttr.get(element, number & 1 if element.width == 1 else number)
     else:
         value = ir.FloatAttr.get(element, float(neutral))
     return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, value)).result

@@ -19,8 +19,9 @@ class TileAndVectorize(Pass):
     either fixed (it is broadcast) or moves one by one along its innermost dimension; the rows along another parallel
     loop. Reductions run inside, with the tile as their accumulator. Matrix products, direct convolutions, pooling,
     column reductions and elementwise ops all have this form. A fold along the innermost dimension, such as a sum, has
-    partial results in vectors instead, which are combined at the end of each row. Edges are masked. What has neither
-    form is left for convert-linalg-to-loops, with a remark.
+    partial results in vectors instead, which are combined at the end of each row. Edges are masked, or done element by
+    element where a mask would be dear or wrong. What has neither form is left for convert-linalg-to-loops, with a
+    remark.
     """
 
     name: ClassVar[str] = "tile-and-vectorize"
@@ -28,6 +29,7 @@ class TileAndVectorize(Pass):
 
     vector_bytes: int = field(default=64, metadata={"help": "the width of a vector register"})
     registers: int = field(default=32, metadata={"help": "how many vector registers there are"})
+    masked_bits: int = field(default=8, metadata={"help": "the smallest elements that can be loaded under a mask"})
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding in contractions"})
 
     def run(self, op: ir.Operation) -> None:
@@ -39,7 +41,7 @@ class TileAndVectorize(Pass):
             if problem or loops is None:
                 self.missed(generic, problem or "a loop is bounded by no operand's dimension")
                 continue
-            tile = choose_tile(generic, loops, self.vector_bytes, self.registers)
+            tile = choose_tile(generic, loops, self.vector_bytes, self.registers, self.masked_bits)
             if isinstance(tile, str):
                 self.missed(generic, tile)
                 continue
