@@ -41,6 +41,11 @@ SIMPLIFY = """
 
 #: What runs once per element becomes one op, by a table of fusion rules.
 FUSE = """
+    generalize-products,
+    linalg-fold-unit-extent-dims,
+    canonicalize,
+    propagate-reshapes,
+    canonicalize,
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
     canonicalize,

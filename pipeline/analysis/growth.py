@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.analysis import reasons
-from pipeline.analysis.alignment import Alignment, align
+from pipeline.analysis.alignment import Alignment, Loop, align
 from pipeline.analysis.block_graph import BlockGraph, Node
 from pipeline.analysis.fusion_rules import FusionRules, Role
 from pipeline.analysis.joining import target_of
@@ -109,6 +109,8 @@ class Growth:
         alignment = align([one.view for one in joined if one.view is not None])
         if len(alignment.common) < self._common():
             return Refusal(reasons.SHAPE_MISMATCH, "they have fewer loops in common than the group has")
+        if self.kind == "attention" and node.kind == "matmul" and not _belongs_to_attention(joined, node, alignment):
+            return Refusal(reasons.RULE, "an attention has one product before its softmax and one behind, over its rows")
         if self.kind in _TILED and not _same_loops(joined, node, alignment):
             return Refusal(reasons.SHAPE_MISMATCH, "its loops are not those of the anchor")
         needed, most = scratch_bytes(joined, alignment), self._rules.limits.scratch_bytes
@@ -184,6 +186,21 @@ def _same_loops(joined: Sequence[Node], node: Node, alignment: Alignment) -> boo
     return {loop for _, loop in pairs} == set(range(view.loops)) and _parallel(joined[anchor].view) == {
         loop for loop, _ in pairs
     }
+
+
+def _belongs_to_attention(joined: Sequence[Node], node: Node, alignment: Alignment) -> bool:
+    """Whether a product computes the rows of the softmax that an attention grows from, or sums over them."""
+    softmax = next(number for number, one in enumerate(joined) if one.kind == "reduction")
+    view, place = node.view, joined.index(node)
+    if view is None or any(one.kind == "matmul" and (one.index < joined[softmax].index) == (place < softmax) for one in joined if one is not node):
+        return False
+    rows = next(one for one in alignment.classes if any(_reduces(joined, softmax, loop) for loop in one))
+    return any(number == place and view.reductions[loop] == (place > softmax) for number, loop in rows)
+
+
+def _reduces(joined: Sequence[Node], number: int, loop: Loop) -> bool:
+    view = joined[number].view
+    return view is not None and loop[0] == number and view.reductions[loop[1]]
 
 
 def _parallel(view: Structured | None) -> set[int | None]:

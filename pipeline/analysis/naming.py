@@ -41,7 +41,7 @@ def op_label(op: ir.Operation) -> list[str]:
     if short != "generic":
         return [short]
     words = _body_words(op)
-    if is_reduction(op) and linalg.isa_contraction_op(op):
+    if is_reduction(op) and is_product(op):
         return ["matmul"]
     if is_reduction(op):
         return [*words[:-1], f"reduce_{words[-1]}"] if words else ["reduce"]
@@ -99,9 +99,19 @@ def is_reduction(op: ir.Operation) -> bool:
     return any("reduction" in str(kind) for kind in op.attributes["iterator_types"])
 
 
+def is_product(op: ir.Operation) -> bool:
+    """Whether an op sums products of elements of which one is used for many results, as a matrix product does."""
+    if not linalg.isa_contraction_op(op):
+        return False
+    maps = [ir.AffineMapAttr(one).value for one in linalg.get_indexing_maps(op)]
+    return any(loop not in list(indexing.results) for indexing in maps[:-1] for loop in maps[-1].results)
+
+
 def group_kind(ops: Sequence[ir.Operation]) -> str:
     """The kind of a group: that of its heaviest op."""
     kinds = [op_kind(op) for op in ops]
+    if "matmul" in kinds[:-1] and "reduction" in kinds:
+        return "attention"
     for kind in ("conv", "matmul", "pooling", "scan", "sort", "scatter", "reduction"):
         if kind in kinds:
             return kind
@@ -120,7 +130,7 @@ def op_kind(op: ir.Operation) -> str:
     if short.startswith("pooling"):
         return "pooling"
     if short == "generic" and is_reduction(op):
-        return "matmul" if linalg.isa_contraction_op(op) else "reduction"
+        return "matmul" if is_product(op) else "reduction"
     return "elementwise"
 
 

@@ -87,6 +87,15 @@ def choose_tile(
     return Tile(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
 
 
+def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
+    """Whether an elementwise op, with maps from the loops that a tile is of, can run on vectors of that tile."""
+    if tile.folds or not _can_be_vector_dim(loops, tile.vector_dim):
+        return False
+    size = loops.sizes[tile.vector_dim]
+    whole = size is not None and size % tile.lanes == 0
+    return whole or tile.single_edges or not _masks_are_bad(op, loops, masked_bits)
+
+
 def _lanes(generic: ir.Operation, vector_bytes: int) -> int:
     """How many elements a vector has: as many as fit of the widest operand, or of the widest value for small ones."""
     widths = [element_type(operand).width for operand in generic.operands]

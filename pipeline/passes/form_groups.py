@@ -76,9 +76,8 @@ class FormGroups(Pass):
 
 def _grown(kind: str, roots: list[Node], graph: BlockGraph, rules: FusionRules) -> Iterator[Growth]:
     """The groups of a kind, from the last anchor to the first: the last of two that share a consumer can have it."""
-    seeds = "reduction" if kind == "attention" else kind
     for node in reversed(roots):
-        if len(node.unit) > 1 or node.view is None or node.kind != seeds:
+        if len(node.unit) > 1 or node.view is None or not _is_anchor(node, kind):
             continue
         if rules.why_not(kind, "anchor", node.words, node.dtype) is not None:
             continue
@@ -86,6 +85,11 @@ def _grown(kind: str, roots: list[Node], graph: BlockGraph, rules: FusionRules) 
         growth.grow()
         if len(growth.nodes) > 1 and (kind != "attention" or _is_attention(node, growth.nodes)):
             yield growth
+
+
+def _is_anchor(node: Node, kind: str) -> bool:
+    """Whether a group of a kind grows from an op; an attention grows from the first reduction of its softmax."""
+    return node.words[-1:] == ["reduce_max"] if kind == "attention" else node.kind == kind
 
 
 def _is_attention(reduction: Node, nodes: list[Node]) -> bool:

@@ -1,7 +1,7 @@
 """How small elements lie in memory, and how vectors of them are held.
 
-A bool lies in memory as a byte, a 16-bit float as an integer of 16 bits: LLVM would load a vector of bools as bits, and has no
-vectors of bf16. In a vector a bool is an i1, an f16 an f16, and a bf16 its bits.
+A bool lies in memory as a byte, a 16-bit float as an integer of 16 bits: LLVM would load a vector of bools as bits, and
+has no vectors of bf16. In a vector a bool is an i1, an f16 an f16, and a bf16 its bits.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ VECTORIZE = """
       arith-emulate-unsupported-floats{{source-types=bf16,f16 target-type=f32}}
     ),
     convert-through-f32,
+    convert-through-i32,
     tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits}}},
     expand-vector-math{{fma={fma}}}
 """
