@@ -100,27 +100,43 @@ def _epilogue(op: ir.Operation, known: dict[ir.Value, ir.AffineMap], anchor: Loo
     if not shared:
         return None
     into = _into(loops.maps[shared[0]], known[op.operands[shared[0]]])
-    parallel = {loop for loop, reduces in enumerate(anchor.reductions) if not reduces}
-    if into is None or len(into) != len(loops.reductions) or set(into.values()) != parallel:
+    if not _large(loops) <= into.keys() or not _large(anchor) <= set(into.values()):
         return None
-    dims = [ir.AffineDimExpr.get(into[loop]) for loop in range(len(into))]
+    zero = ir.AffineConstantExpr.get(0)  # for a loop of one iteration
+    dims = [ir.AffineDimExpr.get(into[loop]) if loop in into else zero for loop in range(len(loops.reductions))]
     moved = ir.AffineMap.get(len(anchor.reductions), 0, dims)
     maps = tuple(
         ir.AffineMap.get(moved.n_dims, 0, [expression.compose(moved) for expression in indexing.results])
         for indexing in loops.maps
     )
-    if any(maps[number] != known[op.operands[number]] for number in shared):
+    if not all(_same_elements(maps[number], known[op.operands[number]], anchor) for number in shared):
         return None
     return Epilogue(op, replace(loops, maps=maps, sizes=anchor.sizes, reductions=anchor.reductions))
 
 
-def _into(reads: ir.AffineMap, wrote: ir.AffineMap) -> dict[int, int] | None:
-    """From the loops of an op that reads a buffer to those of the op that wrote it."""
+def _same_elements(reads: ir.AffineMap, wrote: ir.AffineMap, loops: Loops) -> bool:
+    """Whether two maps from the same loops are equal, apart from how they write an index that is always 0."""
+    pairs = zip(reads.results, wrote.results, strict=True)
+    return all(mine == other or (_is_zero(mine, loops) and _is_zero(other, loops)) for mine, other in pairs)
+
+
+def _is_zero(expression: ir.AffineExpr, loops: Loops) -> bool:
+    if isinstance(expression, ir.AffineDimExpr):
+        return loops.sizes[ir.AffineDimExpr(expression).position] == 1
+    return expression == ir.AffineConstantExpr.get(0)
+
+
+def _large(loops: Loops) -> set[int]:
+    """The parallel loops of more than one iteration."""
+    return {loop for loop, reduces in enumerate(loops.reductions) if not reduces and loops.sizes[loop] != 1}
+
+
+def _into(reads: ir.AffineMap, wrote: ir.AffineMap) -> dict[int, int]:
+    """From the loops of an op that reads a buffer to those of the op that wrote it, for indices that are loops in both."""
     into: dict[int, int] = {}
     for mine, other in zip(reads.results, wrote.results, strict=True):
-        if not isinstance(mine, ir.AffineDimExpr) or not isinstance(other, ir.AffineDimExpr):
-            return None
-        into[ir.AffineDimExpr(mine).position] = ir.AffineDimExpr(other).position
+        if isinstance(mine, ir.AffineDimExpr) and isinstance(other, ir.AffineDimExpr):
+            into[ir.AffineDimExpr(mine).position] = ir.AffineDimExpr(other).position
     return into
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import platform
 from collections import Counter
 
+from pipeline.analysis.origins import ORIGINS, pairs_of
 from pipeline.errors import PipelineError
 from pipeline.mlir import function, ir, walk
+from pipeline.passes.become import CALLS, OUTPUTS
 from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.program import tensor_type
-from pipeline.runtime.code import Code, Kernel
+from pipeline.runtime.code import Code, External, Kernel, Place
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.signature import Signature, Source, TensorType
 from pipeline.targets.cpu.codegen import generate
@@ -17,6 +19,7 @@ from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
     add_workspace,
     bufferize,
+    place_results,
     results_to_arguments,
     to_llvm,
     vectorize,
@@ -37,6 +40,7 @@ class CpuTarget(Target):
         """See `Target.compile`."""
         kernels = _kernels(module)
         checks = _checks(module)
+        place_results(module, self.disable)
         add_workspace(module)
         sources, entries = {}, {}
         prepared: tuple[TensorType, ...] = ()
@@ -47,6 +51,7 @@ class CpuTarget(Target):
             entries[name] = _entry(module, name)
         bufferize(module, self.disable)
         workspace = workspace_bytes(module)
+        externals = _externals(module)
         vectorize(module, self.isa, self.disable)
         to_llvm(module)
         dump("llvm", module)
@@ -66,6 +71,7 @@ class CpuTarget(Target):
             cpu=self.isa.cpu,
             required=self.isa.required,
             kernels=kernels,
+            externals=externals,
         )
 
 
@@ -84,18 +90,49 @@ def _checks(module: ir.Module) -> tuple[str, ...]:
 def _kernels(module: ir.Module) -> tuple[Kernel, ...]:
     """The kernels in the order in which main, then prepare, first call them."""
     calls = Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in walk(module, "func.call"))
-    order = [
-        ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-        for name in _entries(module)
-        for call in walk(function(module, name), "func.call")
-    ]
+    places: dict[str, list[Place]] = {}
+    for name in _entries(module):
+        for call in walk(function(module, name), "func.call"):
+            known = pairs_of(call.attributes[ORIGINS]) if ORIGINS in call.attributes else []
+            places.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(Place(tuple(known)))
     kernels = []
-    for name in dict.fromkeys(order):
+    for name in places:
         kernel = function(module, name)
-        ops = tuple(ir.StringAttr(op).value for op in ir.ArrayAttr(kernel.attributes["pipeline.ops"]))
+        ops, words = (
+            tuple(ir.StringAttr(one).value for one in ir.ArrayAttr(kernel.attributes[key]))
+            for key in ("pipeline.ops", "pipeline.words")
+        )
         kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
-        kernels.append(Kernel(name, kind, ops, calls[name]))
+        kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name])))
     return tuple(kernels)
+
+
+def _externals(module: ir.Module) -> tuple[External, ...]:
+    """The functions from outside that kernels call, once kernels take buffers."""
+    found = []
+    for declared in walk(module, "func.func"):
+        if CALLS not in declared.attributes or len(declared.regions[0].blocks):
+            continue
+        function, library, *numbers = ir.ArrayAttr(declared.attributes[CALLS])
+        kind = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
+        own = list(kind.inputs)[: len(kind.inputs) - len(numbers)]
+        found.append(
+            External(
+                symbol=f"_mlir_ciface_{ir.StringAttr(declared.attributes['sym_name']).value}",
+                function=ir.StringAttr(function).value,
+                library=ir.StringAttr(library).value,
+                parameters=tuple(map(_parameter, own)),
+                outputs=ir.IntegerAttr(declared.attributes[OUTPUTS]).value,
+                numbers=tuple(ir.IntegerAttr(number).value for number in numbers),
+            )
+        )
+    return tuple(found)
+
+
+def _parameter(kind: ir.Type) -> tuple[str, int | None]:
+    if isinstance(kind, ir.MemRefType):
+        return str(kind.element_type), kind.rank
+    return str(kind), None
 
 
 def _sources(entry: ir.Operation) -> tuple[Source, ...]:
