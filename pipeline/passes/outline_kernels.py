@@ -180,5 +180,5 @@ def _strings(words: Iterable[str]) -> ir.ArrayAttr:
 
 def _ops(group: ir.Operation) -> list[ir.Operation]:
     """What the group computes: not its constants, its empty tensors and its terminator."""
-    silent = ("arith.constant", "tensor.empty", "fusion.yield")
+    silent = ("arith.constant", "tensor.empty", "tensor.extract_slice", "fusion.yield")
     return [op.operation for op in group.regions[0].blocks[0].operations if op.operation.name not in silent]

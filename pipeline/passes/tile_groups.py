@@ -81,5 +81,3 @@ def _is_initial(op: ir.Operation) -> bool:
         and use.operand_number >= len(use.owner.operation.operands) - len(use.owner.operation.results)
         for use in op.results[0].uses
     )
-
-
