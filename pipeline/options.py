@@ -25,6 +25,7 @@ class Options:
         capture: how a module is captured: `export`, or `script` to go through TorchScript.
         disable: names of passes that are left out.
         passes: pass pipelines of the user's that run after a stage: `{"linalg": "my-pass,cse"}`.
+        cache: whether what was compiled before may be taken from the disk cache, and what is compiled kept there.
     """
 
     target: str = "cpu"
@@ -32,6 +33,7 @@ class Options:
     capture: str = "export"
     disable: tuple[str, ...] = ()
     passes: Mapping[str, str] = field(default_factory=dict)
+    cache: bool = True
 
     @staticmethod
     def create(values: Mapping[str, Any]) -> Options:
@@ -46,6 +48,8 @@ class Options:
         for name in ("target", "cpu", "capture"):
             if name in checked and not isinstance(checked[name], str):
                 raise OptionError(f"{name}: expected a string, got {type(checked[name]).__name__}")
+        if not isinstance(checked.get("cache", True), bool):
+            raise OptionError(f"cache: expected True or False, got {checked['cache']!r}")
         if checked.get("capture", "export") not in CAPTURE_MODES:
             raise OptionError(f"capture={checked['capture']!r}: expected one of {', '.join(CAPTURE_MODES)}")
         checked["disable"] = _names(values.get("disable", ()))

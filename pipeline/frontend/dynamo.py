@@ -9,10 +9,10 @@ from functorch.compile import make_boxed_func
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
-from pipeline.compiler import compile_program
+from pipeline.compiler import compile_source, target_for
 from pipeline.errors import CaptureError
 from pipeline.frontend.decompositions import decomposition_table
-from pipeline.frontend.graph import from_graph
+from pipeline.frontend.sources import GraphSource
 from pipeline.options import Options
 
 
@@ -25,9 +25,10 @@ def pipeline_backend(
     Training is refused with one clear error: run the model under torch.no_grad().
     """
     chosen = Options.create(dict(options or {}))
+    target = target_for(chosen)
 
     def compile_inference(functional: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-        executable = compile_program(lambda dump: from_graph(functional.graph, dump), chosen)
+        executable = compile_source(GraphSource(functional), chosen, target)
         return make_boxed_func(lambda *args: list(executable(*args)))
 
     backend = aot_autograd(

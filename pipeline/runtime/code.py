@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pipeline.runtime.entry_point import EntryPoint
@@ -31,7 +31,7 @@ class Code:
     """Everything of an executable but its signature and weights.
 
     Attributes:
-        object_file: machine code.
+        objects: machine code, as object files that call each other.
         main, main_sources: the entry for each call, and where each of its own arguments comes from.
         prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
         workspace: how many bytes main's temporaries take.
@@ -41,7 +41,7 @@ class Code:
         kernels: in the order of first use.
     """
 
-    object_file: bytes
+    objects: tuple[bytes, ...]
     main: EntryPoint
     main_sources: tuple[Source, ...]
     prepare: EntryPoint | None
@@ -55,16 +55,14 @@ class Code:
     kernels: tuple[Kernel, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the object file, as JSON values."""
-        data = asdict(self)
-        del data["object_file"]
-        return data
+        """Everything but the object files, as JSON values."""
+        return asdict(replace(self, objects=())) | {"objects": len(self.objects)}
 
     @staticmethod
-    def from_json(data: dict[str, Any], object_file: bytes) -> Code:
+    def from_json(data: dict[str, Any], objects: tuple[bytes, ...]) -> Code:
         """The inverse of `to_json`."""
         return Code(
-            object_file=object_file,
+            objects=objects,
             main=EntryPoint.from_json(data["main"]),
             main_sources=tuple(Source(**source) for source in data["main_sources"]),
             prepare=None if data["prepare"] is None else EntryPoint.from_json(data["prepare"]),

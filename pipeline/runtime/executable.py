@@ -50,7 +50,7 @@ class Executable:
         self._weights = dict(weights)
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
-        self._native = NativeCode(code.object_file)
+        self._native = NativeCode(code.objects)
         self._main = self._native.entry(code.main.symbol)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
@@ -64,9 +64,9 @@ class Executable:
         return self._code.kernels
 
     @property
-    def object_file(self) -> bytes:
-        """The machine code."""
-        return self._code.object_file
+    def objects(self) -> tuple[bytes, ...]:
+        """The machine code, as object files that call each other."""
+        return self._code.objects
 
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Runs the model.
@@ -106,7 +106,7 @@ class Executable:
     def refresh(self) -> None:
         """Computes again what depends on the weights alone. Call it after the weights have changed."""
         with self._refreshing:
-            self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights, self._library)
+            self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights)
 
     def ir(self, stage: str) -> str:
         """The MLIR text after a stage of compilation: `torch`, `linalg`, `fused`, `kernels` or `llvm`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from llvmlite import binding
 
@@ -32,14 +32,15 @@ def host_features() -> set[str]:
 
 
 class NativeCode:
-    """An object file loaded into this process; its functions live as long as it does."""
+    """Object files loaded into this process; their functions live as long as it does."""
 
-    def __init__(self, object_file: bytes):
+    def __init__(self, objects: Sequence[bytes]):
         initialize_llvm()
         machine = binding.Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
         try:
-            self._engine.add_object_file(binding.ObjectFileRef.from_data(object_file))
+            for one in objects:
+                self._engine.add_object_file(binding.ObjectFileRef.from_data(one))
         except RuntimeError as error:
             raise ArtifactError(f"not an object file for this machine: {error}") from error
         self._engine.finalize_object()
@@ -48,5 +49,5 @@ class NativeCode:
         """The function `symbol` as a callable that takes the address of its slots."""
         address = self._engine.get_function_address(symbol)
         if not address:
-            raise ArtifactError(f"the object file has no function {symbol}")
+            raise ArtifactError(f"the object files have no function {symbol}")
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)

@@ -5,15 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from pipeline.mlir import ir
+from typing import TYPE_CHECKING
+
 from pipeline.runtime.code import Code
 from pipeline.runtime.signature import Signature
 
-Dump = Callable[[str, ir.Module | str], None]
+if TYPE_CHECKING:
+    from pipeline.mlir import ir
+
+Dump = Callable[[str, "ir.Module | str"], None]
 
 
 class Target(ABC):
     """A processor that code is generated for."""
+
+    @abstractmethod
+    def fingerprint(self) -> list[str]:
+        """What the code depends on besides the module: equal for targets that make equal code of equal modules."""
 
     @abstractmethod
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:

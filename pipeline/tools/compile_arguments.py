@@ -82,6 +82,9 @@ def _parser() -> Parser:
     how.add_argument(
         "--passes", action="append", default=[], metavar="STAGE=PIPELINE", help="run passes of yours after a stage"
     )
+    how.add_argument(
+        "--no-cache", dest="cache", action="store_false", help="neither look in the disk cache nor write to it"
+    )
     look = parser.add_argument_group("looking at it")
     look.add_argument("--dump-dir", metavar="DIR", help="write each stage there: 00-torch.mlir, 01-linalg.mlir, ...")
     look.add_argument(
@@ -92,6 +95,6 @@ def _parser() -> Parser:
         metavar="STAGE",
         help="print the IR after a stage on stderr",
     )
-    look.add_argument("--timing", action="store_true", help="print how long each stage took on stderr")
+    look.add_argument("--timing", action="store_true", help="print how long each stage and pass took on stderr")
     look.add_argument("--remarks", action="store_true", help="print what was decided, and why, on stderr")
     return parser

@@ -9,7 +9,7 @@ from pipeline.analysis.destination import origin
 from pipeline.mlir import bufferization, defining_op, func, function, ir, run_pipeline
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.plan_memory import WORKSPACE
-from pipeline.runtime.workspace import ALIGNMENT
+from pipeline.runtime.memory import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()

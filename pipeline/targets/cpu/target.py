@@ -1,10 +1,11 @@
-"""The CPU target: kernels → one object file."""
+"""The CPU target: kernels → object files."""
 
 from __future__ import annotations
 
 import platform
 from collections import Counter
 
+from pipeline import timing
 from pipeline.errors import PipelineError
 from pipeline.mlir import function, ir, walk
 from pipeline.passes.plan_memory import WORKSPACE
@@ -12,7 +13,7 @@ from pipeline.program import tensor_type
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.signature import Signature, Source, TensorType
-from pipeline.targets.cpu.codegen import generate
+from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
     add_workspace,
@@ -22,16 +23,22 @@ from pipeline.targets.cpu.lower import (
     vectorize,
     workspace_bytes,
 )
+from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
 from pipeline.targets.target import Dump, Target
 
 
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
-    def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), assembly: bool = False):
+    def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), assembly: bool = False, linked: bool = False):
         self.isa = isa(cpu)
         self.disable = disable
         self.assembly = assembly
+        self.linked = linked
+
+    def fingerprint(self) -> list[str]:
+        """See `Target.fingerprint`."""
+        return [platform.machine(), repr(self.isa), f"assembly={self.assembly}", f"linked={self.linked}"]
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
@@ -45,16 +52,22 @@ class CpuTarget(Target):
             if name == "prepare":
                 prepared = _result_types(function(module, name))
             entries[name] = _entry(module, name)
-        bufferize(module, self.disable)
+        with timing.stage("bufferize"):
+            bufferize(module, self.disable)
         workspace = workspace_bytes(module)
-        vectorize(module, self.isa, self.disable)
-        to_llvm(module)
+        with timing.stage("vectorize"):
+            vectorize(module, self.isa, self.disable)
+        with timing.stage("to LLVM dialect"):
+            to_llvm(module)
         dump("llvm", module)
-        machine_code = generate(module, list(entries.items()), self.isa.cpu, self.isa.features)
+        machine = Machine(self.isa.cpu, self.isa.features, self.linked)
+        made = units(module, list(entries.items()), whole=self.assembly or self.linked)
         if self.assembly:
-            dump("asm", machine_code.assembly())
+            dump("asm", assembly(made[0], machine))
+        with timing.stage("machine code"):
+            objects = compile_units(made, machine)
         return Code(
-            object_file=machine_code.object_file(),
+            objects=objects,
             main=entries["main"],
             main_sources=sources["main"],
             prepare=entries.get("prepare"),
