@@ -2,8 +2,10 @@
 
 Every entry is one file, written beside its place and moved there, so that a reader sees all of it or nothing, whoever
 is killed when. There are no locks and no index: what is there is what lies in the folder, and who loses a race has
-nothing cached. An entry carries its own digest; a damaged one is deleted. What was used least recently goes first.
-(A database such as diskcache's would add a file that a killed process can leave locked, and pickles.)
+nothing cached. Whoever writes makes room first and looks again afterwards; only a process that is killed while others
+write can leave more than the limit, until the next one writes. What was used least recently goes first. An entry
+carries its own digest; a damaged one is deleted. (A database such as diskcache's would add a file that a killed process
+can leave locked, and pickles.)
 """
 
 from __future__ import annotations
@@ -60,15 +62,17 @@ class DiskCache:
 
     def put(self, key: str, value: bytes) -> str | None:
         """Keeps `value` under `key`; returns why it could not be kept, None if it was."""
-        if len(value) + _DIGEST_BYTES > self.limit:
+        size = len(value) + _DIGEST_BYTES
+        if size > self.limit:
             return f"its {len(value)} bytes are more than the cache may take"
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.shrink(self.limit - size)
             with replacing(self._path(key)) as temporary:
                 temporary.write_bytes(_digest(key, value) + value)
         except OSError as error:
             return f"{self.folder}: {error.strerror or error}"
-        self.shrink(self.limit)
+        self.shrink(self.limit)  # others may have written at the same time
         return None
 
     def entries(self) -> list[Entry]:

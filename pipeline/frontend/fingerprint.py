@@ -14,6 +14,7 @@ import torch
 from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
 
 from pipeline.frontend.exported import LITERAL_ELEMENTS, tree_of
 from pipeline.frontend.importer import source_line
@@ -37,7 +38,7 @@ def exported_fingerprint(exported: ExportedProgram, parameters: Parameters) -> s
             repr((tree_of(exported.call_spec.in_spec), tree_of(exported.call_spec.out_spec))),
             *map(repr, exported.graph_signature.input_specs),
             *map(repr, exported.graph_signature.output_specs),
-            *(_weight(name, value) for name, value in (*exported.state_dict.items(), *exported.constants.items())),
+            *_weights(exported),
             *_module(exported.graph_module),
         ]
     except _Opaque:
@@ -53,14 +54,15 @@ def graph_fingerprint(module: fx.GraphModule) -> str | None:
         return None
 
 
-def _weight(name: str, value: Any) -> str:
-    if not isinstance(value, torch.Tensor):
-        raise _Opaque
-    known = f"weight {name}: {_value(value)}"
-    if name and value.numel() <= LITERAL_ELEMENTS and value.device.type == "cpu" and value.layout == torch.strided:
-        raw = value.detach().contiguous().view(-1).view(torch.uint8) if value.numel() else value
-        known += f" = {raw.tolist()}"
-    return known
+def _weights(exported: ExportedProgram) -> Iterator[str]:
+    specs = exported.graph_signature.input_specs
+    literal = {spec.target for spec in specs if spec.kind == InputKind.CONSTANT_TENSOR}
+    for name, value in (*exported.state_dict.items(), *exported.constants.items()):
+        if not isinstance(value, torch.Tensor):
+            raise _Opaque
+        yield f"weight {name}: {_value(value)}"
+        if name in literal and 0 < value.numel() <= LITERAL_ELEMENTS:
+            yield f"= {value.detach().contiguous().view(-1).view(torch.uint8).tolist()}"
 
 
 def _module(module: fx.GraphModule) -> Iterator[str]:
@@ -113,7 +115,9 @@ def _value(value: Any) -> str:
     """The type of what a node gives, as capture knows it."""
     if isinstance(value, torch.Tensor):
         strides = tuple(map(str, value.stride())) if value.layout == torch.strided else None
-        return f"{value.dtype}{tuple(map(str, value.shape))}{strides} {value.layout} {value.device} {value.requires_grad}"
+        return (
+            f"{value.dtype}{tuple(map(str, value.shape))}{strides} {value.layout} {value.device} {value.requires_grad}"
+        )
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return f"{type(value).__name__} {value.node.expr}"
     if isinstance(value, (list, tuple)):

@@ -1,8 +1,8 @@
 """Artifacts: an executable as one file.
 
 An artifact is a safetensors file: any tool that reads those can look at the weights (`weights/<name>`). The machine
-code is tensors of bytes (`code/0`, ...), each an object file; version, signature and entry points are JSON in the file's metadata, under one key,
-so that equal executables make equal files.
+code is tensors of bytes (`code/0`, ...), each an object file; version, signature and entry points are JSON in the
+file's metadata, under one key, so that equal executables make equal files.
 """
 
 from __future__ import annotations

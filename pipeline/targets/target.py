@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-
 from typing import TYPE_CHECKING
 
 from pipeline.runtime.code import Code

@@ -134,8 +134,8 @@ def _rows(stage: Stage, total: Stage, depth: int) -> Iterator[str]:
             yield from _rows(step, total, depth + 1)
     shown = [step for step in stage.steps if step.wall >= SMALLEST]
     if stage.steps:
-        rest = stage.wall - sum(step.wall for step in shown), stage.cpu - sum(step.cpu for step in shown)
-        yield _row("  " * depth + "Rest", *(max(0.0, part) for part in rest), total)
+        wall, cpu = stage.wall - sum(step.wall for step in shown), stage.cpu - sum(step.cpu for step in shown)
+        yield _row("  " * depth + "Rest", max(0.0, wall), max(0.0, cpu), total)
 
 
 def _row(name: str, wall: float, cpu: float, total: Stage) -> str:

@@ -30,7 +30,9 @@ from pipeline.targets.target import Dump, Target
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
-    def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), assembly: bool = False, linked: bool = False):
+    def __init__(
+        self, cpu: str = "native", disable: frozenset[str] = frozenset(), assembly: bool = False, linked: bool = False
+    ):
         self.isa = isa(cpu)
         self.disable = disable
         self.assembly = assembly
