@@ -22,6 +22,9 @@ from pipeline.targets.cpu.llvm_text import to_llvm22
 #: Below so many characters of LLVM IR a second process takes longer to start than it saves.
 WORTH_A_PROCESS = 150_000
 
+#: The exit code of a worker that says on stderr what LLVM refused.
+_REFUSED = 3
+
 _WORKER = "import sys; sys.path[:] = {path!r}; from pipeline.targets.cpu.machine_code import work; work()"
 
 
@@ -104,7 +107,8 @@ def work() -> None:
     try:
         objects = [object_file(Unit(**unit), machine) for unit in request["units"]]
     except CompileError as error:
-        sys.exit(str(error))
+        sys.stderr.write(str(error))
+        sys.exit(_REFUSED)
     sys.stdout.buffer.write(json.dumps([len(one) for one in objects]).encode() + b"\n" + b"".join(objects))
 
 
@@ -139,6 +143,8 @@ def _start(units: Sequence[Unit], machine: Machine) -> subprocess.Popen[bytes]:
 
 def _finish(worker: subprocess.Popen[bytes]) -> list[bytes]:
     said, error = worker.communicate()
+    if worker.returncode == _REFUSED:
+        raise CompileError(error.decode())
     if worker.returncode:
         reason = error.decode(errors="replace").strip().splitlines()
         last = reason[-1] if reason else f"ended by signal {-worker.returncode}"
