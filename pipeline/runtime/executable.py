@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.errors import PipelineError
 from pipeline.remarks import Remark
+from pipeline.runtime import fast_path
 from pipeline.runtime.arguments import ArgumentReader, Arguments
 from pipeline.runtime.arrays import ArrayLibrary, copy, numpy_library
 from pipeline.runtime.code import Code, Kernel
@@ -55,6 +56,9 @@ class Executable:
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
         self._workspace = Workspace(code.workspace)
+        self._fast = None
+        if fast_path.suits(signature, self._layout):
+            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._main)
         self._refreshing = threading.Lock()
         self.refresh()
 
@@ -79,6 +83,13 @@ class Executable:
             ArgumentError: an argument does not fit; says which, what came and what was expected.
             PipelineError: a check of the model failed, such as an index out of range.
         """
+        if self._fast is not None and out is None and not kwargs:
+            results = self._fast.call(args, self._bound.template)
+            if results is not NotImplemented:
+                return results
+        return self._call(args, kwargs, out)
+
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> Any:
         bound, layout = self._bound, self._layout
         call = self._reader.read(args, kwargs, self._library, bound.extents)
         slots = (ctypes.c_int64 * layout.slots).from_buffer_copy(bound.template)

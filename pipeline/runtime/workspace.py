@@ -11,5 +11,6 @@ class Workspace(threading.local):
     """`address` is that of `size` aligned bytes that belong to the calling thread."""
 
     def __init__(self, size: int):
+        self.size = size
         self._arena = Arena(size)
         self.address = self._arena.address
