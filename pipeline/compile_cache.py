@@ -2,7 +2,8 @@
 
 The key is a digest of all that the outcome depends on: the captured graph or MLIR text, the options, the CPU, the
 versions of what compiles and pipeline's own source. Weights are no part of it, nor of an entry: code takes them as
-arguments. Compilations with passes of a user's, or with plugins, are not cached: nobody knows what those depend on.
+arguments. Compilations with passes of a user's, with plugins or with fusion rules made in Python are not cached: nobody
+knows what those depend on.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pipeline
+from pipeline.analysis.fusion_rules import FusionRules
 from pipeline.disk_cache import DiskCache, open_cache
 from pipeline.options import Options
 from pipeline.plugins import plugins
-from pipeline.remarks import Remark
+from pipeline.remarks import Remark, Subject
 from pipeline.runtime.code import Code
 from pipeline.runtime.signature import Signature
 
@@ -69,23 +71,33 @@ class Outcome:
             Code.from_json(head["code"], tuple(objects)),
             Signature.from_json(head["signature"]),
             head["weights_library"],
-            tuple(Remark(**remark) for remark in head["remarks"]),
+            tuple(map(_remark, head["remarks"])),
             head["stages"],
         )
 
 
+def _remark(data: dict[str, Any]) -> Remark:
+    edge = data["edge"]
+    return Remark(**{**data, "edge": None if edge is None else (Subject(**edge[0]), Subject(**edge[1]))})
+
+
 def cache_for(options: Options) -> DiskCache | None:
     """The cache that a compilation with these options uses; None if it uses none."""
-    if not options.cache or options.passes or plugins():
+    if not options.cache or options.passes or plugins() or isinstance(options.fusion_rules, FusionRules):
         return None
     cache = open_cache()
     return cache if cache.limit else None
 
 
-def key_of(source: str, options: Options, target: Any) -> str:
-    """The name of the entry for what `source` describes, compiled with `options` for `target`, a JSON value."""
-    chosen = {name: value for name, value in asdict(options).items() if name != "cache"}
-    known = json.dumps([source, chosen, target, _versions(), _own_digest()], sort_keys=True, default=sorted)
+def key_of(source: str, options: Options, how: list[str]) -> str:
+    """The name of the entry for what `source` describes.
+
+    Args:
+        source: a fingerprint, see `pipeline.program.Source`.
+        options: where they say by themselves what is meant.
+        how: what the rest of the options comes to: the target, the fusion rules.
+    """
+    known = json.dumps([source, sorted(options.disable), how, _versions(), _own_digest()], sort_keys=True)
     return hashlib.sha256(known.encode()).hexdigest()
 
 
@@ -99,6 +111,6 @@ def _own_digest() -> str:
     """Of pipeline's own source: while it is being worked on, its version says too little."""
     digest = hashlib.sha256()
     folder = Path(pipeline.__file__).parent
-    for file in sorted(folder.rglob("*.py")):
+    for file in sorted([*folder.rglob("*.py"), *folder.rglob("*.yaml")]):
         digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
     return digest.hexdigest()

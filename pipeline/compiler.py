@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import compile_cache, targets, timing
+from pipeline.analysis.fusion_rules import FusionRules, lend, load_rules
 from pipeline.compile_cache import Outcome
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir, text
@@ -19,7 +20,7 @@ from pipeline.runtime.arrays import numpy_library, torch_library
 from pipeline.runtime.code import Code
 from pipeline.runtime.executable import Executable
 
-#: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
+#: linalg as imported → linalg with folded norms and joined products, in which weights are prepared.
 SIMPLIFY = """
     func.func(convert-elementwise-to-linalg),
     inline-constant-regions,
@@ -36,14 +37,24 @@ SIMPLIFY = """
     canonicalize,
     cse,
     hoist-to-prepare,
+    canonicalize
+"""
+
+#: What runs once per element becomes one op, by a table of fusion rules.
+FUSE = """
+    generalize-products,
+    linalg-fold-unit-extent-dims,
     canonicalize,
-    fuse-elementwise,
+    propagate-reshapes,
+    canonicalize,
+    assign-targets{{rules={rules}}},
+    fuse-elementwise{{rules={rules}}},
     canonicalize,
     cse
 """
 
-#: Which ops become a kernel.
-GROUP = "form-groups"
+#: Which ops become a kernel, by a table of fusion rules.
+GROUP = "form-groups{{rules={rules}}}"
 
 #: A function for each kernel.
 OUTLINE = "outline-kernels"
@@ -95,6 +106,7 @@ def target_for(options: Options, assembly: bool = False, linked: bool = False) -
             raise registry.unknown_pass(name)
     for pipeline in options.passes.values():
         PassPipeline.parse(pipeline)
+    _rules(options)
     return target
 
 
@@ -126,7 +138,9 @@ def compile_source(
 
 def _key(source: Source, options: Options, target: targets.Target) -> str | None:
     fingerprint = source.fingerprint()
-    return None if fingerprint is None else compile_cache.key_of(fingerprint, options, target.fingerprint())
+    if fingerprint is None:
+        return None
+    return compile_cache.key_of(fingerprint, options, [*target.fingerprint(), repr(_rules(options))])
 
 
 def _is_known(program: Program, source: Source) -> bool:
@@ -160,8 +174,9 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         _run(options.passes.get("linalg", ""), module, options)
         with timing.stage("simplify"):
             _run(SIMPLIFY, module, options)
-        with timing.stage("group"):
-            _run(GROUP, module, options)
+        with lend(_rules(options)) as rules, timing.stage("fuse"):
+            _run(FUSE.format(rules=rules), module, options)
+            _run(GROUP.format(rules=rules), module, options)
         _run(options.passes.get("fused", ""), module, options)
         dump("fused", module)
         with timing.stage("outline"):
@@ -170,6 +185,12 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         dump("kernels", module)
         with timing.stage("target"):
             return target.compile(module, program.signature, dump)
+
+
+def _rules(options: Options) -> FusionRules:
+    """The table of fusion rules; raises `OptionError` if it is none."""
+    given = options.fusion_rules or options.target
+    return given if isinstance(given, FusionRules) else load_rules(given)
 
 
 def _run(pipeline: str, module: ir.Module, options: Options) -> None:

@@ -85,6 +85,11 @@ def _parser() -> Parser:
     how.add_argument(
         "--no-cache", dest="cache", action="store_false", help="neither look in the disk cache nor write to it"
     )
+    how.add_argument(
+        "--fusion-rules",
+        metavar="TABLE",
+        help="what becomes one kernel: a YAML file like what pipeline-opt --print-fusion-rules=cpu prints",
+    )
     look = parser.add_argument_group("looking at it")
     look.add_argument("--dump-dir", metavar="DIR", help="write each stage there: 00-torch.mlir, 01-linalg.mlir, ...")
     look.add_argument(
