@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,8 @@ def compile(
 
 def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
     """The target that the options name; raises `OptionError` for what is wrong with them, before the long work."""
-    target = targets.create(options.target, options.cpu, frozenset(options.disable), assembly, linked)
+    form = targets.Form(assembly, linked, options.profile)
+    target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
     for name in options.disable:
         if not registry.is_pass(name):
             raise registry.unknown_pass(name)
@@ -121,7 +123,7 @@ def compile_source(
             key = _key(source, options, target)
             kept = None if key is None else cache.get(key)
         if kept is not None:
-            return _take(Outcome.from_bytes(kept), source, observer)
+            return _take(Outcome.from_bytes(kept), source, observer, _timed(source, options))
     stages = _Stages(observer)
     with collect() as remarks:
         with timing.stage("import"):
@@ -133,7 +135,7 @@ def compile_source(
                 problem = cache.put(key, outcome.to_bytes())
             if problem is not None:
                 note("cache", "missed", "builtin.module", f"the outcome is not kept: {problem}")
-    return _executable(outcome, program.weights, tuple(remarks))
+    return _executable(outcome, program.weights, tuple(remarks), _timed(source, options))
 
 
 def _key(source: Source, options: Options, target: targets.Target) -> str | None:
@@ -149,7 +151,17 @@ def _is_known(program: Program, source: Source) -> bool:
     return all(live.get(name) is tensor for name, tensor in program.weights.items())
 
 
-def _take(outcome: Outcome, source: Source, observer: Observer | None) -> Executable:
+def _timed(source: Source, options: Options) -> Callable[[], Executable] | None:
+    """Compiles the same once more, into code that times its kernels; None where the code does so already."""
+    if options.profile:
+        return None
+    timed = replace(options, profile=True)
+    return lambda: compile_source(source, timed, target_for(timed))
+
+
+def _take(
+    outcome: Outcome, source: Source, observer: Observer | None, timed: Callable[[], Executable] | None
+) -> Executable:
     """The executable of an outcome that the cache has, with the live weights of the model."""
     if observer is not None:
         for stage, text_of_stage in outcome.stages.items():
@@ -158,13 +170,18 @@ def _take(outcome: Outcome, source: Source, observer: Observer | None) -> Execut
         repeat(remark)
     live = source.tensors()
     weights = {weight.name: live[weight.name] for weight in outcome.signature.weights}
-    return _executable(outcome, weights, outcome.remarks)
+    return _executable(outcome, weights, outcome.remarks, timed)
 
 
-def _executable(outcome: Outcome, weights: Mapping[str, Any], remarks: tuple[Remark, ...]) -> Executable:
+def _executable(
+    outcome: Outcome,
+    weights: Mapping[str, Any],
+    remarks: tuple[Remark, ...],
+    timed: Callable[[], Executable] | None,
+) -> Executable:
     library = numpy_library() if outcome.weights_library == "numpy" else torch_library()
     with timing.stage("load and prepare weights"):
-        return Executable(outcome.code, outcome.signature, weights, library, remarks, outcome.stages)
+        return Executable(outcome.code, outcome.signature, weights, library, remarks, outcome.stages, timed)
 
 
 def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code:

@@ -28,6 +28,7 @@ class Options:
         disable: names of passes that are left out.
         passes: pass pipelines of the user's that run after a stage: `{"linalg": "my-pass,cse"}`.
         cache: whether what was compiled before may be taken from the disk cache, and what is compiled kept there.
+        profile: whether the code times its kernels in every call; `Executable.profile` sees to that by itself.
         fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
             a YAML file, or a `FusionRules`.
     """
@@ -38,6 +39,7 @@ class Options:
     disable: tuple[str, ...] = ()
     passes: Mapping[str, str] = field(default_factory=dict)
     cache: bool = True
+    profile: bool = False
     fusion_rules: str | FusionRules | None = None
 
     @staticmethod
@@ -53,8 +55,9 @@ class Options:
         for name in ("target", "cpu", "capture"):
             if name in checked and not isinstance(checked[name], str):
                 raise OptionError(f"{name}: expected a string, got {type(checked[name]).__name__}")
-        if not isinstance(checked.get("cache", True), bool):
-            raise OptionError(f"cache: expected True or False, got {checked['cache']!r}")
+        for name in ("cache", "profile"):
+            if name in checked and not isinstance(checked[name], bool):
+                raise OptionError(f"{name}: expected True or False, got {checked[name]!r}")
         if checked.get("capture", "export") not in CAPTURE_MODES:
             raise OptionError(f"capture={checked['capture']!r}: expected one of {', '.join(CAPTURE_MODES)}")
         checked["disable"] = _names(values.get("disable", ()))

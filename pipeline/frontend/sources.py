@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +57,7 @@ class GraphSource(Source):
 
     def program(self, dump: Dump) -> Program:
         """Imports it."""
-        return from_graph(self.module.graph, dump)
+        return from_graph(fx.Graph(self.module) if False else copy.deepcopy(self.module).graph, dump)
 
     def fingerprint(self) -> str | None:
         """See `graph_fingerprint`."""

@@ -18,12 +18,24 @@ class Kernel:
         kind: what it is, e.g. `elementwise`, `matmul`.
         ops: the linalg ops that it computes, in order.
         calls: in how many places the program calls it.
+        operations: how many arithmetic operations a call takes; None if that depends on the call.
+        bytes: how many bytes it reads and writes at least, everything once; None if that depends on the call.
     """
 
     name: str
     kind: str
     ops: tuple[str, ...]
     calls: int
+    operations: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the code that is timed: what runs there, a kernel or `copy`, and the PyTorch source line or ``."""
+
+    name: str
+    source: str
 
 
 @dataclass(frozen=True)
@@ -39,6 +51,7 @@ class Code:
         machine: the kind of machine that it is for, as Python's `platform.machine` has it.
         cpu, required: the CPU that it is for, and the features that one must have to run it.
         kernels: in the order of first use.
+        sites: what is timed, by number, in code that times its kernels; the first is main as a whole.
     """
 
     objects: tuple[bytes, ...]
@@ -53,6 +66,7 @@ class Code:
     cpu: str
     required: tuple[str, ...]
     kernels: tuple[Kernel, ...] = ()
+    sites: tuple[Site, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the object files, as JSON values."""
@@ -73,5 +87,6 @@ class Code:
             machine=data["machine"],
             cpu=data["cpu"],
             required=tuple(data["required"]),
-            kernels=tuple(Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"]) for k in data["kernels"]),
+            kernels=tuple(Kernel(**{**kernel, "ops": tuple(kernel["ops"])}) for kernel in data["kernels"]),
+            sites=tuple(Site(**site) for site in data["sites"]),
         )

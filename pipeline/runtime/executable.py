@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import PipelineError
 from pipeline.remarks import Remark
@@ -18,9 +18,13 @@ from pipeline.runtime.destinations import Destinations
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
+from pipeline.runtime.record import Record
 from pipeline.runtime.signature import Result, Signature
 from pipeline.runtime.weights import BoundWeights, bind
 from pipeline.runtime.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pipeline.runtime.profiler import Profile
 
 
 class Executable:
@@ -44,6 +48,7 @@ class Executable:
         library: ArrayLibrary | None = None,
         remarks: tuple[Remark, ...] = (),
         stages: Mapping[str, str] | None = None,
+        timed: Callable[[], Executable] | None = None,
     ):
         self.signature = signature
         self.remarks = remarks
@@ -56,6 +61,8 @@ class Executable:
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
         self._workspace = Workspace(code.workspace)
+        self._timed = timed
+        self._record = Record(len(code.sites)) if code.sites else None
         self._fast = None
         if fast_path.suits(signature, self._layout):
             self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._main)
@@ -102,6 +109,8 @@ class Executable:
             slots[slot] = call.library.pointer(computed[index])
         address = ctypes.addressof(slots)
         slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._code.workspace
+        if layout.profile is not None and self._record is not None:
+            slots[layout.profile[0]], slots[layout.profile[1]] = self._record.address, self._record.words
         if layout.status is not None:
             slots[layout.status] = address + 8 * (layout.slots - 1)
         self._main(address)
@@ -118,6 +127,20 @@ class Executable:
         """Computes again what depends on the weights alone. Call it after the weights have changed."""
         with self._refreshing:
             self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights)
+
+    def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
+        """Where the time of a call with these arguments goes, kernel by kernel; `repeats` calls are measured.
+
+        Raises:
+            PipelineError: it was loaded from a file and not compiled with `profile=True`.
+        """
+        from pipeline.runtime.profiler import measure
+
+        if self._record is None and self._timed is not None:
+            return self._timed().profile(*args, repeats=repeats, **kwargs)
+        if self._record is None:
+            raise PipelineError("this executable does not time its kernels: compile the model with profile=True")
+        return measure(self, self._code, self._record, args, kwargs, repeats)
 
     def ir(self, stage: str) -> str:
         """The MLIR text after a stage of compilation: `torch`, `linalg`, `fused`, `kernels` or `llvm`."""

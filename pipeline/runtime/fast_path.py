@@ -77,7 +77,13 @@ class FastPath:
 
 def suits(signature: Signature, layout: Layout) -> bool:
     """Whether calls of the executable may go the short way."""
-    if "torch" not in sys.modules or layout.status is not None or layout.kept or signature.mutations:
+    if (
+        "torch" not in sys.modules
+        or layout.status is not None
+        or layout.profile is not None
+        or layout.kept
+        or signature.mutations
+    ):
         return False
     arguments, results = signature.arguments, signature.results
     return (

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from llvmlite import binding
 
 from pipeline.errors import ArtifactError
+from pipeline.runtime import perf_map
 
 
 @functools.cache
@@ -44,6 +45,8 @@ class NativeCode:
         except RuntimeError as error:
             raise ArtifactError(f"not an object file for this machine: {error}") from error
         self._engine.finalize_object()
+        if perf_map.wanted():
+            perf_map.append(objects, self._engine.get_function_address)
 
     def entry(self, symbol: str) -> Callable[[int], None]:
         """The function `symbol` as a callable that takes the address of its slots."""

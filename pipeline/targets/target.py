@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipeline.runtime.code import Code
@@ -13,6 +14,24 @@ if TYPE_CHECKING:
     from pipeline.mlir import ir
 
 Dump = Callable[[str, "ir.Module | str"], None]
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the code is made for.
+
+    Attributes:
+        assembly: dump the stage `asm`, too.
+        linked: one object file that a linker can take.
+        profile: time the kernels in every call.
+    """
+
+    assembly: bool = False
+    linked: bool = False
+    profile: bool = False
+
+
+PLAIN = Form()
 
 
 class Target(ABC):

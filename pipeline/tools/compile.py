@@ -70,6 +70,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             disable=arguments.disable,
             passes=arguments.passes,
             cache=arguments.cache,
+            profile=arguments.profile,
             fusion_rules=arguments.fusion_rules,
         )
     except _Reached as reached:

@@ -82,6 +82,7 @@ def _parser() -> Parser:
     how.add_argument(
         "--passes", action="append", default=[], metavar="STAGE=PIPELINE", help="run passes of yours after a stage"
     )
+    how.add_argument("--profile", action="store_true", help="code that times its kernels, for pipeline-run --profile")
     how.add_argument(
         "--no-cache", dest="cache", action="store_false", help="neither look in the disk cache nor write to it"
     )

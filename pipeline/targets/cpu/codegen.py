@@ -8,6 +8,7 @@ from pipeline import timing
 from pipeline.mlir import ir, to_llvm_ir
 from pipeline.runtime.entry_point import EntryPoint, Value
 from pipeline.targets.cpu.machine_code import WORTH_A_PROCESS, Unit
+from pipeline.targets.cpu.recorder import define_recorder
 from pipeline.targets.cpu.split import split
 
 _I64 = llvm_ir.IntType(64)
@@ -17,10 +18,13 @@ _POINTER = llvm_ir.PointerType()
 UNIT_SIZE = 60_000
 
 
-def units(module: ir.Module, entries: list[tuple[str, EntryPoint]], *, whole: bool = False) -> list[Unit]:
+def units(
+    module: ir.Module, entries: list[tuple[str, EntryPoint]], *, whole: bool = False, sites: int = 0
+) -> list[Unit]:
     """A module in LLVM dialect as units of LLVM IR; `entries` are the functions to be called from outside.
 
-    A large module becomes several units, unless it is to stay `whole`.
+    A large module becomes several units, unless it is to stay `whole`. With `sites` they have what the pass
+    profile-kernels calls, for so many sites.
     """
     with timing.stage("to LLVM IR"):
         text = to_llvm_ir(module)
@@ -28,19 +32,21 @@ def units(module: ir.Module, entries: list[tuple[str, EntryPoint]], *, whole: bo
     names = tuple(name for name, _ in entries)
     parts = [] if whole or len(text) < WORTH_A_PROCESS else split(text, UNIT_SIZE)
     if len(parts) < 2:
-        return [Unit(text, _entry_functions(entries), symbols, (*names, *symbols))]
+        return [Unit(text, _entry_functions(entries, sites), symbols, (*names, *symbols))]
     made = []
     for part in parts:
         own = [(name, entry) for name, entry in entries if name in part.functions]
         inside = tuple(entry.symbol for _, entry in own)
         called = tuple(name for name in part.functions if name not in names)
-        made.append(Unit(part.text, _entry_functions(own) if own else "", (*called, *inside), (*names, *inside)))
+        made.append(Unit(part.text, _entry_functions(own, sites) if own else "", (*called, *inside), (*names, *inside)))
     return made
 
 
-def _entry_functions(entries: list[tuple[str, EntryPoint]]) -> str:
+def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int) -> str:
     """A module of functions that unpack slots and call the entries; see `pipeline.runtime.entry_point`."""
     module = llvm_ir.Module()
+    if sites and "main" in dict(entries):
+        define_recorder(module, sites)
     for name, entry in entries:
         _entry_function(module, name, entry)
     return str(module)

@@ -142,14 +142,14 @@ def _mark_read_only(entry: ir.Operation, block: ir.Block) -> None:
     entry.attributes["arg_attrs"] = ir.ArrayAttr.get(marks, entry.context)
 
 
-def add_workspace(module: ir.Module) -> None:
-    """@main(...) => @main(..., %workspace: memref<?xi8>): the memory for temporaries, see the pass plan-memory."""
+def add_memory(module: ir.Module, mark: str, bits: int) -> None:
+    """@main(...) => @main(..., %memory: memref<?xi8> {mark}): memory that the runtime lends, in elements of `bits`."""
     main = function(module, "main")
     block = main.regions[0].blocks[0]
     marks = list(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else []
     marks += [ir.DictAttr.get({})] * (len(block.arguments) - len(marks))
-    block.add_argument(ir.MemRefType.get([_DYNAMIC], ir.IntegerType.get_signless(8)), main.location)
-    marks.append(ir.DictAttr.get({WORKSPACE: ir.UnitAttr.get()}))
+    block.add_argument(ir.MemRefType.get([_DYNAMIC], ir.IntegerType.get_signless(bits)), main.location)
+    marks.append(ir.DictAttr.get({mark: ir.UnitAttr.get()}))
     kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
     types = [argument.type for argument in block.arguments]
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, kind.results))

@@ -6,17 +6,21 @@ import platform
 from collections import Counter
 
 from pipeline import timing
+from pipeline.analysis.work import operations
 from pipeline.errors import PipelineError
 from pipeline.mlir import function, ir, walk
+from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.plan_memory import WORKSPACE
+from pipeline.passes.profile_kernels import PROFILE, SITES
 from pipeline.program import tensor_type
-from pipeline.runtime.code import Code, Kernel
+from pipeline.runtime.code import Code, Kernel, Site
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
+from pipeline.runtime.memory import byte_size
 from pipeline.runtime.signature import Signature, Source, TensorType
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
-    add_workspace,
+    add_memory,
     bufferize,
     results_to_arguments,
     to_llvm,
@@ -24,29 +28,28 @@ from pipeline.targets.cpu.lower import (
     workspace_bytes,
 )
 from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
-from pipeline.targets.target import Dump, Target
+from pipeline.targets.target import PLAIN, Dump, Form, Target
 
 
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
-    def __init__(
-        self, cpu: str = "native", disable: frozenset[str] = frozenset(), assembly: bool = False, linked: bool = False
-    ):
+    def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: Form = PLAIN):
         self.isa = isa(cpu)
         self.disable = disable
-        self.assembly = assembly
-        self.linked = linked
+        self.form = form
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
-        return [platform.machine(), repr(self.isa), f"assembly={self.assembly}", f"linked={self.linked}"]
+        return [platform.machine(), repr(self.isa), repr(self.form)]
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
         kernels = _kernels(module)
         checks = _checks(module)
-        add_workspace(module)
+        add_memory(module, WORKSPACE, 8)
+        if self.form.profile:
+            add_memory(module, PROFILE, 64)
         sources, entries = {}, {}
         prepared: tuple[TensorType, ...] = ()
         for name in _entries(module):
@@ -57,14 +60,16 @@ class CpuTarget(Target):
         with timing.stage("bufferize"):
             bufferize(module, self.disable)
         workspace = workspace_bytes(module)
+        PassPipeline.parse("profile-kernels").run(module, disable=self.disable)
+        sites = _sites(module)
         with timing.stage("vectorize"):
             vectorize(module, self.isa, self.disable)
         with timing.stage("to LLVM dialect"):
             to_llvm(module)
         dump("llvm", module)
-        machine = Machine(self.isa.cpu, self.isa.features, self.linked)
-        made = units(module, list(entries.items()), whole=self.assembly or self.linked)
-        if self.assembly:
+        machine = Machine(self.isa.cpu, self.isa.features, self.form.linked)
+        made = units(module, list(entries.items()), whole=self.form.assembly or self.form.linked, sites=len(sites))
+        if self.form.assembly:
             dump("asm", assembly(made[0], machine))
         with timing.stage("machine code"):
             objects = compile_units(made, machine)
@@ -81,6 +86,7 @@ class CpuTarget(Target):
             cpu=self.isa.cpu,
             required=self.isa.required,
             kernels=kernels,
+            sites=sites,
         )
 
 
@@ -109,8 +115,26 @@ def _kernels(module: ir.Module) -> tuple[Kernel, ...]:
         kernel = function(module, name)
         ops = tuple(ir.StringAttr(op).value for op in ir.ArrayAttr(kernel.attributes["pipeline.ops"]))
         kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
-        kernels.append(Kernel(name, kind, ops, calls[name]))
+        kernels.append(Kernel(name, kind, ops, calls[name], operations(kernel), _traffic(kernel)))
     return tuple(kernels)
+
+
+def _traffic(kernel: ir.Operation) -> int | None:
+    """The bytes of what the kernel is given, each once; None where a size is known at the call only."""
+    kinds = [ir.RankedTensorType(one) for one in _inputs(kernel) if isinstance(one, ir.RankedTensorType)]
+    if not all(kind.has_static_shape for kind in kinds):
+        return None
+    return sum(byte_size(tensor_type(kind)) for kind in kinds)
+
+
+def _inputs(entry: ir.Operation) -> list[ir.Type]:
+    return list(ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value).inputs)
+
+
+def _sites(module: ir.Module) -> tuple[Site, ...]:
+    attributes = module.operation.attributes
+    listed = ir.ArrayAttr(attributes[SITES]) if SITES in attributes else ()
+    return tuple(Site(*(ir.StringAttr(part).value for part in ir.ArrayAttr(site))) for site in listed)
 
 
 def _sources(entry: ir.Operation) -> tuple[Source, ...]:
@@ -127,6 +151,8 @@ def _sources(entry: ir.Operation) -> tuple[Source, ...]:
             sources.append(Source("status"))
         elif WORKSPACE in mark:
             sources.append(Source("workspace"))
+        elif PROFILE in mark:
+            sources.append(Source("profile"))
         elif "pipeline.argument" in mark:
             sources.append(Source("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
         else:
