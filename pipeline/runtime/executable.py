@@ -75,6 +75,11 @@ class Executable:
         return self._code.kernels
 
     @property
+    def code(self) -> Code:
+        """The machine code and how to call it."""
+        return self._code
+
+    @property
     def objects(self) -> tuple[bytes, ...]:
         """The machine code, as object files that call each other."""
         return self._code.objects

@@ -21,9 +21,12 @@ from rich.status import Status
 from pipeline import timing
 from pipeline.errors import PipelineError
 from pipeline.remarks import collect
+from pipeline.runtime.executable import Executable
 from pipeline.runtime.files import replacing
+from pipeline.tools.c_header import c_header
 from pipeline.tools.command_line import exit_code
-from pipeline.tools.compile_arguments import EMIT, parse_arguments
+from pipeline.tools.compile_arguments import EMIT, LINKED, parse_arguments
+from pipeline.tools.link import link
 from pipeline.tools.model_file import load_model
 from pipeline.tools.timing import stage_report
 
@@ -64,6 +67,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             dynamic_shapes=model.dynamic_shapes,
             observer=watcher,
             assembly=arguments.emit == "asm" or arguments.dump_dir is not None,
+            linked=arguments.emit in LINKED,
             target=arguments.target,
             cpu=arguments.cpu,
             capture=arguments.capture,
@@ -78,10 +82,18 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
         return
     watcher.note("machine code")
     with timing.stage("write the outcome"):
-        if arguments.emit == "obj":
-            _write(arguments.output, executable.objects[0])
+        if arguments.emit in LINKED:
+            _write_linked(arguments, executable)
         else:
             executable.save(arguments.output)
+
+
+def _write_linked(arguments: argparse.Namespace, executable: Executable) -> None:
+    """Writes an object file or a shared library, and the C header beside it."""
+    path = Path(arguments.output)
+    (code,) = executable.objects
+    _write(path, link(code) if arguments.emit == "so" else code)
+    _write(path.with_suffix(".h"), c_header(executable.code, executable.signature, path.name).encode())
 
 
 class _Reached(Exception):
