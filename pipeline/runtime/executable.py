@@ -15,6 +15,7 @@ from pipeline.runtime.arguments import ArgumentReader, Arguments
 from pipeline.runtime.arrays import ArrayLibrary, copy, numpy_library
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.destinations import Destinations
+from pipeline.runtime.footprint import Footprint, footprint
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
@@ -73,6 +74,11 @@ class Executable:
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels, in the order of first use."""
         return self._code.kernels
+
+    @property
+    def memory(self) -> Footprint:
+        """How many bytes it takes, part by part."""
+        return footprint(self._code, self.signature)
 
     @property
     def code(self) -> Code:
