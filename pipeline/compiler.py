@@ -31,23 +31,46 @@ SIMPLIFY = """
     canonicalize,
     cse,
     fold-batch-norm,
+    merge-parallel-convs,
     merge-linears,
     fold-affine-forward,
+    separate-bias,
     merge-affines,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
     canonicalize,
     cse,
     hoist-to-prepare,
-    canonicalize
+    canonicalize,
+    cse
+"""
+
+#: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
+REGIONS = """
+    compute-numbers,
+    canonicalize,
+    cse,
+    inline-constant-regions,
+    merge-equal-conditions,
+    hoist-common-ops,
+    hoist-loop-invariants,
+    sink-into-branches,
+    move-consumers-into-branches,
+    branches-to-selects,
+    canonicalize,
+    cse
 """
 
 #: What runs once per element becomes one op, by a table of fusion rules.
 FUSE = """
     generalize-products,
-    linalg-fold-unit-extent-dims,
     canonicalize,
+    fold-unit-reshapes,
     propagate-reshapes,
     canonicalize,
+    fold-unit-reshapes,
+    propagate-reshapes,
+    canonicalize,
+    fold-unit-reshapes,
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
     canonicalize,
@@ -189,9 +212,15 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
     module = program.module
     with module.context, ir.Location.unknown():
         _run(options.passes.get("linalg", ""), module, options)
+<<<<<<< HEAD
         with timing.stage("simplify"):
             _run(SIMPLIFY, module, options)
         with lend(_rules(options)) as rules, timing.stage("fuse"):
+=======
+        _run(SIMPLIFY, module, options)
+        _run(REGIONS, module, options)
+        with lend(_rules(options)) as rules:
+>>>>>>> main
             _run(FUSE.format(rules=rules), module, options)
             _run(GROUP.format(rules=rules), module, options)
         _run(options.passes.get("fused", ""), module, options)

@@ -88,10 +88,18 @@ class Growth:
         refused = self._rules.table(mine).why_not(self.kind, role, node.words, node.dtype, OpFacts(node.op))
         if refused is not None:
             return Refusal(reasons.RULE, refused)
+        if self.kind == "attention" and role == "prologue" and self._is_epilogue_of_a_projection(node):
+            return Refusal(reasons.CLAIMED, "it is the epilogue of the product that it follows")
         joined = sorted([*self.nodes, node], key=lambda one: one.index)
         if not self._graph.stays_acyclic(joined):
             return Refusal(reasons.CYCLE, "an op outside of the group stands between them")
         return self._exceeds(joined) or self._does_not_fit(joined, node)
+
+    def _is_epilogue_of_a_projection(self, node: Node) -> bool:
+        """Whether an op stands between two products, the second of which is in the group."""
+        if not any(user.kind == "matmul" for user in node.users if user in self.nodes):
+            return False
+        return any(source.view is not None and source.kind in _TILED for source in node.inputs)
 
     def _exceeds(self, joined: list[Node]) -> Refusal | None:
         """Why the group would be too large."""
@@ -183,9 +191,7 @@ def _same_loops(joined: Sequence[Node], node: Node, alignment: Alignment) -> boo
     pairs = {
         (dict(one).get(anchor), dict(one).get(mine)) for one in alignment.classes if {anchor, mine} <= dict(one).keys()
     }
-    return {loop for _, loop in pairs} == set(range(view.loops)) and _parallel(joined[anchor].view) == {
-        loop for loop, _ in pairs
-    }
+    return {loop for _, loop in pairs} >= _parallel(view) and {loop for loop, _ in pairs} >= _parallel(joined[anchor].view)
 
 
 def _belongs_to_attention(joined: Sequence[Node], node: Node, alignment: Alignment) -> bool:
@@ -204,5 +210,7 @@ def _reduces(joined: Sequence[Node], number: int, loop: Loop) -> bool:
 
 
 def _parallel(view: Structured | None) -> set[int | None]:
-    return set() if view is None else {loop for loop, reduces in enumerate(view.reductions) if not reduces}
-
+    """The parallel loops of more than one iteration."""
+    if view is None:
+        return set()
+    return {loop for loop, reduces in enumerate(view.reductions) if not reduces and view.size(loop) != 1}

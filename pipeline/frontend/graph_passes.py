@@ -43,6 +43,7 @@ _MOVES = {
     aten.transpose.int,
     aten.unbind.int,
     aten.unsqueeze.default,
+    aten.view.dtype,
     aten._to_copy.default,
     aten.to.dtype,
     torch.ops.prims.convert_element_type.default,

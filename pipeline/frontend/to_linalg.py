@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.errors import CompileError, UnsupportedOpError
+from pipeline.frontend.bitcasts import lower_bitcasts
 from pipeline.mlir import ir, run_pipeline
 from pipeline.remarks import source_line
 
@@ -26,6 +27,7 @@ def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None]) -
         run_pipeline(module.operation, _TO_BACKEND)
         dump("torch", module)
         imported = _clone(module)
+        lower_bitcasts(module)
         run_pipeline(module.operation, _TO_LINALG)
     except CompileError as error:
         raise _explain(imported, error) from None
@@ -134,6 +136,7 @@ def _is_carried(op: ir.Operation) -> bool:
 def _failure(module: ir.Module) -> str | None:
     try:
         run_pipeline(module.operation, _TO_BACKEND)
+        lower_bitcasts(module)
         run_pipeline(module.operation, _TO_LINALG)
     except CompileError as error:
         text = str(error).split("failed: ", 1)[-1].splitlines()[0]

@@ -11,7 +11,7 @@ from pipeline.analysis.cost import CHEAP_BODY, body_cost
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.analysis.joining import why_not_join
 from pipeline.analysis.reasons import Refusal
-from pipeline.analysis.structured import Structured, bounded_loops, reads_input_again, structured
+from pipeline.analysis.structured import Structured, bounded_loops, is_broadcast, reads_input_again, structured
 from pipeline.dialects.fusion import STOP_FUSION
 from pipeline.mlir import affine, defining_op, ir, linalg, walk
 from pipeline.passes.base import Pass
@@ -24,8 +24,8 @@ class FuseElementwise(Pass):
 
     A producer moves into its one consumer, an elementwise op or a reduction in the same block, if every element is then
     still computed once. What only moves or converts elements moves into every consumer; what costs next to nothing may
-    be computed several times in a broadcast. Nothing moves into a contraction, a convolution or a pool, which read an
-    input again and again. Nor does anything move that the table of fusion rules refuses, that is marked
+    be computed several times in a broadcast. Only broadcasts move into a contraction, a convolution or a pool, which
+    read an input again and again. Nor does anything move that the table of fusion rules refuses, that is marked
     `pipeline.stop_fusion`, or that goes by another target's table.
     """
 
@@ -96,7 +96,7 @@ def _why_not(consumer: Structured, operand: int, producer: Structured, rules: Fu
         return Refusal(reasons.NOT_ELEMENTWISE, "it is not elementwise with one result")
     if producer.op.block != consumer.op.block:
         return Refusal(reasons.ANOTHER_BLOCK, "it is in another block")
-    if reads_input_again(consumer):
+    if reads_input_again(consumer) and not is_broadcast(producer):
         return Refusal(reasons.READS_AGAIN, "the consumer reads its input again and again")
     cost = body_cost(producer)
     same = _same_reads(consumer, operand)

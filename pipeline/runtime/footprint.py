@@ -9,7 +9,6 @@ from pipeline.runtime.code import Code
 from pipeline.runtime.memory import byte_size, offsets
 from pipeline.runtime.signature import Signature, TensorType
 
-
 _OF_THE_MODEL = ("argument", "weight", "prepared")
 
 

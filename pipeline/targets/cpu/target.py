@@ -22,6 +22,7 @@ from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
     add_memory,
     bufferize,
+    place_results,
     results_to_arguments,
     to_llvm,
     vectorize,
@@ -47,6 +48,7 @@ class CpuTarget(Target):
         """See `Target.compile`."""
         kernels = _kernels(module)
         checks = _checks(module)
+        place_results(module, self.disable)
         add_memory(module, WORKSPACE, 8)
         if self.form.profile:
             add_memory(module, PROFILE, 64)
