@@ -212,15 +212,10 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
     module = program.module
     with module.context, ir.Location.unknown():
         _run(options.passes.get("linalg", ""), module, options)
-<<<<<<< HEAD
         with timing.stage("simplify"):
             _run(SIMPLIFY, module, options)
+            _run(REGIONS, module, options)
         with lend(_rules(options)) as rules, timing.stage("fuse"):
-=======
-        _run(SIMPLIFY, module, options)
-        _run(REGIONS, module, options)
-        with lend(_rules(options)) as rules:
->>>>>>> main
             _run(FUSE.format(rules=rules), module, options)
             _run(GROUP.format(rules=rules), module, options)
         _run(options.passes.get("fused", ""), module, options)
