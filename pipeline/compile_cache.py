@@ -2,8 +2,8 @@
 
 The key is a digest of all that the outcome depends on: the captured graph or MLIR text, the options, the CPU, the
 versions of what compiles and pipeline's own source. Weights are no part of it, nor of an entry: code takes them as
-arguments. Compilations with passes of a user's, with plugins or with fusion rules made in Python are not cached: nobody
-knows what those depend on.
+arguments. Compilations with passes of a user's, with plugins, or with fusion rules or fusions made in Python are not
+cached: nobody knows what those depend on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import importlib.metadata
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from pipeline.disk_cache import DiskCache, open_cache
 from pipeline.options import Options
 from pipeline.plugins import plugins
 from pipeline.remarks import Remark, Subject
-from pipeline.runtime.code import Code
+from pipeline.runtime.code import Code, Place
 from pipeline.runtime.signature import Signature
 
 _COMPILERS = ("torch", "torch-mlir", "llvmlite", "numpy")
@@ -53,6 +53,7 @@ class Outcome:
             "weights_library": self.weights_library,
             "remarks": [asdict(remark) for remark in self.remarks],
             "stages": dict(self.stages),
+            "places": [[place.ops for place in kernel.places] for kernel in self.code.kernels],
             "objects": [len(one) for one in self.code.objects],
         }
         text = zlib.compress(json.dumps(head).encode(), 1)
@@ -67,13 +68,19 @@ class Outcome:
         for length in head["objects"]:
             objects.append(data[start : start + length])
             start += length
+        code = Code.from_json(head["code"], tuple(objects))
+        kernels = zip(code.kernels, head["places"], strict=True)
         return Outcome(
-            Code.from_json(head["code"], tuple(objects)),
+            replace(code, kernels=tuple(replace(kernel, places=_places(places)) for kernel, places in kernels)),
             Signature.from_json(head["signature"]),
             head["weights_library"],
             tuple(map(_remark, head["remarks"])),
             head["stages"],
         )
+
+
+def _places(data: list[Any]) -> tuple[Place, ...]:
+    return tuple(Place(tuple(tuple(pair) for pair in ops)) for ops in data)
 
 
 def _remark(data: dict[str, Any]) -> Remark:
@@ -83,7 +90,8 @@ def _remark(data: dict[str, Any]) -> Remark:
 
 def cache_for(options: Options) -> DiskCache | None:
     """The cache that a compilation with these options uses; None if it uses none."""
-    if not options.cache or options.passes or plugins() or isinstance(options.fusion_rules, FusionRules):
+    theirs = options.passes or options.fusions or plugins() or isinstance(options.fusion_rules, FusionRules)
+    if theirs or not options.cache:
         return None
     cache = open_cache()
     return cache if cache.limit else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pipeline import compile_cache, targets, timing
 from pipeline.analysis.fusion_rules import FusionRules, lend, load_rules
 from pipeline.compile_cache import Outcome
 from pipeline.errors import PipelineError
+from pipeline.fusions import lender, python_functions
 from pipeline.mlir import ir, text
 from pipeline.options import Options
 from pipeline.passes import registry
@@ -23,6 +25,7 @@ from pipeline.runtime.executable import Executable
 
 #: linalg as imported → linalg with folded norms and joined products, in which weights are prepared.
 SIMPLIFY = """
+    place-barriers,
     func.func(convert-elementwise-to-linalg),
     inline-constant-regions,
     remove-dead-argmax,
@@ -60,8 +63,9 @@ REGIONS = """
     cse
 """
 
-#: What runs once per element becomes one op, by a table of fusion rules.
+#: The user's own groups, then: what runs once per element becomes one op, by a table of fusion rules.
 FUSE = """
+    {custom}
     generalize-products,
     canonicalize,
     fold-unit-reshapes,
@@ -79,6 +83,9 @@ FUSE = """
 
 #: Which ops become a kernel, by a table of fusion rules.
 GROUP = "form-groups{{rules={rules}}}"
+
+#: What only told the passes before what to do.
+AFTER_GROUPS = "erase-barriers"
 
 #: A function for each kernel.
 OUTLINE = "outline-kernels"
@@ -158,7 +165,9 @@ def compile_source(
                 problem = cache.put(key, outcome.to_bytes())
             if problem is not None:
                 note("cache", "missed", "builtin.module", f"the outcome is not kept: {problem}")
-    return _executable(outcome, program.weights, tuple(remarks), _timed(source, options))
+    return _executable(
+        outcome, program.weights, tuple(remarks), _timed(source, options), python_functions(options.fusions)
+    )
 
 
 def _key(source: Source, options: Options, target: targets.Target) -> str | None:
@@ -193,7 +202,7 @@ def _take(
         repeat(remark)
     live = source.tensors()
     weights = {weight.name: live[weight.name] for weight in outcome.signature.weights}
-    return _executable(outcome, weights, outcome.remarks, timed)
+    return _executable(outcome, weights, outcome.remarks, timed, {})
 
 
 def _executable(
@@ -201,10 +210,11 @@ def _executable(
     weights: Mapping[str, Any],
     remarks: tuple[Remark, ...],
     timed: Callable[[], Executable] | None,
+    functions: Mapping[str, Callable[..., Any]],
 ) -> Executable:
     library = numpy_library() if outcome.weights_library == "numpy" else torch_library()
     with timing.stage("load and prepare weights"):
-        return Executable(outcome.code, outcome.signature, weights, library, remarks, outcome.stages, timed)
+        return Executable(outcome.code, outcome.signature, weights, library, remarks, outcome.stages, timed, functions)
 
 
 def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code:
@@ -215,9 +225,13 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         with timing.stage("simplify"):
             _run(SIMPLIFY, module, options)
             _run(REGIONS, module, options)
-        with lend(_rules(options)) as rules, timing.stage("fuse"):
-            _run(FUSE.format(rules=rules), module, options)
+        with contextlib.ExitStack() as lent, timing.stage("fuse"):
+            rules = lent.enter_context(lend(_rules(options)))
+            fusions = [lent.enter_context(lender.lend(fusion)) for fusion in options.fusions]
+            custom = "".join(f"fuse-into{{fusion={name}}}," for name in fusions)
+            _run(FUSE.format(rules=rules, custom=custom), module, options)
             _run(GROUP.format(rules=rules), module, options)
+        _run(AFTER_GROUPS, module, options)
         _run(options.passes.get("fused", ""), module, options)
         dump("fused", module)
         with timing.stage("outline"):

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.analysis.fusion_rules import FusionRules
 from pipeline.errors import OptionError
+from pipeline.fusions import Fusion
 
 CAPTURE_MODES = ("export", "script")
 
@@ -31,6 +32,7 @@ class Options:
         profile: whether the code times its kernels in every call; `Executable.profile` sees to that by itself.
         fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
             a YAML file, or a `FusionRules`.
+        fusions: ops that become groups of their own, in this order: what `pipeline.fuse_into` gives.
     """
 
     target: str = "cpu"
@@ -41,6 +43,7 @@ class Options:
     cache: bool = True
     profile: bool = False
     fusion_rules: str | FusionRules | None = None
+    fusions: tuple[Fusion, ...] = ()
 
     @staticmethod
     def create(values: Mapping[str, Any]) -> Options:
@@ -63,6 +66,7 @@ class Options:
         checked["disable"] = _names(values.get("disable", ()))
         checked["passes"] = _pipelines(values.get("passes", {}))
         checked["fusion_rules"] = _rules(values.get("fusion_rules"))
+        checked["fusions"] = _fusions(values.get("fusions", ()))
         return Options(**checked)
 
 
@@ -87,3 +91,9 @@ def _rules(value: Any) -> str | FusionRules | None:
     if isinstance(value, Path):
         return str(value)
     raise OptionError(f"fusion_rules: expected the name of a target, a path or FusionRules, got {type(value).__name__}")
+
+
+def _fusions(value: Any) -> tuple[Fusion, ...]:
+    if isinstance(value, (list, tuple)) and all(isinstance(one, Fusion) for one in value):
+        return tuple(value)
+    raise OptionError(f"fusions: expected a list of what pipeline.fuse_into gives, got {value!r}")

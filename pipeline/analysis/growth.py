@@ -15,7 +15,7 @@ from pipeline.analysis.op_facts import OpFacts
 from pipeline.analysis.reasons import Refusal
 from pipeline.analysis.structured import Structured
 from pipeline.analysis.tiling import element_type
-from pipeline.dialects.fusion import STOP_FUSION
+from pipeline.dialects.fusion import BARRIER
 from pipeline.mlir import ir
 
 #: Kinds whose result tiles lie in registers while elementwise ops with the same loops use them.
@@ -73,15 +73,14 @@ class Growth:
 
     def why_not(self, node: Node, role: Role) -> Refusal | None:
         """Why an op may not join; None if it may."""
+        if node.op.name == BARRIER:
+            return Refusal(reasons.BARRIER, "fusion stops between the two")
         if node.view is None:
             return Refusal(reasons.NOT_TILED, f"{node.op.name} has no indexing maps")
         if is_initial(node):
             return Refusal(reasons.NOT_ELEMENTWISE, "it is an initial value")
         if len(node.unit) > 1 and node not in self.nodes:
             return Refusal(reasons.CLAIMED, "it is in another group already")
-        first = node if role == "prologue" else next((one for one in self.nodes if node in one.users), None)
-        if first is not None and STOP_FUSION in first.op.attributes:
-            return Refusal(reasons.BARRIER, "fusion stops between the two")
         mine, other = target_of(self.nodes[0].op), target_of(node.op)
         if mine != other:
             return Refusal(reasons.OTHER_TARGET, f"it is for {other or self._rules.target}")

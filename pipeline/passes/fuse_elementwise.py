@@ -12,7 +12,7 @@ from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.analysis.joining import why_not_join
 from pipeline.analysis.reasons import Refusal
 from pipeline.analysis.structured import Structured, bounded_loops, is_broadcast, reads_input_again, structured
-from pipeline.dialects.fusion import STOP_FUSION
+from pipeline.dialects.fusion import behind_barriers, stops_fusion
 from pipeline.mlir import affine, defining_op, ir, linalg, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, build_generic, is_unused, replace
@@ -81,7 +81,7 @@ def _producers(consumer: Structured) -> list[tuple[int, Structured]]:
     """The ops that might be computed in the consumer, each with the first input that is its result."""
     found: dict[ir.Operation, tuple[int, Structured]] = {}
     for operand in range(consumer.inputs):
-        op = defining_op(consumer.op.operands[operand])
+        op = behind_barriers(defining_op(consumer.op.operands[operand]))
         producer = structured(op)
         if op is not None and producer is not None and op not in found:
             found[op] = (operand, producer)
@@ -90,7 +90,7 @@ def _producers(consumer: Structured) -> list[tuple[int, Structured]]:
 
 def _why_not(consumer: Structured, operand: int, producer: Structured, rules: FusionRules) -> Refusal | None:
     """Why the producer is not computed in the consumer; None if it can be."""
-    if STOP_FUSION in producer.op.attributes:
+    if stops_fusion(consumer.op.operands[operand]):
         return Refusal(reasons.BARRIER, "fusion stops behind it")
     if len(producer.op.results) != 1 or not producer.is_elementwise:
         return Refusal(reasons.NOT_ELEMENTWISE, "it is not elementwise with one result")

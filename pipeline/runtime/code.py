@@ -10,6 +10,17 @@ from pipeline.runtime.signature import Source, TensorType
 
 
 @dataclass(frozen=True)
+class Place:
+    """A place where the program calls a kernel.
+
+    Attributes:
+        ops: the PyTorch ops that the kernel computes there, and their source lines, `file.py:12`, where known.
+    """
+
+    ops: tuple[tuple[str | None, str | None], ...]
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A kernel of an executable.
 
@@ -18,6 +29,8 @@ class Kernel:
         kind: what it is, e.g. `elementwise`, `matmul`.
         ops: the linalg ops that it computes, in order.
         calls: in how many places the program calls it.
+        words: what these compute, as in kernels' names: `("conv2d", "add", "relu")`.
+        places: the places, not known of an executable that was loaded from a file.
         operations: how many arithmetic operations a call takes; None if that depends on the call.
         bytes: how many bytes it reads and writes at least, everything once; None if that depends on the call.
     """
@@ -26,6 +39,8 @@ class Kernel:
     kind: str
     ops: tuple[str, ...]
     calls: int
+    words: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
     operations: int | None = None
     bytes: int | None = None
 
@@ -36,6 +51,34 @@ class Site:
 
     name: str
     source: str
+
+
+@dataclass(frozen=True)
+class External:
+    """A function from outside that the code calls in place of a kernel.
+
+    Attributes:
+        symbol: what the object file calls it.
+        function: its name in its library; that of a Python function for the compiler.
+        library: the path of the shared library; empty for a Python function.
+        parameters: what it takes in order: for a tensor its element type, as MLIR spells it, and its rank; for a number
+            its type and None.
+        outputs: how many of the last tensors it writes.
+        numbers: what it takes after those, each as int64_t.
+    """
+
+    symbol: str
+    function: str
+    library: str
+    parameters: tuple[tuple[str, int | None], ...]
+    outputs: int
+    numbers: tuple[int, ...] = ()
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> External:
+        """The inverse of `dataclasses.asdict`."""
+        parameters = tuple((dtype, rank) for dtype, rank in data["parameters"])
+        return External(**{**data, "parameters": parameters, "numbers": tuple(data["numbers"])})
 
 
 @dataclass(frozen=True)
@@ -52,6 +95,7 @@ class Code:
         cpu, required: the CPU that it is for, and the features that one must have to run it.
         kernels: in the order of first use.
         sites: what is timed, by number, in code that times its kernels; the first is main as a whole.
+        externals: the functions from outside that it calls.
     """
 
     objects: tuple[bytes, ...]
@@ -67,10 +111,12 @@ class Code:
     required: tuple[str, ...]
     kernels: tuple[Kernel, ...] = ()
     sites: tuple[Site, ...] = ()
+    externals: tuple[External, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the object files, as JSON values."""
-        return asdict(replace(self, objects=())) | {"objects": len(self.objects)}
+        """Everything but the object files and the kernels' places, as JSON values."""
+        kernels = tuple(replace(kernel, places=()) for kernel in self.kernels)
+        return asdict(replace(self, objects=(), kernels=kernels)) | {"objects": len(self.objects)}
 
     @staticmethod
     def from_json(data: dict[str, Any], objects: tuple[bytes, ...]) -> Code:
@@ -87,6 +133,11 @@ class Code:
             machine=data["machine"],
             cpu=data["cpu"],
             required=tuple(data["required"]),
-            kernels=tuple(Kernel(**{**kernel, "ops": tuple(kernel["ops"])}) for kernel in data["kernels"]),
+            kernels=tuple(map(_kernel, data["kernels"])),
             sites=tuple(Site(**site) for site in data["sites"]),
+            externals=tuple(map(External.from_json, data["externals"])),
         )
+
+
+def _kernel(data: dict[str, Any]) -> Kernel:
+    return Kernel(**{**data, "ops": tuple(data["ops"]), "words": tuple(data["words"]), "places": ()})

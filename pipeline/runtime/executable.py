@@ -15,7 +15,9 @@ from pipeline.runtime.arguments import ArgumentReader, Arguments
 from pipeline.runtime.arrays import ArrayLibrary, copy, numpy_library
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.destinations import Destinations
+from pipeline.runtime.externals import Externals
 from pipeline.runtime.footprint import Footprint, footprint
+from pipeline.runtime.fusion_contract import check_fused, check_not_fused
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
@@ -50,6 +52,7 @@ class Executable:
         remarks: tuple[Remark, ...] = (),
         stages: Mapping[str, str] | None = None,
         timed: Callable[[], Executable] | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
     ):
         self.signature = signature
         self.remarks = remarks
@@ -57,7 +60,8 @@ class Executable:
         self._weights = dict(weights)
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
-        self._native = NativeCode(code.objects)
+        self._externals = Externals(code.externals, functions or {})
+        self._native = NativeCode(code.objects, self._externals.addresses)
         self._main = self._native.entry(code.main.symbol)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
@@ -65,7 +69,7 @@ class Executable:
         self._timed = timed
         self._record = Record(len(code.sites)) if code.sites else None
         self._fast = None
-        if fast_path.suits(signature, self._layout):
+        if not code.externals and fast_path.suits(signature, self._layout):
             self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._main)
         self._refreshing = threading.Lock()
         self.refresh()
@@ -125,6 +129,7 @@ class Executable:
         if layout.status is not None:
             slots[layout.status] = address + 8 * (layout.slots - 1)
         self._main(address)
+        self._externals.raise_failure()
         computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
         self._write_mutations(call, computed, bound)
@@ -138,6 +143,7 @@ class Executable:
         """Computes again what depends on the weights alone. Call it after the weights have changed."""
         with self._refreshing:
             self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights)
+            self._externals.raise_failure()
 
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
         """Where the time of a call with these arguments goes, kernel by kernel; `repeats` calls are measured.
@@ -160,10 +166,23 @@ class Executable:
             raise PipelineError(f"stage {stage!r}: this executable has {known}")
         return self._stages[stage]
 
+    def assert_fused(self, *names: str) -> None:
+        """Raises `FusionError` unless one kernel computes all of `names`; says which kernels do, and why.
+
+        Args:
+            names: ops as PyTorch's functions are called (`conv2d`, `softmax`), or words of kernels' names (`exp`).
+        """
+        check_fused(self.kernels, self.remarks, names)
+
+    def assert_not_fused(self, *names: str) -> None:
+        """Raises `FusionError` if one kernel computes all of `names`, which are those of `assert_fused`."""
+        check_not_fused(self.kernels, names)
+
     def save(self, path: str | Path) -> None:
         """Writes code, weights and signature to one file, whole or not at all; `pipeline.load` reads it back."""
         from pipeline.runtime.artifact import save
 
+        self._externals.check_saving()
         save(Path(path), self._code, self.signature, self._weights)
 
     def _raise_failed_check(self, slots: Slots) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 
 from llvmlite import binding
 
 from pipeline.errors import ArtifactError
 from pipeline.runtime import perf_map
+
+#: LLVM's table of symbols is the process's: what an object is linked to is set right before.
+_linking = threading.Lock()
 
 
 @functools.cache
@@ -35,7 +39,8 @@ def host_features() -> set[str]:
 class NativeCode:
     """Object files loaded into this process; their functions live as long as it does."""
 
-    def __init__(self, objects: Sequence[bytes]):
+    def __init__(self, objects: Sequence[bytes], symbols: Mapping[str, int] | None = None):
+        """Loads them; `symbols` has the addresses of what they call outside of this process's libraries."""
         initialize_llvm()
         machine = binding.Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
@@ -44,7 +49,10 @@ class NativeCode:
                 self._engine.add_object_file(binding.ObjectFileRef.from_data(one))
         except RuntimeError as error:
             raise ArtifactError(f"not an object file for this machine: {error}") from error
-        self._engine.finalize_object()
+        with _linking:
+            for name, address in (symbols or {}).items():
+                binding.add_symbol(name, address)
+            self._engine.finalize_object()
         if perf_map.wanted():
             perf_map.append(objects, self._engine.get_function_address)
 

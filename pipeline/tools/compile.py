@@ -20,12 +20,14 @@ from rich.status import Status
 
 from pipeline import timing
 from pipeline.errors import PipelineError
-from pipeline.remarks import collect
+from pipeline.remarks import Remark, collect
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.files import replacing
+from pipeline.tools import remark_output
 from pipeline.tools.c_header import c_header
 from pipeline.tools.command_line import exit_code
 from pipeline.tools.compile_arguments import EMIT, LINKED, parse_arguments
+from pipeline.tools.explain import explanation
 from pipeline.tools.link import link
 from pipeline.tools.model_file import load_model
 from pipeline.tools.timing import stage_report
@@ -45,8 +47,7 @@ def _run(arguments: argparse.Namespace) -> None:
             with watcher.status, timing.collect() as times:
                 _compile(arguments, watcher)
         finally:
-            if arguments.remarks:
-                sys.stderr.writelines(f"{remark}\n" for remark in remarks)
+            _print_remarks(arguments, remarks)
             if arguments.timing:
                 sys.stderr.write(stage_report(times))
 
@@ -59,7 +60,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
         model = load_model(arguments.model)
     watcher.note("reading the model")
     try:
-        executable = _quietly(
+        executable = quietly(
             compile,
             model.model,
             model.args,
@@ -81,6 +82,8 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
         _write(arguments.output, reached.text.encode())
         return
     watcher.note("machine code")
+    if arguments.explain:
+        sys.stderr.write(explanation(executable.kernels, executable.remarks))
     with timing.stage("write the outcome"):
         if arguments.emit in LINKED:
             _write_linked(arguments, executable)
@@ -94,6 +97,19 @@ def _write_linked(arguments: argparse.Namespace, executable: Executable) -> None
     (code,) = executable.objects
     _write(path, link(code) if arguments.emit == "so" else code)
     _write(path.with_suffix(".h"), c_header(executable.code, executable.signature, path.name).encode())
+
+
+def _print_remarks(arguments: argparse.Namespace, remarks: Sequence[Remark]) -> None:
+    """Prints what of the remarks is asked for, where it is asked for."""
+    file, wanted = arguments.remarks_output_file, arguments.remarks_filter
+    if not arguments.remarks and wanted is None and file is None:
+        return
+    chosen = remark_output.select(remarks, ".*" if wanted is None else wanted)
+    text = remark_output.as_yaml(chosen) if arguments.remark_format == "yaml" else remark_output.as_text(chosen)
+    if file is not None:
+        _write(file, text.encode())
+    else:
+        sys.stderr.write(text)
 
 
 class _Reached(Exception):
@@ -163,7 +179,7 @@ def _write(path: str | Path, data: bytes) -> None:
         raise PipelineError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls it. Torch explains what it cannot capture in many lines of logs and graphs; our error says it in one."""
     logging.getLogger("torch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="torch|copyreg")

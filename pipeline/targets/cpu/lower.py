@@ -164,6 +164,7 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     # No cse after tile-groups: it would make one tensor of several scratch tensors, which bufferization has to copy.
     PassPipeline.parse("canonicalize, cse, tile-groups").run(module, disable=disable)
     run_pipeline(module.operation, BUFFERIZE)
+    PassPipeline.parse("call-externals").run(module, disable=disable)
     for kernel in walk(module, "func.func"):
         if "pipeline.kernel" in kernel.attributes:
             run_pipeline(kernel, ON_STACK)

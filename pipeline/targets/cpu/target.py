@@ -6,14 +6,16 @@ import platform
 from collections import Counter
 
 from pipeline import timing
+from pipeline.analysis.origins import ORIGINS, pairs_of
 from pipeline.analysis.work import operations
 from pipeline.errors import PipelineError
 from pipeline.mlir import function, ir, walk
+from pipeline.passes.become import CALLS, OUTPUTS
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.passes.profile_kernels import PROFILE, SITES
 from pipeline.program import tensor_type
-from pipeline.runtime.code import Code, Kernel, Site
+from pipeline.runtime.code import Code, External, Kernel, Place, Site
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.memory import byte_size
 from pipeline.runtime.signature import Signature, Source, TensorType
@@ -62,6 +64,7 @@ class CpuTarget(Target):
         with timing.stage("bufferize"):
             bufferize(module, self.disable)
         workspace = workspace_bytes(module)
+        externals = _externals(module)
         PassPipeline.parse("profile-kernels").run(module, disable=self.disable)
         sites = _sites(module)
         with timing.stage("vectorize"):
@@ -89,6 +92,7 @@ class CpuTarget(Target):
             required=self.isa.required,
             kernels=kernels,
             sites=sites,
+            externals=externals,
         )
 
 
@@ -107,17 +111,21 @@ def _checks(module: ir.Module) -> tuple[str, ...]:
 def _kernels(module: ir.Module) -> tuple[Kernel, ...]:
     """The kernels in the order in which main, then prepare, first call them."""
     calls = Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in walk(module, "func.call"))
-    order = [
-        ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-        for name in _entries(module)
-        for call in walk(function(module, name), "func.call")
-    ]
+    places: dict[str, list[Place]] = {}
+    for name in _entries(module):
+        for call in walk(function(module, name), "func.call"):
+            known = pairs_of(call.attributes[ORIGINS]) if ORIGINS in call.attributes else []
+            places.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(Place(tuple(known)))
     kernels = []
-    for name in dict.fromkeys(order):
+    for name in places:
         kernel = function(module, name)
-        ops = tuple(ir.StringAttr(op).value for op in ir.ArrayAttr(kernel.attributes["pipeline.ops"]))
+        ops, words = (
+            tuple(ir.StringAttr(one).value for one in ir.ArrayAttr(kernel.attributes[key]))
+            for key in ("pipeline.ops", "pipeline.words")
+        )
         kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
-        kernels.append(Kernel(name, kind, ops, calls[name], operations(kernel), _traffic(kernel)))
+        work = operations(kernel), _traffic(kernel)
+        kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name]), *work))
     return tuple(kernels)
 
 
@@ -137,6 +145,34 @@ def _sites(module: ir.Module) -> tuple[Site, ...]:
     attributes = module.operation.attributes
     listed = ir.ArrayAttr(attributes[SITES]) if SITES in attributes else ()
     return tuple(Site(*(ir.StringAttr(part).value for part in ir.ArrayAttr(site))) for site in listed)
+
+
+def _externals(module: ir.Module) -> tuple[External, ...]:
+    """The functions from outside that kernels call, once kernels take buffers."""
+    found = []
+    for declared in walk(module, "func.func"):
+        if CALLS not in declared.attributes or len(declared.regions[0].blocks):
+            continue
+        function, library, *numbers = ir.ArrayAttr(declared.attributes[CALLS])
+        kind = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
+        own = list(kind.inputs)[: len(kind.inputs) - len(numbers)]
+        found.append(
+            External(
+                symbol=f"_mlir_ciface_{ir.StringAttr(declared.attributes['sym_name']).value}",
+                function=ir.StringAttr(function).value,
+                library=ir.StringAttr(library).value,
+                parameters=tuple(map(_parameter, own)),
+                outputs=ir.IntegerAttr(declared.attributes[OUTPUTS]).value,
+                numbers=tuple(ir.IntegerAttr(number).value for number in numbers),
+            )
+        )
+    return tuple(found)
+
+
+def _parameter(kind: ir.Type) -> tuple[str, int | None]:
+    if isinstance(kind, ir.MemRefType):
+        return str(kind.element_type), kind.rank
+    return str(kind), None
 
 
 def _sources(entry: ir.Operation) -> tuple[Source, ...]:
