@@ -85,7 +85,11 @@ def _places(data: list[Any]) -> tuple[Place, ...]:
 
 def _remark(data: dict[str, Any]) -> Remark:
     edge = data["edge"]
-    return Remark(**{**data, "edge": None if edge is None else (Subject(**edge[0]), Subject(**edge[1]))})
+    return Remark(**{**data, "edge": None if edge is None else (_subject(edge[0]), _subject(edge[1]))})
+
+
+def _subject(data: dict[str, Any]) -> Subject:
+    return Subject(**{**data, "names": tuple(data["names"])})
 
 
 def cache_for(options: Options) -> DiskCache | None:

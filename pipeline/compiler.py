@@ -131,7 +131,7 @@ def compile(
 
 def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
     """The target that the options name; raises `OptionError` for what is wrong with them, before the long work."""
-    form = targets.Form(assembly, linked, options.profile)
+    form = targets.Form(assembly, linked, options.profile, options.num_threads != 1)
     target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
     for name in options.disable:
         if not registry.is_pass(name):
@@ -153,7 +153,7 @@ def compile_source(
             key = _key(source, options, target)
             kept = None if key is None else cache.get(key)
         if kept is not None:
-            return _take(Outcome.from_bytes(kept), source, observer, _timed(source, options))
+            return _take(Outcome.from_bytes(kept), source, options, observer)
     stages = _Stages(observer)
     with collect() as remarks:
         with timing.stage("import"):
@@ -165,9 +165,7 @@ def compile_source(
                 problem = cache.put(key, outcome.to_bytes())
             if problem is not None:
                 note("cache", "missed", "builtin.module", f"the outcome is not kept: {problem}")
-    return _executable(
-        outcome, program.weights, tuple(remarks), _timed(source, options), python_functions(options.fusions)
-    )
+    return _executable(outcome, program.weights, tuple(remarks), source, options)
 
 
 def _key(source: Source, options: Options, target: targets.Target) -> str | None:
@@ -191,9 +189,7 @@ def _timed(source: Source, options: Options) -> Callable[[], Executable] | None:
     return lambda: compile_source(source, timed, target_for(timed))
 
 
-def _take(
-    outcome: Outcome, source: Source, observer: Observer | None, timed: Callable[[], Executable] | None
-) -> Executable:
+def _take(outcome: Outcome, source: Source, options: Options, observer: Observer | None) -> Executable:
     """The executable of an outcome that the cache has, with the live weights of the model."""
     if observer is not None:
         for stage, text_of_stage in outcome.stages.items():
@@ -202,19 +198,24 @@ def _take(
         repeat(remark)
     live = source.tensors()
     weights = {weight.name: live[weight.name] for weight in outcome.signature.weights}
-    return _executable(outcome, weights, outcome.remarks, timed, {})
+    return _executable(outcome, weights, outcome.remarks, source, options)
 
 
 def _executable(
-    outcome: Outcome,
-    weights: Mapping[str, Any],
-    remarks: tuple[Remark, ...],
-    timed: Callable[[], Executable] | None,
-    functions: Mapping[str, Callable[..., Any]],
+    outcome: Outcome, weights: Mapping[str, Any], remarks: tuple[Remark, ...], source: Source, options: Options
 ) -> Executable:
-    library = numpy_library() if outcome.weights_library == "numpy" else torch_library()
     with timing.stage("load and prepare weights"):
-        return Executable(outcome.code, outcome.signature, weights, library, remarks, outcome.stages, timed, functions)
+        return Executable(
+            outcome.code,
+            outcome.signature,
+            weights,
+            numpy_library() if outcome.weights_library == "numpy" else torch_library(),
+            remarks,
+            outcome.stages,
+            timed=_timed(source, options),
+            functions=python_functions(options.fusions),
+            num_threads=options.num_threads,
+        )
 
 
 def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code:

@@ -14,6 +14,7 @@ from pipeline.analysis.access import Loops, coefficient, moves
 from pipeline.analysis.epilogue import Epilogue
 from pipeline.analysis.tiling import FOLDS, Tile, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, scf, vector
+from pipeline.passes.parallelize_kernels import PARALLEL, PLACES
 
 #: Ops that trap if their second operand is 0.
 _DIVISIONS = {f"arith.{name}" for name in ("divsi", "divui", "ceildivsi", "ceildivui", "floordivsi", "remsi", "remui")}
@@ -520,6 +521,7 @@ def _zero(kind: ir.VectorType) -> ir.Value:
 
 def _loop(first: ir.Value, last: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
     loop = scf.ForOp(first, last, _index(step))
+    loop.operation.attributes[PARALLEL] = ir.StringAttr.get(PLACES)
     with ir.InsertionPoint(loop.body):
         body(loop.induction_variable)
         scf.YieldOp([])

@@ -21,6 +21,7 @@ llvm.func @omp_get_num_threads() -> i32
 """
 
 _SPAWN = """
+llvm.func @{name}({types})
 llvm.func @{name}_spawn({parameters}) {{
   %one = llvm.mlir.constant(1 : i32) : i32
   %none = llvm.mlir.constant(0 : i32) : i32
@@ -89,9 +90,10 @@ class SpawnChunks(Pass):
             self.passed(function, "its iterations are shared by threads")
         made = ir.Module.parse(text, op.context)
         block = op.regions[0].blocks[0]
-        for function in list(made.body.operations):
-            function.operation.detach_from_parent()
-            block.append(function)
+        for made_op in [one.operation for one in made.body.operations]:
+            if ir.StringAttr(made_op.attributes["sym_name"]).value not in chunks:
+                made_op.detach_from_parent()
+                block.append(made_op)
         for call in calls:
             call.attributes["callee"] = ir.FlatSymbolRefAttr.get(f"{_callee(call)}_spawn", op.context)
 

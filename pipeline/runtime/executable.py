@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import PipelineError
+from pipeline.errors import OptionError, PipelineError
 from pipeline.remarks import Remark
-from pipeline.runtime import fast_path
+from pipeline.runtime import fast_path, threads
 from pipeline.runtime.arguments import ArgumentReader, Arguments
 from pipeline.runtime.arrays import ArrayLibrary, copy, numpy_library
 from pipeline.runtime.code import Code, Kernel
@@ -53,6 +53,7 @@ class Executable:
         stages: Mapping[str, str] | None = None,
         timed: Callable[[], Executable] | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        num_threads: int | None = None,
     ):
         self.signature = signature
         self.remarks = remarks
@@ -63,6 +64,8 @@ class Executable:
         self._externals = Externals(code.externals, functions or {})
         self._native = NativeCode(code.objects, self._externals.addresses)
         self._main = self._native.entry(code.main.symbol)
+        self._threads = self._native.number(threads.THREADS)
+        self.num_threads = threads.wanted(num_threads)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
         self._workspace = Workspace(code.workspace)
@@ -78,6 +81,22 @@ class Executable:
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels, in the order of first use."""
         return self._code.kernels
+
+    @property
+    def num_threads(self) -> int | None:
+        """How many threads share the work of a kernel; None for as many as OpenMP says.
+
+        Results do not depend on it, and small kernels stay on one thread. Set it at any time but during a call; it
+        changes nothing in code that was compiled with `num_threads=1`.
+        """
+        return None if self._threads is None else self._threads.value or None
+
+    @num_threads.setter
+    def num_threads(self, number: int | None) -> None:
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            raise OptionError(f"num_threads: expected a number from 1 or None, got {number!r}")
+        if self._threads is not None:
+            self._threads.value = number or 0
 
     @property
     def memory(self) -> Footprint:

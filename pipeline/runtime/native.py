@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from llvmlite import binding
 
 from pipeline.errors import ArtifactError
-from pipeline.runtime import perf_map
+from pipeline.runtime import perf_map, threads
 
 #: LLVM's table of symbols is the process's: what an object is linked to is set right before.
 _linking = threading.Lock()
@@ -49,6 +49,8 @@ class NativeCode:
                 self._engine.add_object_file(binding.ObjectFileRef.from_data(one))
         except RuntimeError as error:
             raise ArtifactError(f"not an object file for this machine: {error}") from error
+        if any(threads.SPAWN in one for one in objects):
+            symbols = {**threads.addresses(), **(symbols or {})}
         with _linking:
             for name, address in (symbols or {}).items():
                 binding.add_symbol(name, address)
@@ -62,3 +64,8 @@ class NativeCode:
         if not address:
             raise ArtifactError(f"the object files have no function {symbol}")
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+    def number(self, symbol: str) -> ctypes.c_int32 | None:
+        """The global 32-bit integer `symbol`; None if there is none."""
+        address = self._engine.get_global_value_address(symbol)
+        return ctypes.c_int32.from_address(address) if address else None

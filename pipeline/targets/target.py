@@ -24,11 +24,13 @@ class Form:
         assembly: dump the stage `asm`, too.
         linked: one object file that a linker can take.
         profile: time the kernels in every call.
+        parallel: let threads share the work of kernels.
     """
 
     assembly: bool = False
     linked: bool = False
     profile: bool = False
+    parallel: bool = True
 
 
 PLAIN = Form()

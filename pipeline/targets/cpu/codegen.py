@@ -6,6 +6,7 @@ from llvmlite import ir as llvm_ir
 
 from pipeline import timing
 from pipeline.mlir import ir, to_llvm_ir
+from pipeline.passes.spawn_chunks import THREADS
 from pipeline.runtime.entry_point import EntryPoint, Value
 from pipeline.targets.cpu.machine_code import WORTH_A_PROCESS, Unit
 from pipeline.targets.cpu.recorder import define_recorder
@@ -45,8 +46,11 @@ def units(
 def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int) -> str:
     """A module of functions that unpack slots and call the entries; see `pipeline.runtime.entry_point`."""
     module = llvm_ir.Module()
-    if sites and "main" in dict(entries):
-        define_recorder(module, sites)
+    if "main" in dict(entries):
+        threads = llvm_ir.GlobalVariable(module, llvm_ir.IntType(32), THREADS)
+        threads.initializer = llvm_ir.IntType(32)(0)
+        if sites:
+            define_recorder(module, sites)
     for name, entry in entries:
         _entry_function(module, name, entry)
     return str(module)

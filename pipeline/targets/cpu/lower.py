@@ -172,11 +172,13 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     PassPipeline.parse(f"plan-memory{{alignment={ALIGNMENT}}}").run(module, disable=disable)
 
 
-def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
-    """Linalg on buffers becomes loops over vectors, where it has that form."""
+def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel: bool) -> None:
+    """Linalg on buffers becomes loops over vectors, where it has that form; threads may share them if `parallel`."""
     fma = str(isa.fma).lower()
     text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers, fma=fma)
     PassPipeline.parse(text).run(module, disable=disable)
+    if parallel:
+        PassPipeline.parse("parallelize-kernels").run(module, disable=disable)
 
 
 def to_llvm(module: ir.Module) -> None:
@@ -184,3 +186,4 @@ def to_llvm(module: ir.Module) -> None:
     run_pipeline(module.operation, TO_LOOPS)
     PassPipeline.parse("convert-through-f32").run(module)
     run_pipeline(module.operation, TO_LLVM)
+    PassPipeline.parse("spawn-chunks").run(module)

@@ -33,7 +33,7 @@ def split(text: str, size: int) -> list[Part]:
 
 def _can_be_copied(line: str) -> bool:
     match = _GLOBAL.match(line)
-    return match is None or match["constant"] is not None
+    return match is None or match["constant"] is not None or " = external " in line
 
 
 def _names(functions: list[tuple[str, str]]) -> tuple[str, ...]:

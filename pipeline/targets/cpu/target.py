@@ -68,7 +68,7 @@ class CpuTarget(Target):
         PassPipeline.parse("profile-kernels").run(module, disable=self.disable)
         sites = _sites(module)
         with timing.stage("vectorize"):
-            vectorize(module, self.isa, self.disable)
+            vectorize(module, self.isa, self.disable, parallel=self.form.parallel)
         with timing.stage("to LLVM dialect"):
             to_llvm(module)
         dump("llvm", module)
