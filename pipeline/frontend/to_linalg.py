@@ -63,7 +63,8 @@ def _lower(module: ir.Module) -> None:
     put_barriers_on_tensors(module)
     run_pipeline(module.operation, _TO_LINALG)
     branch_on_selects(module.operation)
-    run_pipeline(module.operation, _VERIFY)
+    with barriers_as_casts(module):
+        run_pipeline(module.operation, _VERIFY)
 
 
 def _clone(module: ir.Module) -> ir.Module:

@@ -16,6 +16,7 @@ from pipeline.analysis.epilogue import Epilogue
 from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, scf, vector
 from pipeline.passes import small_elements
+from pipeline.passes.parallelize_kernels import PARALLEL, PLACES
 
 
 @dataclass(frozen=True)
@@ -559,6 +560,7 @@ def _zero(kind: ir.VectorType) -> ir.Value:
 
 def _loop(first: ir.Value, last: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
     loop = scf.ForOp(first, last, _index(step))
+    loop.operation.attributes[PARALLEL] = ir.StringAttr.get(PLACES)
     with ir.InsertionPoint(loop.body):
         body(loop.induction_variable)
         scf.YieldOp([])
