@@ -143,7 +143,7 @@ def library(tmp_path_factory):
     return folder
 
 
-X, Y = torch.randn(2, 6, generator=torch.Generator().manual_seed(0))
+X, Y = (torch.randn(6, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1))
 
 
 # Groups
