@@ -84,7 +84,7 @@ FUSE = """
 GROUP = "form-groups{{rules={rules}}}"
 
 #: What only told the passes before what to do goes; kernels take the tensors whose slices they read.
-AFTER_GROUPS = "erase-barriers, sink-slices"
+AFTER_GROUPS = "fuse-siblings, erase-barriers, sink-slices"
 
 #: A function for each kernel.
 OUTLINE = "outline-kernels"

@@ -144,3 +144,40 @@ def test_slices_are_taken_inside_of_kernels(name, kind):
     function = Function(SLICED[name])
     result, wanted = pipeline.compile(function, (x,))(x), function(x)
     torch.testing.assert_close(result, wanted)
+
+
+SIBLINGS = {
+    "sums": lambda x: (x.sum(-1), (x * x).sum(-1), x.amax(-1)),
+    "columns": lambda x: (x.amax(0), x.amin(0), x.sum(0)),
+    "casts": lambda x: (x.half(), x.to(torch.bfloat16), x.to(torch.int32), x > 0),
+    "functions": lambda x: (x.sin(), x.cos(), x.tanh(), x.exp(), x.sqrt()),
+    "two tensors": lambda x: (x + x.flip(0), x * x.flip(0)),
+    "result of one": lambda x: (x.relu(), x.relu().sum(0) + x, x.exp()),
+}
+
+
+@pytest.mark.parametrize("name", SIBLINGS)
+@pytest.mark.parametrize("shape", [(5, 33), (1, 1), (64, 7), (3, 0)])
+def test_siblings_share_a_kernel(name, shape):
+    if 0 in shape and name in ("sums", "columns"):
+        shape = (4, 2)
+    torch.manual_seed(0)
+    x, function = torch.randn(shape) * 3, Function(SIBLINGS[name])
+    executable = pipeline.compile(function, (x,))
+    torch.testing.assert_close(executable(x), function(x), equal_nan=True)
+
+
+def test_siblings_of_dynamic_sizes_share_a_kernel():
+    function = Function(lambda x: (x.sum(-1), (x * x).sum(-1)))
+    inputs = [torch.randn(3, size) for size in (20, 5, 64)]
+    dim = torch.export.Dim("n")
+    executable = pipeline.compile(function, (inputs[0],), dynamic_shapes=(({1: dim},),))
+    for x in inputs:
+        torch.testing.assert_close(executable(x), function(x))
+
+
+def test_one_kernel_where_there_were_several():
+    x = torch.randn(16, 32)
+    function = Function(SIBLINGS["columns"])
+    assert len(pipeline.compile(function, (x,)).kernels) == 1
+    assert len(pipeline.compile(function, (x,), disable=["fuse-siblings"]).kernels) == 3
