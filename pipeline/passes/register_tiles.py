@@ -16,6 +16,7 @@ from pipeline.analysis.epilogue import Epilogue
 from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, scf, vector
 from pipeline.passes import small_elements
+from pipeline.passes.parallelize_kernels import PARALLEL, PLACES
 
 
 @dataclass(frozen=True)
@@ -365,7 +366,7 @@ class _Window:
         return [arith.SelectOp(mask, one, other).result for one, other in zip(new, old, strict=True)]
 
     def fold_into(self, output: int, fold: str, vectors: list[ir.Value], initial: ir.Value | None) -> None:
-        """Combines vectors of partial results with `initial`, else with an element of an output, and stores it there."""
+        """Combines vectors of partial results with `initial`, else with an output's element, and stores it there."""
         buffer = self.stage.generic.operands[output]
         indices = self._indices(output, {**self._at, self.stage.tile.vector_dim: _index(0)}, 0, 0)
         while len(vectors) > 1:
@@ -559,6 +560,7 @@ def _zero(kind: ir.VectorType) -> ir.Value:
 
 def _loop(first: ir.Value, last: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
     loop = scf.ForOp(first, last, _index(step))
+    loop.operation.attributes[PARALLEL] = ir.StringAttr.get(PLACES)
     with ir.InsertionPoint(loop.body):
         body(loop.induction_variable)
         scf.YieldOp([])
