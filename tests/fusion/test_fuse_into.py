@@ -416,6 +416,19 @@ def test_python_functions_in_threads_and_in_several_executables():
         torch.testing.assert_close(results[k], X * k)
 
 
+def test_passes_after_it_leave_a_called_group_alone():
+    shapes = []
+
+    def exp(x):
+        shapes.append(x.shape)
+        return np.exp(x)
+
+    mine = fuse_into(["exp"], name="mine", becomes=Callback(exp))
+    exe = run(lambda x: (x.exp(), x.sin(), x.reshape(2, 3)[:, 1:].exp()), X, fusions=[mine])
+    assert labels(exe).count("mine") == 2
+    assert sorted(shapes) == [(2, 2), (6,)]
+
+
 # Emitted MLIR
 
 
