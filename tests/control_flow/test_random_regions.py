@@ -11,7 +11,7 @@ from test_region_passes import PASSES
 import pipeline
 
 SIZE = 6
-VECTOR, COUNT = f"tensor<{SIZE}xf32>", "tensor<i64>"
+VECTOR, MATRIX, COUNT = f"tensor<{SIZE}xf32>", f"tensor<{SIZE}x{SIZE}xf32>", "tensor<i64>"
 HEADER = """
 #id = affine_map<(d0) -> (d0)>
 #none = affine_map<(d0) -> ()>
@@ -32,7 +32,7 @@ class Program:
         body = self.block(scope, 3)
         results = [self.pick(scope, VECTOR), self.pick(scope, VECTOR), self.pick(scope, COUNT)]
         return f"""{HEADER}
-func.func @main(%x: {VECTOR}, %y: {VECTOR}, %t: {COUNT}, %m: tensor<{SIZE}x{SIZE}xf32>) -> ({VECTOR}, {VECTOR}, {COUNT}) {{
+func.func @main(%x: {VECTOR}, %y: {VECTOR}, %t: {COUNT}, %m: {MATRIX}) -> ({VECTOR}, {VECTOR}, {COUNT}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %one = arith.constant 1 : i64
@@ -59,10 +59,11 @@ func.func @main(%x: {VECTOR}, %y: {VECTOR}, %t: {COUNT}, %m: tensor<{SIZE}x{SIZE
         result, binary = self.name(), self.random.random() < 0.6
         inputs = [self.pick(scope, VECTOR) for _ in range(2 if binary else 1)]
         op = self.random.choice(BINARY if binary else UNARY)
+        maps = ", ".join(["#id"] * (len(inputs) + 1))
         scope.append((result, VECTOR))
         return f"""
   {result}_e = tensor.empty() : {VECTOR}
-  {result} = linalg.generic {{indexing_maps = [{", ".join(["#id"] * (len(inputs) + 1))}], iterator_types = ["parallel"]}}
+  {result} = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}}
       ins({", ".join(inputs)} : {", ".join([VECTOR] * len(inputs))}) outs({result}_e : {VECTOR}) {{
   ^bb0({"%a: f32, %b: f32" if binary else "%a: f32"}, %o: f32):
     %w = {op}
@@ -76,7 +77,8 @@ func.func @main(%x: {VECTOR}, %y: {VECTOR}, %t: {COUNT}, %m: tensor<{SIZE}x{SIZE
         return f"""
   {result}_e = tensor.empty() : {VECTOR}
   {result}_f = linalg.fill ins(%zero : f32) outs({result}_e : {VECTOR}) -> {VECTOR}
-  {result} = linalg.matvec ins(%m, {source} : tensor<{SIZE}x{SIZE}xf32>, {VECTOR}) outs({result}_f : {VECTOR}) -> {VECTOR}"""
+  {result} = linalg.matvec ins(%m, {source} : {MATRIX}, {VECTOR})
+      outs({result}_f : {VECTOR}) -> {VECTOR}"""
 
     def update(self, scope, depth: int) -> str:
         result, source, target = self.name(), self.pick(scope, VECTOR), self.pick(scope, VECTOR)
@@ -146,11 +148,12 @@ func.func @main(%x: {VECTOR}, %y: {VECTOR}, %t: {COUNT}, %m: tensor<{SIZE}x{SIZE
         body = self.block(inner, depth - 1)
         carried = ", ".join(f"{name} = {value}" for name, value in zip(arguments, start, strict=True))
         following = ", ".join(self.pick([*inner, *inner[len(scope) :] * 3], one) for one in types)
+        kinds = ", ".join(types)
         scope += [(f"{result}#{number}", one) for number, one in enumerate(types)]
         return f"""
   {result}_n = arith.constant {self.random.randint(0, 4)} : index
-  {result}:{len(types)} = scf.for {result}_i = %c0 to {result}_n step %c1 iter_args({carried}) -> ({", ".join(types)}) {{{body}
-    scf.yield {following} : {", ".join(types)}
+  {result}:{len(types)} = scf.for {result}_i = %c0 to {result}_n step %c1 iter_args({carried}) -> ({kinds}) {{{body}
+    scf.yield {following} : {kinds}
   }}"""
 
     def while_loop(self, scope, depth: int) -> str:
