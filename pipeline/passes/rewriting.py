@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.analysis.tiling import element_type
-from pipeline.mlir import arith, defining_op, ir, linalg, remap_operands, tensor
+from pipeline.mlir import arith, defining_op, ir, linalg, remap_operands, scf, tensor, walk
 
 #: Ops that give another shape to the same elements in the same order.
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")
@@ -166,3 +166,21 @@ def inline_block(block: ir.Block, arguments: Sequence[ir.Value], anchor: ir.Oper
     for op in ops:
         op.move_before(anchor)
     return list(terminator.operands)
+
+
+def branch_on_selects(root: ir.Operation) -> None:
+    """select %p, %x, %y on tensors -> scf.if %p { yield %x } else { yield %y }, everywhere in `root`.
+
+    MLIR folds branches that compute nothing to selects, which torch-mlir does not know on tensors, and which
+    bufferization refuses where it would have to copy one side of them.
+    """
+    for select in walk(root, "arith.select"):
+        if not isinstance(select.results[0].type, ir.RankedTensorType):
+            continue
+        condition, *values = select.operands
+        with before(select):
+            branch = scf.IfOp(condition, [select.results[0].type], has_else=True)
+        for block, value in zip((branch.then_block, branch.else_block), values, strict=True):
+            with select.location, ir.InsertionPoint(block):
+                scf.YieldOp([value])
+        replace(select, list(branch.results))
