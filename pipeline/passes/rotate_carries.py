@@ -33,6 +33,9 @@ class RotateCarries(Pass):
             self._rotate(loop)
 
     def _rotate(self, loop: ir.Operation) -> None:
+        if loop.parent.operation.name != "func.func":
+            self.missed(loop, "its carries stay with bufferization: it is in a branch or another loop")
+            return
         carries = carries_of(loop)
         if carries is None:
             self.missed(loop, "its carries stay with bufferization: it hands on what it does not carry")
