@@ -137,7 +137,9 @@ def _shared_memory(call: RegionCall, loops_share: bool) -> set[tuple[int, Any]]:
         operands = dict(zip(call.placeholders(module), call.operands, strict=True))
         roots = [_possible_roots(value) for value in call.outputs(module)]
         for number, bases in enumerate(roots):
-            pairs.update((number, base) for value in bases & operands.keys() for base in _possible_roots(operands[value]))
+            pairs.update(
+                (number, base) for value in bases & operands.keys() for base in _possible_roots(operands[value])
+            )
             pairs.update((number, other) for other in range(number) if bases & roots[other])
     if call.kind == "while_loop" and loops_share:
         first = enumerate(call.operands[: call.fixed])
@@ -196,7 +198,7 @@ def _write_to_carried(call: RegionCall, number: int) -> None:
 
 
 def _carry_first_write(call: RegionCall, value: fx.Node, written_to: fx.Node) -> int:
-    """Carries what is in the memory of `value`, which the body writes to in its first round; the number of that result."""
+    """Carries what is in the memory of `value`, which the first round writes to; gives the number of that result."""
     graph = call.node.graph
     with graph.inserting_before(call.node):
         memory = graph.call_function(aten.clone.default, (value,))
@@ -258,9 +260,7 @@ def _check_write(call: RegionCall, number: int) -> None:
     bases = _possible_roots(call.operands[number])
     shared = any(bases & _possible_roots(other) for n, other in enumerate(others) if n != number)
     if moved or shared:
-        raise _refusal(
-            call.node, f"a loop writes in place to a tensor that it has under another name too; {_CLONE}"
-        )
+        raise _refusal(call.node, f"a loop writes in place to a tensor that it has under another name too; {_CLONE}")
 
 
 def _clone_input(call: RegionCall, module: fx.GraphModule, number: int) -> fx.Node:
@@ -275,7 +275,7 @@ def _clone_input(call: RegionCall, module: fx.GraphModule, number: int) -> fx.No
 
 
 def _clone_shared_operands(call: RegionCall) -> None:
-    """while_loop(c, f, (x, x), (x,))  →  while_loop(c, f, (x, clone(x)), (clone(x),)): torch wants no two in one memory."""
+    """while_loop(c, f, (x, x), (x,))  →  while_loop(c, f, (x, clone(x)), (clone(x),)), since torch wants it so."""
     seen: set[fx.Node] = set()
     for number, value in enumerate(call.operands):
         if not isinstance(value, fx.Node) or not isinstance(value.meta.get("val"), torch.Tensor):
@@ -321,8 +321,8 @@ def _refuse_later_writes(call: RegionCall, shared: set[tuple[int, Any]]) -> None
 
 
 _MAY_SHARE = (
-    "this writes in place to a tensor that is, or is not, one with the result of a branch or loop, which depends on the "
-    f"run; {_CLONE}"
+    "this writes in place to a tensor that is, or is not, one with the result of a branch or loop, depending on the run; "
+    f"{_CLONE}"
 )
 
 

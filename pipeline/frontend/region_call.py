@@ -27,8 +27,8 @@ _LAYOUT = {
 def writes_are_kept() -> Iterator[None]:
     """While a model is traced: a branch or loop whose results nobody uses is not dead, as it may write in place.
 
-    Gets round a defect of torch: Graph.eliminate_dead_code drops those in inner graphs. Remove when Node.is_impure looks
-    into the graphs of these ops.
+    Gets round a defect of torch: Graph.eliminate_dead_code drops those in inner graphs. Remove when Node.is_impure
+    looks into the graphs of these ops.
     """
     ops = {getattr(torch.ops.higher_order, name) for name in _LAYOUT} - _side_effectful_functions
     _side_effectful_functions.update(ops)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.errors import CompileError, UnsupportedOpError
-from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
+from pipeline.frontend.barriers import put_barriers_on_tensors, take_over_barriers
 from pipeline.frontend.bitcasts import lower_bitcasts
 from pipeline.mlir import ir, run_pipeline
 from pipeline.passes.rewriting import branch_on_selects
