@@ -163,3 +163,8 @@ def _output(module: fx.GraphModule) -> fx.Node:
 
 def _at_start(graph: fx.Graph) -> Any:
     return graph.inserting_before(next(iter(graph.nodes)))
+
+
+def at_end(graph: fx.Graph) -> Any:
+    """Inserts nodes in front of the output."""
+    return graph.inserting_before(next(node for node in graph.nodes if node.op == "output"))
