@@ -38,7 +38,7 @@ class Growth:
         self.nodes = list(anchor)
         self.refused: dict[Edge, Refusal] = {}
         self._graph = graph
-        self._rules = rules
+        self._rules = rules.table(target_of(self.nodes[0].op))
 
     def grow(self) -> None:
         """Takes in consumers, then producers, until nothing more may join."""
@@ -84,7 +84,7 @@ class Growth:
         mine, other = target_of(self.nodes[0].op), target_of(node.op)
         if mine != other:
             return Refusal(reasons.OTHER_TARGET, f"it is for {other or self._rules.target}")
-        refused = self._rules.table(mine).why_not(self.kind, role, node.words, node.dtype, OpFacts(node.op))
+        refused = self._rules.why_not(self.kind, role, node.words, node.dtype, OpFacts(node.op))
         if refused is not None:
             return Refusal(reasons.RULE, refused)
         if self.kind == "attention" and role == "prologue" and self._is_epilogue_of_a_projection(node):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.errors import CompileError, UnsupportedOpError
-from pipeline.frontend.barriers import put_barriers_on_tensors, take_over_barriers
+from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
 from pipeline.frontend.bitcasts import lower_bitcasts
 from pipeline.mlir import ir, run_pipeline
 from pipeline.passes.rewriting import branch_on_selects
@@ -63,7 +63,8 @@ def _lower(module: ir.Module) -> None:
     put_barriers_on_tensors(module)
     run_pipeline(module.operation, _TO_LINALG)
     branch_on_selects(module.operation)
-    run_pipeline(module.operation, _VERIFY)
+    with barriers_as_casts(module):
+        run_pipeline(module.operation, _VERIFY)
 
 
 def _clone(module: ir.Module) -> ir.Module:

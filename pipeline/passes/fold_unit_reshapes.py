@@ -70,4 +70,6 @@ def _read_through(indexing: ir.AffineMap, reshape: ir.Operation) -> ir.AffineMap
             read.append(indexing.results[large[0]] if large else zero)
         else:
             read += [indexing.results[one] if dim in large else zero for dim in group]
+    if not expands and not result.rank:
+        read = [zero] * source.rank
     return ir.AffineMap.get(indexing.n_dims, 0, read)

@@ -138,6 +138,23 @@ def generalize(op: ir.Operation) -> ir.Operation:
     return generic
 
 
+def choose(condition: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value:
+    """At the insertion point: one of two values of the same type; of tensors of known size, element by element."""
+    if then == otherwise:
+        return then
+    if not isinstance(then.type, ir.RankedTensorType):
+        return arith.SelectOp(condition, then, otherwise).result
+    kind = ir.RankedTensorType(then.type)
+    identity = ir.AffineMap.get_identity(kind.rank)
+    loops = [ir.Attribute.parse(_PARALLEL)] * kind.rank
+
+    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
+        return [arith.SelectOp(condition, elements[0], elements[1]).result]
+
+    empty = tensor.EmptyOp(kind.shape, kind.element_type).result
+    return build_generic([then, otherwise], [empty], [identity] * 3, loops, body).results[0]
+
+
 def inline_block(block: ir.Block, arguments: Sequence[ir.Value], anchor: ir.Operation) -> list[ir.Value]:
     """Moves the ops of `block` in front of `anchor`, with `arguments` for its arguments; returns what it handed on.
 
