@@ -19,10 +19,10 @@ from pipeline.program import Dump, Program, Source
 from pipeline.runtime.executable import Executable
 
 #: How many; it takes a second for each.
-COUNT = 75
+COUNT = 40
 
 #: How many there are of each batch, so that several processes can share the work.
-BATCH = 25
+BATCH = 20
 
 #: What makes fewer and larger kernels.
 FUSION = ("fuse-elementwise", "form-groups")
