@@ -173,7 +173,9 @@ class Executable:
         from pipeline.runtime.profiler import measure
 
         if self._record is None and self._timed is not None:
-            return self._timed().profile(*args, repeats=repeats, **kwargs)
+            timed = self._timed()
+            timed.num_threads = self.num_threads
+            return timed.profile(*args, repeats=repeats, **kwargs)
         if self._record is None:
             raise PipelineError("this executable does not time its kernels: compile the model with profile=True")
         return measure(self, self._code, self._record, args, kwargs, repeats)
