@@ -49,7 +49,9 @@ SIMPLIFY = """
 
 #: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
 REGIONS = """
+    remove-unused-carries,
     compute-numbers,
+    gathers-to-slices,
     canonicalize,
     cse,
     inline-constant-regions,
@@ -60,7 +62,8 @@ REGIONS = """
     move-consumers-into-branches,
     branches-to-selects,
     canonicalize,
-    cse
+    cse,
+    expand-tensor-selects
 """
 
 #: The user's own groups, then: what runs once per element becomes one op, by a table of fusion rules.
@@ -82,7 +85,7 @@ FUSE = """
 """
 
 #: Which ops become a kernel, by a table of fusion rules.
-GROUP = "form-groups{{rules={rules}}}"
+GROUP = "form-groups{{rules={rules}}}, move-slices-into-groups"
 
 #: What only told the passes before what to do.
 AFTER_GROUPS = "erase-barriers"

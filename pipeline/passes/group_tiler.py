@@ -122,8 +122,8 @@ class Tiler:
         """What an op starts from for a tile: a part of the destination, scratch, or one of these filled."""
         producer = defining_op(init)
         if producer is not None and producer.name == "linalg.fill":
-            fill = producer.clone()
             tile = self._initial(producer.operands[1], result, place, carried)
+            fill = producer.clone()
             fill.operands[1] = tile
             fill.results[0].set_type(tile.type)
             return fill.results[0]
@@ -142,7 +142,7 @@ class Tiler:
 
 @dataclass(frozen=True)
 class _Place:
-    """A part of a tensor: for each dim an offset and a size, None for a dim of unknown size that is there as a whole."""
+    """A part of a tensor: for each dim an offset and a size; None for the whole of a dim of unknown size."""
 
     spans: tuple[_Span | None, ...]
 
@@ -197,8 +197,7 @@ def _slice_operands(source: ir.Value, place: _Place) -> tuple[list[ir.Value], li
 def _is_whole(source: ir.Value, place: _Place) -> bool:
     kind = ir.ShapedType(source.type)
     return all(
-        span is None
-        or (span.offset == 0 and not kind.is_dynamic_dim(dim) and kind.get_dim_size(dim) == span.size)
+        span is None or (span.offset == 0 and not kind.is_dynamic_dim(dim) and kind.get_dim_size(dim) == span.size)
         for dim, span in enumerate(place.spans)
     )
 

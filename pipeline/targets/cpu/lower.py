@@ -9,6 +9,7 @@ from pipeline.mlir import bufferization, func, function, ir, run_pipeline, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.placement import place_of, put, shape_of
 from pipeline.passes.plan_memory import WORKSPACE
+from pipeline.passes.rewriting import branch_on_selects
 from pipeline.runtime.memory import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
 
@@ -30,7 +31,10 @@ BUFFERIZE = f"""builtin.module(
 #: What a kernel keeps between its ops, up to this many bytes, lies on its stack.
 _STACK = 1 << 18
 
-ON_STACK = f"func.func(buffer-loop-hoisting,promote-buffers-to-stack{{max-alloc-size-in-bytes={_STACK} max-rank-of-allocated-memref=1}})"
+ON_STACK = f"""func.func(
+    buffer-loop-hoisting,
+    promote-buffers-to-stack{{max-alloc-size-in-bytes={_STACK} max-rank-of-allocated-memref=1}}
+)"""
 
 FREE = """builtin.module(
     buffer-deallocation-pipeline,
@@ -38,9 +42,17 @@ FREE = """builtin.module(
     func.func(optimize-allocation-liveness)
 )"""
 
+# Both 16-bit floats are computed in f32 and rounded after each op, as in eager.
 VECTORIZE = """
-    func.func(refback-munge-memref-copy, linalg-generalize-named-ops),
-    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma}}},
+    func.func(
+      refback-munge-memref-copy,
+      linalg-generalize-named-ops,
+      math-extend-to-supported-types,
+      arith-emulate-unsupported-floats{{source-types=bf16,f16 target-type=f32}}
+    ),
+    convert-through-f32,
+    convert-through-i32,
+    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits}}},
     expand-vector-math{{fma={fma}}}
 """
 
@@ -56,16 +68,10 @@ TO_LOOPS = """builtin.module(
     cse
 )"""
 
-# LLVM 22 asserts on vectors of bf16 ("Unexpected illegal type!") and has no libm for 16 bits: both 16-bit floats are
-# computed in f32 and rounded after each op, as in eager, and bf16 reaches LLVM as bits.
 TO_LLVM = """builtin.module(
     expand-strided-metadata,
     lower-affine,
     convert-scf-to-cf,
-    func.func(
-      math-extend-to-supported-types,
-      arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}
-    ),
     arith-expand{include-bf16=1},
     math-expand-ops{ops=ceilf,floorf,roundeven,round},
     convert-math-to-llvm,
@@ -163,6 +169,7 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     """Tensors become buffers; main's temporaries lie in its workspace, others are allocated and freed where needed."""
     # No cse after tile-groups: it would make one tensor of several scratch tensors, which bufferization has to copy.
     PassPipeline.parse("canonicalize, cse, tile-groups").run(module, disable=disable)
+    branch_on_selects(module.operation)
     run_pipeline(module.operation, BUFFERIZE)
     PassPipeline.parse("call-externals").run(module, disable=disable)
     for kernel in walk(module, "func.func"):
@@ -175,7 +182,9 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
 def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel: bool) -> None:
     """Linalg on buffers becomes loops over vectors, where it has that form; threads may share them if `parallel`."""
     fma = str(isa.fma).lower()
-    text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers, fma=fma)
+    text = VECTORIZE.format(
+        vector_bytes=isa.vector_bytes, registers=isa.vector_registers, fma=fma, masked_bits=isa.masked_bits
+    )
     PassPipeline.parse(text).run(module, disable=disable)
     if parallel:
         PassPipeline.parse("parallelize-kernels").run(module, disable=disable)
@@ -184,6 +193,5 @@ def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel:
 def to_llvm(module: ir.Module) -> None:
     """Buffers, vectors and what is left of linalg become LLVM dialect."""
     run_pipeline(module.operation, TO_LOOPS)
-    PassPipeline.parse("convert-through-f32").run(module)
     run_pipeline(module.operation, TO_LLVM)
     PassPipeline.parse("spawn-chunks").run(module)
