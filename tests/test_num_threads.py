@@ -199,7 +199,7 @@ parallel = signature(threads.addresses()["GOMP_parallel"])
 wanted, seen = exe(x), []
 parallel(work(lambda _: seen.append(np.array_equal(exe(x), wanted))), None, 2, 0)
 assert seen == [True, True]
-assert running() == before + 2, "no threads of threads"
+assert running() <= before + 2, "no threads of threads"  # libgomp ends those that a smaller team leaves over
 """
 
 
