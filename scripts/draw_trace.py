@@ -33,9 +33,8 @@ def draw(events: list[dict]) -> str:
             x, width = LEFT + event["ts"] * scale, max(event["dur"] * scale, 0.5)
             tip = escape(f"{name} {event['dur']:.1f} us {event['args']['source'].rpartition('/')[2]}")
             color = COLORS[number % len(COLORS)]
-            parts.append(
-                f'<rect x="{x:.1f}" y="{y + 2}" width="{width:.1f}" height="12" fill="{color}"><title>{tip}</title></rect>'
-            )
+            bar = f'<rect x="{x:.1f}" y="{y + 2}" width="{width:.1f}" height="12" fill="{color}">'
+            parts.append(f"{bar}<title>{tip}</title></rect>")
     for step in range(6):
         x, label = LEFT + step * (WIDTH - LEFT - 20) / 5, whole["dur"] / 1e3 * step / 5
         parts.append(f'<text x="{x:.0f}" y="{height - 8}" text-anchor="middle">{label:.1f} ms</text>')
@@ -43,6 +42,7 @@ def draw(events: list[dict]) -> str:
 
 
 def main() -> None:
+    """Reads the trace and writes the picture."""
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     events = json.loads(Path(sys.argv[1]).read_text())["traceEvents"]
