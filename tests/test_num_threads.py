@@ -214,6 +214,31 @@ def test_threads_that_run(tmp_path):
     )
 
 
+FORK = """
+import os, signal, sys
+import numpy as np
+import pipeline
+
+exe = pipeline.load(sys.argv[1])
+x = np.ones((512, 64), np.float32)
+exe.num_threads = 3
+wanted = exe(x)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    again = pipeline.load(sys.argv[1])
+    os._exit(0 if np.array_equal(exe(x), wanted) and np.array_equal(again(x), wanted) else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_forked_process_goes_on_with_one_thread(tmp_path):
+    executable = pipeline.compile(Calls(lambda x: torch.relu(x @ x.T)), inputs([(512, 64)]))
+    executable.save(tmp_path / "net")
+    environment = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
+    subprocess.run([sys.executable, "-c", FORK, str(tmp_path / "net")], env=environment, check=True, timeout=100)
+
+
 def test_torch_and_kernels_have_the_same_number():
     """They are on one libgomp, so that what torch is told holds for both."""
     library = threads._libgomp()
