@@ -8,6 +8,7 @@ for pipeline (its first call, in which the workspace is made); and what `exe.mem
 
 from __future__ import annotations
 
+import ctypes
 import re
 import sys
 import warnings
@@ -33,6 +34,7 @@ MODELS = {
 
 def peak_growth(call: Callable[[], object]) -> float:
     """By how many MB the resident memory grows at most during a call."""
+    ctypes.CDLL(None).malloc_trim(0)  # what earlier calls have freed
     Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmRSS")
     kept = call()
