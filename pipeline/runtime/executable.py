@@ -64,7 +64,8 @@ class Executable:
         self._externals = Externals(code.externals, functions or {})
         self._native = NativeCode(code.objects, self._externals.addresses)
         self._main = self._native.entry(code.main.symbol)
-        self._threads = self._native.number(threads.THREADS)
+        place = self._native.number(threads.THREADS)
+        self._threads = None if place is None else threads.Number(place)
         self.num_threads = threads.wanted(num_threads)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
@@ -173,7 +174,9 @@ class Executable:
         from pipeline.runtime.profiler import measure
 
         if self._record is None and self._timed is not None:
-            return self._timed().profile(*args, repeats=repeats, **kwargs)
+            timed = self._timed()
+            timed.num_threads = self.num_threads
+            return timed.profile(*args, repeats=repeats, **kwargs)
         if self._record is None:
             raise PipelineError("this executable does not time its kernels: compile the model with profile=True")
         return measure(self, self._code, self._record, args, kwargs, repeats)

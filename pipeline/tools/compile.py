@@ -76,6 +76,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             passes=arguments.passes,
             cache=arguments.cache,
             profile=arguments.profile,
+            num_threads=arguments.num_threads,
             fusion_rules=arguments.fusion_rules,
         )
     except _Reached as reached:

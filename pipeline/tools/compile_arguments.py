@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from pipeline.options import CAPTURE_MODES, PASS_STAGES
-from pipeline.tools.command_line import Parser
+from pipeline.tools.command_line import Parser, count
 from pipeline.tools.remark_output import FORMATS
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
@@ -87,6 +87,12 @@ def _parser() -> Parser:
     how.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
     how.add_argument(
         "--passes", action="append", default=[], metavar="STAGE=PIPELINE", help="run passes of yours after a stage"
+    )
+    how.add_argument(
+        "--num-threads",
+        type=count(1),
+        metavar="N",
+        help="with 1, code without threads; else pipeline-run and pipeline.load say how many (default: as OpenMP says)",
     )
     how.add_argument("--profile", action="store_true", help="code that times its kernels, for pipeline-run --profile")
     how.add_argument(
