@@ -1,0 +1,240 @@
+"""map-to-threads: dispatches become what one thread of a GPU does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import ClassVar
+
+from pipeline.analysis.access import Loops, loops_of
+from pipeline.mlir import affine, arith, gpu, ir, memref, remap_operands, scf, walk
+from pipeline.passes.base import Pass
+from pipeline.passes.rewriting import before, replace
+from pipeline.passes.split_dispatches import DISPATCH, THREADS, is_fill
+
+#: How many threads a block has, and of how many items one block takes care.
+BLOCK, ITEMS = "pipeline.block", "pipeline.items"
+
+#: The most blocks that a launch may have along one dimension, in WebGPU.
+_MOST_BLOCKS = 65535
+
+#: Marks loops whose iterations do not depend on each other.
+PARALLEL = "pipeline.parallel"
+
+
+@dataclass(frozen=True)
+class MapToThreads(Pass):
+    """Turn each function marked `pipeline.dispatch` into what one thread does, in terms of its number in the launch.
+
+    A thread computes one element of the results of a linalg.generic, reductions in loops with their accumulators in
+    registers, or one element of a copy. Threads are numbered along the result's innermost dimension, so that neighbours
+    write neighbouring elements. A dispatch with no parallel loop is one thread. Left in the function's attributes are
+    `pipeline.threads`, the number of threads unless an argument says it, `pipeline.block`, the threads of a block, and
+    `pipeline.items`, how many of those the launch needs for one block.
+    """
+
+    name: ClassVar[str] = "map-to-threads"
+
+    block: int = field(default=128, metadata={"help": "how many threads a block has"})
+
+    def run(self, op: ir.Operation) -> None:
+        """Maps every dispatch of the module."""
+        for function in walk(op, "func.func"):
+            if DISPATCH in function.attributes:
+                self._map(function)
+
+    def _map(self, function: ir.Operation) -> None:
+        ops = [op.operation for op in function.regions[0].blocks[0].operations]
+        fills = {op.operands[1]: op for op in ops if is_fill(op)}
+        roots = [op for op in ops if op.name in ("linalg.generic", "memref.copy") and op not in fills.values()]
+        root = roots[-1] if roots else next(iter(fills.values()), None)
+        if root is None:
+            _describe(function, 1, 1, 1)
+            return
+        with before(root):
+            if root.name == "memref.copy":
+                _copy(_Launch(function, self.block), root)
+            else:
+                self._generic(_Launch(function, self.block), root, {} if root in fills.values() else fills)
+        for op in {root, *fills.values()}:
+            op.erase()
+
+    def _generic(self, launch: _Launch, generic: ir.Operation, fills: dict[ir.Value, ir.Operation]) -> None:
+        loops = loops_of(generic)
+        if loops is None:
+            self.fail(generic, "a loop of this op is bounded by no dimension of an operand")
+        thread = _Thread(generic, loops, {buffer: fill.operands[0] for buffer, fill in fills.items()})
+        launch.over([thread.size(dim) for dim in thread.parallel], thread.emit)
+
+
+@dataclass
+class _Launch:
+    """The threads of a dispatch."""
+
+    function: ir.Operation
+    block: int
+
+    def over(self, sizes: Sequence[ir.Value | int], body: Callable[[list[ir.Value]], None]) -> None:
+        """Runs `body` for each point of a box, which it gets as indices, the last one running fastest."""
+        static = all(isinstance(size, int) for size in sizes)
+        total = prod(size for size in sizes if isinstance(size, int)) if static else None
+        block = self.block if total is None else max(1, min(self.block, total))
+        _describe(self.function, total, block, block)
+        if total == 1:
+            body([_index(0)] * len(sizes))
+            return
+        count = _index(1)
+        for size in sizes:
+            count = arith.MulIOp(count, _value(size)).result
+        number = thread_number(block)
+        if total is None or total > block * _MOST_BLOCKS:
+            stride = arith.MulIOp(gpu.GridDimOp(gpu.Dimension.x).result, _index(block)).result
+            loop = scf.ForOp(number, count, stride)
+            with ir.InsertionPoint(loop.body):
+                body(_unravel(loop.induction_variable, sizes))
+                scf.YieldOp([])
+        elif total % block == 0:
+            body(_unravel(number, sizes))
+        else:
+            branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, number, count).result)
+            with ir.InsertionPoint(branch.then_block):
+                body(_unravel(number, sizes))
+                scf.YieldOp([])
+
+
+def _describe(function: ir.Operation, threads: int | None, block: int, items: int) -> None:
+    """Leaves in the attributes how a dispatch is launched."""
+    numbers = {BLOCK: block, ITEMS: items} | ({} if threads is None else {THREADS: threads})
+    for name, number in numbers.items():
+        function.attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+
+
+def thread_number(block: int) -> ir.Value:
+    """The number of the thread in a launch of one dimension."""
+    first = arith.MulIOp(gpu.BlockIdOp(gpu.Dimension.x).result, _index(block)).result
+    return arith.AddIOp(first, gpu.ThreadIdOp(gpu.Dimension.x).result).result
+
+
+def _unravel(number: ir.Value, sizes: Sequence[ir.Value | int]) -> list[ir.Value]:
+    """The indices of point `number` of a box."""
+    indices: list[ir.Value] = []
+    for position in reversed(range(len(sizes))):
+        size = sizes[position]
+        if size == 1:
+            indices.insert(0, _index(0))
+        elif position == 0 or all(outer == 1 for outer in sizes[:position]):
+            indices.insert(0, number)
+        else:
+            indices.insert(0, arith.RemUIOp(number, _value(size)).result)
+            number = arith.DivUIOp(number, _value(size)).result
+    return indices
+
+
+def _copy(launch: _Launch, copy: ir.Operation) -> None:
+    source, target = copy.operands
+
+    def body(at: list[ir.Value]) -> None:
+        memref.StoreOp(memref.LoadOp(source, at).result, target, at)
+
+    launch.over([_size(target, dim) for dim in range(ir.MemRefType(target.type).rank)], body)
+
+
+@dataclass
+class _Thread:
+    """What a thread does for a linalg.generic on buffers: one element of each result."""
+
+    generic: ir.Operation
+    loops: Loops
+    filled: dict[ir.Value, ir.Value]
+
+    @property
+    def parallel(self) -> list[int]:
+        """The parallel loops, outermost first; as the dimensions of the first result are, where that says."""
+        dims = [dim for dim, reduction in enumerate(self.loops.reductions) if not reduction]
+        results = self.loops.maps[self.loops.inputs].results
+        order = [ir.AffineDimExpr(e).position for e in results if isinstance(e, ir.AffineDimExpr)]
+        return [dim for dim in dims if dim not in order] + [dim for dim in order if dim in dims]
+
+    def size(self, dim: int) -> ir.Value | int:
+        """The number of iterations of a loop."""
+        operand, position = self.loops.bounds[dim]
+        return _size(self.generic.operands[operand], position)
+
+    def emit(self, point: list[ir.Value]) -> None:
+        """Everything, for one point of the parallel loops."""
+        at = dict(zip(self.parallel, point, strict=True))
+        reductions = [dim for dim, reduction in enumerate(self.loops.reductions) if reduction]
+        values = [self._start(output, at) for output in self.loops.outputs]
+        values = self._reduce(reductions, at, values)
+        for output, value in zip(self.loops.outputs, values, strict=True):
+            memref.StoreOp(value, self.generic.operands[output], self._indices(output, at))
+
+    def _start(self, output: int, at: dict[int, ir.Value]) -> ir.Value:
+        """What a result's element is before: what a fill has put there, else what is in memory."""
+        buffer = self.generic.operands[output]
+        return self.filled[buffer] if buffer in self.filled else self._load(output, at)
+
+    def _reduce(self, dims: list[int], at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
+        if not dims:
+            return self._body(at, values)
+        loop = scf.ForOp(_index(0), _value(self.size(dims[0])), _index(1), values)
+        with ir.InsertionPoint(loop.body):
+            inner = {**at, dims[0]: loop.induction_variable}
+            scf.YieldOp(self._reduce(dims[1:], inner, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def _body(self, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
+        block = self.generic.regions[0].blocks[0]
+        elements = [self._load(number, at) for number in range(self.loops.inputs)] + values
+        return clone_block(block, elements, [at[dim] for dim in range(len(self.loops.reductions))])
+
+    def _load(self, operand: int, at: dict[int, ir.Value]) -> ir.Value:
+        value = self.generic.operands[operand]
+        if not isinstance(value.type, ir.MemRefType):
+            return value
+        return memref.LoadOp(value, self._indices(operand, at)).result
+
+    def _indices(self, operand: int, at: dict[int, ir.Value]) -> list[ir.Value]:
+        indexing = self.loops.maps[operand]
+        values = [at.get(dim, None) for dim in range(indexing.n_dims)]
+        indices = []
+        for expression in indexing.results:
+            if isinstance(expression, ir.AffineDimExpr):
+                indices.append(values[ir.AffineDimExpr(expression).position])
+                continue
+            given = [_index(0) if value is None else value for value in values]
+            indices.append(affine.AffineApplyOp(ir.AffineMap.get(indexing.n_dims, 0, [expression]), given).result)
+        return indices
+
+
+def clone_block(block: ir.Block, arguments: list[ir.Value], indices: list[ir.Value]) -> list[ir.Value]:
+    """Copies a linalg body to the insertion point; returns what it yields. `indices` are what linalg.index gives."""
+    known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, arguments, strict=True))
+    *ops, terminator = [op.operation for op in block.operations]
+    for op in ops:
+        if op.name == "linalg.index":
+            known[op.results[0]] = indices[ir.IntegerAttr(op.attributes["dim"]).value]
+            continue
+        copy = op.clone()
+        remap_operands(copy, known)
+        for inner in walk(copy, "linalg.index"):
+            replace(inner, [indices[ir.IntegerAttr(inner.attributes["dim"]).value]])
+        known.update(zip(op.results, copy.results, strict=True))
+    return [known.get(value, value) for value in terminator.operands]
+
+
+def _size(value: ir.Value, dim: int) -> ir.Value | int:
+    """A dimension's size, as a number if it is known."""
+    kind = ir.MemRefType(value.type)
+    if not kind.is_dynamic_dim(dim):
+        return kind.get_dim_size(dim)
+    return memref.DimOp(value, _index(dim)).result
+
+
+def _value(size: ir.Value | int) -> ir.Value:
+    return _index(size) if isinstance(size, int) else size
+
+
+def _index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result
