@@ -16,7 +16,9 @@ from pipeline.program import Dump, Program
 from pipeline.remarks import collect
 from pipeline.runtime.arrays import numpy_library, torch_library
 from pipeline.runtime.code import Code
+from pipeline.runtime.device import DeviceCode
 from pipeline.runtime.executable import Executable
+from pipeline.runtime.loading import make_executable
 
 #: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
 SIMPLIFY = """
@@ -99,10 +101,10 @@ def compile_program(
         program = import_program(stages)
         code = lower(program, target, options, stages)
     library = numpy_library() if program.weights_library == "numpy" else torch_library()
-    return Executable(code, program.signature, program.weights, library, tuple(remarks), stages.texts)
+    return make_executable(code, program.signature, program.weights, library, tuple(remarks), stages.texts)
 
 
-def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code:
+def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code | DeviceCode:
     """From a Program to code: the passes, the groups, the kernels, the target."""
     module = program.module
     with module.context, ir.Location.unknown():

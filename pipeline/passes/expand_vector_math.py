@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.mlir import arith, ir, walk
@@ -17,40 +17,47 @@ class ExpandVectorMath(Pass):
 
     LLVM would call libm once for each element. The errors against the exact result: exp 2 ulp, denormal results
     included; tanh 5 ulp; erf 8 ulp; infinities and NaN as in libm. `tests/kernels/test_vector_math.py` checks that over
-    the whole range. Scalars and other element types are left to libm.
+    the whole range. Other element types are left to libm, and scalars too
+    unless `scalars` is set, which is for devices without a libm.
     """
 
     name: ClassVar[str] = "expand-vector-math"
     anchor: ClassVar[str] = "func.func"
+
+    scalars: bool = field(default=False, metadata={"help": "expand on scalars too"})
 
     def run(self, op: ir.Operation) -> None:
         """Expands what it can of one function."""
         for name, expand in _EXPANSIONS.items():
             for call in walk(op, name):
                 kind = call.results[0].type
-                if not isinstance(kind, ir.VectorType) or not isinstance(kind.element_type, ir.F32Type):
+                if not self._expands(kind):
                     continue
                 with before(call):
                     value = expand(_Vectors(kind), call.operands[0])
                 replace(call, [value])
 
+    def _expands(self, kind: ir.Type) -> bool:
+        if isinstance(kind, ir.VectorType):
+            return isinstance(kind.element_type, ir.F32Type)
+        return self.scalars and isinstance(kind, ir.F32Type)
+
 
 class _Vectors:
-    """Builds arithmetic on vectors of one type at the insertion point."""
+    """Builds arithmetic on vectors of one type, or on scalars, at the insertion point."""
 
-    def __init__(self, kind: ir.VectorType):
+    def __init__(self, kind: ir.Type):
+        word = ir.IntegerType.get_signless(32)
         self.kind = kind
-        self.integers = ir.VectorType.get(kind.shape, ir.IntegerType.get_signless(32))
+        self.integers = ir.VectorType.get(kind.shape, word) if isinstance(kind, ir.VectorType) else word
 
     def constant(self, value: float) -> ir.Value:
         """`value`, rounded to f32, in every element."""
-        number = ir.FloatAttr.get(self.kind.element_type, value)
-        return arith.ConstantOp(self.kind, ir.DenseElementsAttr.get_splat(self.kind, number)).result
+        return _constant(self.kind, ir.FloatAttr.get(ir.F32Type.get(), value))
 
     def integer(self, value: int) -> ir.Value:
         """`value` in every element."""
-        number = ir.IntegerAttr.get(self.integers.element_type, value)
-        return arith.ConstantOp(self.integers, ir.DenseElementsAttr.get_splat(self.integers, number)).result
+        return _constant(self.integers, ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value))
 
     def multiply_add(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         """The sum a * b + c, rounded once."""
@@ -76,6 +83,11 @@ class _Vectors:
         """2 ** exponent, for integers from -126 to 127."""
         biased = arith.AddIOp(exponent, self.integer(127)).result
         return arith.BitcastOp(self.kind, arith.ShLIOp(biased, self.integer(23)).result).result
+
+
+def _constant(kind: ir.Type, number: ir.Attribute) -> ir.Value:
+    splat = ir.DenseElementsAttr.get_splat(kind, number) if isinstance(kind, ir.VectorType) else number
+    return arith.ConstantOp(kind, splat).result
 
 
 def _exp(v: _Vectors, x: ir.Value) -> ir.Value:

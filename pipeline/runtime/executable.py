@@ -18,7 +18,7 @@ from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
 from pipeline.runtime.signature import Result, Signature
-from pipeline.runtime.weights import BoundWeights, bind
+from pipeline.runtime.weights import bind
 from pipeline.runtime.workspace import Workspace
 
 
@@ -50,13 +50,17 @@ class Executable:
         self._weights = dict(weights)
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
-        self._native = NativeCode(code.object_file)
-        self._main = self._native.entry(code.main.symbol)
         self._reader = ArgumentReader(signature)
-        self._layout = Layout(code, signature)
-        self._workspace = Workspace(code.workspace)
-        self._refreshing = threading.Lock()
+        self.load_code()
         self.refresh()
+
+    def load_code(self) -> None:
+        """Makes the code callable."""
+        self._native = NativeCode(self._code.object_file)
+        self._main = self._native.entry(self._code.main.symbol)
+        self._layout = Layout(self._code, self.signature)
+        self._workspace = Workspace(self._code.workspace)
+        self._refreshing = threading.Lock()
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -96,11 +100,11 @@ class Executable:
         self._main(address)
         computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
-        self._write_mutations(call, computed, bound)
+        self.write_mutations(call, computed, bound.copies)
         if destinations is not None:
             destinations.fill(computed, call.leaves)
             return out
-        leaves = iter([_result(result, computed, call.leaves) for result in self.signature.results])
+        leaves = iter([result_of(result, computed, call.leaves) for result in self.signature.results])
         return unflatten(self.signature.result_tree, leaves)
 
     def refresh(self) -> None:
@@ -128,7 +132,8 @@ class Executable:
         if failed:
             raise PipelineError(self._code.checks[failed - 1])
 
-    def _write_mutations(self, call: Arguments, computed: dict[int, Any], bound: BoundWeights) -> None:
+    def write_mutations(self, call: Arguments, computed: dict[int, Any], copies: Mapping[str, Any]) -> None:
+        """Writes what the model mutates to the caller's tensors, the weights, and the copies of weights."""
         for mutation in self.signature.mutations:
             source = computed[mutation.result]
             targets = []
@@ -137,13 +142,14 @@ class Executable:
             else:
                 assert mutation.weight is not None
                 targets.append(self._weights[mutation.weight])
-                if mutation.weight in bound.copies:
-                    targets.append(bound.copies[mutation.weight])
+                if mutation.weight in copies:
+                    targets.append(copies[mutation.weight])
             for target in targets:
                 copy(target, source)
 
 
-def _result(result: Result, computed: dict[int, Any], leaves: list[Any]) -> Any:
+def result_of(result: Result, computed: dict[int, Any], leaves: list[Any]) -> Any:
+    """What a call returns for one leaf."""
     if result.kind == "computed":
         return computed[result.index]
     return leaves[result.index] if result.kind == "argument" else result.value

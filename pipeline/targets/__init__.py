@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.errors import OptionError
 from pipeline.targets.target import Target
 
-TARGETS = ("cpu",)
+TARGETS = ("cpu", "vulkan")
 
 
 def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), assembly: bool = False) -> Target:
@@ -13,8 +13,12 @@ def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), assembly:
 
     Passes of its own that are in `disable` are left out. With `assembly` it dumps the stage `asm`.
     """
-    if name not in TARGETS:
-        raise OptionError(f"target={name!r}: expected {' or '.join(TARGETS)}")
-    from pipeline.targets.cpu.target import CpuTarget
+    if name == "cpu":
+        from pipeline.targets.cpu.target import CpuTarget
 
-    return CpuTarget(cpu, disable, assembly)
+        return CpuTarget(cpu, disable, assembly)
+    if name == "vulkan":
+        from pipeline.targets.vulkan.target import VulkanTarget
+
+        return VulkanTarget(disable, assembly)
+    raise OptionError(f"target={name!r}: expected {' or '.join(TARGETS)}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from pipeline.mlir import ir
 from pipeline.runtime.code import Code
+from pipeline.runtime.device import DeviceCode
 from pipeline.runtime.signature import Signature
 
 Dump = Callable[[str, ir.Module | str], None]
@@ -16,5 +17,5 @@ class Target(ABC):
     """A processor that code is generated for."""
 
     @abstractmethod
-    def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
+    def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code | DeviceCode:
         """Lowers a module of `@main`, `@prepare` and kernels to code; `dump` sees it at the stage `llvm`."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import platform
-from collections import Counter
 
 from pipeline.errors import PipelineError
-from pipeline.mlir import function, ir, walk
-from pipeline.passes.plan_memory import WORKSPACE
-from pipeline.program import tensor_type
-from pipeline.runtime.code import Code, Kernel
+from pipeline.mlir import function, ir
+from pipeline.runtime.code import Code
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.signature import Signature, Source, TensorType
 from pipeline.targets.cpu.codegen import generate
@@ -22,6 +19,7 @@ from pipeline.targets.cpu.lower import (
     vectorize,
     workspace_bytes,
 )
+from pipeline.targets.entries import check_messages, entry_names, kernels_of, result_types, sources_of
 from pipeline.targets.target import Dump, Target
 
 
@@ -35,15 +33,15 @@ class CpuTarget(Target):
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
-        kernels = _kernels(module)
-        checks = _checks(module)
+        kernels = kernels_of(module)
+        checks = check_messages(module)
         add_workspace(module)
         sources, entries = {}, {}
         prepared: tuple[TensorType, ...] = ()
-        for name in _entries(module):
-            sources[name] = _sources(function(module, name))
+        for name in entry_names(module):
+            sources[name] = sources_of(function(module, name))
             if name == "prepare":
-                prepared = _result_types(function(module, name))
+                prepared = result_types(function(module, name))
             entries[name] = _entry(module, name)
         bufferize(module, self.disable)
         workspace = workspace_bytes(module)
@@ -69,56 +67,6 @@ class CpuTarget(Target):
         )
 
 
-def _entries(module: ir.Module) -> list[str]:
-    names = [ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "func.func")]
-    return [name for name in ("main", "prepare") if name in names]
-
-
-def _checks(module: ir.Module) -> tuple[str, ...]:
-    attributes = module.operation.attributes
-    if "pipeline.checks" not in attributes:
-        return ()
-    return tuple(ir.StringAttr(message).value for message in ir.ArrayAttr(attributes["pipeline.checks"]))
-
-
-def _kernels(module: ir.Module) -> tuple[Kernel, ...]:
-    """The kernels in the order in which main, then prepare, first call them."""
-    calls = Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in walk(module, "func.call"))
-    order = [
-        ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-        for name in _entries(module)
-        for call in walk(function(module, name), "func.call")
-    ]
-    kernels = []
-    for name in dict.fromkeys(order):
-        kernel = function(module, name)
-        ops = tuple(ir.StringAttr(op).value for op in ir.ArrayAttr(kernel.attributes["pipeline.ops"]))
-        kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
-        kernels.append(Kernel(name, kind, ops, calls[name]))
-    return tuple(kernels)
-
-
-def _sources(entry: ir.Operation) -> tuple[Source, ...]:
-    """Where each argument comes from, by the marks on it; an unmarked one is the caller's, by position."""
-    count = len(entry.regions[0].blocks[0].arguments)
-    marks = list(entry.attributes["arg_attrs"]) if "arg_attrs" in entry.attributes else [{}] * count
-    sources = []
-    for number, mark in enumerate(marks):
-        if "pipeline.weight" in mark:
-            sources.append(Source("weight", name=ir.StringAttr(mark["pipeline.weight"]).value))
-        elif "pipeline.prepared" in mark:
-            sources.append(Source("prepared", ir.IntegerAttr(mark["pipeline.prepared"]).value))
-        elif "pipeline.status" in mark:
-            sources.append(Source("status"))
-        elif WORKSPACE in mark:
-            sources.append(Source("workspace"))
-        elif "pipeline.argument" in mark:
-            sources.append(Source("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
-        else:
-            sources.append(Source("argument", number))
-    return tuple(sources)
-
-
 def _entry(module: ir.Module, name: str) -> EntryPoint:
     """Gives the results of known size places among the arguments; describes the function's slots."""
     moved = results_to_arguments(module, name)
@@ -137,8 +85,3 @@ def _value(kind: ir.Type) -> Value:
     if str(kind) not in ("i64", "index"):
         raise PipelineError(f"@main takes or returns a {kind}; expected tensors and 64-bit integers")
     return Value(None)
-
-
-def _result_types(entry: ir.Operation) -> tuple[TensorType, ...]:
-    kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
-    return tuple(tensor_type(result) for result in kind.results)

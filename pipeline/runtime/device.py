@@ -1,0 +1,315 @@
+"""Executables that run on a device with memory of its own: the code, what a device can do, and the call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from pipeline.errors import ArtifactError, PipelineError
+from pipeline.runtime.arguments import Arguments
+from pipeline.runtime.arrays import ArrayLibrary, as_numpy, dtype_and_shape
+from pipeline.runtime.code import Kernel
+from pipeline.runtime.destinations import Destinations
+from pipeline.runtime.executable import Executable, result_of
+from pipeline.runtime.layout import result_types
+from pipeline.runtime.plan import Plan, Run, View, row_major
+from pipeline.runtime.pytree import unflatten
+from pipeline.runtime.signature import Source, TensorType
+from pipeline.runtime.storage import numpy_dtype
+
+
+@dataclass(frozen=True)
+class DeviceKernel:
+    """One launch's code.
+
+    Attributes:
+        name: its name, which drivers' errors and profilers show.
+        code: the number of the piece of code that it is in.
+        block: how many threads a block has.
+        items: for how many of the launch's threads there is one block.
+        threads: how many threads a launch has; -1 where the plan says it.
+        arguments: for each, `["number", type]` or `["buffer", dtype, sizes, offset, strides]`: which of the view's sizes,
+            whether its offset and which of its strides are passed along as numbers.
+        shared: bytes of dynamic shared memory.
+    """
+
+    name: str
+    code: int
+    block: int
+    items: int
+    threads: int
+    arguments: tuple[tuple[Any, ...], ...]
+    shared: int = 0
+
+    def split(self, values: Sequence[Any]) -> tuple[list[View], list[tuple[str, Any]]]:
+        """The buffers and the (type, number)s to pass, from the arguments in a plan."""
+        views: list[View] = []
+        numbers: list[tuple[str, Any]] = []
+        along: list[tuple[str, Any]] = []
+        for kind, value in zip(self.arguments, values, strict=True):
+            if kind[0] == "number":
+                numbers.append((kind[1], value))
+                continue
+            views.append(value)
+            _, _, sizes, offset, strides = kind
+            along += [("index", value.sizes[dim]) for dim in sizes]
+            along += [("index", value.offset)] * bool(offset)
+            along += [("index", value.strides[dim]) for dim in strides]
+        return views, numbers + along
+
+    def blocks(self, threads: int) -> int:
+        """How many blocks a launch has."""
+        return -(-(self.threads if threads < 0 else threads) // self.items)
+
+
+@dataclass(frozen=True)
+class DeviceCode:
+    """Everything of an executable for a device but its signature and weights.
+
+    Attributes:
+        target: what it is for: `vulkan`, or `cuda:` and the least architecture.
+        code: pieces of code for the device's driver.
+        launches: the kernels that plans launch, by number.
+        constants: tensors that the program holds.
+        main, main_sources: the plan of a call, and where each of its own parameters comes from.
+        prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
+        moved: for each result of main, whether it goes to a parameter.
+        checks: the messages of the checks that the code makes as it runs, by number from 1.
+        required: what the device must have.
+        kernels: for people, in the order of first use.
+    """
+
+    target: str
+    code: tuple[bytes, ...]
+    launches: tuple[DeviceKernel, ...]
+    constants: tuple[np.ndarray, ...]
+    main: Plan
+    main_sources: tuple[Source, ...]
+    moved: tuple[bool, ...]
+    prepare: Plan | None = None
+    prepare_sources: tuple[Source, ...] = ()
+    prepared: tuple[TensorType, ...] = ()
+    checks: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+
+    @property
+    def object_file(self) -> bytes:
+        """The code and the constants, one after the other."""
+        return b"".join([*self.code, *(constant.tobytes() for constant in self.constants)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the code and the constants' elements, as JSON values."""
+        data = asdict(self)
+        data["code"] = [len(piece) for piece in self.code]
+        data["constants"] = [[str(array.dtype), list(array.shape)] for array in self.constants]
+        return data
+
+    @staticmethod
+    def from_json(data: dict[str, Any], object_file: bytes) -> DeviceCode:
+        """The inverse of `to_json`."""
+        pieces, place = [], 0
+        constants: list[np.ndarray] = []
+        for size in data["code"]:
+            pieces.append(object_file[place : place + size])
+            place += size
+        for name, shape in data["constants"]:
+            dtype = numpy_dtype(name)
+            size = int(np.prod(shape)) * dtype.itemsize
+            constants.append(np.frombuffer(object_file[place : place + size], dtype).reshape(shape))
+            place += size
+        if place != len(object_file):
+            raise ArtifactError("the code in the artifact has another length than its manifest says")
+        launches = tuple(
+            DeviceKernel(**{**kernel, "arguments": tuple(tuple(one) for one in kernel["arguments"])})
+            for kernel in data["launches"]
+        )
+        return DeviceCode(
+            target=data["target"],
+            code=tuple(pieces),
+            launches=launches,
+            constants=tuple(constants),
+            main=Plan.from_json(data["main"]),
+            main_sources=tuple(Source(**source) for source in data["main_sources"]),
+            moved=tuple(data["moved"]),
+            prepare=None if data["prepare"] is None else Plan.from_json(data["prepare"]),
+            prepare_sources=tuple(Source(**source) for source in data["prepare_sources"]),
+            prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
+            checks=tuple(data["checks"]),
+            required=tuple(data["required"]),
+            kernels=tuple(Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"]) for k in data["kernels"]),
+        )
+
+
+class Device(Protocol):
+    """What a plan needs of a device. Work may be collected and handed to the device in one go when it is needed."""
+
+    def allocate(self, dtype: str, elements: int) -> Any:
+        """Memory; it is given back when nothing refers to it any more."""
+        ...
+
+    def arena(self, size: int) -> Any:
+        """Memory for the temporaries of a call, in bytes."""
+        ...
+
+    def upload(self, view: View, data: np.ndarray) -> None:
+        """Writes a whole tensor, in the stored dtype; before the launches of the call."""
+        ...
+
+    def launch(self, kernel: int, threads: int, arguments: Sequence[Any]) -> None:
+        """Runs a kernel; `threads` is -1 where the kernel says it."""
+        ...
+
+    def read_number(self, buffer: Any, dtype: str, place: int) -> int | float:
+        """An element, after everything that was launched."""
+        ...
+
+    def download(self, views: Sequence[View]) -> list[np.ndarray]:
+        """Whole tensors, after everything that was launched."""
+        ...
+
+
+def create_device(code: DeviceCode) -> Device:
+    """The device that `code` is for, with its code loaded; raises `PipelineError` if there is none."""
+    if code.target == "vulkan":
+        from pipeline.runtime.vulkan import VulkanDevice
+
+        return VulkanDevice(code.code, code.launches, code.required)
+    if code.target.startswith("cuda"):
+        from pipeline.runtime.cuda import CudaDevice
+
+        return CudaDevice(code.code, code.launches, code.target)
+    raise ArtifactError(f"the code is for {code.target}, which this version does not know")
+
+
+class DeviceExecutable(Executable):
+    """A compiled model that runs on a device.
+
+    Weights are copied to the device when the executable is made, and again by `refresh()`. One call runs at a time.
+    """
+
+    _code: Any
+
+    def load_code(self) -> None:
+        """Loads the code into the device's driver."""
+        self._device = self.make_device()
+        self._calling = threading.RLock()
+        self._constants = [self._put(array, str(array.dtype)) for array in self._code.constants]
+
+    def make_device(self) -> Device:
+        """The device to run on."""
+        return create_device(self._code)
+
+    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        """Runs the model; see `Executable.__call__`."""
+        call = self._reader.read(args, kwargs, self._library, ())
+        destinations = None if out is None else Destinations(self.signature, out)
+        with self._calling:
+            computed = self._compute(call)
+            self._write_mutations_on_device(call, computed)
+        if destinations is not None:
+            destinations.fill(computed, call.leaves)
+            return out
+        leaves = iter([result_of(result, computed, call.leaves) for result in self.signature.results])
+        return unflatten(self.signature.result_tree, leaves)
+
+    def refresh(self) -> None:
+        """Copies the weights to the device, and computes again what depends on them alone."""
+        with self._calling:
+            self._on_device: dict[str, View] = {}
+            for weight in self.signature.weights:
+                live = self._weights[weight.name]
+                got = TensorType(*dtype_and_shape(live))
+                if got != weight.type:
+                    raise PipelineError(f"weight {weight.name}: expected {weight.type}, is now {got}")
+            self._prepared = self._prepare()
+
+    def _compute(self, call: Arguments) -> dict[int, Any]:
+        """The results of main, by number, as tensors of the call's library and numbers."""
+        plan: Plan = self._code.main
+        parameters = [
+            self._parameter(source, call, dtype)
+            for source, dtype in zip(self._code.main_sources, plan.dtypes, strict=False)
+        ]
+        places = self._places(plan, len(parameters))
+        returned = Run(plan, self._device, self._constants)([*parameters, *places])
+        status = [p for s, p in zip(self._code.main_sources, parameters, strict=True) if s.kind == "status"]
+        values = self._in_order(places, returned)
+        tensors = [value for value in values if isinstance(value, View)]
+        arrays = self._device.download([*status, *tensors])
+        if status and arrays[0][0]:
+            raise PipelineError(self._code.checks[int(arrays[0][0]) - 1])
+        downloaded = iter(arrays[len(status) :])
+        types = result_types(self.signature, len(values))
+        return {
+            number: _to_library(next(downloaded), types[number], call.library) if isinstance(value, View) else value
+            for number, value in enumerate(values)
+        }
+
+    def _places(self, plan: Plan, first: int) -> list[View]:
+        """New memory for the results of known size."""
+        kinds = zip(plan.dtypes[first:], plan.shapes[first:], strict=True)
+        return [row_major(self._device.allocate(d, int(np.prod(s))), d, s) for d, s in kinds if d is not None and s is not None]
+
+    def _in_order(self, places: list[View], returned: list[Any]) -> list[Any]:
+        """The results of main, some of which went to parameters."""
+        moved, others = iter(places), iter(returned)
+        return [next(moved) if is_moved else next(others) for is_moved in self._code.moved]
+
+    def _parameter(self, source: Source, call: Arguments | None, dtype: str | None) -> Any:
+        if source.kind == "weight":
+            return self._weight(source.name, str(dtype))
+        if source.kind == "prepared":
+            return self._prepared[source.index]
+        if source.kind == "status":
+            return self._put(np.zeros(1, np.int64), "int64")
+        assert call is not None
+        value = call.values[source.index]
+        return value if dtype is None else self._put(as_numpy(value), dtype)
+
+    def _weight(self, name: str, dtype: str) -> View:
+        if name not in self._on_device:
+            owner = as_numpy(self._weights[name])
+            self._on_device[name] = self._put(owner, dtype)
+        return self._on_device[name]
+
+    def _put(self, array: np.ndarray, dtype: str) -> View:
+        """A copy of an array on the device, its elements stored as `dtype`."""
+        view = row_major(self._device.allocate(dtype, array.size), dtype, array.shape)
+        self._device.upload(view, array.astype(numpy_dtype(dtype), copy=False))
+        return view
+
+    def _prepare(self) -> list[Any]:
+        plan = self._code.prepare
+        if plan is None:
+            return []
+        parameters = [
+            self._parameter(source, None, dtype)
+            for source, dtype in zip(self._code.prepare_sources, plan.dtypes, strict=False)
+        ]
+        places = self._places(plan, len(parameters))
+        returned = Run(plan, self._device, self._constants)([*parameters, *places])
+        assert not returned, "@prepare has results of unknown size"
+        self._device.download([])
+        return places
+
+    def _write_mutations_on_device(self, call: Arguments, computed: dict[int, Any]) -> None:
+        """Writes what the model mutates to the caller's tensors and the weights, and to the weights' copies here."""
+        self.write_mutations(call, computed, {})
+        for mutation in self.signature.mutations:
+            if mutation.weight in self._on_device:
+                view = self._on_device[str(mutation.weight)]
+                array = as_numpy(computed[mutation.result])
+                self._device.upload(view, array.astype(numpy_dtype(view.dtype), copy=False))
+
+
+def _to_library(array: np.ndarray, kind: TensorType | None, library: ArrayLibrary) -> Any:
+    assert kind is not None
+    tensor = library.empty(array.shape, kind.dtype)
+    np.copyto(as_numpy(tensor), array, casting="unsafe")
+    return tensor
+

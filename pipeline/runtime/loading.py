@@ -1,0 +1,15 @@
+"""Which class of executable runs which code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.runtime.code import Code
+from pipeline.runtime.device import DeviceCode, DeviceExecutable
+from pipeline.runtime.executable import Executable
+
+
+def make_executable(code: Code | DeviceCode, *arguments: Any) -> Executable:
+    """An executable of the kind that `code` is for; `arguments` are those of `Executable` after the code."""
+    kind = DeviceExecutable if isinstance(code, DeviceCode) else Executable
+    return kind(code, *arguments)  # type: ignore[arg-type]

@@ -1,0 +1,69 @@
+"""What targets read of a module before they lower it: its entries, their arguments, its kernels and checks."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pipeline.mlir import function, ir, walk
+from pipeline.passes.plan_memory import WORKSPACE
+from pipeline.program import tensor_type
+from pipeline.runtime.code import Kernel
+from pipeline.runtime.signature import Source, TensorType
+
+
+def entry_names(module: ir.Module) -> list[str]:
+    """`main`, and `prepare` where the module has it."""
+    names = [ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "func.func")]
+    return [name for name in ("main", "prepare") if name in names]
+
+
+def check_messages(module: ir.Module) -> tuple[str, ...]:
+    """The messages of the checks that guard-traps made."""
+    attributes = module.operation.attributes
+    if "pipeline.checks" not in attributes:
+        return ()
+    return tuple(ir.StringAttr(message).value for message in ir.ArrayAttr(attributes["pipeline.checks"]))
+
+
+def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
+    """The kernels in the order in which main, then prepare, first call them."""
+    calls = Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in walk(module, "func.call"))
+    order = [
+        ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        for name in entry_names(module)
+        for call in walk(function(module, name), "func.call")
+    ]
+    kernels = []
+    for name in dict.fromkeys(order):
+        kernel = function(module, name)
+        ops = tuple(ir.StringAttr(op).value for op in ir.ArrayAttr(kernel.attributes["pipeline.ops"]))
+        kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
+        kernels.append(Kernel(name, kind, ops, calls[name]))
+    return tuple(kernels)
+
+
+def sources_of(entry: ir.Operation) -> tuple[Source, ...]:
+    """Where each argument comes from, by the marks on it; an unmarked one is the caller's, by position."""
+    count = len(entry.regions[0].blocks[0].arguments)
+    marks = list(entry.attributes["arg_attrs"]) if "arg_attrs" in entry.attributes else [{}] * count
+    sources = []
+    for number, mark in enumerate(marks):
+        if "pipeline.weight" in mark:
+            sources.append(Source("weight", name=ir.StringAttr(mark["pipeline.weight"]).value))
+        elif "pipeline.prepared" in mark:
+            sources.append(Source("prepared", ir.IntegerAttr(mark["pipeline.prepared"]).value))
+        elif "pipeline.status" in mark:
+            sources.append(Source("status"))
+        elif WORKSPACE in mark:
+            sources.append(Source("workspace"))
+        elif "pipeline.argument" in mark:
+            sources.append(Source("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
+        else:
+            sources.append(Source("argument", number))
+    return tuple(sources)
+
+
+def result_types(entry: ir.Operation) -> tuple[TensorType, ...]:
+    """The types of the results of an entry."""
+    kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
+    return tuple(tensor_type(result) for result in kind.results)
