@@ -19,9 +19,10 @@ _TARGET = (
     " #spirv.resource_limits<max_compute_workgroup_size = [1024, 1024, 64], max_compute_workgroup_invocations = 1024>>"
 )
 
-#: Narrow types, and math that Vulkan's instructions lack.
+#: Narrow types, and math that Vulkan's instructions lack. Numbers that fit 32 bits are computed in 32: that is faster, and
+#: Mesa 22.3 compares a number that was extended to 64 bits with a constant as if it were unsigned.
 LEGALIZE = """
-    func.func(arith-expand),
+    func.func(arith-expand, int-range-optimizations, arith-int-range-narrowing{int-bitwidths-supported=32}),
     convert-through-f32,
     widen-types,
     func.func(math-expand-ops{ops=expm1,log1p,fpowi,roundeven,ctlz,cosh,sinh,asinh,acosh,atanh,tan,exp2,powf,rsqrt}),
