@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.errors import (
     ArgumentError,
     ArtifactError,
@@ -35,12 +36,14 @@ __all__ = [
     "ArtifactError",
     "CaptureError",
     "CompileError",
+    "FusionRules",
     "OptionError",
     "PipelineError",
     "UnsupportedOpError",
     "__version__",
     "compile",
     "load",
+    "load_rules",
 ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import targets
+from pipeline.analysis.fusion_rules import FusionRules, lend, load_rules
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir, text
 from pipeline.options import Options
@@ -20,7 +21,7 @@ from pipeline.runtime.device import DeviceCode
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.loading import make_executable
 
-#: linalg as imported → linalg in which what runs once per element is one op, and weights are prepared.
+#: linalg as imported → linalg with folded norms and joined products, in which weights are prepared.
 SIMPLIFY = """
     func.func(convert-elementwise-to-linalg),
     inline-constant-regions,
@@ -37,14 +38,24 @@ SIMPLIFY = """
     canonicalize,
     cse,
     hoist-to-prepare,
+    canonicalize
+"""
+
+#: What runs once per element becomes one op, by a table of fusion rules.
+FUSE = """
+    generalize-products,
+    linalg-fold-unit-extent-dims,
     canonicalize,
-    fuse-elementwise,
+    propagate-reshapes,
+    canonicalize,
+    assign-targets{{rules={rules}}},
+    fuse-elementwise{{rules={rules}}},
     canonicalize,
     cse
 """
 
-#: Which ops become a kernel.
-GROUP = "form-groups"
+#: Which ops become a kernel, by a table of fusion rules.
+GROUP = "form-groups{{rules={rules}}}"
 
 #: A function for each kernel.
 OUTLINE = "outline-kernels"
@@ -96,6 +107,7 @@ def compile_program(
     """Compiles the Program that `import_program` gives; it is called with what sees the stages of the import."""
     target = targets.create(options.target, options.cpu, frozenset(options.disable), assembly)
     _check_passes(options)
+    _rules(options)
     stages = _Stages(observer)
     with collect() as remarks:
         program = import_program(stages)
@@ -110,13 +122,21 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
     with module.context, ir.Location.unknown():
         _run(options.passes.get("linalg", ""), module, options)
         _run(SIMPLIFY, module, options)
-        _run(GROUP, module, options)
+        with lend(_rules(options)) as rules:
+            _run(FUSE.format(rules=rules), module, options)
+            _run(GROUP.format(rules=rules), module, options)
         _run(options.passes.get("fused", ""), module, options)
         dump("fused", module)
         _run(OUTLINE, module, options)
         _run(options.passes.get("kernels", ""), module, options)
         dump("kernels", module)
         return target.compile(module, program.signature, dump)
+
+
+def _rules(options: Options) -> FusionRules:
+    """The table of fusion rules; raises `OptionError` if it is none."""
+    given = options.fusion_rules or options.target.partition(":")[0]
+    return given if isinstance(given, FusionRules) else load_rules(given)
 
 
 def _check_passes(options: Options) -> None:

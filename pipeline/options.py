@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
+from pipeline.analysis.fusion_rules import FusionRules
 from pipeline.errors import OptionError
 
 CAPTURE_MODES = ("export", "script")
@@ -25,6 +27,8 @@ class Options:
         capture: how a module is captured: `export`, or `script` to go through TorchScript.
         disable: names of passes that are left out.
         passes: pass pipelines of the user's that run after a stage: `{"linalg": "my-pass,cse"}`.
+        fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
+            a YAML file, or a `FusionRules`.
     """
 
     target: str = "cpu"
@@ -32,6 +36,7 @@ class Options:
     capture: str = "export"
     disable: tuple[str, ...] = ()
     passes: Mapping[str, str] = field(default_factory=dict)
+    fusion_rules: str | FusionRules | None = None
 
     @staticmethod
     def create(values: Mapping[str, Any]) -> Options:
@@ -50,6 +55,7 @@ class Options:
             raise OptionError(f"capture={checked['capture']!r}: expected one of {', '.join(CAPTURE_MODES)}")
         checked["disable"] = _names(values.get("disable", ()))
         checked["passes"] = _pipelines(values.get("passes", {}))
+        checked["fusion_rules"] = _rules(values.get("fusion_rules"))
         return Options(**checked)
 
 
@@ -66,3 +72,11 @@ def _pipelines(value: Any) -> dict[str, str]:
         if stage not in PASS_STAGES:
             raise OptionError(f"passes: passes run after {', '.join(PASS_STAGES)}, not after {stage!r}")
     return dict(value)
+
+
+def _rules(value: Any) -> str | FusionRules | None:
+    if value is None or isinstance(value, (str, FusionRules)):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    raise OptionError(f"fusion_rules: expected the name of a target, a path or FusionRules, got {type(value).__name__}")

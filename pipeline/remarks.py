@@ -12,7 +12,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pipeline.analysis.reasons import REASONS, Reason
+
 Kind = Literal["passed", "missed", "analysis"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An op that a remark is about.
+
+    Attributes:
+        op: its name, e.g. `linalg.generic`.
+        label: what it computes, as in kernels' names, e.g. `fused_add_relu`.
+        source: the PyTorch source line, `file.py:12`, where known.
+    """
+
+    op: str
+    label: str
+    source: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.label} at {self.source}" if self.source else self.label
 
 
 @dataclass(frozen=True)
@@ -25,6 +45,8 @@ class Remark:
         op: the name of the op that it is about, e.g. `linalg.matmul`.
         reason: the decision and its reason, one sentence.
         source: the PyTorch source line, `file.py:12`, where known.
+        key: the reason's key in `pipeline.analysis.reasons`, where it is one of those.
+        edge: for a decision on the edge between two ops: the producer and the consumer.
     """
 
     pass_name: str
@@ -32,10 +54,19 @@ class Remark:
     op: str
     reason: str
     source: str | None = None
+    key: str | None = None
+    edge: tuple[Subject, Subject] | None = None
+
+    @property
+    def change(self) -> str | None:
+        """What would change the decision, where the reason is a listed one."""
+        return REASONS[self.key].change if self.key else None
 
     def __str__(self) -> str:
         where = f"{self.source}: " if self.source else ""
-        return f"{where}{self.kind}: {self.reason} [{self.pass_name}, {self.op}]"
+        about = ", ".join(filter(None, (self.pass_name, self.op, self.key)))
+        edge = f"; {self.edge[0]} -> {self.edge[1]}" if self.edge else ""
+        return f"{where}{self.kind}: {self.reason} [{about}{edge}]"
 
 
 _log: contextvars.ContextVar[list[Remark] | None] = contextvars.ContextVar("pipeline_remarks", default=None)
@@ -58,27 +89,38 @@ def collect() -> Iterator[list[Remark]]:
             outer += remarks
 
 
-def passed(pass_name: str, op: Any, reason: str) -> None:
-    """Records that the pass did something to `op` (an `ir.Operation` or `ir.OpView`)."""
-    _record(pass_name, "passed", op, reason)
+def passed(pass_name: str, op: Any, reason: str, producer: Any = None) -> None:
+    """Records that the pass did something to `op` (an `ir.Operation` or `ir.OpView`), with `producer` if it fused."""
+    _record(pass_name, "passed", op, reason, None, producer)
 
 
-def missed(pass_name: str, op: Any, reason: str) -> None:
-    """Records that the pass left `op` alone, and why."""
-    _record(pass_name, "missed", op, reason)
+def missed(pass_name: str, op: Any, reason: str, why: Reason | None = None, producer: Any = None) -> None:
+    """Records that the pass left `op` alone, and why.
+
+    With `why`, a listed reason, and `producer` it says that the edge from `producer` to `op` was not fused.
+    """
+    _record(pass_name, "missed", op, reason, why, producer)
 
 
 def analysis(pass_name: str, op: Any, reason: str) -> None:
     """Records a fact about `op`."""
-    _record(pass_name, "analysis", op, reason)
+    _record(pass_name, "analysis", op, reason, None, None)
 
 
-def _record(pass_name: str, kind: Kind, op: Any, reason: str) -> None:
+def _record(pass_name: str, kind: Kind, op: Any, reason: str, why: Reason | None, producer: Any) -> None:
     log = _log.get()
     if log is None:
         return
     operation = op.operation
-    log.append(Remark(pass_name, kind, operation.name, reason, source_line(operation.location)))
+    edge = None if producer is None else (_subject(producer.operation), _subject(operation))
+    key = why.key if why else None
+    log.append(Remark(pass_name, kind, operation.name, reason, source_line(operation.location), key, edge))
+
+
+def _subject(op: Any) -> Subject:
+    from pipeline.analysis.naming import group_label
+
+    return Subject(op.name, group_label([op]), source_line(op.location))
 
 
 def source_line(location: Any) -> str | None:

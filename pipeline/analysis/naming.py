@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.mlir import arith, defining_op, ir
+from pipeline.mlir import arith, defining_op, ir, linalg
 
 #: Longer names are cut after this many ops.
 NAME_OPS = 6
@@ -41,6 +41,8 @@ def op_label(op: ir.Operation) -> list[str]:
     if short != "generic":
         return [short]
     words = _body_words(op)
+    if is_reduction(op) and is_product(op):
+        return ["matmul"]
     if is_reduction(op):
         return [*words[:-1], f"reduce_{words[-1]}"] if words else ["reduce"]
     return words or [_copy_word(op)]
@@ -97,16 +99,27 @@ def is_reduction(op: ir.Operation) -> bool:
     return any("reduction" in str(kind) for kind in op.attributes["iterator_types"])
 
 
+def is_product(op: ir.Operation) -> bool:
+    """Whether an op sums products of elements of which one is used for many results, as a matrix product does."""
+    if not linalg.isa_contraction_op(op):
+        return False
+    maps = [ir.AffineMapAttr(one).value for one in linalg.get_indexing_maps(op)]
+    return any(loop not in list(indexing.results) for indexing in maps[:-1] for loop in maps[-1].results)
+
+
 def group_kind(ops: Sequence[ir.Operation]) -> str:
     """The kind of a group: that of its heaviest op."""
-    kinds = [_op_kind(op) for op in ops]
+    kinds = [op_kind(op) for op in ops]
+    if "matmul" in kinds[:-1] and "reduction" in kinds:
+        return "attention"
     for kind in ("conv", "matmul", "pooling", "scan", "sort", "scatter", "reduction"):
         if kind in kinds:
             return kind
     return "elementwise"
 
 
-def _op_kind(op: ir.Operation) -> str:
+def op_kind(op: ir.Operation) -> str:
+    """The kind of kernel that one op would be by itself."""
     if "pipeline.kernel" in op.attributes:
         return ir.StringAttr(op.attributes["pipeline.kernel"]).value
     short = op.name.partition(".")[2]
@@ -116,7 +129,9 @@ def _op_kind(op: ir.Operation) -> str:
         return "matmul"
     if short.startswith("pooling"):
         return "pooling"
-    return "reduction" if short == "generic" and is_reduction(op) else "elementwise"
+    if short == "generic" and is_reduction(op):
+        return "matmul" if is_product(op) else "reduction"
+    return "elementwise"
 
 
 def group_label(ops: Sequence[ir.Operation]) -> str:

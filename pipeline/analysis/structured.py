@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipeline.analysis.access import coefficient
-from pipeline.mlir import ir
+from pipeline.mlir import ir, linalg
 
 _ELEMENTWISE = ("linalg.generic", "linalg.transpose", "linalg.broadcast", "linalg.fill")
 
 
 @dataclass(frozen=True)
 class Structured:
-    """A linalg.generic, transpose, broadcast or fill.
+    """A linalg op.
 
     Attributes:
         op: the op.
@@ -85,6 +85,20 @@ def structured(op: ir.Operation | None) -> Structured | None:
         added = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
         source = ir.AffineMap.get(rank, 0, [dims[dim] for dim in range(rank) if dim not in added])
     return Structured(op, (source, identity), (False,) * rank)
+
+
+def any_structured(op: ir.Operation | None) -> Structured | None:
+    """Like `structured`, for named ops too: matrix products, convolutions, pools; their bodies are read-only."""
+    found = structured(op)
+    if found is not None or op is None or not op.name.startswith("linalg."):
+        return found
+    attribute = linalg.get_indexing_maps(op)
+    if attribute is None:
+        return None
+    maps = [ir.AffineMapAttr(one).value for one in attribute]
+    written = {expression for indexing in maps[len(maps) - len(op.results) :] for expression in indexing.results}
+    loops = [ir.AffineDimExpr.get(dim) for dim in range(maps[0].n_dims)]
+    return Structured(op, tuple(maps), tuple(loop not in written for loop in loops))
 
 
 def is_permutation(indexing: ir.AffineMap) -> bool:

@@ -29,6 +29,9 @@ GROUP = "fusion.group"
 YIELD = "fusion.yield"
 OPS = (GROUP, YIELD)
 
+#: A mark on an op: what reads its results is not fused with it.
+STOP_FUSION = "pipeline.stop_fusion"
+
 
 def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str, label: str) -> ir.Operation:
     """Puts copies of `ops` (in program order) into a new group at the insertion point; it yields `results`.

@@ -300,13 +300,18 @@ def fmod(a: Tensor, b: Any) -> Tensor:
 
 @_replaces(aten.pow.Tensor_Scalar)
 def pow_scalar(x: Tensor, exponent: Any) -> Tensor:
-    """pow(x, n) → x * x * .. for a small whole n; integers to any whole n by squaring; x ** ±0.5 → (r)sqrt(x)."""
+    """pow(x, n) → x * x * .. for a small whole n; integers to any whole n by squaring; x ** ±0.5 → (r)sqrt(x).
+
+    torch-mlir has a form of its own for n = -2, which is -inf at 0.
+    """
     if not _is_float(x, exponent):  # a negative exponent is an error in eager
         return _whole_power(x.to(torch.result_type(x, exponent)), exponent)
     if not _is_float(x):
         return x.to(torch.result_type(x, exponent)) ** exponent
     if exponent in (2, 3):
         return _whole_power(x, int(exponent))
+    if exponent == -2:
+        return torch.reciprocal(x * x)
     special = {0.5: torch.sqrt, -0.5: torch.rsqrt, -1: torch.reciprocal}.get(exponent)
     return NotImplemented if special is None else special(x)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self
 
 from pipeline import remarks
+from pipeline.analysis.reasons import Reason
 from pipeline.diagnostics import Diagnostic
 from pipeline.errors import CompileError
 from pipeline.mlir import ir, position
@@ -59,13 +60,13 @@ class Pass(ABC):
         changed = [option.format(value) for option, value in values if value != option.default]
         return f"{self.name}{{{' '.join(changed)}}}" if changed else self.name
 
-    def passed(self, op: Any, reason: str) -> None:
-        """Leaves a remark that the pass did something to `op`."""
-        remarks.passed(self.name, op, reason)
+    def passed(self, op: Any, reason: str, producer: Any = None) -> None:
+        """Leaves a remark that the pass did something to `op`: with `producer`, that it fused the two."""
+        remarks.passed(self.name, op, reason, producer)
 
-    def missed(self, op: Any, reason: str) -> None:
-        """Leaves a remark that the pass left `op` alone, and why."""
-        remarks.missed(self.name, op, reason)
+    def missed(self, op: Any, reason: str, why: Reason | None = None, producer: Any = None) -> None:
+        """Leaves a remark that the pass left `op` alone, and why: with `producer`, that it did not fuse the two."""
+        remarks.missed(self.name, op, reason, why, producer)
 
     def fail(self, op: Any, reason: str) -> NoReturn:
         """Gives up because of `op`; raises `CompileError` that points to it."""

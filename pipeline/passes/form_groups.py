@@ -1,11 +1,17 @@
-"""form-groups: every linalg op becomes a `fusion.group`, together with the ops that make its initial values."""
+"""form-groups: linalg ops become `fusion.group`s, as the rules of the target allow."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.analysis import reasons
+from pipeline.analysis.block_graph import BlockGraph, Node
+from pipeline.analysis.fusion_rules import FusionRules, load_rules
+from pipeline.analysis.growth import Growth, is_initial, results_of
 from pipeline.analysis.naming import group_kind, group_label
+from pipeline.analysis.reasons import Refusal
 from pipeline.dialects.fusion import GROUP, create_group
 from pipeline.mlir import defining_op, ir, walk
 from pipeline.passes.base import Pass
@@ -13,102 +19,146 @@ from pipeline.passes.base import Pass
 #: What other ops start from: it is copied into the groups that need it.
 _INITIAL = ("tensor.empty", "linalg.fill")
 
+#: The kinds of groups in the order in which they take what they may have.
+_ORDER = ("attention", "conv", "matmul", "pooling", "reduction", "elementwise")
+
 
 @dataclass(frozen=True)
 class FormGroups(Pass):
-    """Wrap each linalg op, with the fills and empty tensors that it starts from, into a fusion.group.
+    """Join linalg ops into fusion groups, each of which becomes one kernel.
 
-    What runs once per element has been joined before, by fuse-elementwise; a group is what becomes a kernel. Loops that
-    are marked `pipeline.kernel` are wrapped like linalg ops. Groups form in every region; values captured from outside
-    become operands.
+    A group grows from an anchor, a convolution, a matrix product, a pool or a reduction, over the consumers (epilogue)
+    and producers (prologue) that the target's rules let join it. Every element is still computed once: ops of a group
+    hand values to each other inside of the loops that they have in common. Loops that are marked `pipeline.kernel` are
+    groups of their own. Groups form in every region; values captured from outside become operands.
     """
 
     name: ClassVar[str] = "form-groups"
     anchor: ClassVar[str] = "func.func"
 
+    rules: str = field(default="cpu", metadata={"help": "the table of rules: a target's name, or a YAML file"})
+
     def run(self, op: ir.Operation) -> None:
         """Groups the linalg ops of one function."""
-        for root in _roots(op):
-            _wrap(root)
+        rules = load_rules(self.rules)
+        for block in _blocks(op):
+            self._group_block(block, rules)
         for left in reversed(walk(op, *_INITIAL)):
-            if not list(left.results[0].uses):
+            if left.block.owner.name != GROUP and not list(left.results[0].uses):
                 left.erase()
 
+    def _group_block(self, block: ir.Block, rules: FusionRules) -> None:
+        graph = BlockGraph(block)
+        roots = [node for node in graph.nodes if _computes(node) and not is_initial(node)]
+        kinds = {}
+        for kind in _ORDER:
+            for growth in _grown(kind, roots, graph, rules):
+                graph.join(growth.nodes)
+                kinds[growth.nodes[0].op] = kind
+                self.passed(growth.nodes[-1].op, f"{kind} group of {len(growth.nodes)} ops")
+        self._explain(roots, graph, rules)
+        _build(graph.in_order(), set(roots), kinds)
 
-def _roots(function: ir.Operation) -> list[ir.Operation]:
-    """Every linalg op and marked loop that computes; a fill only if something other than an initial value needs it."""
-    found: list[ir.Operation] = []
+    def _explain(self, roots: list[Node], graph: BlockGraph, rules: FusionRules) -> None:
+        """Says of each value that goes from one group to another why they are two."""
+        for node in roots:
+            if node.view is None:
+                continue
+            for user in node.users:
+                if user in node.unit or user not in roots:
+                    continue
+                kind = group_kind([one.op for one in node.unit])
+                refusal = Growth(graph, rules, kind, node.unit).why_not(user, "epilogue")
+                refusal = refusal or Refusal(reasons.CLAIMED, "each is in a group of its own")
+                text = f"is not in a group with its producer, {node.op.name}: {refusal.detail}"
+                self.missed(user.op, text, refusal.reason, node.op)
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        op = op.operation
-        if op.name == GROUP:
-            return ir.WalkResult.SKIP
-        if not _computes(op):
-            return ir.WalkResult.ADVANCE
-        if op.name != "linalg.fill" or not _is_only_initial(op):
-            found.append(op)
-        return ir.WalkResult.SKIP
 
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+def _grown(kind: str, roots: list[Node], graph: BlockGraph, rules: FusionRules) -> Iterator[Growth]:
+    """The groups of a kind, from the last anchor to the first: the last of two that share a consumer can have it."""
+    for node in reversed(roots):
+        if len(node.unit) > 1 or node.view is None or not _is_anchor(node, kind):
+            continue
+        if rules.why_not(kind, "anchor", node.words, node.dtype) is not None:
+            continue
+        growth = Growth(graph, rules, kind, [node])
+        growth.grow()
+        if len(growth.nodes) > 1 and (kind != "attention" or _is_attention(node, growth.nodes)):
+            yield growth
+
+
+def _is_anchor(node: Node, kind: str) -> bool:
+    """Whether a group of a kind grows from an op; an attention grows from the first reduction of its softmax."""
+    return node.words[-1:] == ["reduce_max"] if kind == "attention" else node.kind == kind
+
+
+def _is_attention(reduction: Node, nodes: list[Node]) -> bool:
+    """Whether a group has a matrix product on both sides of a reduction."""
+    products = [node.index for node in nodes if node.kind == "matmul"]
+    return any(index < reduction.index for index in products) and any(index > reduction.index for index in products)
+
+
+def _blocks(function: ir.Operation) -> list[ir.Block]:
+    """The blocks in which groups may form: not those of linalg ops, groups and loops that are kernels."""
+    found = []
+
+    def visit(op: ir.Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                found.append(block)
+                for inner in block.operations:
+                    inner = inner.operation
+                    if inner.name != GROUP and not _is_root(inner):
+                        visit(inner)
+
+    visit(function)
     return found
 
 
-def _computes(op: ir.Operation) -> bool:
+def _computes(node: Node) -> bool:
+    return _is_root(node.op)
+
+
+def _is_root(op: ir.Operation) -> bool:
     return op.name.startswith("linalg.") or "pipeline.kernel" in op.attributes
 
 
-def _is_only_initial(fill: ir.Operation) -> bool:
-    return all(
-        _computes(use.owner.operation) and use.operand_number >= _first_init(use.owner.operation)
-        for use in fill.results[0].uses
-    )
+def _build(order: list[list[Node]], roots: set[Node], kinds: dict[ir.Operation, str]) -> None:
+    """Puts the units in order, groups in the place of those that compute."""
+    end = order[-1][-1].op
+    for unit in order:
+        if unit[0] in roots:
+            _wrap([node.op for node in unit], results_of(unit), kinds.get(unit[0].op), end)
+        elif unit[0].op != end:
+            unit[0].op.move_before(end)
 
 
-def _first_init(op: ir.Operation) -> int:
-    """The number of the first operand that the op updates: a linalg op's first `outs`, a loop's first initial value."""
-    return len(op.operands) - len(op.results)
-
-
-def _wrap(root: ir.Operation) -> None:
-    with root.location, ir.InsertionPoint(root):
-        _separate_initial_values(root)
-        ops = [*_initial_values(root), root]
-        group = create_group(ops, list(root.results), group_kind([root]), group_label([root]))
-    for before, after in zip(root.results, group.results, strict=True):
+def _wrap(ops: list[ir.Operation], results: list[ir.Value], kind: str | None, end: ir.Operation) -> None:
+    """A group of `ops` in front of `end`."""
+    with ops[-1].location, ir.InsertionPoint(end):
+        inside = [one for op in ops for one in (*_own_initial_values(op), op)]
+        group = create_group(inside, results, kind or group_kind(ops), group_label(ops))
+    for before, after in zip(results, group.results, strict=True):
         before.replace_all_uses_with(after)
-    root.erase()
+    for op in reversed(ops):
+        op.erase()
 
 
-def _separate_initial_values(root: ir.Operation) -> None:
-    """Gives each result of `root` an empty tensor of its own: two in one tensor could not both be updated in place."""
-    seen: set[ir.Operation] = set()
-    for number in range(_first_init(root), len(root.operands)):
-        producer = defining_op(root.operands[number])
-        fill = producer if producer is not None and producer.name == "linalg.fill" else None
-        empty = defining_op(fill.operands[-1]) if fill is not None else producer
-        if empty is None or empty.name != "tensor.empty" or empty not in seen:
-            if empty is not None:
-                seen.add(empty)
+def _own_initial_values(op: ir.Operation) -> list[ir.Operation]:
+    """Gives the results of `op` empty tensors of their own, and fills: two in one tensor could not both be updated.
+
+    Returns them, producers first.
+    """
+    found = []
+    for number in range(len(op.operands) - len(op.results), len(op.operands)):
+        producer = defining_op(op.operands[number])
+        if producer is None or producer.name not in _INITIAL:
             continue
-        own = empty.clone().results[0]
-        if fill is not None:
-            copy = fill.clone()
-            copy.operands[len(copy.operands) - 1] = own
-            own = copy.results[0]
-        root.operands[number] = own
-
-
-def _initial_values(root: ir.Operation) -> list[ir.Operation]:
-    """The fills and empty tensors behind the `outs` of `root`, producers first."""
-    found: list[ir.Operation] = []
-
-    def need(value: ir.Value) -> None:
-        producer = defining_op(value)
-        if producer is not None and producer.name in _INITIAL and producer not in found:
-            for operand in producer.operands:
-                need(operand)
-            found.append(producer)
-
-    for value in list(root.operands)[_first_init(root) :]:
-        need(value)
+        copies = [producer.clone()]
+        empty = defining_op(producer.operands[-1]) if producer.name == "linalg.fill" else None
+        if empty is not None and empty.name == "tensor.empty":
+            copies.insert(0, empty.clone())
+            copies[1].operands[len(copies[1].operands) - 1] = copies[0].results[0]
+        op.operands[number] = copies[-1].results[0]
+        found += copies
     return found

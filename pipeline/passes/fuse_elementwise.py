@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.analysis import reasons
 from pipeline.analysis.cost import CHEAP_BODY, body_cost
+from pipeline.analysis.fusion_rules import FusionRules, load_rules
+from pipeline.analysis.joining import why_not_join
+from pipeline.analysis.reasons import Refusal
 from pipeline.analysis.structured import Structured, bounded_loops, reads_input_again, structured
+from pipeline.dialects.fusion import STOP_FUSION
 from pipeline.mlir import affine, defining_op, ir, linalg, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, build_generic, is_unused, replace
@@ -20,24 +25,28 @@ class FuseElementwise(Pass):
     A producer moves into its one consumer, an elementwise op or a reduction in the same block, if every element is then
     still computed once. What only moves or converts elements moves into every consumer; what costs next to nothing may
     be computed several times in a broadcast. Nothing moves into a contraction, a convolution or a pool, which read an
-    input again and again.
+    input again and again. Nor does anything move that the table of fusion rules refuses, that is marked
+    `pipeline.stop_fusion`, or that goes by another target's table.
     """
 
     name: ClassVar[str] = "fuse-elementwise"
     anchor: ClassVar[str] = "func.func"
+
+    rules: str = field(default="cpu", metadata={"help": "the table of fusion rules: a target's name or a YAML file"})
 
     def run(self, op: ir.Operation) -> None:
         """Fuses what it can in one function: first what is free everywhere, then the rest, producers first.
 
         Producers first, because what an op costs as a producer is what it has come to after its own fusions.
         """
+        rules = load_rules(self.rules)
         for most in (0, None):
             for consumer in walk(op, "linalg.generic"):
-                self._fuse_into(consumer, most)
+                self._fuse_into(consumer, most, rules)
         for consumer in walk(op, "linalg.generic"):
-            self._explain(consumer)
+            self._explain(consumer, rules)
 
-    def _fuse_into(self, consumer: ir.Operation, most: int | None) -> None:
+    def _fuse_into(self, consumer: ir.Operation, most: int | None, rules: FusionRules) -> None:
         """Fuses producers of `consumer` that cost `most` or less, then theirs, until there are none left."""
         while True:
             view = structured(consumer)
@@ -46,23 +55,26 @@ class FuseElementwise(Pass):
                 (
                     (operand, producer)
                     for operand, producer in _producers(view)
-                    if _why_not(view, operand, producer) is None and (most is None or body_cost(producer) <= most)
+                    if (most is None or body_cost(producer) <= most)
+                    and _why_not(view, operand, producer, rules) is None
                 ),
                 None,
             )
             if found is None:
                 return
             operand, producer = found
-            self.passed(consumer, f"computes its operand {operand}, {producer.op.name}, itself")
+            self.passed(consumer, f"computes its operand {operand}, {producer.op.name}, itself", producer.op)
             consumer = _fuse(view, operand, producer)
 
-    def _explain(self, consumer: ir.Operation) -> None:
+    def _explain(self, consumer: ir.Operation, rules: FusionRules) -> None:
         """Says of each producer that is left why it is."""
         view = structured(consumer)
         assert view is not None
         for operand, producer in _producers(view):
-            reason = _why_not(view, operand, producer)
-            self.missed(consumer, f"does not compute its operand {operand}, {producer.op.name}, itself: {reason}")
+            refusal = _why_not(view, operand, producer, rules)
+            assert refusal is not None
+            text = f"does not compute its operand {operand}, {producer.op.name}, itself: {refusal.detail}"
+            self.missed(consumer, text, refusal.reason, producer.op)
 
 
 def _producers(consumer: Structured) -> list[tuple[int, Structured]]:
@@ -76,28 +88,30 @@ def _producers(consumer: Structured) -> list[tuple[int, Structured]]:
     return list(found.values())
 
 
-def _why_not(consumer: Structured, operand: int, producer: Structured) -> str | None:
+def _why_not(consumer: Structured, operand: int, producer: Structured, rules: FusionRules) -> Refusal | None:
     """Why the producer is not computed in the consumer; None if it can be."""
+    if STOP_FUSION in producer.op.attributes:
+        return Refusal(reasons.BARRIER, "fusion stops behind it")
     if len(producer.op.results) != 1 or not producer.is_elementwise:
-        return "it is not elementwise with one result"
+        return Refusal(reasons.NOT_ELEMENTWISE, "it is not elementwise with one result")
     if producer.op.block != consumer.op.block:
-        return "it is in another block"
+        return Refusal(reasons.ANOTHER_BLOCK, "it is in another block")
     if reads_input_again(consumer):
-        return "the consumer reads its input again and again"
+        return Refusal(reasons.READS_AGAIN, "the consumer reads its input again and again")
     cost = body_cost(producer)
     same = _same_reads(consumer, operand)
     uses = list(producer.op.results[0].uses)
     users = {use.owner.operation for use in uses}
     if len(users) > 1 and cost > 0:
-        return f"it has {len(users)} users"
+        return Refusal(reasons.MULTI_USE, f"it has {len(users)} users")
     if len(uses) > len(same) and cost > 0:
-        return "the consumer reads it in several ways"
+        return Refusal(reasons.SEVERAL_READS, "the consumer reads it in several ways")
     if not consumer.reads_once(operand) and cost > CHEAP_BODY:
-        return "it would be computed several times for each element"
+        return Refusal(reasons.COST, "it would be computed several times for each element")
     maps = _Fused.of(consumer, operand, producer).maps
     if bounded_loops(maps) != set(range(consumer.loops)):
-        return "it alone says how often a loop runs"
-    return None
+        return Refusal(reasons.LOOP_BOUND, "it alone says how often a loop runs")
+    return why_not_join(rules, producer.op, consumer.op, len(maps))
 
 
 def _same_reads(consumer: Structured, operand: int) -> list[int]:

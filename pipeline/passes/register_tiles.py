@@ -20,13 +20,13 @@ _DIVISIONS = {f"arith.{name}" for name in ("divsi", "divui", "ceildivsi", "ceild
 class Emitter:
     """Writes the loops of one op at the insertion point."""
 
-    def __init__(self, generic: ir.Operation, loops: Loops, tile: Tile):
+    def __init__(self, generic: ir.Operation, loops: Loops, tile: Tile, fma: bool):
         self.generic = generic
         self.loops = loops
         self.tile = tile
         self.body = generic.regions[0].blocks[0]
         self.reductions = [dim for dim, reduction in enumerate(loops.reductions) if reduction]
-        self.multiply_adds = _multiply_adds(self.body, loops)
+        self.multiply_adds = _multiply_adds(self.body, loops) if fma else _MultiplyAdds({}, set())
 
     def emit(self) -> None:
         """The whole nest."""

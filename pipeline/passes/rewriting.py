@@ -8,11 +8,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
+from pipeline.analysis.structured import Structured, any_structured
 from pipeline.analysis.tiling import element_type
-from pipeline.mlir import defining_op, ir, linalg
+from pipeline.mlir import defining_op, ir, linalg, remap_operands
 
 #: Ops that give another shape to the same elements in the same order.
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")
+
+_PARALLEL, _REDUCTION = "#linalg.iterator_type<parallel>", "#linalg.iterator_type<reduction>"
 
 #: Dialects whose ops neither touch memory nor trap in a way that a program may rely on.
 _PURE_DIALECTS = ("arith", "math", "complex", "index")
@@ -92,6 +95,45 @@ def build_generic(
     block = ir.Block.create_at_start(generic.regions[0], elements)
     with ir.InsertionPoint(block):
         linalg.YieldOp(body(block.arguments))
+    return generic
+
+
+def copy_body(
+    view: Structured, elements: Sequence[ir.Value], index: Callable[[int], ir.Value] | None = None
+) -> list[ir.Value]:
+    """Builds the body of a linalg op on other elements at the insertion point; returns what it hands out.
+
+    `index` gives what stands for the counter of a loop; without it, that stays.
+    """
+    known: dict[ir.Value, ir.Value] = dict(zip(view.body.arguments, elements, strict=True))
+    for op in view.body_ops:
+        if op.name == "linalg.index" and index is not None:
+            known[op.results[0]] = index(ir.IntegerAttr(op.attributes["dim"]).value)
+            continue
+        copy = op.clone()
+        remap_operands(copy, known)
+        known.update(zip(op.results, copy.results, strict=True))
+    return [known.get(value, value) for value in view.yielded]
+
+
+def generalize(op: ir.Operation) -> ir.Operation:
+    """A linalg.generic in the place of a named linalg op on tensors."""
+    view = any_structured(op)
+    assert view is not None, f"{op.name} has no indexing maps"
+    operands = list(op.operands)
+    iterators = [_REDUCTION if reduces else _PARALLEL for reduces in view.reductions]
+    with before(op):
+        generic = build_generic(
+            operands[: view.inputs],
+            operands[view.inputs :],
+            view.maps,
+            [ir.Attribute.parse(iterator) for iterator in iterators],
+            lambda elements: copy_body(view, elements),
+        )
+    for name in op.attributes:
+        if name.startswith("pipeline."):
+            generic.attributes[name] = op.attributes[name]
+    replace(op, list(generic.results))
     return generic
 
 

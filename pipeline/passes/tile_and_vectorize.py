@@ -28,6 +28,7 @@ class TileAndVectorize(Pass):
 
     vector_bytes: int = field(default=64, metadata={"help": "the width of a vector register"})
     registers: int = field(default=32, metadata={"help": "how many vector registers there are"})
+    fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding in contractions"})
 
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
@@ -44,5 +45,5 @@ class TileAndVectorize(Pass):
                 continue
             self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}")
             with generic.location, ir.InsertionPoint(generic):
-                Emitter(generic, loops, tile).emit()
+                Emitter(generic, loops, tile, self.fma).emit()
             generic.erase()

@@ -67,6 +67,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             capture=arguments.capture,
             disable=arguments.disable,
             passes=arguments.passes,
+            fusion_rules=arguments.fusion_rules,
         )
     except _Reached as reached:
         _write(arguments.output, reached.text.encode())

@@ -82,6 +82,11 @@ def _parser() -> Parser:
     how.add_argument(
         "--passes", action="append", default=[], metavar="STAGE=PIPELINE", help="run passes of yours after a stage"
     )
+    how.add_argument(
+        "--fusion-rules",
+        metavar="TABLE",
+        help="what becomes one kernel: a YAML file like what pipeline-opt --print-fusion-rules=cpu prints",
+    )
     look = parser.add_argument_group("looking at it")
     look.add_argument("--dump-dir", metavar="DIR", help="write each stage there: 00-torch.mlir, 01-linalg.mlir, ...")
     look.add_argument(

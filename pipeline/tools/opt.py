@@ -11,12 +11,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from pipeline.analysis.fusion_rules import dump, load_rules
 from pipeline.errors import PipelineError
 from pipeline.tools.command_line import complain
 from pipeline.tools.isolation import Crash, Progress, run_isolated
 from pipeline.tools.opt_arguments import parse_arguments
 from pipeline.tools.reproducer import Recipe, parse_reproducer, write_reproducer
-from pipeline.tools.source import Source, read
+from pipeline.tools.source import Source, read, write
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,6 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.list_passes or arguments.show_dialects:
             outcome = run_isolated(lambda: _list(arguments))
             return _complain(f"{outcome.signal_name}: {outcome.reason}") if isinstance(outcome, Crash) else outcome
+        if arguments.print_fusion_rules is not None:
+            write(arguments.output, dump(load_rules(arguments.print_fusion_rules)))
+            return 0
         source, recipe = _source_and_recipe(arguments)
         return _run(arguments, source, recipe)
     except PipelineError as error:

@@ -104,6 +104,9 @@ def _add_pipeline_options(group: argparse._ArgumentGroup) -> None:
     _flag(group, "--verify-each", "verify the IR after each pass (default: true)", default=True)
     _flag(group, "--list-passes", "list all passes with their options, and stop")
     _flag(group, "--show-dialects", "list all dialects, and stop")
+    group.add_argument(
+        "--print-fusion-rules", metavar="TARGET", help="print a target's table of fusion rules as YAML, and stop"
+    )
     _flag(group, "--run-reproducer", "run the pipeline that the input carries")
     group.add_argument("--mlir-generate-reproducer", metavar="FILE", help="write a reproducer before the passes run")
     group.add_argument(
@@ -132,7 +135,11 @@ def _add_dump_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--mlir-print-ir-tree-dir", metavar="DIR", help="print it to files in a tree of ops there")
     _flag(group, "--mlir-timing", "print how long each pass took")
     _flag(group, "--mlir-pass-statistics", "print what each pass changed")
-    group.add_argument("--remarks-filter", metavar="REGEX", help="print the remarks of the passes with such names")
+    group.add_argument(
+        "--remarks-filter",
+        metavar="REGEX",
+        help="print the remarks of such passes, kinds or reasons, or 'pass/kind/reason', e.g. 'fuse-.*/missed/.*'",
+    )
     group.add_argument("--remark-format", choices=FORMATS, default="text", help="how remarks are printed")
     group.add_argument("--remarks-output-file", default=None, metavar="FILE", help="where to; stderr by default")
 

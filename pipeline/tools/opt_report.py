@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 
 from pipeline.diagnostics import Diagnostic
@@ -62,10 +61,7 @@ class Report:
         if self.arguments.remarks_filter is None:
             return []
         chosen = remark_output.select(made, self.arguments.remarks_filter)
-        return [
-            dataclasses.replace(remark, source=source.named(remark.source) if remark.source else None)
-            for remark in chosen
-        ]
+        return [remark_output.renamed(remark, source.named) for remark in chosen]
 
     def _print_remarks(self) -> None:
         if self.arguments.remark_format == "yaml":

@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from pipeline.diagnostics import Diagnostic
 from pipeline.errors import OptionError
-from pipeline.remarks import Remark
+from pipeline.remarks import Remark, Subject
 
 FORMATS = ("text", "yaml")
 
 
 def select(remarks: Iterable[Remark], pattern: str) -> list[Remark]:
-    """The remarks of the passes whose name the regular expression `pattern` matches in full."""
+    """The remarks that the regular expression `pattern` matches in full.
+
+    It is matched against the pass (`fuse-elementwise`), the kind (`missed`), the key of the reason (`multi-use`), and
+    all of them, `fuse-elementwise/missed/multi-use`, where `-` stands for no reason.
+    """
     try:
-        names = re.compile(pattern)
+        wanted = re.compile(pattern)
     except re.error as error:
         raise OptionError(f"--remarks-filter: '{pattern}' is no regular expression: {error}") from None
-    return [remark for remark in remarks if names.fullmatch(remark.pass_name)]
+    return [remark for remark in remarks if any(map(wanted.fullmatch, _names(remark)))]
+
+
+def _names(remark: Remark) -> list[str]:
+    key = remark.key or "-"
+    return [remark.pass_name, remark.kind, key, f"{remark.pass_name}/{remark.kind}/{key}"]
+
+
+def renamed(remark: Remark, name: Callable[[str], str]) -> Remark:
+    """The remark with `name` of its source lines in their place."""
+
+    def there(source: str | None) -> str | None:
+        return name(source) if source else None
+
+    edge = remark.edge
+    if edge is not None:
+        edge = (replace(edge[0], source=there(edge[0].source)), replace(edge[1], source=there(edge[1].source)))
+    return replace(remark, source=there(remark.source), edge=edge)
 
 
 def as_yaml(remarks: Iterable[Remark]) -> str:
@@ -28,17 +50,29 @@ def as_yaml(remarks: Iterable[Remark]) -> str:
     documents = []
     for remark in remarks:
         body: dict[str, object] = {"Pass": remark.pass_name, "Name": remark.op}
-        if remark.source:
-            file, _, line = remark.source.rpartition(":")
-            body["DebugLoc"] = {"File": file, "Line": int(line), "Column": 0}
+        body |= _place(remark.source)
+        if remark.key:
+            body |= {"Reason": remark.key, "Change": remark.change}
+        if remark.edge:
+            body |= dict(zip(("Producer", "Consumer"), map(_subject, remark.edge), strict=True))
         body["Args"] = [{"String": remark.reason}]
         dumped = yaml.safe_dump(body, sort_keys=False, width=10_000)
         documents.append(f"--- !{remark.kind.capitalize()}\n{dumped}...\n")
     return "".join(documents)
 
 
+def _subject(subject: Subject) -> dict[str, object]:
+    return {"Name": subject.op, "Label": subject.label, **_place(subject.source)}
+
+
+def _place(source: str | None) -> dict[str, object]:
+    if source is None:
+        return {}
+    file, _, line = source.rpartition(":")
+    return {"DebugLoc": {"File": file, "Line": int(line), "Column": 0}}
+
+
 def as_diagnostic(remark: Remark) -> Diagnostic:
     """The remark as a diagnostic, which `expected-remark` can match."""
     file, _, line = (remark.source or "").rpartition(":")
-    message = f"{remark.kind}: {remark.reason} [{remark.pass_name}, {remark.op}]"
-    return Diagnostic("remark", message, file, int(line or 0))
+    return Diagnostic("remark", str(replace(remark, source=None)), file, int(line or 0))

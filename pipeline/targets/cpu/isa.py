@@ -46,6 +46,11 @@ class Isa:
         return 64 if "avx512f" in self.required else 32 if "avx2" in self.required else 16
 
     @property
+    def fma(self) -> bool:
+        """Whether there are instructions that multiply and add with one rounding."""
+        return "fma" in self.required
+
+    @property
     def vector_registers(self) -> int:
         """How many vector registers there are."""
         return 32 if "avx512f" in self.required else 16

@@ -6,7 +6,7 @@ The stages are flat lists of passes, to be read from top to bottom.
 from __future__ import annotations
 
 from pipeline.analysis.destination import origin
-from pipeline.mlir import bufferization, defining_op, func, function, ir, run_pipeline
+from pipeline.mlir import bufferization, defining_op, func, function, ir, run_pipeline, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.runtime.workspace import ALIGNMENT
@@ -15,17 +15,24 @@ from pipeline.targets.cpu.isa import Isa
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 BUFFERIZE = f"""builtin.module(
-    canonicalize,
-    cse,
     one-shot-bufferize{{
       bufferize-function-boundaries=1
       allow-return-allocs-from-loops=1
       function-boundary-type-conversion=identity-layout-map
       buffer-alignment={ALIGNMENT}
     }},
+    canonicalize,
     drop-equivalent-buffer-results,
     canonicalize,
-    cse,
+    cse
+)"""
+
+#: What a kernel keeps between its ops, up to this many bytes, lies on its stack.
+_STACK = 1 << 18
+
+ON_STACK = f"func.func(buffer-loop-hoisting,promote-buffers-to-stack{{max-alloc-size-in-bytes={_STACK} max-rank-of-allocated-memref=1}})"
+
+FREE = """builtin.module(
     buffer-deallocation-pipeline,
     canonicalize,
     func.func(optimize-allocation-liveness)
@@ -33,8 +40,8 @@ BUFFERIZE = f"""builtin.module(
 
 VECTORIZE = """
     func.func(refback-munge-memref-copy, linalg-generalize-named-ops),
-    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers}}},
-    expand-vector-math
+    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma}}},
+    expand-vector-math{{fma={fma}}}
 """
 
 TO_LOOPS = """builtin.module(
@@ -157,13 +164,20 @@ def workspace_bytes(module: ir.Module) -> int:
 
 def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     """Tensors become buffers; main's temporaries lie in its workspace, others are allocated and freed where needed."""
+    # No cse after tile-groups: it would make one tensor of several scratch tensors, which bufferization has to copy.
+    PassPipeline.parse("canonicalize, cse, tile-groups").run(module, disable=disable)
     run_pipeline(module.operation, BUFFERIZE)
+    for kernel in walk(module, "func.func"):
+        if "pipeline.kernel" in kernel.attributes:
+            run_pipeline(kernel, ON_STACK)
+    run_pipeline(module.operation, FREE)
     PassPipeline.parse(f"plan-memory{{alignment={ALIGNMENT}}}").run(module, disable=disable)
 
 
 def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
     """Linalg on buffers becomes loops over vectors, where it has that form."""
-    text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers)
+    fma = str(isa.fma).lower()
+    text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers, fma=fma)
     PassPipeline.parse(text).run(module, disable=disable)
 
 

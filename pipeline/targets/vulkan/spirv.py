@@ -25,8 +25,8 @@ LEGALIZE = """
     func.func(arith-expand, int-range-optimizations, arith-int-range-narrowing{int-bitwidths-supported=32}),
     convert-through-f32,
     widen-types,
-    func.func(math-expand-ops{ops=expm1,log1p,fpowi,roundeven,ctlz,cosh,sinh,asinh,acosh,atanh,tan,exp2,powf,rsqrt}),
-    expand-vector-math{scalars=true},
+    func.func(math-expand-ops{ops=fpowi,roundeven,ctlz,sinh,cosh,asinh,acosh,atanh,powf}),
+    expand-scalar-math{ops=exp,exp2,expm1,log,log2,log1p,tanh,erf fma=false},
     canonicalize,
     cse
 """

@@ -1,0 +1,208 @@
+"""Which ops may join a group, and why not: the rules of the target, dependences, loops in common, scratch memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from pipeline.analysis import reasons
+from pipeline.analysis.alignment import Alignment, Loop, align
+from pipeline.analysis.block_graph import BlockGraph, Node
+from pipeline.analysis.fusion_rules import FusionRules, Role
+from pipeline.analysis.joining import target_of
+from pipeline.analysis.op_facts import OpFacts
+from pipeline.analysis.reasons import Refusal
+from pipeline.analysis.structured import Structured
+from pipeline.analysis.tiling import element_type
+from pipeline.dialects.fusion import STOP_FUSION
+from pipeline.mlir import ir
+
+#: Kinds whose result tiles lie in registers while elementwise ops with the same loops use them.
+_TILED = ("matmul", "conv", "pooling")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A value from one op to another that might be in its group."""
+
+    producer: Node
+    consumer: Node
+
+
+class Growth:
+    """Grows one group in a block from an anchor."""
+
+    def __init__(self, graph: BlockGraph, rules: FusionRules, kind: str, anchor: Sequence[Node]):
+        self.kind = kind
+        self.nodes = list(anchor)
+        self.refused: dict[Edge, Refusal] = {}
+        self._graph = graph
+        self._rules = rules
+
+    def grow(self) -> None:
+        """Takes in consumers, then producers, until nothing more may join."""
+        while self._take_consumer() or self._take_producer():
+            pass
+
+    def _take_consumer(self) -> bool:
+        for node in list(self.nodes):
+            for user in node.users:
+                if user not in self.nodes and self._take(Edge(node, user), user, "epilogue"):
+                    return True
+        return False
+
+    def _take_producer(self) -> bool:
+        for node in list(self.nodes):
+            for source in node.inputs:
+                if source not in self.nodes and self._take(Edge(source, node), source, "prologue"):
+                    return True
+        return False
+
+    def _take(self, edge: Edge, node: Node, role: Role) -> bool:
+        if edge in self.refused:
+            return False
+        reason = self.why_not(node, role)
+        if reason is not None:
+            self.refused[edge] = reason
+            return False
+        self.nodes.append(node)
+        self.nodes.sort(key=lambda one: one.index)
+        self.refused.clear()  # what could not join alone may join with this one
+        return True
+
+    def why_not(self, node: Node, role: Role) -> Refusal | None:
+        """Why an op may not join; None if it may."""
+        if node.view is None:
+            return Refusal(reasons.NOT_TILED, f"{node.op.name} has no indexing maps")
+        if is_initial(node):
+            return Refusal(reasons.NOT_ELEMENTWISE, "it is an initial value")
+        if len(node.unit) > 1 and node not in self.nodes:
+            return Refusal(reasons.CLAIMED, "it is in another group already")
+        first = node if role == "prologue" else next((one for one in self.nodes if node in one.users), None)
+        if first is not None and STOP_FUSION in first.op.attributes:
+            return Refusal(reasons.BARRIER, "fusion stops between the two")
+        mine, other = target_of(self.nodes[0].op), target_of(node.op)
+        if mine != other:
+            return Refusal(reasons.OTHER_TARGET, f"it is for {other or self._rules.target}")
+        refused = self._rules.table(mine).why_not(self.kind, role, node.words, node.dtype, OpFacts(node.op))
+        if refused is not None:
+            return Refusal(reasons.RULE, refused)
+        joined = sorted([*self.nodes, node], key=lambda one: one.index)
+        if not self._graph.stays_acyclic(joined):
+            return Refusal(reasons.CYCLE, "an op outside of the group stands between them")
+        return self._exceeds(joined) or self._does_not_fit(joined, node)
+
+    def _exceeds(self, joined: list[Node]) -> Refusal | None:
+        """Why the group would be too large."""
+        limits = self._rules.limits
+        if sum(len(one.words) for one in joined) > limits.ops:
+            return Refusal(reasons.LIMIT, f"the group would have more than {limits.ops} ops")
+        if len(results_of(joined)) > limits.results:
+            return Refusal(reasons.LIMIT, f"the group would have more than {limits.results} results")
+        if len({operand for one in joined for operand in one.op.operands}) > limits.operands:
+            return Refusal(reasons.LIMIT, f"the group would have more than {limits.operands} operands")
+        return None
+
+    def _does_not_fit(self, joined: list[Node], node: Node) -> Refusal | None:
+        """Why the loops of an op are not those of the group."""
+        alignment = align([one.view for one in joined if one.view is not None])
+        if len(alignment.common) < self._common():
+            return Refusal(reasons.SHAPE_MISMATCH, "they have fewer loops in common than the group has")
+        if self.kind == "attention" and node.kind == "matmul" and not _belongs_to_attention(joined, node, alignment):
+            return Refusal(reasons.RULE, "an attention has one product before its softmax and one behind, over its rows")
+        if self.kind in _TILED and not _same_loops(joined, node, alignment):
+            return Refusal(reasons.SHAPE_MISMATCH, "its loops are not those of the anchor")
+        needed, most = scratch_bytes(joined, alignment), self._rules.limits.scratch_bytes
+        if needed > most:
+            return Refusal(reasons.COST, f"what is handed on takes {needed} bytes at a time, more than {most}")
+        return None
+
+    def _common(self) -> int:
+        """How many loops the ops of the group have in common."""
+        return len(align([node.view for node in self.nodes if node.view is not None]).common)
+
+
+def is_initial(node: Node) -> bool:
+    """Whether an op only makes what other ops start from: it is copied into the groups that need it."""
+    if node.op.name == "tensor.empty":
+        return True
+    if node.op.name != "linalg.fill":
+        return False
+    return all(
+        (user.op.name.startswith("linalg.") or "pipeline.kernel" in user.op.attributes)
+        and all(
+            number >= user.first_init
+            for number, operand in enumerate(user.op.operands)
+            if operand == node.op.results[0]
+        )
+        for user in node.users
+    )
+
+
+def results_of(nodes: Sequence[Node]) -> list[ir.Value]:
+    """What ops other than these read of what these compute."""
+    inside = {node.op for node in nodes}
+    return [
+        result
+        for node in nodes
+        for result in node.op.results
+        if any(_owner_in_block(use.owner.operation, node.op.block) not in inside for use in result.uses)
+    ]
+
+
+def _owner_in_block(op: ir.Operation, block: ir.Block) -> ir.Operation:
+    while op.block != block:
+        op = op.parent.operation
+    return op
+
+
+def scratch_bytes(nodes: Sequence[Node], alignment: Alignment) -> int:
+    """What the values between the ops take at a time; those of unknown size are not counted."""
+    outside = set(results_of(nodes))
+    total = 0
+    for value in alignment.inner:
+        sizes = alignment.sizes(value)
+        if value not in outside and None not in sizes:
+            total += prod(size for size in sizes if size is not None) * _bytes(value)
+    return total
+
+
+def _bytes(value: ir.Value) -> int:
+    kind = element_type(value)
+    return -(-kind.width // 8) if isinstance(kind, (ir.IntegerType, ir.FloatType)) else 8
+
+
+def _same_loops(joined: Sequence[Node], node: Node, alignment: Alignment) -> bool:
+    """Whether an elementwise op has for each loop one parallel loop of every other op, at the same place of its result."""
+    view = node.view
+    if view is None or not view.is_elementwise:
+        return True
+    anchor = next(number for number, one in enumerate(joined) if one.view is not None and any(one.view.reductions))
+    mine = joined.index(node)
+    pairs = {
+        (dict(one).get(anchor), dict(one).get(mine)) for one in alignment.classes if {anchor, mine} <= dict(one).keys()
+    }
+    return {loop for _, loop in pairs} == set(range(view.loops)) and _parallel(joined[anchor].view) == {
+        loop for loop, _ in pairs
+    }
+
+
+def _belongs_to_attention(joined: Sequence[Node], node: Node, alignment: Alignment) -> bool:
+    """Whether a product computes the rows of the softmax that an attention grows from, or sums over them."""
+    softmax = next(number for number, one in enumerate(joined) if one.kind == "reduction")
+    view, place = node.view, joined.index(node)
+    if view is None or any(one.kind == "matmul" and (one.index < joined[softmax].index) == (place < softmax) for one in joined if one is not node):
+        return False
+    rows = next(one for one in alignment.classes if any(_reduces(joined, softmax, loop) for loop in one))
+    return any(number == place and view.reductions[loop] == (place > softmax) for number, loop in rows)
+
+
+def _reduces(joined: Sequence[Node], number: int, loop: Loop) -> bool:
+    view = joined[number].view
+    return view is not None and loop[0] == number and view.reductions[loop[1]]
+
+
+def _parallel(view: Structured | None) -> set[int | None]:
+    return set() if view is None else {loop for loop, reduces in enumerate(view.reductions) if not reduces}
+

@@ -1,0 +1,65 @@
+"""What a predicate of a user's may ask about an op: its words, its kind, the PyTorch op and line that it comes from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipeline.analysis.naming import group_kind, op_label
+from pipeline.mlir import ir, position
+
+
+@dataclass(frozen=True)
+class OpFacts:
+    """An op as a predicate sees it.
+
+    Attributes:
+        op: the operation itself, for what is not here.
+    """
+
+    op: ir.Operation
+
+    @property
+    def name(self) -> str:
+        """Its MLIR name, e.g. `linalg.generic`."""
+        return self.op.name
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """What it computes, in order, as in kernels' names: `("add", "relu")`."""
+        return tuple(op_label(self.op))
+
+    @cached_property
+    def kind(self) -> str:
+        """The kind of group that it would be the anchor of, e.g. `matmul`."""
+        return group_kind([self.op])
+
+    @cached_property
+    def torch_op(self) -> str | None:
+        """The op of the captured graph that it comes from, e.g. `convolution`, `relu`; None where nothing says so."""
+        name = _node_name(self.op.location)
+        return None if name is None else re.sub(r"(_default|_tensor|_scalar)?(_\d+)?$", "", name)
+
+    @cached_property
+    def source(self) -> str | None:
+        """The PyTorch source line that it comes from, `file.py:12`."""
+        file, line, _ = position(self.op.location)
+        return f"{file}:{line}" if line else None
+
+    @cached_property
+    def dtype(self) -> str:
+        """The element type of its first result, as MLIR spells it: `f32`, `i64`; empty where it has no result."""
+        if not self.op.results:
+            return ""
+        kind = self.op.results[0].type
+        return str(ir.ShapedType(kind).element_type if isinstance(kind, ir.ShapedType) else kind)
+
+
+def _node_name(location: ir.Location) -> str | None:
+    """The first name in a location."""
+    if isinstance(location, ir.NameLoc):
+        return str(location.name_str)
+    if isinstance(location, ir.FusedLoc):
+        return next(filter(None, map(_node_name, location.locations)), None)
+    return None

@@ -1,0 +1,252 @@
+"""Writes a loop nest over tiles around the ops of a kernel; what the pass tile-groups emits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.analysis.alignment import Alignment
+from pipeline.analysis.destination import origin
+from pipeline.analysis.group_tiles import in_tiling_order, loop_size
+from pipeline.analysis.structured import Structured
+from pipeline.mlir import arith, defining_op, ir, scf, tensor, walk
+from pipeline.passes.rewriting import is_unused
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A part of a loop: where it starts, and how long it is; None for the whole of a loop of unknown length."""
+
+    offset: ir.Value | int
+    size: int
+
+
+class Tiler:
+    """Tiles the ops of one kernel."""
+
+    def __init__(self, kernel: ir.Operation, alignment: Alignment, tiles: Sequence[int]):
+        block = kernel.regions[0].blocks[0]
+        self._terminator = block.operations[len(block.operations) - 1].operation
+        self._alignment = alignment
+        self._loops = in_tiling_order(alignment)
+        self._tiles = tiles
+        self._returned = list(self._terminator.operands)
+        self._scratch: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
+
+    def emit(self) -> None:
+        """Writes the nest in the place of the ops."""
+        with self._terminator.location, ir.InsertionPoint(self._terminator):
+            self._start = arith.ConstantOp(ir.IndexType.get(), 0).operation
+            results = self._nest({}, [origin(value) for value in self._returned])
+        for number, value in enumerate(results):
+            self._terminator.operands[number] = value
+        for view in reversed(self._alignment.ops):
+            inits = list(view.op.operands)[view.inputs :]
+            view.op.erase()
+            for init in inits:
+                _erase_unused(init)
+
+    def _nest(self, at: dict[int, _Span], carried: list[ir.Value]) -> list[ir.Value]:
+        """The loops that are left, around the ops."""
+        number = len(at)
+        if number == len(self._loops):
+            return self._tile(at, carried)
+        size, operand, dim = loop_size(self._alignment.ops[0], self._loops[number][0])
+        tile = self._tiles[number]
+        if size is not None and size <= tile:
+            return self._nest({**at, number: _Span(0, size)}, carried)
+        if size is None:
+            source = self._alignment.ops[0].op.operands[operand]
+            total = tensor.DimOp(source, _index(dim)).result
+            full = arith.SubIOp(total, arith.RemUIOp(total, _index(tile)).result).result
+            carried = self._for(_index(0), full, tile, at, carried)
+            return self._for(full, total, 1, at, carried) if tile > 1 else carried
+        full = size // tile * tile
+        carried = self._for(_index(0), _index(full), tile, at, carried)
+        rest = _Span(_index(full), size - full)
+        return self._nest({**at, number: rest}, carried) if full < size else carried
+
+    def _for(
+        self, first: ir.Value, last: ir.Value, step: int, at: dict[int, _Span], carried: list[ir.Value]
+    ) -> list[ir.Value]:
+        loop = scf.ForOp(first, last, _index(step), carried)
+        with ir.InsertionPoint(loop.body):
+            span = _Span(loop.induction_variable, step)
+            scf.YieldOp(self._nest({**at, len(at): span}, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def _tile(self, at: dict[int, _Span], carried: list[ir.Value]) -> list[ir.Value]:
+        """The ops on one tile; returns the tensors that it is a part of."""
+        known: dict[ir.Value, ir.Value] = {}
+        carried = list(carried)
+        for number, view in enumerate(self._alignment.ops):
+            spans = {loops[number]: at[place] for place, loops in enumerate(self._loops)}
+            with view.op.location:
+                copy = self._copy(view, spans, known, carried)
+                for result, value in zip(view.op.results, copy.results, strict=True):
+                    known[result] = value
+                    for place in (place for place, one in enumerate(self._returned) if one == result):
+                        indexing = view.maps[view.inputs + ir.OpResult(result).result_number]
+                        carried[place] = _insert(value, carried[place], _place(result.type, indexing, spans))
+        return carried
+
+    def _copy(
+        self, view: Structured, spans: dict[int, _Span], known: dict[ir.Value, ir.Value], carried: list[ir.Value]
+    ) -> ir.Operation:
+        """One op on its part of the operands."""
+        operands = []
+        for number, (operand, indexing) in enumerate(zip(view.op.operands, view.maps, strict=True)):
+            if operand in known:
+                operands.append(known[operand])
+            elif not isinstance(operand.type, ir.ShapedType):
+                operands.append(operand)
+            elif number < view.inputs:
+                operands.append(_extract(operand, _place(operand.type, indexing, spans)))
+            else:
+                result = view.op.results[number - view.inputs]
+                operands.append(self._initial(operand, result, _place(operand.type, indexing, spans), carried))
+        copy = view.op.clone()
+        for number, value in enumerate(operands):
+            copy.operands[number] = value
+        for result, value in zip(copy.results, operands[view.inputs :], strict=True):
+            result.set_type(value.type)
+        _shift_indices(copy, spans)
+        return copy
+
+    def _initial(self, init: ir.Value, result: ir.Value, place: _Place, carried: list[ir.Value]) -> ir.Value:
+        """What an op starts from for a tile: a part of the destination, scratch, or one of these filled."""
+        producer = defining_op(init)
+        if producer is not None and producer.name == "linalg.fill":
+            fill = producer.clone()
+            tile = self._initial(producer.operands[1], result, place, carried)
+            fill.operands[1] = tile
+            fill.results[0].set_type(tile.type)
+            return fill.results[0]
+        if result in self._returned:
+            return _extract(carried[self._returned.index(result)], place)
+        if producer is None or producer.name != "tensor.empty":
+            return _extract(init, place)
+        key = (result, place.key)
+        if key not in self._scratch:
+            with ir.InsertionPoint(self._start):
+                self._scratch[key] = tensor.EmptyOp(
+                    _sizes(init, place), ir.RankedTensorType(init.type).element_type
+                ).result
+        return self._scratch[key]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A part of a tensor: for each dim an offset and a size, None for a dim of unknown size that is there as a whole."""
+
+    spans: tuple[_Span | None, ...]
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The sizes."""
+        return tuple(-1 if span is None else span.size for span in self.spans)
+
+
+def _place(kind: ir.Type, indexing: ir.AffineMap, spans: dict[int, _Span]) -> _Place:
+    """The part of an operand that an op reads or writes for a tile."""
+    shaped = ir.ShapedType(kind)
+    found: list[_Span | None] = []
+    for dim, expression in enumerate(indexing.results):
+        loop = ir.AffineDimExpr(expression).position if isinstance(expression, ir.AffineDimExpr) else None
+        if loop in spans:
+            found.append(spans[loop])
+        else:
+            found.append(None if shaped.is_dynamic_dim(dim) else _Span(0, shaped.get_dim_size(dim)))
+    return _Place(tuple(found))
+
+
+def _sizes(empty: ir.Value, place: _Place) -> list[ir.Value | int]:
+    """The sizes of a scratch tensor in the place of `empty`, the result of a tensor.empty."""
+    kind = ir.RankedTensorType(empty.type)
+    given = iter(empty.owner.operands)
+    sizes: list[ir.Value | int] = []
+    for dim, span in enumerate(place.spans):
+        whole = next(given) if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim)
+        sizes.append(whole if span is None else span.size)
+    return sizes
+
+
+def _slice_operands(source: ir.Value, place: _Place) -> tuple[list[ir.Value], list[ir.Value], list[int], list[int]]:
+    """(dynamic offsets, dynamic sizes, static offsets, static sizes) of a slice."""
+    offsets, sizes, fixed_offsets, fixed_sizes = [], [], [], []
+    for dim, span in enumerate(place.spans):
+        if span is None:
+            sizes.append(tensor.DimOp(source, _index(dim)).result)
+            fixed_sizes.append(_DYNAMIC)
+            fixed_offsets.append(0)
+            continue
+        fixed_sizes.append(span.size)
+        if isinstance(span.offset, int):
+            fixed_offsets.append(span.offset)
+        else:
+            offsets.append(span.offset)
+            fixed_offsets.append(_DYNAMIC)
+    return offsets, sizes, fixed_offsets, fixed_sizes
+
+
+def _is_whole(source: ir.Value, place: _Place) -> bool:
+    kind = ir.ShapedType(source.type)
+    return all(
+        span is None
+        or (span.offset == 0 and not kind.is_dynamic_dim(dim) and kind.get_dim_size(dim) == span.size)
+        for dim, span in enumerate(place.spans)
+    )
+
+
+def _extract(source: ir.Value, place: _Place) -> ir.Value:
+    if _is_whole(source, place):
+        return source
+    offsets, sizes, fixed_offsets, fixed_sizes = _slice_operands(source, place)
+    kind = ir.RankedTensorType(source.type)
+    return tensor.ExtractSliceOp(
+        ir.RankedTensorType.get(fixed_sizes, kind.element_type),
+        source,
+        offsets,
+        sizes,
+        [],
+        fixed_offsets,
+        fixed_sizes,
+        [1] * kind.rank,
+    ).result
+
+
+def _insert(tile: ir.Value, target: ir.Value, place: _Place) -> ir.Value:
+    if _is_whole(target, place):
+        return tile
+    offsets, sizes, fixed_offsets, fixed_sizes = _slice_operands(target, place)
+    return tensor.InsertSliceOp(
+        tile, target, offsets, sizes, [], fixed_offsets, fixed_sizes, [1] * len(fixed_sizes)
+    ).result
+
+
+def _shift_indices(op: ir.Operation, spans: dict[int, _Span]) -> None:
+    """Adds the offset of a tile to the loop counters that the body reads."""
+    for index in walk(op, "linalg.index"):
+        span = spans.get(ir.IntegerAttr(index.attributes["dim"]).value)
+        if span is None or isinstance(span.offset, int):
+            continue
+        with index.location, ir.InsertionPoint(index):
+            own = index.clone().results[0]
+            index.results[0].replace_all_uses_with(arith.AddIOp(own, span.offset).result)
+        index.erase()
+
+
+def _erase_unused(init: ir.Value) -> None:
+    """Erases what made an initial value that nothing reads any more."""
+    while (op := defining_op(init)) is not None and op.name in ("linalg.fill", "tensor.empty") and is_unused(init):
+        following = op.operands[1] if op.name == "linalg.fill" else None
+        op.erase()
+        if following is None:
+            return
+        init = following
+
+
+def _index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result

@@ -1,0 +1,75 @@
+"""tile-groups: the ops of a kernel run tile by tile inside of the loops that they have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pipeline.analysis.alignment import align
+from pipeline.analysis.group_tiles import choose_tiles
+from pipeline.analysis.structured import Structured, any_structured
+from pipeline.mlir import ir
+from pipeline.passes.base import Pass
+
+#: Kinds of groups whose tiles are made by tile-and-vectorize, in registers.
+_IN_REGISTERS = ("conv", "matmul", "pooling")
+
+
+@dataclass(frozen=True)
+class TileGroups(Pass):
+    """Put one loop nest around all ops of a kernel, so that what they hand to each other is a tile that stays in cache.
+
+    The loops are those that all ops have in common, see `pipeline.analysis.alignment`; a softmax over the rows of a
+    matrix becomes a loop over rows whose body has its two reductions and its elementwise ops, on one row each. Values
+    between the ops become scratch tensors of the size of a tile. Kernels of one op, and matrix products, convolutions
+    and pools with their epilogues, are left to tile-and-vectorize.
+    """
+
+    name: ClassVar[str] = "tile-groups"
+    anchor: ClassVar[str] = "func.func"
+
+    scratch: int = field(default=32768, metadata={"help": "how many bytes the values between the ops may take"})
+
+    def run(self, op: ir.Operation) -> None:
+        """Tiles one function if it is a kernel of several ops."""
+        if "pipeline.kernel" not in op.attributes:
+            return
+        if ir.StringAttr(op.attributes["pipeline.kernel"]).value in _IN_REGISTERS:
+            return
+        views = _computing_ops(op)
+        if views is None or len(views) < 2:
+            return
+        alignment = align(views)
+        if not alignment.common:
+            self.missed(op, "its ops have no loop in common")
+            return
+        from pipeline.passes.group_tiler import Tiler
+
+        tiles = choose_tiles(alignment, self.scratch)
+        self.passed(op, f"tiles of {' x '.join(map(str, tiles))} of the loops that its ops have in common")
+        Tiler(op, alignment, tiles).emit()
+
+
+def _computing_ops(kernel: ir.Operation) -> list[Structured] | None:
+    """The linalg ops of a kernel other than fills of initial values; None if one has no indexing maps."""
+    found = []
+    for op in (op.operation for op in kernel.regions[0].blocks[0].operations):
+        if not op.name.startswith("linalg.") or _is_initial(op):
+            continue
+        view = any_structured(op)
+        if view is None:
+            return None
+        found.append(view)
+    return found
+
+
+def _is_initial(op: ir.Operation) -> bool:
+    if op.name != "linalg.fill":
+        return False
+    return all(
+        use.owner.operation.name.startswith("linalg.")
+        and use.operand_number >= len(use.owner.operation.operands) - len(use.owner.operation.results)
+        for use in op.results[0].uses
+    )
+
+
