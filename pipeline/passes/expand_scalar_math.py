@@ -24,6 +24,8 @@ class ExpandScalarMath(Pass):
     ops: tuple[str, ...] = field(default=(), metadata={"help": "which ones, such as exp,tanh"})
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding"})
 
+    exact: bool = field(default=True, metadata={"help": "what follows leaves (x + c) - c as it is"})
+
     def run(self, op: ir.Operation) -> None:
         """Expands what it can of one function."""
         from pipeline.passes.vector_math.table import FUNCTIONS  # it needs MLIR's vector dialect, which is slow to import
@@ -35,5 +37,5 @@ class ExpandScalarMath(Pass):
             if function is None:
                 continue
             with before(call):
-                value = function(Vectors(kind, self.fma), *call.operands)
+                value = function(Vectors(kind, self.fma, self.exact), *call.operands)
             replace(call, [value])

@@ -31,46 +31,44 @@ class WidenTypes(Pass):
         """Widens every dispatch of the module."""
         for function in walk(op, "func.func"):
             if DISPATCH in function.attributes:
-                _widen(function)
+                with function.location:
+                    _widen(function)
 
 
 def _widen(function: ir.Operation) -> None:
     run_pipeline(function, "func.func(arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32})")
-    narrow = _narrow_types(function)
-    ops: list[ir.Operation] = []
-
-    def collect(op: ir.Operation) -> ir.WalkResult:
-        ops.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(collect, ir.WalkOrder.PRE_ORDER)
-    for op in ops[1:]:
-        _widen_values(op, narrow)
+    found = _ops_with_types(function)
+    for op, _, _ in found:
+        _widen_values(op)
     for argument in function.regions[0].blocks[0].arguments:
         _widen_value(argument)
-    for op in ops[1:]:
-        with before(op):
-            _widen_op(op, narrow)
+    for op, operands, results in found:
+        if _is_narrow(op, operands, results):
+            with before(op):
+                _widen_op(op, operands, results)
     types = [argument.type for argument in function.regions[0].blocks[0].arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
 
 
-#: For each op that has to be looked at again: the types of its operands and results as they were.
-_Types = dict[ir.Operation, tuple[list[ir.Type], list[ir.Type]]]
+#: An op, and the types of its operands and results as they were.
+_Typed = tuple[ir.Operation, list[ir.Type], list[ir.Type]]
 
 
-def _narrow_types(function: ir.Operation) -> _Types:
-    found: _Types = {}
+def _ops_with_types(function: ir.Operation) -> list[_Typed]:
+    """The ops inside of a function, outer before inner. A list: the hash of an op changes with its types."""
+    found: list[_Typed] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         op = op.operation
-        types = [value.type for value in op.operands], [value.type for value in op.results]
-        if any(_wide(_element(kind)) is not None for kind in (*types[0], *types[1])) or op.name in _MEMORY:
-            found[op] = types
+        found.append((op, [value.type for value in op.operands], [value.type for value in op.results]))
         return ir.WalkResult.ADVANCE
 
-    function.walk(visit)
-    return found
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1:]
+
+
+def _is_narrow(op: ir.Operation, operands: list[ir.Type], results: list[ir.Type]) -> bool:
+    return op.name in _MEMORY or any(_wide(_element(kind)) is not None for kind in (*operands, *results))
 
 
 _MEMORY = ("memref.load", "memref.store")
@@ -92,12 +90,9 @@ def _small_integer(kind: ir.Type) -> int | None:
     return kind.width if isinstance(kind, ir.IntegerType) and 1 < kind.width < 32 else None
 
 
-def _widen_values(op: ir.Operation, narrow: _Types) -> None:
-    if op in narrow and op.name != "memref.load":
-        for result in op.results:
-            _widen_value(result)
-    elif op in narrow and _wide(op.results[0].type) is not None:
-        _widen_value(op.results[0])
+def _widen_values(op: ir.Operation) -> None:
+    for result in op.results:
+        _widen_value(result)
     for region in op.regions:
         for block in region.blocks:
             for argument in block.arguments:
@@ -114,11 +109,8 @@ def _widen_value(value: ir.Value) -> None:
         value.set_type(_wide(kind))
 
 
-def _widen_op(op: ir.Operation, narrow: _Types) -> None:
+def _widen_op(op: ir.Operation, operands: list[ir.Type], results: list[ir.Type]) -> None:
     """Gives an op, whose values are wide already, the meaning that it has on narrow ones."""
-    if op not in narrow:
-        return
-    operands, results = narrow[op]
     if op.name in _MEMORY:
         _access(op, operands, results)
     elif op.name.startswith("scf.") or op.name == "arith.select":
@@ -251,8 +243,10 @@ def _round_f16(value: ir.Value) -> ir.Value:
     """An f32 rounded to f16: 11 bits, denormals below 2**-14 in steps of 2**-24, infinity from 65520 on."""
     kind = ir.F32Type.get()
     size = ir.Operation.create("math.absf", results=[kind], operands=[value]).result
-    half = arith.ConstantOp(kind, 0.5).result  # its neighbours are 2**-24 apart: adding it rounds to that
-    tiny = arith.SubFOp(arith.AddFOp(size, half).result, half).result
+    step, steps = (arith.ConstantOp(kind, number).result for number in (2.0**-24, 2.0**24))
+    scaled = arith.MulFOp(size, steps).result
+    tiny = ir.Operation.create("math.roundeven", results=[kind], operands=[scaled]).result
+    tiny = arith.MulFOp(tiny, step).result
     normal = _round_bits(size, 13)
     least = arith.ConstantOp(kind, 2.0**-14).result
     result = arith.SelectOp(arith.CmpFOp(arith.CmpFPredicate.OLT, size, least).result, tiny, normal).result

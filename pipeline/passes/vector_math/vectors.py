@@ -20,10 +20,12 @@ class Vectors:
     Attributes:
         kind: the type; that of the elements alone for numbers.
         fma: whether the processor multiplies and adds with one rounding; without, it is done with two.
+        exact: whether the code generator leaves (x + c) - c as it is; drivers of Vulkan make x of it.
     """
 
     kind: ir.Type
     fma: bool = True
+    exact: bool = True
 
     @property
     def element(self) -> ir.Type:
@@ -53,7 +55,7 @@ class Vectors:
     @property
     def doubles(self) -> Vectors:
         """As many elements of f64."""
-        return Vectors(self._like(ir.F64Type.get()), self.fma)
+        return Vectors(self._like(ir.F64Type.get()), self.fma, self.exact)
 
     def constant(self, value: float) -> ir.Value:
         """`value`, rounded to the type, in every element."""
@@ -121,6 +123,9 @@ class Vectors:
 
         Adding 1.5 * 2 ** mantissa leaves no bits for a fraction, and the integer in the last ones.
         """
+        if not self.exact:
+            nearest = self.math("roundeven", x if factor == 1.0 else self.multiply(x, factor))
+            return nearest, arith.FPToSIOp(self.integers, nearest).result
         shift = 1.5 * 2.0**self.mantissa
         shifted = self.add(x, shift) if factor == 1.0 else self.multiply_add(x, factor, shift)
         integer = arith.SubIOp(self.bits(shifted), self.bits(self.constant(shift))).result
@@ -166,6 +171,8 @@ class Vectors:
         k = arith.SubIOp(biased, self.integer(self.bias)).result
         power = arith.ShLIOp(k, self.integer(self.mantissa)).result
         f = self.subtract(self.from_bits(arith.SubIOp(self.bits(x), power).result), 1.0)
+        if not self.exact:
+            return arith.SIToFPOp(self.kind, k).result, f
         whole = 2.0**self.mantissa  # the last bits of which are an integer
         magic = self.from_bits(arith.OrIOp(biased, self.bits(self.constant(whole))).result)
         return self.subtract(magic, whole + self.bias), f

@@ -22,11 +22,14 @@ _TARGET = (
 #: Narrow types, and math that Vulkan's instructions lack. Numbers that fit 32 bits are computed in 32: that is faster, and
 #: Mesa 22.3 compares a number that was extended to 64 bits with a constant as if it were unsigned.
 LEGALIZE = """
-    func.func(arith-expand, int-range-optimizations, arith-int-range-narrowing{int-bitwidths-supported=32}),
+    func.func(arith-expand, int-range-optimizations, arith-int-range-narrowing{int-bitwidths-supported=32}, math-extend-to-supported-types),
     convert-through-f32,
     widen-types,
-    func.func(math-expand-ops{ops=fpowi,roundeven,ctlz,sinh,cosh,asinh,acosh,atanh,powf}),
-    expand-scalar-math{ops=exp,exp2,expm1,log,log2,log1p,tanh,erf fma=false},
+    func.func(math-expand-ops{ops=fpowi,ctlz}),
+    expand-scalar-math{
+      ops=exp,exp2,expm1,log,log2,log10,log1p,tanh,erf,powf,sinh,cosh,asinh,acosh,atanh,asin,acos,atan,atan2
+      exact=false
+    },
     canonicalize,
     cse
 """
