@@ -10,17 +10,14 @@ from typing import ClassVar
 from pipeline.analysis.access import Loops, loops_of
 from pipeline.mlir import affine, arith, gpu, ir, memref, remap_operands, scf, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, replace
-from pipeline.passes.split_dispatches import DISPATCH, THREADS, is_fill
+from pipeline.passes.rewriting import before, constant_integer, replace
+from pipeline.passes.split_dispatches import DISPATCH, THREADS, is_fill, parallel_nest
 
 #: How many threads a block has, and of how many items one block takes care.
 BLOCK, ITEMS = "pipeline.block", "pipeline.items"
 
 #: The most blocks that a launch may have along one dimension, in WebGPU.
 _MOST_BLOCKS = 65535
-
-#: Marks loops whose iterations do not depend on each other.
-PARALLEL = "pipeline.parallel"
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class MapToThreads(Pass):
         roots = [op for op in ops if op.name in ("linalg.generic", "memref.copy") and op not in fills.values()]
         root = roots[-1] if roots else next(iter(fills.values()), None)
         if root is None:
-            _describe(function, 1, 1, 1)
+            self._loops(function, ops)
             return
         with before(root):
             if root.name == "memref.copy":
@@ -59,6 +56,29 @@ class MapToThreads(Pass):
                 self._generic(_Launch(function, self.block), root, {} if root in fills.values() else fills)
         for op in {root, *fills.values()}:
             op.erase()
+
+    def _loops(self, function: ir.Operation, ops: list[ir.Operation]) -> None:
+        """One thread for each iteration of the parallel loops; one in all if there are none."""
+        nest = next((found for found in map(parallel_nest, ops) if found), None)
+        if nest is None:
+            _describe(function, 1, 1, 1)
+            return
+        sizes = [constant_integer(loop.operands[1]) for loop in nest]
+        counts = [loop.operands[1] if size is None else size for loop, size in zip(nest, sizes, strict=True)]
+
+        def body(at: list[ir.Value]) -> None:
+            known = {loop.regions[0].blocks[0].arguments[0]: one for loop, one in zip(nest, at, strict=True)}
+            inner = [op.operation for loop in nest for op in loop.regions[0].blocks[0].operations]
+            for op in inner:
+                if op in nest or op.name == "scf.yield":
+                    continue
+                copy = op.clone()
+                remap_operands(copy, known)
+                known.update(zip(op.results, copy.results, strict=True))
+
+        with before(nest[0]):
+            _Launch(function, self.block).over(counts, body)
+        nest[0].erase()
 
     def _generic(self, launch: _Launch, generic: ir.Operation, fills: dict[ir.Value, ir.Operation]) -> None:
         loops = loops_of(generic)

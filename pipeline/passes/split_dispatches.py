@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.access import loops_of
-from pipeline.mlir import arith, captured_values, defining_op, func, ir, memref, remap_operands, walk
+from pipeline.errors import CompileError
+from pipeline.mlir import arith, captured_values, defining_op, func, ir, is_inside, memref, remap_operands, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before
+from pipeline.passes.lower_tm_tensor import PARALLEL
+from pipeline.passes.rewriting import before, constant_integer
 
 #: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
 DISPATCH = "pipeline.dispatch"
@@ -133,6 +135,7 @@ class _Outliner:
     def outline(self, ops: list[ir.Operation], kernel: str) -> None:
         """Moves `ops`, the last of which is the one that counts, to a function and calls it instead."""
         root = ops[-1]
+        _hoist_allocations(root)
         inside = _slice(ops)
         made = {result for op in inside for result in op.results}
         read = [value for op in inside for value in captured_values(op) if value not in made]
@@ -227,6 +230,8 @@ def _dynamic_threads(root: ir.Operation) -> ir.Value | None:
     """The number of parallel iterations of `root` as a value at the insertion point; None where it is a constant."""
     if root.name == "memref.copy":
         sizes = _copied_sizes(root)
+    elif nest := parallel_nest(root):
+        return _dynamic_product([loop.operands[1] for loop in nest])
     elif root.name == "linalg.generic":
         loops = loops_of(root)
         if loops is None:
@@ -242,6 +247,46 @@ def _dynamic_threads(root: ir.Operation) -> ir.Value | None:
         size = memref.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result
         total = arith.MulIOp(total, size).result
     return total
+
+
+def _dynamic_product(factors: list[ir.Value]) -> ir.Value | None:
+    """The product of numbers, at least one of which is not known."""
+    if all(constant_integer(factor) is not None for factor in factors):
+        return None
+    total = arith.ConstantOp(ir.IndexType.get(), 1).result
+    for factor in factors:
+        total = arith.MulIOp(total, factor).result
+    return total
+
+
+def parallel_nest(root: ir.Operation) -> list[ir.Operation]:
+    """The nested loops from `root` on whose iterations are independent, all of them from 0 in steps of 1."""
+    nest: list[ir.Operation] = []
+    loop: ir.Operation | None = root
+    while loop is not None and _is_parallel(loop, root):
+        nest.append(loop)
+        effects = [op.operation for op in loop.regions[0].blocks[0].operations if not _is_pure(op.operation)]
+        loop = effects[0] if len(effects) == 2 else None  # the other one is the terminator
+    return nest
+
+
+def _is_parallel(loop: ir.Operation, root: ir.Operation) -> bool:
+    if loop.name != "scf.for" or PARALLEL not in loop.attributes or loop.results:
+        return False
+    first, last, step = list(loop.operands)[:3]
+    return constant_integer(first) == 0 and constant_integer(step) == 1 and not is_inside(last, root)
+
+
+def _hoist_allocations(root: ir.Operation) -> None:
+    """Moves buffers that a loop allocates in each iteration in front of it; its iterations are one thread's then."""
+    for alloc in walk(root, "memref.alloc"):
+        if any(is_inside(size, root) for size in alloc.operands):
+            raise CompileError(f"{alloc.location}: a temporary whose size changes in a loop is not supported on GPUs")
+        alloc.move_before(root)
+        loops = [root, *walk(root, "scf.for")]
+        for loop in loops:
+            if PARALLEL in loop.attributes:
+                del loop.attributes[PARALLEL]
 
 
 def _copied_sizes(op: ir.Operation) -> list[tuple[ir.Value, int]]:
