@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.errors import OptionError
 from pipeline.targets.target import Target
 
-TARGETS = ("cpu", "vulkan")
+TARGETS = ("cpu", "vulkan", "cuda:sm_90")
 
 
 def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), assembly: bool = False) -> Target:
@@ -21,4 +21,8 @@ def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), assembly:
         from pipeline.targets.vulkan.target import VulkanTarget
 
         return VulkanTarget(disable, assembly)
+    if name.startswith("cuda:"):
+        from pipeline.targets.cuda.target import CudaTarget
+
+        return CudaTarget(name.partition(":")[2], disable, assembly)
     raise OptionError(f"target={name!r}: expected {' or '.join(TARGETS)}")

@@ -1,0 +1,46 @@
+"""The CUDA target: kernels → PTX, and machine code where ptxas is at hand."""
+
+from __future__ import annotations
+
+from pipeline.mlir import ir
+from pipeline.passes.split_dispatches import DISPATCH
+from pipeline.mlir import walk
+from pipeline.runtime.storage import as_is
+from pipeline.targets.cuda import nvvm, ptx
+from pipeline.targets.cuda.toolkit import libdevice, ptxas
+from pipeline.targets.gpu.target import Generated, GpuTarget
+from pipeline.targets.target import Dump
+
+
+class CudaTarget(GpuTarget):
+    """NVIDIA GPUs from an architecture on, `sm_90` for example.
+
+    The executable holds PTX, which drivers translate for any later GPU, and, where ptxas is found, machine code.
+    """
+
+    def __init__(self, architecture: str, disable: frozenset[str] = frozenset(), assembly: bool = False):
+        super().__init__(disable, assembly)
+        self.architecture = ptx.architecture(architecture)
+        self.name = f"cuda:{architecture}"
+
+    def stored(self, element: str) -> str:
+        """See `GpuTarget.stored`."""
+        return as_is(element)
+
+    def generate(self, device: ir.Module, dump: Dump) -> Generated:
+        """See `GpuTarget.generate`."""
+        nvvm.legalize(device, libdevice() is None, self.disable)
+        dump("gpu", device)
+        llvm = nvvm.to_llvm(device)
+        dump("llvm", llvm)
+        text = ptx.to_ptx(llvm, self.architecture)
+        dump("ptx", text)
+        pieces = [text.encode()]
+        if ptxas() is not None:
+            pieces.append(ptx.assemble(text, self.architecture)[0])
+        names = [
+            ir.StringAttr(op.attributes["sym_name"]).value
+            for op in walk(device, "func.func")
+            if DISPATCH in op.attributes
+        ]
+        return Generated(tuple(pieces), dict.fromkeys(names, 0))
