@@ -35,7 +35,7 @@ _KEY = "pipeline artifact"
 _WEIGHT = "weights/"
 
 
-def save(path: Path, code: Code, signature: Signature, weights: Mapping[str, Any]) -> None:
+def save(path: Path, code: Any, signature: Signature, weights: Mapping[str, Any]) -> None:
     """Writes an artifact, whole or not at all; raises `ArtifactError` if the file can't be written."""
     tensors = {_WEIGHT + name: as_numpy(weight) for name, weight in weights.items()}
     tensors["code"] = np.frombuffer(code.object_file, np.uint8)
@@ -56,7 +56,7 @@ def _digest(manifest: Mapping[str, Any], object_file: bytes) -> str:
 
 def load(path: str | Path) -> Executable:
     """Reads an artifact; raises `ArtifactError` if it is none, is damaged, or is for another version or CPU."""
-    from pipeline.runtime.executable import Executable
+    from pipeline.runtime.loading import code_from_json, make_executable
 
     path = Path(path)
     try:
@@ -72,16 +72,17 @@ def load(path: str | Path) -> Executable:
         manifest = header["manifest"]
         if _digest(manifest, object_file) != header["sha256"]:
             raise ArtifactError(f"{path}: the code in it is damaged")
-        code = Code.from_json(manifest["code"], object_file)
+        code = code_from_json(manifest["code"], object_file)
         signature = Signature.from_json(manifest["signature"])
     except (KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: its manifest is damaged: {error!r}") from error
-    _check_cpu(path, code)
+    if isinstance(code, Code):
+        _check_cpu(path, code)
     weights = {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items()}
     missing = [weight.name for weight in signature.weights if weight.name not in weights]
     if missing:
         raise ArtifactError(f"{path}: the weights {', '.join(missing)} are missing")
-    return Executable(code, signature, weights)
+    return make_executable(code, signature, weights)
 
 
 def _header(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:

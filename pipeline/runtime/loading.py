@@ -1,4 +1,4 @@
-"""Which class of executable runs which code."""
+"""Which class of code and of executable there is for what."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def make_executable(code: Code | DeviceCode, *arguments: Any) -> Executable:
     """An executable of the kind that `code` is for; `arguments` are those of `Executable` after the code."""
     kind = DeviceExecutable if isinstance(code, DeviceCode) else Executable
     return kind(code, *arguments)  # type: ignore[arg-type]
+
+
+def code_from_json(data: dict[str, Any], object_file: bytes) -> Code | DeviceCode:
+    """The inverse of `to_json`, for code of either kind."""
+    return (DeviceCode if "launches" in data else Code).from_json(data, object_file)
