@@ -1,15 +1,14 @@
 """A CUDA device that is simulated on the CPU: runs the very LLVM IR that becomes PTX, for tests on machines without a GPU.
 
 NVVM's intrinsics are replaced by reads of a context (which thread of which block this is) and by calls of helpers; the
-result is compiled for the CPU by llvmlite. Kernels without barriers run their threads one after the other; kernels
-with barriers have an operating system thread for each thread of a block, and the blocks come one after the other.
+result is compiled for the CPU by llvmlite. The threads of a block run one after the other, each up to its next barrier:
+there it hands on to the next thread, on a stack of its own, by glibc's swapcontext. Blocks come one after the other.
 """
 
 from __future__ import annotations
 
 import ctypes
 import re
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from pipeline.targets.cpu.llvm_text import to_llvm22
 #: Where a context has which number: three of each.
 _REGISTERS = {f"{name}.{dim}": 3 * row + column
               for row, name in enumerate(("tid", "ctaid", "ntid", "nctaid")) for column, dim in enumerate("xyz")}  # fmt: skip
-_BARRIER, _SLOTS = 64, 72  # byte offsets in a context
+_OWN, _FOLLOWING, _SLOTS = 64, 72, 80  # byte offsets in a context
 _TYPES = {"index": "i64", "i64": "i64", "i32": "i32", "f32": "float", "f64": "double"}
 
 
@@ -73,13 +72,14 @@ class SimulatedDevice:
         return found
 
     def _run(self, info: DeviceKernel, blocks: int, slots: Any) -> None:
-        run = self._engine.get_function_address(f"sim_{info.name}")
-        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)(run)
-        if not _has_barriers(self._llvm, info.name):
-            context = _Context.create(info.block, blocks, None, None)
-            function(ctypes.addressof(context), ctypes.addressof(slots), 0, info.block)
+        if _has_barriers(self._llvm, info.name):
+            _run_together(self._engine.get_function_address(f"sim_{info.name}"), info.block, blocks, slots)
             return
-        _run_together(function, info.block, blocks, slots)
+        address = self._engine.get_function_address(f"sim_all_{info.name}")
+        run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)
+        context = _Context()
+        context.place(0, 0, info.block, blocks)
+        run(ctypes.addressof(context), ctypes.addressof(slots))
 
 
 class SimulatedExecutable(DeviceExecutable):
@@ -90,37 +90,49 @@ class SimulatedExecutable(DeviceExecutable):
 
 
 class _Context(ctypes.Structure):
+    """What a thread knows: where it is in the launch, and whom it hands on to at a barrier."""
+
     _fields_ = [
         ("registers", ctypes.c_int32 * 12),
         ("padding", ctypes.c_int32 * 4),
-        ("barrier", ctypes.c_void_p),
+        ("own", ctypes.c_void_p),
+        ("following", ctypes.c_void_p),
         ("slots", ctypes.c_void_p),
     ]
 
-    @staticmethod
-    def create(threads: int, blocks: int, barrier: int | None, slots: int | None) -> _Context:
-        context = _Context(barrier=barrier, slots=slots)
-        context.registers[:] = [0, 0, 0, 0, 0, 0, threads, 1, 1, blocks, 1, 1]
-        return context
+    def place(self, thread: int, block: int, threads: int, blocks: int) -> None:
+        self.registers[:] = [thread, 0, 0, block, 0, 0, threads, 1, 1, blocks, 1, 1]
 
 
-def _run_together(function: Any, threads: int, blocks: int, arguments: Any) -> None:
-    """All threads of a block at once, as barriers need it."""
-    libc = ctypes.CDLL(None)
-    barrier = ctypes.create_string_buffer(64)
-    libc.pthread_barrier_init(barrier, None, threads)
+#: glibc's ucontext_t on x86-64: its size, and where it has the next context, the stack and the stack's size.
+_UCONTEXT, _LINK, _STACK, _STACK_SIZE = 1024, 8, 16, 32
+_STACK_BYTES = 1 << 16
+_libc = ctypes.CDLL(None)
+
+
+def _run_together(function: int, threads: int, blocks: int, arguments: Any) -> None:
+    """All threads of a block in turns, as barriers need it."""
+    states = ctypes.create_string_buffer(_UCONTEXT * (threads + 1))
+    first = ctypes.addressof(states)
+    stacks = ctypes.create_string_buffer(_STACK_BYTES * threads)
     slots = np.zeros(threads, np.int64)
-
-    def run(number: int) -> None:
-        context = _Context.create(threads, blocks, ctypes.addressof(barrier), slots.ctypes.data)
-        function(ctypes.addressof(context), ctypes.addressof(arguments), number, number + 1)
-
-    workers = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    libc.pthread_barrier_destroy(barrier)
+    state = [first + _UCONTEXT * number for number in range(threads + 1)]  # the last one is ours
+    contexts = [_Context(own=state[t], following=state[(t + 1) % threads], slots=slots.ctypes.data) for t in range(threads)]
+    for block in range(blocks):
+        for thread, context in enumerate(contexts):
+            context.place(thread, block, threads, blocks)
+            _libc.getcontext(ctypes.c_void_p(state[thread]))
+            for offset, value in (
+                (_LINK, state[thread + 1]),
+                (_STACK, ctypes.addressof(stacks) + _STACK_BYTES * thread),
+                (_STACK_SIZE, _STACK_BYTES),
+            ):
+                ctypes.c_uint64.from_address(state[thread] + offset).value = value
+            _libc.makecontext(
+                ctypes.c_void_p(state[thread]), ctypes.c_void_p(function), 2,
+                ctypes.c_void_p(ctypes.addressof(context)), ctypes.c_void_p(ctypes.addressof(arguments)),
+            )  # fmt: skip
+        _libc.swapcontext(ctypes.c_void_p(state[threads]), ctypes.c_void_p(state[0]))
 
 
 def _address(view: View) -> int:
@@ -183,16 +195,18 @@ def _for_cpu(llvm: str) -> str:
 _LIBM = {"rsqrtf": "sim_rsqrtf", "rsqrt": "sim_rsqrt"}
 
 _HELPERS = f"""
-declare i32 @pthread_barrier_wait(ptr)
+declare i32 @swapcontext(ptr, ptr)
 define internal i32 @sim_register(ptr %ctx, i32 %n) alwaysinline {{
   %p = getelementptr i32, ptr %ctx, i32 %n
   %v = load i32, ptr %p
   ret i32 %v
 }}
 define internal void @sim_barrier(ptr %ctx) noinline {{
-  %p = getelementptr i8, ptr %ctx, i64 {_BARRIER}
-  %b = load ptr, ptr %p
-  %r = call i32 @pthread_barrier_wait(ptr %b)
+  %p = getelementptr i8, ptr %ctx, i64 {_OWN}
+  %own = load ptr, ptr %p
+  %q = getelementptr i8, ptr %ctx, i64 {_FOLLOWING}
+  %following = load ptr, ptr %q
+  %r = call i32 @swapcontext(ptr %own, ptr %following)
   ret void
 }}
 define internal i32 @sim_butterfly_i32(ptr %ctx, i32 %v, i32 %mask) noinline {{
@@ -230,7 +244,7 @@ define internal double @sim_rsqrt(double %x) {{
 
 
 def _driver(kernel: DeviceKernel) -> str:
-    """sim_<kernel>(context, arguments, first thread, last thread): those threads of every block."""
+    """sim_<kernel>(context, arguments): one thread; sim_all_<kernel>: every thread of every block, one after the other."""
     buffers, loads, passed = 0, "", []
     order: list[tuple[int, str]] = []  # the slot and type of each parameter of the kernel, in its order
     numbers = [kind for kind in kernel.arguments if kind[0] == "number"]
@@ -251,32 +265,28 @@ def _driver(kernel: DeviceKernel) -> str:
         passed.append(f"{kind} %a{number}")
     call = ", ".join(["ptr %ctx", *passed])
     return f"""
-define void @sim_{kernel.name}(ptr %ctx, ptr %args, i32 %first, i32 %last) {{
+define void @sim_{kernel.name}(ptr %ctx, ptr %args) {{
+{loads}  call void @{kernel.name}({call})
+  ret void
+}}
+define void @sim_all_{kernel.name}(ptr %ctx, ptr %args) {{
 entry:
 {loads}  %bp = getelementptr i32, ptr %ctx, i32 3
   %np = getelementptr i32, ptr %ctx, i32 9
   %blocks = load i32, ptr %np
   br label %block
 block:
-  %b = phi i32 [ 0, %entry ], [ %b2, %go ]
+  %b = phi i32 [ 0, %entry ], [ %b2, %end ]
   store i32 %b, ptr %bp
   br label %thread
 thread:
-  %t = phi i32 [ %first, %block ], [ %t2, %thread ]
+  %t = phi i32 [ 0, %block ], [ %t2, %thread ]
   store i32 %t, ptr %ctx
   call void @{kernel.name}({call})
   %t2 = add i32 %t, 1
-  %more = icmp slt i32 %t2, %last
+  %more = icmp slt i32 %t2, {kernel.block}
   br i1 %more, label %thread, label %end
 end:
-  %bar = getelementptr i8, ptr %ctx, i64 {_BARRIER}
-  %barrier = load ptr, ptr %bar
-  %alone = icmp eq ptr %barrier, null
-  br i1 %alone, label %go, label %wait
-wait:
-  call void @sim_barrier(ptr %ctx)
-  br label %go
-go:
   %b2 = add i32 %b, 1
   %again = icmp slt i32 %b2, %blocks
   br i1 %again, label %block, label %done

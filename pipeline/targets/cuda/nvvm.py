@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pipeline.errors import CompileError
 from pipeline.mlir import ir, remap_operands, run_pipeline, to_llvm_ir, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.split_dispatches import DISPATCH
 from pipeline.targets.gpu.scalars import passed_type, unpack
 
 #: bf16 and f16 are computed in f32 and rounded after each op, as on CPUs and in PyTorch.
-LEGALIZE = """
+EMULATE = """
     func.func(
       arith-expand,
       math-expand-ops{ops=fpowi},
       math-extend-to-supported-types,
       arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}
-    ),
+    )
+"""
+
+LEGALIZE = """
     convert-through-f32,
     func.func(arith-expand{include-bf16=1}),
     canonicalize,
@@ -44,15 +48,44 @@ TO_NVVM = """builtin.module(
     )
 )"""
 
+#: What PTX has instructions for, and `pipeline.targets.cuda.ptx` functions in the place of libdevice's.
+_INSTRUCTIONS = {
+    f"math.{name}" for name in "absf ceil copysign ctlz floor fma rsqrt roundeven sqrt trunc".split()
+}
+
 #: A number of elements that no buffer has: bare pointers are for memrefs of known size only.
 _ANY_SIZE = 2**40
 
 
-def legalize(device: ir.Module, expand_math: bool, disable: frozenset[str]) -> None:
-    """Rewrites what PTX does not have."""
+def legalize(device: ir.Module, libdevice: bool, disable: frozenset[str]) -> None:
+    """Rewrites what PTX does not have.
+
+    Raises:
+        CompileError: without libdevice, a function is left that only it has.
+    """
+    PassPipeline.parse(EMULATE).run(device, disable=disable)
+    for cast in walk(device, "arith.extf", "arith.truncf"):
+        _keep_rounding(cast)
     PassPipeline.parse(LEGALIZE).run(device, disable=disable)
-    if expand_math:
-        PassPipeline.parse(EXPAND_MATH).run(device, disable=disable)
+    if libdevice:
+        return
+    PassPipeline.parse(EXPAND_MATH).run(device, disable=disable)
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        name = op.operation.name
+        if name.startswith("math.") and name not in _INSTRUCTIONS:
+            missing.add(name)
+        return ir.WalkResult.ADVANCE
+
+    missing: set[str] = set()
+    device.operation.walk(visit)
+    if missing:
+        raise CompileError(f"{', '.join(sorted(missing))}: needs libdevice; pip install nvidia-nvvm, or set CUDA_HOME")
+
+
+def _keep_rounding(cast: ir.Operation) -> None:
+    """Takes away the licence to drop a truncf and the extf after it, which the emulation of 16-bit floats gives."""
+    cast.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<none>")
 
 
 def to_llvm(device: ir.Module) -> str:

@@ -56,16 +56,55 @@ def to_ptx(llvm: str, architecture: int) -> str:
 
 
 def _link_libdevice(module: binding.ModuleRef) -> None:
-    path = libdevice()
-    if path is None or not any(f.name.startswith("__nv_") for f in module.functions):
+    if not any(function.name.startswith("__nv_") for function in module.functions):
         return
     own = {function.name for function in module.functions if not function.is_declaration}
-    library = binding.parse_bitcode(path.read_bytes())
+    path = libdevice()
+    library = binding.parse_assembly(_instructions()) if path is None else binding.parse_bitcode(path.read_bytes())
     library.triple, library.data_layout = module.triple, module.data_layout
     module.link_in(library)
     for function in module.functions:
         if not function.is_declaration and function.name not in own:
             function.linkage = binding.Linkage.internal
+
+
+def can_assemble(architecture: int) -> bool:
+    """Whether there is a ptxas that knows the architecture; new ones have forgotten old ones."""
+    program = ptxas()
+    return program is not None and _knows(program, architecture)
+
+
+@functools.cache
+def _knows(program: str, architecture: int) -> bool:
+    command = [program, f"-arch=sm_{architecture}", "/dev/null", "-o", "/dev/null"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    return "is not defined for option" not in said
+
+
+def _instructions() -> str:
+    """The functions of libdevice that are instructions, as LLVM IR."""
+    text = ""
+    for name, intrinsic, count in _INTRINSICS:
+        for kind, suffix, width in (("float", "f", "f32"), ("double", "", "f64")):
+            takes = ", ".join([f"{kind} %a{number}" for number in range(count)])
+            text += f"declare {kind} @llvm.{intrinsic}.{width}({', '.join([kind] * count)})\n"
+            text += f"define {kind} @__nv_{name}{suffix}({takes}) alwaysinline {{\n"
+            text += f"  %r = call {kind} @llvm.{intrinsic}.{width}({takes})\n"
+            text += f"  %q = fdiv {kind} 1.0, %r\n  ret {kind} %q\n}}\n" if name == "rsqrt" else f"  ret {kind} %r\n}}\n"
+    return re.sub(r"^(declare .*\n)(?=[\s\S]*^\1)", "", text, flags=re.M)
+
+
+_INTRINSICS = (
+    ("fabs", "fabs", 1),
+    ("ceil", "ceil", 1),
+    ("floor", "floor", 1),
+    ("trunc", "trunc", 1),
+    ("rint", "roundeven", 1),
+    ("sqrt", "sqrt", 1),
+    ("rsqrt", "sqrt", 1),
+    ("copysign", "copysign", 2),
+    ("fma", "fma", 3),
+)
 
 
 def assemble(ptx: str, architecture: int) -> tuple[bytes, str]:

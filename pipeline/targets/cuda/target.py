@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pipeline.mlir import ir
+from pipeline.mlir import ir, walk
 from pipeline.passes.split_dispatches import DISPATCH
-from pipeline.mlir import walk
 from pipeline.runtime.storage import as_is
 from pipeline.targets.cuda import nvvm, ptx
-from pipeline.targets.cuda.toolkit import libdevice, ptxas
+from pipeline.targets.cuda.toolkit import libdevice
 from pipeline.targets.gpu.target import Generated, GpuTarget
 from pipeline.targets.target import Dump
 
@@ -29,14 +28,14 @@ class CudaTarget(GpuTarget):
 
     def generate(self, device: ir.Module, dump: Dump) -> Generated:
         """See `GpuTarget.generate`."""
-        nvvm.legalize(device, libdevice() is None, self.disable)
+        nvvm.legalize(device, libdevice() is not None, self.disable)
         dump("gpu", device)
         llvm = nvvm.to_llvm(device)
         dump("llvm", llvm)
         text = ptx.to_ptx(llvm, self.architecture)
         dump("ptx", text)
         pieces = [text.encode()]
-        if ptxas() is not None:
+        if ptx.can_assemble(self.architecture):
             pieces.append(ptx.assemble(text, self.architecture)[0])
         names = [
             ir.StringAttr(op.attributes["sym_name"]).value
