@@ -9,7 +9,9 @@ from typing import ClassVar
 
 from pipeline.analysis.access import Loops, loops_of
 from pipeline.mlir import affine, arith, gpu, ir, memref, remap_operands, scf, walk
+from pipeline.passes import contraction_blocks
 from pipeline.passes.base import Pass
+from pipeline.passes.contraction_blocks import split_contraction
 from pipeline.passes.rewriting import before, constant_integer, replace
 from pipeline.passes.split_dispatches import DISPATCH, THREADS, is_fill, parallel_nest
 
@@ -25,7 +27,8 @@ class MapToThreads(Pass):
     """Turn each function marked `pipeline.dispatch` into what one thread does, in terms of its number in the launch.
 
     A thread computes one element of the results of a linalg.generic, reductions in loops with their accumulators in
-    registers, or one element of a copy. Threads are numbered along the result's innermost dimension, so that neighbours
+    registers, or one element of a copy. Large contractions of known size are done by blocks that share tiles of the
+    operands, see `pipeline.passes.contraction_blocks`. Threads are numbered along the result's innermost dimension, so that neighbours
     write neighbouring elements. A dispatch with no parallel loop is one thread. Left in the function's attributes are
     `pipeline.threads`, the number of threads unless an argument says it, `pipeline.block`, the threads of a block, and
     `pipeline.items`, how many of those the launch needs for one block.
@@ -34,6 +37,7 @@ class MapToThreads(Pass):
     name: ClassVar[str] = "map-to-threads"
 
     block: int = field(default=128, metadata={"help": "how many threads a block has"})
+    shared_memory: bool = field(default=True, metadata={"help": "threads of a block share what they load"})
 
     def run(self, op: ir.Operation) -> None:
         """Maps every dispatch of the module."""
@@ -84,6 +88,13 @@ class MapToThreads(Pass):
         loops = loops_of(generic)
         if loops is None:
             self.fail(generic, "a loop of this op is bounded by no dimension of an operand")
+        split = split_contraction(generic, loops) if self.shared_memory else None
+        if split is not None:
+            start = fills.get(generic.operands[2])
+            contraction_blocks.Emitter(generic, loops, split, None if start is None else start.operands[0]).emit()
+            threads = contraction_blocks.THREADS
+            _describe(launch.function, split.blocks * threads, threads, threads)
+            return
         thread = _Thread(generic, loops, {buffer: fill.operands[0] for buffer, fill in fills.items()})
         launch.over([thread.size(dim) for dim in thread.parallel], thread.emit)
 

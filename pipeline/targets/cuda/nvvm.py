@@ -28,7 +28,7 @@ LEGALIZE = """
 #: For compilers without libdevice.
 EXPAND_MATH = """
     expand-scalar-math{
-      ops=exp,exp2,expm1,log,log2,log10,log1p,tanh,erf,powf,sinh,cosh,asinh,acosh,atanh,asin,acos,atan,atan2,sin,cos,tan
+      ops=exp,exp2,expm1,log,log2,log10,log1p,tanh,erf,powf,sinh,cosh,asinh,acosh,atanh,asin,acos,atan,atan2
     }
 """
 
@@ -108,9 +108,12 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     name = ir.StringAttr(function.attributes["sym_name"]).value
     size = ir.IntegerAttr(function.attributes["pipeline.block"]).value
     takes = ", ".join(f"%a{n}: {_taken(argument.type)}" for n, argument in enumerate(block.arguments))
+    shared = [op.results[0] for op in walk(function, "memref.alloc")]
+    tiles = ", ".join(f"%s{number}: {buffer.type}" for number, buffer in enumerate(shared))
+    workgroup = f"workgroup({tiles})" if shared else ""
     source = ir.Module.parse(
         f"""module {{ gpu.module @m {{
-          gpu.func @{name}({takes}) kernel attributes {{known_block_size = array<i32: {size}, 1, 1>}} {{ gpu.return }}
+          gpu.func @{name}({takes}) {workgroup} kernel attributes {{known_block_size = array<i32: {size}, 1, 1>}} {{ gpu.return }}
         }} }}"""
     )
     (kernel,) = walk(source, "gpu.func")
@@ -119,10 +122,13 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     entry = kernel.regions[0].blocks[0]
     known: dict[ir.Value, ir.Value] = {}
     with function.location, ir.InsertionPoint(entry.operations[0]):
-        for argument, passed in zip(block.arguments, entry.arguments, strict=True):
+        known.update(zip(shared, list(entry.arguments)[len(block.arguments) :], strict=True))
+        for argument, passed in zip(block.arguments, entry.arguments, strict=False):
             is_buffer = isinstance(argument.type, ir.MemRefType)
             known[argument] = passed if is_buffer else unpack(passed, argument.type)
         for op in list(block.operations)[:-1]:
+            if op.operation.name == "memref.alloc":
+                continue
             copy = op.operation.clone()
             remap_operands(copy, known)
             known.update(zip(op.operation.results, copy.results, strict=True))

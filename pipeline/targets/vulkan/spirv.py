@@ -98,8 +98,17 @@ def _gpu_module(function: ir.Operation) -> ir.Module:
         for op in list(block.operations)[:-1]:
             copy = op.operation.clone()
             remap_operands(copy, known)
+            if copy.name == "memref.alloc":
+                _share(copy.results[0])
             known.update(zip(op.operation.results, copy.results, strict=True))
     return module
+
+
+def _share(buffer: ir.Value) -> None:
+    """Says that a buffer belongs to the block, in the words that the conversion to SPIR-V knows."""
+    kind = ir.MemRefType(buffer.type)
+    shared = ir.Attribute.parse("#spirv.storage_class<Workgroup>")
+    buffer.set_type(ir.MemRefType.get(kind.shape, kind.element_type, memory_space=shared))
 
 
 def _load_numbers(numbers: Iterable[ir.Value], buffer: ir.Value | None) -> dict[ir.Value, ir.Value]:
