@@ -13,20 +13,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pipeline import fusions
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.errors import (
     ArgumentError,
     ArtifactError,
     CaptureError,
     CompileError,
+    FusionError,
     OptionError,
     PipelineError,
     UnsupportedOpError,
 )
+from pipeline.fusions import fuse_into
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pipeline.frontend.stop_fusion import stop_fusion
     from pipeline.runtime.executable import Executable
 
 __version__ = "0.1.0"
@@ -36,14 +40,18 @@ __all__ = [
     "ArtifactError",
     "CaptureError",
     "CompileError",
+    "FusionError",
     "FusionRules",
     "OptionError",
     "PipelineError",
     "UnsupportedOpError",
     "__version__",
     "compile",
+    "fuse_into",
+    "fusions",
     "load",
     "load_rules",
+    "stop_fusion",
 ]
 
 
@@ -60,6 +68,16 @@ def compile(
     from pipeline import compiler
 
     return compiler.compile(model, args, kwargs, dynamic_shapes=dynamic_shapes, target=target, **options)
+
+
+def __getattr__(name: str) -> Any:
+    """`stop_fusion`, which is an op of torch's, when it is first asked for."""
+    if name != "stop_fusion":
+        raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
+    from pipeline.frontend.stop_fusion import stop_fusion
+
+    globals()["stop_fusion"] = stop_fusion
+    return stop_fusion
 
 
 def load(path: str | Path) -> Executable:

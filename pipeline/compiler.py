@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from pipeline import targets
 from pipeline.analysis.fusion_rules import FusionRules, lend, load_rules
 from pipeline.errors import PipelineError
+from pipeline.fusions import lender, python_functions
 from pipeline.mlir import ir, text
 from pipeline.options import Options
 from pipeline.passes import registry
@@ -23,6 +25,7 @@ from pipeline.runtime.loading import make_executable
 
 #: linalg as imported → linalg with folded norms and joined products, in which weights are prepared.
 SIMPLIFY = """
+    place-barriers,
     func.func(convert-elementwise-to-linalg),
     inline-constant-regions,
     remove-dead-argmax,
@@ -31,23 +34,47 @@ SIMPLIFY = """
     canonicalize,
     cse,
     fold-batch-norm,
+    merge-parallel-convs,
     merge-linears,
     fold-affine-forward,
+    separate-bias,
     merge-affines,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
     canonicalize,
     cse,
     hoist-to-prepare,
-    canonicalize
+    canonicalize,
+    cse
 """
 
-#: What runs once per element becomes one op, by a table of fusion rules.
-FUSE = """
-    generalize-products,
-    linalg-fold-unit-extent-dims,
+#: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
+REGIONS = """
+    compute-numbers,
     canonicalize,
+    cse,
+    inline-constant-regions,
+    merge-equal-conditions,
+    hoist-common-ops,
+    hoist-loop-invariants,
+    sink-into-branches,
+    move-consumers-into-branches,
+    branches-to-selects,
+    canonicalize,
+    cse
+"""
+
+#: The user's own groups, then: what runs once per element becomes one op, by a table of fusion rules.
+FUSE = """
+    {custom}
+    generalize-products,
+    canonicalize,
+    fold-unit-reshapes,
     propagate-reshapes,
     canonicalize,
+    fold-unit-reshapes,
+    propagate-reshapes,
+    canonicalize,
+    fold-unit-reshapes,
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
     canonicalize,
@@ -56,6 +83,9 @@ FUSE = """
 
 #: Which ops become a kernel, by a table of fusion rules.
 GROUP = "form-groups{{rules={rules}}}"
+
+#: What only told the passes before what to do.
+AFTER_GROUPS = "erase-barriers"
 
 #: A function for each kernel.
 OUTLINE = "outline-kernels"
@@ -113,7 +143,8 @@ def compile_program(
         program = import_program(stages)
         code = lower(program, target, options, stages)
     library = numpy_library() if program.weights_library == "numpy" else torch_library()
-    return make_executable(code, program.signature, program.weights, library, tuple(remarks), stages.texts)
+    functions = python_functions(options.fusions)
+    return make_executable(code, program.signature, program.weights, library, tuple(remarks), stages.texts, functions)
 
 
 def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code | DeviceCode:
@@ -122,9 +153,14 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
     with module.context, ir.Location.unknown():
         _run(options.passes.get("linalg", ""), module, options)
         _run(SIMPLIFY, module, options)
-        with lend(_rules(options)) as rules:
-            _run(FUSE.format(rules=rules), module, options)
+        _run(REGIONS, module, options)
+        with contextlib.ExitStack() as lent:
+            rules = lent.enter_context(lend(_rules(options)))
+            fusions = [lent.enter_context(lender.lend(fusion)) for fusion in options.fusions]
+            custom = "".join(f"fuse-into{{fusion={name}}}," for name in fusions)
+            _run(FUSE.format(rules=rules, custom=custom), module, options)
             _run(GROUP.format(rules=rules), module, options)
+        _run(AFTER_GROUPS, module, options)
         _run(options.passes.get("fused", ""), module, options)
         dump("fused", module)
         _run(OUTLINE, module, options)

@@ -56,3 +56,7 @@ class ArgumentError(PipelineError):
 
 class ArtifactError(PipelineError):
     """A file is not an artifact that this machine and this version can load."""
+
+
+class FusionError(PipelineError, AssertionError):
+    """Ops that should be one kernel are not, or the other way round."""

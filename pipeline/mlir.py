@@ -36,6 +36,7 @@ __all__ = [
     "arith",
     "bufferization",
     "captured_values",
+    "constant_integer",
     "context",
     "dialect_names",
     "defining_op",
@@ -60,6 +61,7 @@ __all__ = [
     "to_llvm_ir",
     "verify",
     "walk",
+    "walk_innermost_first",
 ]
 
 
@@ -220,6 +222,19 @@ def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
     return found
 
 
+def walk_innermost_first(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
+    """The operations inside `op` that are called one of `names`, inner before outer."""
+    found: list[ir.Operation] = []
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        if inner.operation.name in names:
+            found.append(inner.operation)
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit, ir.WalkOrder.POST_ORDER)
+    return found
+
+
 def function(module: ir.Module | ir.Operation, name: str) -> ir.Operation:
     """The function `name` of `module`; raises `CompileError` if there is none."""
     for op in walk(module, "func.func"):
@@ -232,6 +247,17 @@ def defining_op(value: ir.Value) -> ir.Operation | None:
     """The operation that `value` is a result of; None for a block argument."""
     owner = value.owner
     return None if isinstance(owner, ir.Block) else owner.operation
+
+
+def constant_integer(value: ir.Value) -> int | None:
+    """The number that an integer or index `value` is known to be; a true i1 is 1."""
+    producer = defining_op(value)
+    if producer is None or producer.name != "arith.constant":
+        return None
+    attribute = producer.attributes["value"]
+    if isinstance(attribute, ir.BoolAttr):
+        return int(attribute.value)
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
 
 
 def captured_values(op: ir.Operation) -> list[ir.Value]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.analysis.fusion_rules import FusionRules
 from pipeline.errors import OptionError
+from pipeline.fusions import Fusion
 
 CAPTURE_MODES = ("export", "script")
 
@@ -29,6 +30,7 @@ class Options:
         passes: pass pipelines of the user's that run after a stage: `{"linalg": "my-pass,cse"}`.
         fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
             a YAML file, or a `FusionRules`.
+        fusions: ops that become groups of their own, in this order: what `pipeline.fuse_into` gives.
     """
 
     target: str = "cpu"
@@ -37,6 +39,7 @@ class Options:
     disable: tuple[str, ...] = ()
     passes: Mapping[str, str] = field(default_factory=dict)
     fusion_rules: str | FusionRules | None = None
+    fusions: tuple[Fusion, ...] = ()
 
     @staticmethod
     def create(values: Mapping[str, Any]) -> Options:
@@ -56,6 +59,7 @@ class Options:
         checked["disable"] = _names(values.get("disable", ()))
         checked["passes"] = _pipelines(values.get("passes", {}))
         checked["fusion_rules"] = _rules(values.get("fusion_rules"))
+        checked["fusions"] = _fusions(values.get("fusions", ()))
         return Options(**checked)
 
 
@@ -80,3 +84,9 @@ def _rules(value: Any) -> str | FusionRules | None:
     if isinstance(value, Path):
         return str(value)
     raise OptionError(f"fusion_rules: expected the name of a target, a path or FusionRules, got {type(value).__name__}")
+
+
+def _fusions(value: Any) -> tuple[Fusion, ...]:
+    if isinstance(value, (list, tuple)) and all(isinstance(one, Fusion) for one in value):
+        return tuple(value)
+    raise OptionError(f"fusions: expected a list of what pipeline.fuse_into gives, got {value!r}")

@@ -25,11 +25,13 @@ class Subject:
         op: its name, e.g. `linalg.generic`.
         label: what it computes, as in kernels' names, e.g. `fused_add_relu`.
         source: the PyTorch source line, `file.py:12`, where known.
+        names: the words of the label, all of them, and the PyTorch ops that it comes from.
     """
 
     op: str
     label: str
     source: str | None = None
+    names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.label} at {self.source}" if self.source else self.label
@@ -118,9 +120,11 @@ def _record(pass_name: str, kind: Kind, op: Any, reason: str, why: Reason | None
 
 
 def _subject(op: Any) -> Subject:
-    from pipeline.analysis.naming import group_label
+    from pipeline.analysis.naming import group_label, op_label
+    from pipeline.analysis.origins import origins
 
-    return Subject(op.name, group_label([op]), source_line(op.location))
+    called = [name for name, _ in origins([op]) if name is not None]
+    return Subject(op.name, group_label([op]), source_line(op.location), (*op_label(op), *called))
 
 
 def source_line(location: Any) -> str | None:

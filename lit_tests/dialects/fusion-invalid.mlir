@@ -78,3 +78,19 @@ func.func @yield_outside() {
   // expected-error @below {{'fusion.yield' op expects to be inside a 'fusion.group'}}
   "fusion.yield"() : () -> ()
 }
+
+// -----
+
+func.func @barrier_between_types(%x: tensor<4xf32>) -> tensor<?xf32> {
+  // expected-error @below {{'fusion.barrier' op takes a tensor<4xf32> and gives a tensor<?xf32>}}
+  %r = "fusion.barrier"(%x) : (tensor<4xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+func.func @barrier_of_two(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{'fusion.barrier' op takes one value and gives one}}
+  %r = "fusion.barrier"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

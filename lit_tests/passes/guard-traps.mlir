@@ -58,3 +58,56 @@ func.func @main(%n: tensor<4xi64>, %x: tensor<4xf32>, %out: tensor<4xf32>) -> (t
   } -> (tensor<4xf32>, tensor<4xi64>)
   return %r#0, %r#1 : tensor<4xf32>, tensor<4xi64>
 }
+
+// -----
+
+// The check runs over the loops that the index depends on: one index fetches three columns.
+
+#row = affine_map<(d0, d1) -> (d0)>
+#both = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[I:.*]]: tensor<4xindex>, %[[X:.*]]: tensor<9x3xf32>
+// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #{{.*}}], iterator_types = ["reduction"]} ins(%[[I]] : tensor<4xindex>)
+// CHECK: arith.cmpi ult
+// CHECK: scf.if
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]
+func.func @main(%i: tensor<4xindex>, %x: tensor<9x3xf32>, %out: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  %r = linalg.generic {indexing_maps = [#row, #both], iterator_types = ["parallel", "parallel"]}
+      ins(%i : tensor<4xindex>) outs(%out : tensor<4x3xf32>) {
+  ^bb0(%at: index, %old: f32):
+    %column = linalg.index 1 : index
+    %e = tensor.extract %x[%at, %column] : tensor<9x3xf32>
+    linalg.yield %e : f32
+  } -> tensor<4x3xf32>
+  return %r : tensor<4x3xf32>
+}
+
+// -----
+
+// Must not fire: of no columns nothing is fetched, so the index need not be in range; nor of none at run time.
+
+#row = affine_map<(d0, d1) -> (d0)>
+#both = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @main
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "reduction"]} ins({{.*}}tensor<4x0xf32>)
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "reduction"]} ins({{.*}}tensor<4x?xf32>)
+func.func @main(%i: tensor<4xindex>, %x: tensor<9x0xf32>, %out: tensor<4x0xf32>, %y: tensor<9x?xf32>,
+                %out2: tensor<4x?xf32>) -> (tensor<4x0xf32>, tensor<4x?xf32>) {
+  %r = linalg.generic {indexing_maps = [#row, #both], iterator_types = ["parallel", "parallel"]}
+      ins(%i : tensor<4xindex>) outs(%out : tensor<4x0xf32>) {
+  ^bb0(%at: index, %old: f32):
+    %column = linalg.index 1 : index
+    %e = tensor.extract %x[%at, %column] : tensor<9x0xf32>
+    linalg.yield %e : f32
+  } -> tensor<4x0xf32>
+  %s = linalg.generic {indexing_maps = [#row, #both], iterator_types = ["parallel", "parallel"]}
+      ins(%i : tensor<4xindex>) outs(%out2 : tensor<4x?xf32>) {
+  ^bb0(%at: index, %old: f32):
+    %column = linalg.index 1 : index
+    %e = tensor.extract %y[%at, %column] : tensor<9x?xf32>
+    linalg.yield %e : f32
+  } -> tensor<4x?xf32>
+  return %r, %s : tensor<4x0xf32>, tensor<4x?xf32>
+}

@@ -110,8 +110,55 @@ func.func @empty(%w: memref<?xi8> {pipeline.workspace}) {
 
 // -----
 
-// Must not fire: the size is known at run time only; allocated in a loop; freed in a branch; never freed; laid out or
-// aligned as no place in the workspace is.
+// Temporaries of loops and branches: %b has a place beside %a, which lives longer than the loop, and each round uses it;
+// the branches share one, which %a left.
+
+func.func private @use(memref<16xf32>, memref<16xf32>)
+
+// CHECK-LABEL: func.func @regions
+// CHECK-SAME: (%[[X:.*]]: memref<16xf32>, %{{.*}}: i1, %{{.*}}: index, %[[W:.*]]: memref<?xi8> {pipeline.workspace})
+// CHECK-SAME: attributes {pipeline.workspace = 128 : i64}
+// CHECK: arith.constant 1 : index
+// CHECK-NEXT: %[[AT_A:.*]] = arith.constant 0 : index
+// CHECK-NEXT: %[[A:.*]] = memref.view %[[W]][%[[AT_A]]][] : memref<?xi8> to memref<16xf32>
+// CHECK: scf.for
+// CHECK-NEXT: %[[AT_B:.*]] = arith.constant 64 : index
+// CHECK-NEXT: %[[B:.*]] = memref.view %[[W]][%[[AT_B]]][] : memref<?xi8> to memref<16xf32>
+// CHECK-NEXT: call @use(%[[A]], %[[B]])
+// CHECK-NEXT: }
+// CHECK: scf.if
+// CHECK-NEXT: %[[AT_C:.*]] = arith.constant 0 : index
+// CHECK-NEXT: %[[C:.*]] = memref.view %[[W]][%[[AT_C]]][] : memref<?xi8> to memref<16xf32>
+// CHECK: } else {
+// CHECK-NEXT: %[[AT_D:.*]] = arith.constant 0 : index
+// CHECK-NEXT: %[[D:.*]] = memref.view %[[W]][%[[AT_D]]][] : memref<?xi8> to memref<16xf32>
+// expected-remark @below {{passed: 4 temporaries of 256 bytes share 128 bytes}}
+func.func @regions(%x: memref<16xf32>, %p: i1, %n: index, %w: memref<?xi8> {pipeline.workspace}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<16xf32>
+  scf.for %i = %c0 to %n step %c1 {
+    %b = memref.alloc() : memref<16xf32>
+    func.call @use(%a, %b) : (memref<16xf32>, memref<16xf32>) -> ()
+    memref.dealloc %b : memref<16xf32>
+  }
+  memref.dealloc %a : memref<16xf32>
+  scf.if %p {
+    %c = memref.alloc() : memref<16xf32>
+    func.call @use(%x, %c) : (memref<16xf32>, memref<16xf32>) -> ()
+    memref.dealloc %c : memref<16xf32>
+  } else {
+    %d = memref.alloc() : memref<16xf32>
+    func.call @use(%d, %x) : (memref<16xf32>, memref<16xf32>) -> ()
+    memref.dealloc %d : memref<16xf32>
+  }
+  return
+}
+
+// -----
+
+// Must not fire: the size is known at run time only; in a loop whose rounds run side by side; freed in a branch; never
+// freed; laid out or aligned as no place in the workspace is.
 
 func.func private @use(memref<?xf32>)
 
@@ -119,7 +166,7 @@ func.func private @use(memref<?xf32>)
 // CHECK-SAME: attributes {pipeline.workspace = 0 : i64}
 // CHECK-NOT: memref.view
 // CHECK: memref.alloc(%{{.*}}) : memref<?xf32>
-// CHECK: scf.for
+// CHECK: scf.parallel
 // CHECK: memref.alloc() : memref<4xf32>
 // CHECK: memref.dealloc
 // CHECK: memref.alloc() : memref<8xf32>
@@ -136,7 +183,7 @@ func.func @left_alone(%n: index, %c: i1, %w: memref<?xi8> {pipeline.workspace}) 
   %a = memref.alloc(%n) : memref<?xf32>
   func.call @use(%a) : (memref<?xf32>) -> ()
   memref.dealloc %a : memref<?xf32>
-  scf.for %i = %c0 to %n step %c1 {
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
     %b = memref.alloc() : memref<4xf32>
     %cast = memref.cast %b : memref<4xf32> to memref<?xf32>
     func.call @use(%cast) : (memref<?xf32>) -> ()

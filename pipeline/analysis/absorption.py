@@ -8,19 +8,15 @@ Both look through casts, reshapes, transposes and the like. Pure questions: `pas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.analysis.affine import Affine, Elementwise, compose, read_elementwise
-from pipeline.analysis.contraction import Contraction, is_zero, read_contraction, read_init
+from pipeline.analysis.contraction import Contraction, read_contraction, read_init
 from pipeline.analysis.naming import op_label
-from pipeline.analysis.vectors import Sliced, Vector, combine, merge_dims, reassociation, split_dims
+from pipeline.analysis.passage import DOWNWARDS, UPWARDS, Refusal, each, or_refuse, slice_vector
+from pipeline.analysis.vectors import Vector, combine
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import defining_op, ir
-
-
-class Refusal(Exception):
-    """Why an affine cannot go any further."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +89,8 @@ class _Producers:
             self._contraction(contraction, affine)
         elif op.name == "tensor.concat":
             self._concat(op, affine)
-        elif op.name in _UPWARDS:
-            self._value(op.operands[0], _UPWARDS[op.name](op, affine))
+        elif op.name in UPWARDS:
+            self._value(op.operands[0], UPWARDS[op.name](op, affine))
         else:
             raise Refusal(f"its data comes from {describe(op)}, through which no factor can pass")
 
@@ -104,7 +100,7 @@ class _Producers:
         offset = 0
         for piece in op.operands:
             size = ir.RankedTensorType(piece.type).shape[dim]
-            self._value(piece, _each(affine, lambda vector: _slice(vector, dim, offset, size)))  # noqa: B023
+            self._value(piece, each(affine, lambda vector: slice_vector(vector, dim, offset, size)))  # noqa: B023
             offset += size
 
     def _contraction(self, contraction: Contraction, affine: Affine) -> None:
@@ -114,12 +110,12 @@ class _Producers:
         self._absorption.biases += bias is not None
         scale, shift = affine.scale, affine.shift
         if scale is not None:
-            bias = bias and _or_refuse(combine("mul", bias, scale))
+            bias = bias and or_refuse(combine("mul", bias, scale))
             scale = contraction.output_to_weight(scale)
             if scale is None:
                 raise Refusal(f"the factors run along a dim that the weight of {describe(contraction.op)} has not")
         if bias is not None and shift is not None:
-            shift = _or_refuse(combine("add", bias, shift))
+            shift = or_refuse(combine("add", bias, shift))
         self._absorption.sinks.append(Sink(contraction, scale, shift or bias))
 
 
@@ -149,8 +145,8 @@ class _Consumers:
                 self._contraction(contraction, affine)
             elif one is not None and not one.steps and use.operand_number == one.operand:
                 self.value(op.results[0], affine)
-            elif op.name in _DOWNWARDS and use.operand_number == 0:
-                self.value(op.results[0], _DOWNWARDS[op.name](op, affine))
+            elif op.name in DOWNWARDS and use.operand_number == 0:
+                self.value(op.results[0], DOWNWARDS[op.name](op, affine))
             else:
                 raise Refusal(f"{describe(op)} reads it, through which no factor can pass")
 
@@ -170,113 +166,3 @@ class _Consumers:
 def describe(op: ir.Operation) -> str:
     """What an op does, in a word: `conv2d`, `relu`, `tensor.concat`."""
     return "_".join(op_label(op)) if op.name.startswith("linalg.") else op.name
-
-
-def _or_refuse(vector: Vector | None) -> Vector:
-    if vector is None:
-        raise Refusal("the factors run along dims that cannot be told apart at this place")
-    return vector
-
-
-def _each(affine: Affine, change: Callable[[Vector], Vector | None]) -> Affine:
-    """The affine with each of its vectors changed; refused where one cannot be."""
-    return Affine(
-        affine.scale and _or_refuse(change(affine.scale)),
-        affine.shift and _or_refuse(change(affine.shift)),
-    )
-
-
-def _slice(vector: Vector, dim: int, offset: int, size: int) -> Vector | None:
-    if dim not in vector.dims:
-        return vector
-    axis = vector.dims.index(dim)
-    if size < 0:
-        return None
-    shape = (*vector.shape[:axis], size, *vector.shape[axis + 1 :])
-    if size == 1:
-        return None
-    return Sliced(vector.dims, shape, vector, axis, offset)
-
-
-def _shape(value: ir.Value) -> Sequence[int]:
-    return ir.RankedTensorType(value.type).shape
-
-
-def _permutation(op: ir.Operation) -> list[int]:
-    return list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
-
-
-def _split(op: ir.Operation, affine: Affine, finer: ir.Value) -> Affine:
-    return _each(affine, lambda vector: split_dims(vector, reassociation(op), _shape(finer)))
-
-
-def _merge(op: ir.Operation, affine: Affine, finer: ir.Value) -> Affine:
-    return _each(affine, lambda vector: merge_dims(vector, reassociation(op), _shape(finer)))
-
-
-def _above_transpose(op: ir.Operation, affine: Affine) -> Affine:
-    order = _permutation(op)
-    return _each(affine, lambda vector: vector.along([order[dim] for dim in vector.dims]))
-
-
-def _below_transpose(op: ir.Operation, affine: Affine) -> Affine:
-    order = _permutation(op)
-    return _each(affine, lambda vector: vector.along([order.index(dim) for dim in vector.dims]))
-
-
-def _through_padding(op: ir.Operation, affine: Affine) -> Affine:
-    """pad(x) * s -> pad(x * s), if it pads with zeros, in dims that s does not run along."""
-    if affine.shift is not None:
-        raise Refusal("its shift would not reach the padding")
-    yielded = op.regions[0].blocks[0].operations[0].operation
-    if yielded.name != "tensor.yield" or not is_zero(yielded.operands[0]):
-        raise Refusal("the padding is not zero")
-    return _of_same_size(op.operands[0], op.results[0], affine)
-
-
-def _through_cut(op: ir.Operation, affine: Affine) -> Affine:
-    """cut(x) * s -> cut(x * s), if it leaves the dims that s runs along whole."""
-    return _of_same_size(op.operands[0], op.results[0], affine)
-
-
-def _of_same_size(before: ir.Value, after: ir.Value, affine: Affine) -> Affine:
-    if len(_shape(before)) != len(_shape(after)):
-        raise Refusal("a slice that drops dims stands between")
-    vectors = [vector for vector in (affine.scale, affine.shift) if vector is not None]
-    sizes = [(_shape(before)[dim], _shape(after)[dim]) for vector in vectors for dim in vector.dims]
-    if any(first != last or first < 0 for first, last in sizes):
-        raise Refusal("a slice or padding of the channels stands between")
-    return affine
-
-
-def _below_insert(op: ir.Operation, affine: Affine) -> Affine:
-    """insert(x * s, zeros) -> insert(x, zeros) * s, as padding and the stride of a transposed convolution come."""
-    if affine.shift is not None:
-        raise Refusal("its shift would not reach the padding")
-    if not is_zero(op.operands[1]):
-        raise Refusal("the padding is not zero")
-    return _of_same_size(op.operands[0], op.results[0], affine)
-
-
-_Through = Callable[[ir.Operation, Affine], Affine]
-
-#: From the result of an op to its operand.
-_UPWARDS: dict[str, _Through] = {
-    "tensor.expand_shape": lambda op, affine: _merge(op, affine, op.results[0]),
-    "tensor.collapse_shape": lambda op, affine: _split(op, affine, op.operands[0]),
-    "tensor.cast": lambda op, affine: affine,
-    "tensor.pad": _through_padding,
-    "tensor.extract_slice": _through_cut,
-    "linalg.transpose": _above_transpose,
-}
-
-#: From the first operand of an op to its result.
-_DOWNWARDS: dict[str, _Through] = {
-    "tensor.expand_shape": lambda op, affine: _split(op, affine, op.results[0]),
-    "tensor.collapse_shape": lambda op, affine: _merge(op, affine, op.operands[0]),
-    "tensor.cast": lambda op, affine: affine,
-    "tensor.pad": _through_padding,
-    "tensor.extract_slice": _through_cut,
-    "tensor.insert_slice": _below_insert,
-    "linalg.transpose": _below_transpose,
-}

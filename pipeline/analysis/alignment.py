@@ -22,7 +22,7 @@ class Alignment:
     Attributes:
         ops: the ops.
         classes: the loops that are the same, as (op, loop) pairs.
-        common: for each loop that all ops have once, in parallel, the loop's number in each op. One loop around all ops
+        common: for each loop of more than one iteration that all ops have once, in parallel, its number in each op. One loop around all ops
             can take its place: with such loops alone, no element is computed twice, and of a value that is handed on
             only what one iteration needs has to exist at a time.
     """
@@ -74,7 +74,9 @@ def align(ops: Sequence[Structured]) -> Alignment:
                     blocked.add((source[0], source[1]))
     classes = tuple(frozenset(one) for one in union.classes())
     common = tuple(
-        tuple(loop for _, loop in sorted(one)) for one in classes if _is_common(one, ops) and not one & blocked
+        tuple(loop for _, loop in sorted(one))
+        for one in classes
+        if _is_common(one, ops) and not one & blocked and ops[0].size(min(one)[1]) != 1
     )
     return Alignment(tuple(ops), classes, common)
 

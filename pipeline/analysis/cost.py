@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pipeline.analysis.structured import Structured
+from pipeline.mlir import ir
 
 #: Moves and conversions: free beside the memory access that they come with.
 _FREE = {"index_cast", "index_castui", "constant", "index", "bitcast", "extf", "truncf", "extsi", "extui", "trunci"}
-_FREE |= {"sitofp", "uitofp", "fptosi", "fptoui"}
+_FREE |= {"sitofp", "uitofp", "fptosi", "fptoui", "yield"}
 
 #: An instruction each.
 _CHEAP = {"addf", "subf", "mulf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf", "cmpf", "cmpi", "select"}
@@ -20,10 +21,12 @@ _DEAR = 10
 CHEAP_BODY = 2
 
 
+def op_cost(op: ir.Operation) -> int:
+    """The cost of an op on numbers in instructions, roughly."""
+    short = op.name.partition(".")[2]
+    return 0 if short in _FREE else 1 if short in _CHEAP else _DEAR
+
+
 def body_cost(view: Structured) -> int:
     """The cost of one iteration in instructions, roughly."""
-    cost = 0
-    for op in view.body_ops:
-        short = op.name.partition(".")[2]
-        cost += 0 if short in _FREE else 1 if short in _CHEAP else _DEAR
-    return cost
+    return sum(map(op_cost, view.body_ops))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.mlir import defining_op, ir
+from pipeline.mlir import defining_op, function, ir
 
 
 def tied_operand(op: ir.Operation, result: ir.Value) -> ir.Value | None:
@@ -14,7 +14,20 @@ def tied_operand(op: ir.Operation, result: ir.Value) -> ir.Value | None:
         return op.operands[1]
     if op.name == "scf.for":
         return op.operands[3 + number]
-    return None
+    return _tied_in_call(op, number) if op.name == "func.call" else None
+
+
+def _tied_in_call(call: ir.Operation, number: int) -> ir.Value | None:
+    """The operand of a call that the callee updates to make a result."""
+    module = call
+    while module.name != "builtin.module":
+        module = module.parent.operation
+    body = function(module, ir.FlatSymbolRefAttr(call.attributes["callee"]).value).regions[0].blocks
+    if not len(body):
+        return None
+    returned = body[0].operations[len(body[0].operations) - 1].operation.operands[number]
+    start = origin(returned)
+    return call.operands[ir.BlockArgument(start).arg_number] if isinstance(start.owner, ir.Block) else None
 
 
 def origin(value: ir.Value) -> ir.Value:

@@ -8,12 +8,13 @@ dtypes, and how large a group may get. The tables that come along are `pipeline/
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import contextvars
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipeline.analysis.lending import Lender
 from pipeline.analysis.op_words import CLASSES, class_of, known_words
 from pipeline.errors import OptionError
 
@@ -32,6 +33,9 @@ DTYPES = (ANY, "f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "i1", "in
 
 #: Says of an op in a role of a group of a kind whether it may: True, False, or None for what the table says.
 Predicate = Callable[["OpFacts", str, Role], bool | None]
+
+#: Which ops: those that compute one of these words, or those for which a condition holds.
+Part = tuple[str, ...] | Callable[["OpFacts"], bool]
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class FusionRules:
         limits: how large a group may get.
         ops: the roles that single ops may have, by word, before what `kinds` says; none: nothing joins it.
         predicate: is asked before the table.
-        parts: parts of a model that go by another table: each a condition on an op, and the table.
+        parts: parts of a model that go by another table: each the words of ops, or a condition on an op, and the table.
     """
 
     target: str
@@ -84,7 +88,7 @@ class FusionRules:
     limits: Limits = Limits()
     ops: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
     predicate: Predicate | None = None
-    parts: tuple[tuple[Callable[[OpFacts], bool], FusionRules], ...] = ()
+    parts: tuple[tuple[Part, FusionRules], ...] = ()
 
     def why_not(self, kind: str, role: Role, words: Sequence[str], dtype: str, op: OpFacts | None = None) -> str | None:
         """Why ops may not have a role in a group; None if they may.
@@ -115,6 +119,11 @@ class FusionRules:
                 return f"table {self.target} takes {_join(taken) or 'nothing'} as {role} of {kind}, not {word}"
         return None
 
+    def apart(self) -> FusionRules:
+        """The table in which nothing joins anything: each op is a kernel, in the dtypes that it may have."""
+        kinds = {kind: KindRules(dtypes=rules.dtypes) for kind, rules in self.kinds.items()}
+        return FusionRules(self.target, kinds, self.limits)
+
     @property
     def takes_all_elementwise(self) -> bool:
         """Whether elementwise ops are all the same to the table, so that any two of them may be one."""
@@ -139,7 +148,7 @@ class FusionRules:
 
     def for_op(self, op: OpFacts) -> FusionRules:
         """The table of the part of the model that `op` belongs to."""
-        return next((rules for belongs, rules in self.parts if belongs(op)), self)
+        return next((rules for part, rules in self.parts if _belongs(op, part)), self)
 
     def with_(
         self,
@@ -149,7 +158,7 @@ class FusionRules:
         limits: Mapping[str, int] | None = None,
         ops: Mapping[str, Sequence[Role]] | None = None,
         predicate: Predicate | None = None,
-        parts: Sequence[tuple[Callable[[OpFacts], bool], FusionRules]] | None = None,
+        parts: Sequence[tuple[Part, FusionRules]] | None = None,
     ) -> FusionRules:
         """The table with some of it changed: what is not named stays.
 
@@ -215,15 +224,22 @@ def load_rules(name_or_path: str | Path) -> FusionRules:
     from pipeline.analysis import fusion_rules_text
 
     name = str(name_or_path)
-    if name in _lent:
-        return _lent[name]
+    lent = _lender.get(name)
+    if lent is not None:
+        return lent
     path = table_file(name) if name in tables() else Path(name_or_path)
     if name not in tables() and not path.is_file():
         raise OptionError(f"fusion rules {name!r}: no file, and no target; there are {', '.join(tables())}")
+    place = path.resolve()
+    if place in _reading.get():
+        raise OptionError(f"{path}: this table is a part of itself")
+    token = _reading.set((*_reading.get(), place))
     try:
         return fusion_rules_text.parse(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"{path}: cannot be read: {error}") from None
+    finally:
+        _reading.reset(token)
 
 
 def tables() -> list[str]:
@@ -237,35 +253,32 @@ def table_file(target: str) -> Path:
 
 
 def dump(rules: FusionRules) -> str:
-    """The table as YAML, which `load_rules` reads back; a predicate and parts, which are code, are left out."""
+    """The table as YAML, which `load_rules` reads back; what is code, predicates and conditions, is left out."""
     from pipeline.analysis import fusion_rules_text
 
     return fusion_rules_text.dump(rules)
 
 
-@contextlib.contextmanager
-def lend(rules: str | FusionRules) -> Iterator[str]:
+def lend(rules: str | FusionRules) -> contextlib.AbstractContextManager[str]:
     """A name by which `load_rules` finds `rules` inside of the `with` block: options of passes are text."""
-    if isinstance(rules, str):
-        yield rules
-        return
-    name = f"@{next(_numbers)}"
-    _lent[name] = rules
-    try:
-        yield name
-    finally:
-        del _lent[name]
+    return contextlib.nullcontext(rules) if isinstance(rules, str) else _lender.lend(rules)
 
 
 _TARGETS = Path(__file__).resolve().parents[1] / "targets"
-_lent: dict[str, FusionRules] = {}
-_numbers = itertools.count()
+_lender: Lender[FusionRules] = Lender()
+
+#: The files that are being read, one because another one names it.
+_reading: contextvars.ContextVar[tuple[Path, ...]] = contextvars.ContextVar("pipeline_fusion_rules", default=())
 
 
 def _covers(taken: Sequence[str], word: str) -> bool:
     """Whether a list of classes and words has `word`; moves and casts count as elementwise too."""
     kind = class_of(word)
     return word in taken or kind in taken or (kind in ("cast", "broadcast") and "elementwise" in taken)
+
+
+def _belongs(op: OpFacts, part: Part) -> bool:
+    return part(op) if callable(part) else any(word in part for word in op.words)
 
 
 def _is_elementwise(entry: str) -> bool:

@@ -5,27 +5,42 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import cast
 
 import yaml
 
-from pipeline.analysis.fusion_rules import KINDS, ROLES, FusionRules, KindRules, Limits, Role, check, kind_rules
+from pipeline.analysis.fusion_rules import (
+    KINDS,
+    ROLES,
+    FusionRules,
+    KindRules,
+    Limits,
+    Role,
+    check,
+    kind_rules,
+    load_rules,
+    tables,
+)
 from pipeline.analysis.op_words import known_words
 from pipeline.errors import OptionError
 
-_KEYS = ("target", "kinds", "limits", "ops")
+_KEYS = ("target", "kinds", "limits", "ops", "parts")
 
 
 def dump(rules: FusionRules) -> str:
-    """The table as YAML text."""
-    lines = [f"target: {_scalar(rules.target)}", "kinds:"]
+    """The table as YAML text; what is code in it is left out."""
+    lines = [f"target: {_scalar(rules.target)}", "kinds:" if rules.kinds else "kinds: {}"]
     for kind, taken in rules.kinds.items():
         lines += [f"  {kind}:", *(f"    {name}: {_list(entries)}" for name, entries in asdict(taken).items())]
-    if not rules.kinds:
-        lines[-1] = "kinds: {}"
     lines += ["limits:", *(f"  {name}: {value}" for name, value in asdict(rules.limits).items())]
     if rules.ops:
         lines += ["ops:", *(f"  {word}: {_list(roles)}" for word, roles in rules.ops.items())]
+    parts = [(words, table) for words, table in rules.parts if not callable(words)]
+    if parts:
+        lines.append("parts:")
+    for words, table in parts:
+        lines += [f"  - ops: {_list(words)}", "    table:", *(f"      {line}" for line in dump(table).splitlines())]
     return "\n".join(lines) + "\n"
 
 
@@ -40,17 +55,40 @@ def parse(text: str, file: str) -> FusionRules:
         raise OptionError(f"{file}: not YAML: {error}") from None
     if root is None:
         raise OptionError(f"{file}:1: empty; expected the keys target and kinds")
-    reader = _Reader(file)
-    top = dict(reader.items(root, _KEYS, "key"))
+    return _table(_Reader(file), root)
+
+
+def _table(reader: _Reader, node: yaml.Node) -> FusionRules:
+    top = dict(reader.items(node, _KEYS, "key"))
     for needed in ("target", "kinds"):
         if needed not in top:
-            raise reader.error(root, f"the key {needed!r} is missing")
-    kinds = {kind: _kind(reader, node) for kind, node in reader.items(top["kinds"], KINDS, "kind")}
+            raise reader.error(node, f"the key {needed!r} is missing")
+    kinds = {kind: _kind(reader, one) for kind, one in reader.items(top["kinds"], KINDS, "kind")}
+    limits = _limits(reader, top["limits"]) if "limits" in top else Limits()
     ops = {}
     if "ops" in top:
-        for word, node in reader.items(top["ops"], known_words(), "op"):
-            ops[word] = _roles(reader, node)
-    return FusionRules(reader.text(top["target"]), kinds, _limits(reader, top.get("limits")), ops)
+        ops = {word: _roles(reader, one) for word, one in reader.items(top["ops"], known_words(), "op")}
+    parts = tuple(_part(reader, one) for one in reader.list(top["parts"])) if "parts" in top else ()
+    return FusionRules(reader.text(top["target"]), kinds, limits, ops, parts=parts)
+
+
+def _part(reader: _Reader, node: yaml.Node) -> tuple[tuple[str, ...], FusionRules]:
+    """A part: the words of its ops, and its table, written there or the name of a target or a file."""
+    keys = dict(reader.items(node, ("ops", "table"), "key"))
+    for needed in ("ops", "table"):
+        if needed not in keys:
+            raise reader.error(node, f"the key {needed!r} is missing")
+    words = []
+    for item in reader.list(keys["ops"]):
+        with reader.at(item):
+            check(reader.text(item), known_words(), "op")
+        words.append(reader.text(item))
+    table = keys["table"]
+    if isinstance(table, yaml.MappingNode):
+        return tuple(words), _table(reader, table)
+    with reader.at(table):
+        name = reader.text(table)
+        return tuple(words), load_rules(name if name in tables() else reader.beside(name))
 
 
 def _roles(reader: _Reader, node: yaml.Node) -> tuple[Role, ...]:
@@ -73,9 +111,7 @@ def _kind(reader: _Reader, node: yaml.Node) -> KindRules:
     return rules
 
 
-def _limits(reader: _Reader, node: yaml.Node | None) -> Limits:
-    if node is None:
-        return Limits()
+def _limits(reader: _Reader, node: yaml.Node) -> Limits:
     values = {}
     for name, value in reader.items(node, [one.name for one in fields(Limits)], "limit"):
         text = reader.text(value)
@@ -93,6 +129,10 @@ class _Reader:
 
     def error(self, node: yaml.Node, problem: str) -> OptionError:
         return OptionError(f"{self._file}:{node.start_mark.line + 1}: {problem}")
+
+    def beside(self, path: str) -> Path:
+        """A path that is said in the file, from where the file lies."""
+        return Path(self._file).parent / path
 
     def items(self, node: yaml.Node, known: Sequence[str], what: str) -> Iterator[tuple[str, yaml.Node]]:
         if not isinstance(node, yaml.MappingNode):

@@ -5,25 +5,15 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.analysis.alignment import Alignment
-from pipeline.analysis.structured import Structured
+from pipeline.analysis.naming import is_product
 from pipeline.analysis.tiling import element_type
-from pipeline.mlir import ir, linalg
+from pipeline.mlir import ir
 
 #: A matrix product of fewer rows does not fill the registers.
 _ROWS_OF_A_PRODUCT = 32
 
 #: What a tile with matrix products may take, in multiples of what another one may: it is read again and again.
 _SCRATCH_OF_A_PRODUCT = 8
-
-
-def loop_size(view: Structured, loop: int) -> tuple[int | None, int, int]:
-    """(iterations or None, operand, dim): how often a loop runs, and the operand's dim that says so."""
-    for operand, indexing in enumerate(view.maps):
-        for dim, expression in enumerate(indexing.results):
-            if isinstance(expression, ir.AffineDimExpr) and ir.AffineDimExpr(expression).position == loop:
-                kind = ir.ShapedType(view.op.operands[operand].type)
-                return None if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim), operand, dim
-    raise AssertionError(f"loop {loop} runs along no dim of an operand")
 
 
 def in_tiling_order(alignment: Alignment) -> list[tuple[int, ...]]:
@@ -40,9 +30,9 @@ def choose_tiles(alignment: Alignment, scratch: int) -> list[int]:
     Inner loops stay whole as long as that is possible: vectors run along them.
     """
     loops = in_tiling_order(alignment)
-    sizes = [loop_size(alignment.ops[0], loop[0])[0] for loop in loops]
+    sizes = [alignment.ops[0].size(loop[0]) for loop in loops]
     one = _bytes_of_one(alignment)
-    has_product = any(linalg.isa_contraction_op(view.op) for view in alignment.ops)
+    has_product = any(is_product(view.op) for view in alignment.ops)
     most = max(1, (scratch * _SCRATCH_OF_A_PRODUCT if has_product else scratch) // max(1, one))
     tiles: list[int] = []
     for number, size in enumerate(sizes):

@@ -15,7 +15,7 @@ from pipeline.analysis.op_facts import OpFacts
 from pipeline.analysis.reasons import Refusal
 from pipeline.analysis.structured import Structured
 from pipeline.analysis.tiling import element_type
-from pipeline.dialects.fusion import STOP_FUSION
+from pipeline.dialects.fusion import BARRIER
 from pipeline.mlir import ir
 
 #: Kinds whose result tiles lie in registers while elementwise ops with the same loops use them.
@@ -73,25 +73,32 @@ class Growth:
 
     def why_not(self, node: Node, role: Role) -> Refusal | None:
         """Why an op may not join; None if it may."""
+        if node.op.name == BARRIER:
+            return Refusal(reasons.BARRIER, "fusion stops between the two")
         if node.view is None:
             return Refusal(reasons.NOT_TILED, f"{node.op.name} has no indexing maps")
         if is_initial(node):
             return Refusal(reasons.NOT_ELEMENTWISE, "it is an initial value")
         if len(node.unit) > 1 and node not in self.nodes:
             return Refusal(reasons.CLAIMED, "it is in another group already")
-        first = node if role == "prologue" else next((one for one in self.nodes if node in one.users), None)
-        if first is not None and STOP_FUSION in first.op.attributes:
-            return Refusal(reasons.BARRIER, "fusion stops between the two")
         mine, other = target_of(self.nodes[0].op), target_of(node.op)
         if mine != other:
             return Refusal(reasons.OTHER_TARGET, f"it is for {other or self._rules.target}")
         refused = self._rules.table(mine).why_not(self.kind, role, node.words, node.dtype, OpFacts(node.op))
         if refused is not None:
             return Refusal(reasons.RULE, refused)
+        if self.kind == "attention" and role == "prologue" and self._is_epilogue_of_a_projection(node):
+            return Refusal(reasons.CLAIMED, "it is the epilogue of the product that it follows")
         joined = sorted([*self.nodes, node], key=lambda one: one.index)
         if not self._graph.stays_acyclic(joined):
             return Refusal(reasons.CYCLE, "an op outside of the group stands between them")
         return self._exceeds(joined) or self._does_not_fit(joined, node)
+
+    def _is_epilogue_of_a_projection(self, node: Node) -> bool:
+        """Whether an op stands between two products, the second of which is in the group."""
+        if not any(user.kind == "matmul" for user in node.users if user in self.nodes):
+            return False
+        return any(source.view is not None and source.kind in _TILED for source in node.inputs)
 
     def _exceeds(self, joined: list[Node]) -> Refusal | None:
         """Why the group would be too large."""
@@ -183,9 +190,7 @@ def _same_loops(joined: Sequence[Node], node: Node, alignment: Alignment) -> boo
     pairs = {
         (dict(one).get(anchor), dict(one).get(mine)) for one in alignment.classes if {anchor, mine} <= dict(one).keys()
     }
-    return {loop for _, loop in pairs} == set(range(view.loops)) and _parallel(joined[anchor].view) == {
-        loop for loop, _ in pairs
-    }
+    return {loop for _, loop in pairs} >= _parallel(view) and {loop for loop, _ in pairs} >= _parallel(joined[anchor].view)
 
 
 def _belongs_to_attention(joined: Sequence[Node], node: Node, alignment: Alignment) -> bool:
@@ -204,5 +209,7 @@ def _reduces(joined: Sequence[Node], number: int, loop: Loop) -> bool:
 
 
 def _parallel(view: Structured | None) -> set[int | None]:
-    return set() if view is None else {loop for loop, reduces in enumerate(view.reductions) if not reduces}
-
+    """The parallel loops of more than one iteration."""
+    if view is None:
+        return set()
+    return {loop for loop, reduces in enumerate(view.reductions) if not reduces and view.size(loop) != 1}

@@ -12,10 +12,8 @@ from pipeline.analysis.fusion_rules import FusionRules, Role
 from pipeline.analysis.op_facts import OpFacts
 from pipeline.analysis.op_words import MOVES
 from pipeline.analysis.reasons import LIMIT, OTHER_TARGET, RULE, Refusal
+from pipeline.dialects.fusion import target_of
 from pipeline.mlir import defining_op, ir
-
-#: On an op: the target whose table it goes by, where that is not the table of the pass.
-TARGET = "pipeline.target"
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
 
@@ -38,11 +36,6 @@ def why_not_join(rules: FusionRules, producer: ir.Operation, consumer: ir.Operat
         return None
     reason = _Neighbours(table, first, second).why_not()
     return Refusal(RULE, reason) if reason else None
-
-
-def target_of(op: ir.Operation) -> str | None:
-    """The target that an op is marked with."""
-    return ir.StringAttr(op.attributes[TARGET]).value if TARGET in op.attributes else None
 
 
 def joined_words(first: Sequence[str], second: Sequence[str]) -> list[str]:

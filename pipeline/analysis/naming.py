@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import arith, defining_op, ir, linalg
 
 #: Longer names are cut after this many ops.
@@ -27,6 +28,24 @@ _NAMED = {
 _BODY = {"maximumf": "max", "minimumf": "min", "maxnumf": "max", "minnumf": "min", "extf": "cast", "truncf": "cast"}
 _BODY |= dict.fromkeys(("extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui"), "cast")
 _BODY |= {"cmpf": "compare", "cmpi": "compare", "negf": "neg", "absf": "abs", "absi": "abs", "extract": "gather"}
+#: What several words together are called; a word in brackets may be missing.
+_COMPOSITES = {
+    "softmax": "reduce_max sub exp reduce_add div",
+    "log_softmax": "reduce_max sub exp reduce_add log sub",
+    "layer_norm": "reduce_add div sub mul reduce_add div add rsqrt mul",
+    "group_norm": "reduce_add div sub mul reduce_add div add rsqrt sub mul",
+    "rms_norm": "mul reduce_add div [add] rsqrt mul",
+    "var": "reduce_add div sub mul reduce_add div",
+    "mean": "reduce_add div",
+    "gelu": "div erf add mul mul",
+    "gelu_tanh": "mul mul mul add mul tanh add mul mul",
+    "silu": "neg exp add div mul",
+    "sigmoid": "neg exp add div",
+    "attention": "matmul [mul] [add] [select] softmax matmul",
+}
+
+_CASTS = ("arith.extf", "arith.extsi", "arith.extui", "arith.truncf", "arith.trunci")
+
 _SILENT = {"index_cast", "index", "yield", "constant", "bitcast"}
 
 
@@ -44,8 +63,8 @@ def op_label(op: ir.Operation) -> list[str]:
     if is_reduction(op) and is_product(op):
         return ["matmul"]
     if is_reduction(op):
-        return [*words[:-1], f"reduce_{words[-1]}"] if words else ["reduce"]
-    return words or [_copy_word(op)]
+        return compose([*words[:-1], f"reduce_{words[-1]}"]) if words else ["reduce"]
+    return compose(words) or [_copy_word(op)]
 
 
 def _body_words(op: ir.Operation) -> list[str]:
@@ -54,7 +73,7 @@ def _body_words(op: ir.Operation) -> list[str]:
     for inner in body.operations:
         inner = inner.operation
         short = inner.name.partition(".")[2]
-        if short in _SILENT or (short in ("cmpf", "cmpi") and _feeds_only_selects(inner)):
+        if short in _SILENT or _is_constant_cast(inner) or (short in ("cmpf", "cmpi") and _feeds_only_selects(inner)):
             continue
         if short == "select":
             words.append("relu" if _is_relu(inner) else "select")
@@ -64,6 +83,11 @@ def _body_words(op: ir.Operation) -> list[str]:
 
 
 _ARITH = {"add", "sub", "mul", "div", "rem"} | {"divs", "divu", "rems", "remu"}
+
+
+def _is_constant_cast(op: ir.Operation) -> bool:
+    producer = defining_op(op.operands[0]) if op.name in ("arith.truncf", "arith.extf") else None
+    return producer is not None and producer.name == "arith.constant"
 
 
 def _feeds_only_selects(compare: ir.Operation) -> bool:
@@ -101,10 +125,33 @@ def is_reduction(op: ir.Operation) -> bool:
 
 def is_product(op: ir.Operation) -> bool:
     """Whether an op sums products of elements of which one is used for many results, as a matrix product does."""
-    if not linalg.isa_contraction_op(op):
+    view = any_structured(op)
+    if view is None or view.inputs != 2 or not any(view.reductions) or not _sums_products(view):
         return False
-    maps = [ir.AffineMapAttr(one).value for one in linalg.get_indexing_maps(op)]
-    return any(loop not in list(indexing.results) for indexing in maps[:-1] for loop in maps[-1].results)
+    loops = [loop for loop, reduces in enumerate(view.reductions) if not reduces and view.size(loop) != 1]
+    read = [set(view.loops_read(operand)) for operand in range(2)]
+    return any(loop not in one for one in read for loop in loops) or not loops and linalg.isa_contraction_op(op)
+
+
+def _sums_products(view: Structured) -> bool:
+    """out + a * b, possibly with casts of a and b before."""
+    last = defining_op(view.yielded[0])
+    if last is None or last.name not in ("arith.addf", "arith.addi") or len(view.yielded) != 1:
+        return False
+    accumulator = view.body.arguments[2]
+    products = [defining_op(value) for value in last.operands if value != accumulator]
+    if len(products) != 1 or products[0] is None or products[0].name not in ("arith.mulf", "arith.muli"):
+        return False
+    return [_before_casts(value) for value in products[0].operands] in (
+        list(view.body.arguments)[:2],
+        list(view.body.arguments)[1::-1],
+    )
+
+
+def _before_casts(value: ir.Value) -> ir.Value:
+    while (op := defining_op(value)) is not None and op.name in _CASTS:
+        value = op.operands[0]
+    return value
 
 
 def group_kind(ops: Sequence[ir.Operation]) -> str:
@@ -134,9 +181,33 @@ def op_kind(op: ir.Operation) -> str:
     return "elementwise"
 
 
+def compose(words: Sequence[str]) -> list[str]:
+    """The words with those that together have a name replaced by it: [add, div, erf, add, mul, mul] -> [add, gelu]."""
+    found = list(words)
+    for name, pattern in _COMPOSITES.items():
+        place = 0
+        while place < len(found):
+            length = _matches(found[place:], pattern.split())
+            if length:
+                found[place : place + length] = [name]
+            place += 1
+    return found
+
+
+def _matches(words: Sequence[str], pattern: Sequence[str]) -> int:
+    """How many words at the start of `words` a pattern covers; 0 if it does not match there."""
+    count = 0
+    for part in pattern:
+        if count < len(words) and words[count] == part.strip("[]"):
+            count += 1
+        elif not part.startswith("["):
+            return 0
+    return count
+
+
 def group_label(ops: Sequence[ir.Operation]) -> str:
     """`fused_a_b_c` for several words, `a` for one."""
-    words = [word for op in ops for word in op_label(op)]
+    words = compose([word for op in ops for word in op_label(op)])
     if len(words) > NAME_OPS:
         words = [*words[:NAME_OPS], "etc"]
     return words[0] if len(words) == 1 else "_".join(["fused", *words])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 from pipeline.analysis.naming import group_kind, op_label
+from pipeline.analysis.op_words import MOVES
+from pipeline.analysis.origins import torch_op
 from pipeline.mlir import ir, position
 
 
@@ -37,9 +39,8 @@ class OpFacts:
 
     @cached_property
     def torch_op(self) -> str | None:
-        """The op of the captured graph that it comes from, e.g. `convolution`, `relu`; None where nothing says so."""
-        name = _node_name(self.op.location)
-        return None if name is None else re.sub(r"(_default|_tensor|_scalar)?(_\d+)?$", "", name)
+        """The op of the model that it comes from, e.g. `conv2d`, `softmax`; None where nothing says so."""
+        return torch_op(self.op.location)
 
     @cached_property
     def source(self) -> str | None:
@@ -55,11 +56,10 @@ class OpFacts:
         kind = self.op.results[0].type
         return str(ir.ShapedType(kind).element_type if isinstance(kind, ir.ShapedType) else kind)
 
+    def is_called(self, names: Collection[str]) -> bool:
+        """Whether one of `names` is that of the PyTorch op, or all that it computes is among them.
 
-def _node_name(location: ir.Location) -> str | None:
-    """The first name in a location."""
-    if isinstance(location, ir.NameLoc):
-        return str(location.name_str)
-    if isinstance(location, ir.FusedLoc):
-        return next(filter(None, map(_node_name, location.locations)), None)
-    return None
+        What only moves elements for a PyTorch op, such as the transpose of a weight, does not count as that op.
+        """
+        moves = all(word in MOVES for word in self.words)
+        return (self.torch_op in names and not moves) or all(word in names for word in self.words)

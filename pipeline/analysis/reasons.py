@@ -103,8 +103,8 @@ BARRIER = Reason(
 )
 CLAIMED = Reason(
     "claimed",
-    "one of the ops belongs to a group that `fuse_into` made",
-    "change the predicate of that `fuse_into`",
+    "one of the ops is in another group already, by another anchor or by a `fuse_into`",
+    "a table of fusion rules that does not let it join there, or another predicate of that `fuse_into`",
 )
 NOT_TILED = Reason(
     "not-tiled",

@@ -61,6 +61,30 @@ class Structured:
             and not any(list(argument.uses) for argument in outputs)
         )
 
+    def size(self, loop: int) -> int | None:
+        """How often a loop runs, if that is known; 0 for a loop that is bounded by no dim of an operand."""
+        bound = self.bound(loop)
+        if bound is None:
+            return 0
+        kind = ir.ShapedType(self.op.operands[bound[0]].type)
+        return None if kind.is_dynamic_dim(bound[1]) else kind.get_dim_size(bound[1])
+
+    def bound(self, loop: int) -> tuple[int, int] | None:
+        """(operand, dim) that a loop runs along."""
+        for operand, indexing in enumerate(self.maps):
+            for dim, expression in enumerate(indexing.results):
+                if isinstance(expression, ir.AffineDimExpr) and ir.AffineDimExpr(expression).position == loop:
+                    return operand, dim
+        return None
+
+    def loops_read(self, operand: int) -> list[int]:
+        """The loops that are an index of an operand."""
+        return [
+            ir.AffineDimExpr(expression).position
+            for expression in self.maps[operand].results
+            if isinstance(expression, ir.AffineDimExpr)
+        ]
+
     def reads_once(self, operand: int) -> bool:
         """Whether every iteration reads another element of an operand."""
         return is_permutation(self.maps[operand])
@@ -109,6 +133,15 @@ def is_permutation(indexing: ir.AffineMap) -> bool:
         if isinstance(expression, ir.AffineDimExpr)
     ]
     return len(positions) == len(indexing.results) and sorted(positions) == list(range(indexing.n_dims))
+
+
+def is_broadcast(view: Structured) -> bool:
+    """Whether an op only repeats its input along new dims, and keeps the order of those that there are."""
+    if view.inputs != 1 or not view.is_elementwise or view.yielded != [view.body.arguments[0]]:
+        return False
+    read, wrote = view.loops_read(0), view.loops_read(1)
+    places = [wrote.index(loop) for loop in read]
+    return len(read) < len(wrote) and places == sorted(places)
 
 
 def reads_input_again(view: Structured) -> bool:

@@ -76,6 +76,14 @@ def choose_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, register
     return Tile(vector_dim, row_dim, rows, vectors, lanes, outer)
 
 
+def fits_tile(op: ir.Operation, loops: Loops, tile: Tile) -> bool:
+    """Whether an elementwise op, with maps from the loops that a tile is of, can run on vectors of that tile."""
+    if tile.folds or not _can_be_vector_dim(loops, tile.vector_dim):
+        return False
+    size = loops.sizes[tile.vector_dim]
+    return not _narrows_integers(op, loops) or (size is not None and size % tile.lanes == 0)
+
+
 def _narrows_integers(generic: ir.Operation, loops: Loops) -> bool:
     """Whether an output has integers narrower than those of another operand.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from pipeline.dialects.fusion import BARRIER
 from pipeline.mlir import captured_values, ir
 
-_PURE = ("tensor.", "linalg.", "arith.", "math.")
+_PURE = ("tensor.", "linalg.", "arith.", "math.", BARRIER)
 
 
 class Weights:

@@ -3,6 +3,7 @@
 `fusion.group` is an op with one region whose ops become one kernel. It is isolated from above: what it reads from
 outside is an explicit operand, values captured from enclosing regions included. `kind` says how a target lowers it
 (`elementwise`, `reduction`, `matmul`, `conv`, ...) and `label` is its readable name, e.g. `fused_conv2d_add_relu`.
+Where its ops are marked `pipeline.target`, so is the group.
 `fusion.yield` ends the region and hands out the group's results:
 
     %r = "fusion.group"(%x, %n) ({
@@ -10,6 +11,8 @@ outside is an explicit operand, values captured from enclosing regions included.
       ...
       "fusion.yield"(%y) : (tensor<?xf32>) -> ()
     }) {kind = "elementwise", label = "exp"} : (tensor<?xf32>, index) -> tensor<?xf32>
+
+`fusion.barrier` is the identity on a tensor; no group reaches across. It goes when groups have formed.
 
 The dialect is not an IRDL one (`mlir.ext`), because IRDL gives all values of a variadic operand one type, and a group
 has operands and results of many. MLIR therefore sees unregistered ops: `verify` checks them where MLIR's verifier
@@ -27,10 +30,32 @@ from pipeline.mlir import captured_values, defining_op, ir, position, remap_oper
 
 GROUP = "fusion.group"
 YIELD = "fusion.yield"
-OPS = (GROUP, YIELD)
+BARRIER = "fusion.barrier"
+OPS = (GROUP, YIELD, BARRIER)
 
 #: A mark on an op: what reads its results is not fused with it.
 STOP_FUSION = "pipeline.stop_fusion"
+
+#: A mark on an op: the target whose table of fusion rules it goes by, where that is not the table of the passes.
+TARGET = "pipeline.target"
+
+
+def target_of(op: ir.Operation) -> str | None:
+    """The target that an op is marked with."""
+    return ir.StringAttr(op.attributes[TARGET]).value if TARGET in op.attributes else None
+
+
+def stops_fusion(value: ir.Value) -> bool:
+    """Whether what computes `value` may not be fused with what reads it."""
+    producer = defining_op(value)
+    return producer is not None and (producer.name == BARRIER or STOP_FUSION in producer.attributes)
+
+
+def behind_barriers(op: ir.Operation | None) -> ir.Operation | None:
+    """The op that computes what a barrier stands behind; any other op itself."""
+    while op is not None and op.name == BARRIER:
+        op = defining_op(op.operands[0])
+    return op
 
 
 def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str, label: str) -> ir.Operation:
@@ -43,12 +68,12 @@ def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind:
     read = dict.fromkeys(value for op in ops for value in captured_values(op) if value not in made)
     constants = [value for value in read if _is_scalar_constant(value)]
     inputs = [value for value in read if value not in constants]
+    attributes = {"kind": ir.StringAttr.get(kind), "label": ir.StringAttr.get(label)}
+    targets = [target for target in map(target_of, ops) if target is not None]
+    if targets:
+        attributes[TARGET] = ir.StringAttr.get(targets[0])
     group = ir.Operation.create(
-        GROUP,
-        results=[value.type for value in results],
-        operands=inputs,
-        attributes={"kind": ir.StringAttr.get(kind), "label": ir.StringAttr.get(label)},
-        regions=1,
+        GROUP, results=[value.type for value in results], operands=inputs, attributes=attributes, regions=1
     )
     block = ir.Block.create_at_start(group.regions[0], [value.type for value in inputs])
     known: dict[ir.Value, ir.Value] = dict(zip(inputs, block.arguments, strict=True))
@@ -70,7 +95,7 @@ def _is_scalar_constant(value: ir.Value) -> bool:
 def verify(root: ir.Operation) -> None:
     """Raises `CompileError` if an op of this dialect inside `root` is malformed."""
     for op in walk(root, *OPS):
-        problem = _yield_problem(op) if op.name == YIELD else _group_problem(op)
+        problem = _PROBLEMS[op.name](op)
         if problem:
             found = Diagnostic("error", f"'{op.name}' op {problem}", *position(op.location))
             raise CompileError(str(found), [found])
@@ -107,6 +132,16 @@ def _group_problem(group: ir.Operation) -> str | None:
     if any(value not in operands for value in captured_values(group)):
         return "reads a value from outside that is not an operand"
     return None
+
+
+def _barrier_problem(op: ir.Operation) -> str | None:
+    types = [value.type for value in (*op.operands, *op.results)]
+    if len(op.operands) != 1 or len(op.results) != 1 or op.regions:
+        return "takes one value and gives one"
+    return None if types[0] == types[1] else f"takes a {types[0]} and gives a {types[1]}"
+
+
+_PROBLEMS = {GROUP: _group_problem, YIELD: _yield_problem, BARRIER: _barrier_problem}
 
 
 def _join(types: list[ir.Type]) -> str:

@@ -21,6 +21,9 @@ from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.decompositions import decomposition_table
+from pipeline.frontend.purify import purified
+from pipeline.frontend.region_call import writes_are_kept
+from pipeline.frontend.script import module_of_script
 
 #: torch.export keeps its state in globals: one thread at a time.
 _capturing = threading.Lock()
@@ -60,21 +63,24 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if isinstance(model, ExportedProgram):
         if dynamic_shapes is not None:
             raise OptionError("dynamic_shapes: an ExportedProgram has its own; give them to torch.export.export")
-        return model
+        return purified(model)
     if args is None:
         raise PipelineError("args: example arguments are needed to capture a module")
-    if isinstance(model, torch.jit.ScriptModule):
-        return _export_script(model, args, kwargs, dynamic_shapes)
     if not isinstance(model, torch.nn.Module):
         kinds = "an nn.Module, ScriptModule, ExportedProgram, .pt2 path or MLIR"
         raise PipelineError(f"model: expected {kinds}, got {type(model).__name__}")
-    if mode == "script":
-        return _export_script(_script(model), args, kwargs, dynamic_shapes)
+    name = type(model).__name__
+    if mode == "script" and not isinstance(model, torch.jit.ScriptModule):
+        model = _script(model)
+    is_script = isinstance(model, torch.jit.ScriptModule)
+    traceable = module_of_script(model) if is_script else model
     args, kwargs = _distinct((args, kwargs))
     try:
-        return _without_guards(torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False))
+        with writes_are_kept():
+            exported = torch.export.export(traceable, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     except Exception as error:  # torch.export raises many types
-        raise CaptureError(f"torch.export could not capture {type(model).__name__}: {_explain(error)}") from error
+        raise CaptureError(f"torch.export could not capture {name}: {_explain(error)}") from error
+    return _without_guards(purified(exported, loops_share=is_script))
 
 
 def _without_guards(exported: ExportedProgram) -> ExportedProgram:
@@ -108,37 +114,6 @@ def _script(model: torch.nn.Module) -> torch.jit.ScriptModule:
         return torch.jit.script(model)
     except Exception as error:  # torch.jit raises many types
         raise CaptureError(f"torch.jit could not script {type(model).__name__}: {_explain(error)}") from error
-
-
-def _export_script(
-    model: torch.jit.ScriptModule, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
-) -> ExportedProgram:
-    from torch._export.converter import TS2EPConverter
-
-    if dynamic_shapes is not None:
-        raise OptionError("dynamic_shapes: not for TorchScript models; export the nn.Module instead")
-    try:
-        return TS2EPConverter(*_positional(model, args, kwargs)).convert()
-    except Exception as error:  # the converter raises many types
-        raise CaptureError(f"torch could not convert the ScriptModule: {_explain(error)}") from error
-
-
-def _positional(
-    model: torch.jit.ScriptModule, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[torch.jit.ScriptModule, tuple[Any, ...]]:
-    """A module around `model` that takes what is given alone, by position: the converter knows no other way."""
-    taken = model.forward.schema.arguments[1:]  # the first is self
-    given = [one for number, one in enumerate(taken) if number < len(args) or one.name in kwargs]
-    if len(given) == len(taken) and not kwargs:
-        return model, args
-    kind = type("Around", (torch.nn.Module,), {})  # a class of its own: TorchScript defines a class's methods once
-    around = kind()
-    around.model = model
-    scripted = torch.jit.script(around)
-    parameters = ", ".join(f"{one.name}: {one.type.annotation_str}" for one in given)
-    passed = ", ".join(f"{one.name}={one.name}" for one in given)
-    scripted.define(f"def forward(self, {parameters}):\n    return self.model({passed})\n")
-    return scripted, (*args, *(kwargs[one.name] for one in given[len(args) :]))
 
 
 #: Where files lie that are not the model's; `<` begins the names of generated code.

@@ -1,4 +1,4 @@
-"""torch.cond and torch.while_loop → torch.prim.If and torch.prim.Loop, their graphs imported inline as regions."""
+"""cond, while_loop, scan and map → torch.prim.If and torch.prim.Loop, their graphs imported inline as regions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import sympy
+import torch
 from torch import fx
 from torch_mlir.extras import fx_importer
 
+from pipeline.errors import UnsupportedOpError
 from pipeline.frontend.graph_passes import attribute
 from pipeline.mlir import ir
 
@@ -59,6 +62,59 @@ class NodeImporter(fx_importer.GraphNodeImporter):
             ir.Operation.create("torch.prim.Loop.condition", operands=operands, loc=loc)
         self._bind_results(node, loop)
 
+    def _import_hop_scan(self, loc: ir.Location, node: fx.Node, hop: Any) -> None:
+        """scan(f, carried, xs, captured) → a prim.Loop over the rows of xs that puts rows into the stacked results."""
+        graph, carried, xs, captured = node.args
+        self._import_rows(loc, node, graph, carried, xs, captured)
+
+    def _import_hop_map_impl(self, loc: ir.Location, node: fx.Node, hop: Any) -> None:
+        """map(f, xs, captured) → likewise, with nothing carried."""
+        graph, xs, captured = node.args
+        self._import_rows(loc, node, graph, (), xs, captured)
+
+    def _import_rows(self, loc: ir.Location, node: fx.Node, graph: fx.Node, carried: Any, xs: Any, captured: Any) -> None:
+        types = self._types(node)
+        count = len(carried)
+        sequences, extra = self._values(loc, xs), self._values(loc, captured)
+        zero = self._int(loc, 0)
+        rounds = self._op(loc, "aten.size.int", self._cc.torch_int_type, sequences[0], zero)
+        start = [
+            self._cast(loc, value, kind) for value, kind in zip(self._values(loc, carried), types[:count], strict=True)
+        ]
+        sizes = SymbolicSizes(self, loc, [*carried, *xs, *captured])
+        start += [
+            self._empty(loc, [rounds, *map(sizes.size, value.shape[1:])], value.dtype, kind)
+            for value, kind in zip(node.meta["val"][count:], types[count:], strict=True)
+        ]
+        true = self._true(loc)
+        loop = ir.Operation.create(
+            "torch.prim.Loop", results=types, operands=[rounds, true, *start], regions=1, loc=loc
+        )
+        with loc:
+            block = ir.Block.create_at_start(loop.regions[0], [self._cc.torch_int_type, *types])
+        index, *state = block.arguments
+        placeholders = [one for one in attribute(graph).graph.nodes if one.op == "placeholder"]
+        with ir.InsertionPoint(block):
+            rows = [
+                self._op(loc, "aten.select.int", self._cc.node_val_to_type(row), sequence, zero, index)
+                for sequence, row in zip(sequences, placeholders[count:], strict=False)
+            ]
+        results = self._inline(loc, graph, block, [*state[:count], *rows, *extra])
+        with ir.InsertionPoint(block):
+            following = [self._cast(loc, value, kind) for value, kind in zip(results[:count], types, strict=False)]
+            following += [
+                self._op(loc, "aten.select_scatter", kind, stacked, row, zero, index)
+                for stacked, row, kind in zip(state[count:], results[count:], types[count:], strict=True)
+            ]
+            ir.Operation.create("torch.prim.Loop.condition", operands=[true, *following], loc=loc)
+        self._bind_results(node, loop)
+
+    def _empty(self, loc: ir.Location, sizes: list[ir.Value], dtype: torch.dtype, kind: ir.Type) -> ir.Value:
+        shape = self._op(loc, "prim.ListConstruct", ir.Type.parse("!torch.list<int>", self._c), *sizes)
+        none = self._op(loc, "constant.none", self._cc.torch_none_type)
+        number = self._int(loc, fx_importer.TORCH_DTYPE_TO_INT[dtype])
+        return self._op(loc, "aten.empty.memory_format", kind, shape, number, none, none, none, none)
+
     def _inline(self, loc: ir.Location, graph: fx.Node, block: ir.Block, values: Sequence[ir.Value]) -> list[ir.Value]:
         """Imports the graph that a get_attr node names at the end of `block`; `values` are its placeholders."""
         module = attribute(graph)
@@ -99,6 +155,14 @@ class NodeImporter(fx_importer.GraphNodeImporter):
         kind = self._cc.torch_int_type
         return ir.Operation.create("torch.constant.int", results=[kind], attributes={"value": number}, loc=loc).result
 
+    def _true(self, loc: ir.Location) -> ir.Value:
+        kind = self._cc.torch_bool_type
+        true = {"value": ir.IntegerAttr.get(ir.IntegerType.get_signless(1, self._c), 1)}
+        return ir.Operation.create("torch.constant.bool", results=[kind], attributes=true, loc=loc).result
+
+    def _op(self, loc: ir.Location, name: str, kind: ir.Type, *operands: ir.Value) -> ir.Value:
+        return ir.Operation.create(f"torch.{name}", results=[kind], operands=list(operands), loc=loc).result
+
     def _hide_from_folders(self, loc: ir.Location, condition: ir.Value) -> ir.Value:
         """The condition AND a true that no folder of torch-mlir can see, since it lies in a resource.
 
@@ -117,3 +181,40 @@ class NodeImporter(fx_importer.GraphNodeImporter):
         operands = [condition, self._bool(loc, true.result)]
         kind = self._cc.torch_bool_type
         return ir.Operation.create("torch.aten.__and__.bool", results=[kind], operands=operands, loc=loc).result
+
+
+class SymbolicSizes:
+    """Computes sizes that are expressions in symbols, from values whose shapes have these symbols."""
+
+    def __init__(self, importer: NodeImporter, loc: ir.Location, values: Sequence[Any]):
+        self._importer = importer
+        self._loc = loc
+        self._places: dict[Any, tuple[fx.Node, int | None]] = {}
+        for value in values:
+            known = value.meta.get("val") if isinstance(value, fx.Node) else None
+            if isinstance(known, torch.SymInt):
+                self._places[known.node.expr] = (value, None)
+            elif isinstance(known, torch.Tensor):
+                for dim, size in enumerate(known.shape):
+                    if isinstance(size, torch.SymInt):
+                        self._places.setdefault(size.node.expr, (value, dim))
+
+    def size(self, size: int | torch.SymInt) -> ir.Value:
+        """The size as a torch.int."""
+        return self._compute(sympy.Integer(size) if isinstance(size, int) else size.node.expr)
+
+    def _compute(self, expression: sympy.Expr) -> ir.Value:
+        importer, loc, kind = self._importer, self._loc, self._importer._cc.torch_int_type
+        if expression.is_Integer:
+            return importer._int(loc, int(expression))
+        if expression in self._places:
+            node, dim = self._places[expression]
+            value = importer._import_argument(loc, node)
+            return value if dim is None else importer._op(loc, "aten.size.int", kind, value, importer._int(loc, dim))
+        if isinstance(expression, (sympy.Add, sympy.Mul)):
+            name = "aten.add.int" if isinstance(expression, sympy.Add) else "aten.mul.int"
+            first, *others = map(self._compute, expression.args)
+            for other in others:
+                first = importer._op(loc, name, kind, first, other)
+            return first
+        raise UnsupportedOpError([("scan", None, f"stacks results of the size {expression}")])

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from functorch.compile import make_boxed_func
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._guards import detect_fake_mode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from pipeline.compiler import compile_program
 from pipeline.errors import CaptureError
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.graph import from_graph
+from pipeline.frontend.purify import has_regions, purify
+from pipeline.frontend.region_call import writes_are_kept
 from pipeline.options import Options
 
 
@@ -36,7 +42,19 @@ def pipeline_backend(
         inference_compiler=compile_inference,
         decompositions=decomposition_table(),
     )
-    return backend(graph, inputs)
+    return backend(_with_pure_regions(graph), inputs)
+
+
+def _with_pure_regions(graph: fx.GraphModule) -> fx.GraphModule:
+    """The graph in ATen with pure branches and loops, see `purify`; itself if it has none."""
+    if not has_regions(graph):
+        return graph
+    examples = [node.meta["example_value"] for node in graph.graph.nodes if node.op == "placeholder"]
+    fake = detect_fake_mode(examples)
+    with torch.no_grad(), writes_are_kept(), fake or contextlib.nullcontext():
+        traced = make_fx(graph, tracing_mode="symbolic", pre_dispatch=True, _allow_non_fake_inputs=True)(*examples)
+    purify(traced)
+    return traced
 
 
 def _refuse_training(graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:

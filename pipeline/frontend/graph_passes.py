@@ -43,6 +43,7 @@ _MOVES = {
     aten.transpose.int,
     aten.unbind.int,
     aten.unsqueeze.default,
+    aten.view.dtype,
     aten._to_copy.default,
     aten.to.dtype,
     torch.ops.prims.convert_element_type.default,
@@ -64,6 +65,7 @@ def simplify(graph: fx.Graph) -> None:
         if node.op == "get_attr" and isinstance(inner := attribute(node), fx.GraphModule):
             simplify(inner.graph)
     drop_assertions(graph)
+    expand_remainders_of_sizes(graph)
     name_bitwise_operators(graph)
     compare_floats_with_floats(graph)
     replace_empty_tensors(graph)
@@ -78,6 +80,26 @@ def drop_assertions(graph: fx.Graph) -> None:
     for node in list(graph.nodes):
         if node.target is aten._assert_tensor_metadata.default:
             graph.erase_node(node)
+
+
+def expand_remainders_of_sizes(graph: fx.Graph) -> None:
+    """a % b  →  a - a // b * b, for integers of the program: torch-mlir takes % for C's remainder, and lacks that."""
+    for node in list(graph.nodes):
+        if node.target is not operator.mod:
+            continue
+        a, b = node.args
+        values = [one.meta["val"] if isinstance(one, fx.Node) else one for one in (a, b)]
+        if not all(isinstance(value, (int, torch.SymInt)) for value in values):
+            continue
+        with graph.inserting_before(node):
+            quotient = graph.call_function(operator.floordiv, (a, b))
+            product = graph.call_function(operator.mul, (quotient, b))
+            difference = graph.call_function(operator.sub, (a, product))
+        quotient.meta = {**node.meta, "val": values[0] // values[1]}
+        product.meta = {**node.meta, "val": quotient.meta["val"] * values[1]}
+        difference.meta = dict(node.meta)
+        node.replace_all_uses_with(difference)
+        graph.erase_node(node)
 
 
 _COMPARISONS = (

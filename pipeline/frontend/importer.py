@@ -16,6 +16,8 @@ from pipeline.mlir import ir
 
 _TORCH = str(Path(torch.__file__).parent)
 
+#: What runs TorchScript lies here, and is not the model's source.
+_FRONTEND = str(Path(__file__).parent)
 
 #: Narrower integers are pooled as floats, see `pipeline.frontend.replacements`.
 _MAX_POOLS = (
@@ -76,17 +78,25 @@ def _reason_to_refuse(node: fx.Node) -> str | None:
 
 
 def node_location(node: fx.Node, context: ir.Context) -> ir.Location:
-    """`"node"("file.py":12:0)`, or the name alone where torch kept no stack trace."""
+    """`"node"("op"("file.py":12:0))`, without what torch does not know: the op that the model calls, the line."""
     line = source_line(node)
-    if line is None:
-        return ir.Location.name(node.name, context=context)
-    child = ir.Location.file(line[0], line[1], 0, context=context)
+    called = _called_op(node)
+    child = None if line is None else ir.Location.file(line[0], line[1], 0, context=context)
+    if called is not None:
+        child = ir.Location.name(called, child, context=context)
     return ir.Location.name(node.name, child, context=context)
+
+
+def _called_op(node: fx.Node) -> str | None:
+    """The op that the model calls and that `node` is a part of, e.g. `softmax`, as torch.export notes it."""
+    noted = node.meta.get("torch_fn")
+    return noted[1].rpartition(".")[2].strip("_") if noted else None
 
 
 def source_line(node: fx.Node) -> tuple[str, int] | None:
     """(file, line) of the innermost line of the model's source that made `node`."""
     trace = node.meta.get("stack_trace") or ""
     frames = re.findall(r'File "([^"<]+)", line (\d+)', trace)  # the names of generated code are in <>
+    frames = [frame for frame in frames if not frame[0].startswith(_FRONTEND)]
     own = [frame for frame in frames if not frame[0].startswith(_TORCH)] or frames
     return (own[-1][0], int(own[-1][1])) if own else None

@@ -5,14 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.errors import CompileError, UnsupportedOpError
-from pipeline.mlir import ir, run_pipeline
+from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
+from pipeline.frontend.bitcasts import lower_bitcasts
+from pipeline.mlir import ir, run_pipeline, scf, walk
 from pipeline.remarks import source_line
 
 _TO_BACKEND = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),"
     "torchdynamo-export-to-torch-backend-pipeline{ extra-library=})"
 )
-_TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})"
+
+#: The passes of torch-mlir's torch-backend-to-linalg-on-tensors-backend-pipeline; its last one, `_VERIFY`, on its own.
+_TO_LINALG = """builtin.module(
+    func.func(
+      torch-restructure-non-constant-axes,
+      torch-fuse-quantized-ops,
+      convert-torch-to-tmtensor{allow-non-finites=true},
+      canonicalize,
+      convert-torch-to-linalg{allow-non-finites=true},
+      canonicalize,
+      convert-torch-to-scf,
+      convert-torch-to-arith,
+      convert-torch-to-tensor
+    ),
+    convert-torch-conversion-to-mlprogram,
+    func.func(memref-expand, canonicalize, resolve-shaped-type-result-dims, cse),
+    torch-func-backend-type-conversion,
+    func.func(canonicalize, torch-finalizing-backend-type-conversion)
+)"""
+_VERIFY = "builtin.module(torch-verify-linalg-on-tensors-backend-contract)"
 
 
 def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None]) -> None:
@@ -21,14 +42,42 @@ def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None]) -
     Raises:
         UnsupportedOpError: lists every op that can't be lowered, each with its source line.
     """
+    take_over_barriers(module)
     imported = _clone(module)
     try:
         run_pipeline(module.operation, _TO_BACKEND)
         dump("torch", module)
         imported = _clone(module)
-        run_pipeline(module.operation, _TO_LINALG)
+        _lower(module)
     except CompileError as error:
         raise _explain(imported, error) from None
+
+
+def _lower(module: ir.Module) -> None:
+    """From torch's backend form to linalg on tensors, checked by torch-mlir's own contract for that.
+
+    The contract has no arith.select on tensors, which is what a branch that computes nothing folds to.
+    """
+    lower_bitcasts(module)
+    put_barriers_on_tensors(module)
+    run_pipeline(module.operation, _TO_LINALG)
+    for select in walk(module.operation, "arith.select"):
+        if isinstance(select.results[0].type, ir.RankedTensorType):
+            _select_to_if(select)
+    with barriers_as_casts(module):
+        run_pipeline(module.operation, _VERIFY)
+
+
+def _select_to_if(select: ir.Operation) -> None:
+    """select %p, %x, %y -> scf.if %p { yield %x } else { yield %y }."""
+    condition, *values = select.operands
+    with select.location, ir.InsertionPoint(select):
+        branch = scf.IfOp(condition, [select.results[0].type], has_else=True)
+    for block, value in zip((branch.then_block, branch.else_block), values, strict=True):
+        with select.location, ir.InsertionPoint(block):
+            scf.YieldOp([value])
+    select.results[0].replace_all_uses_with(branch.results[0])
+    select.erase()
 
 
 def _clone(module: ir.Module) -> ir.Module:
@@ -134,7 +183,7 @@ def _is_carried(op: ir.Operation) -> bool:
 def _failure(module: ir.Module) -> str | None:
     try:
         run_pipeline(module.operation, _TO_BACKEND)
-        run_pipeline(module.operation, _TO_LINALG)
+        _lower(module)
     except CompileError as error:
         text = str(error).split("failed: ", 1)[-1].splitlines()[0]
         return text.split(": ", 1)[-1] if text.startswith("loc(") else text

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.fusion_rules import load_rules
-from pipeline.analysis.joining import TARGET
 from pipeline.analysis.op_facts import OpFacts
+from pipeline.dialects.fusion import TARGET
 from pipeline.mlir import ir
 from pipeline.passes.base import Pass
 

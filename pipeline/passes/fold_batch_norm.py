@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.absorption import Absorption, Refusal, Sink, describe, into_producers
+from pipeline.analysis.absorption import Absorption, Sink, describe, into_producers
 from pipeline.analysis.affine import Chain, Elementwise, read_chain, read_elementwise
+from pipeline.analysis.passage import Refusal
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass

@@ -11,8 +11,8 @@ from pipeline.analysis.cost import CHEAP_BODY, body_cost
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.analysis.joining import why_not_join
 from pipeline.analysis.reasons import Refusal
-from pipeline.analysis.structured import Structured, bounded_loops, reads_input_again, structured
-from pipeline.dialects.fusion import STOP_FUSION
+from pipeline.analysis.structured import Structured, bounded_loops, is_broadcast, reads_input_again, structured
+from pipeline.dialects.fusion import behind_barriers, stops_fusion
 from pipeline.mlir import affine, defining_op, ir, linalg, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, build_generic, is_unused, replace
@@ -24,8 +24,8 @@ class FuseElementwise(Pass):
 
     A producer moves into its one consumer, an elementwise op or a reduction in the same block, if every element is then
     still computed once. What only moves or converts elements moves into every consumer; what costs next to nothing may
-    be computed several times in a broadcast. Nothing moves into a contraction, a convolution or a pool, which read an
-    input again and again. Nor does anything move that the table of fusion rules refuses, that is marked
+    be computed several times in a broadcast. Only broadcasts move into a contraction, a convolution or a pool, which
+    read an input again and again. Nor does anything move that the table of fusion rules refuses, that is marked
     `pipeline.stop_fusion`, or that goes by another target's table.
     """
 
@@ -81,7 +81,7 @@ def _producers(consumer: Structured) -> list[tuple[int, Structured]]:
     """The ops that might be computed in the consumer, each with the first input that is its result."""
     found: dict[ir.Operation, tuple[int, Structured]] = {}
     for operand in range(consumer.inputs):
-        op = defining_op(consumer.op.operands[operand])
+        op = behind_barriers(defining_op(consumer.op.operands[operand]))
         producer = structured(op)
         if op is not None and producer is not None and op not in found:
             found[op] = (operand, producer)
@@ -90,13 +90,13 @@ def _producers(consumer: Structured) -> list[tuple[int, Structured]]:
 
 def _why_not(consumer: Structured, operand: int, producer: Structured, rules: FusionRules) -> Refusal | None:
     """Why the producer is not computed in the consumer; None if it can be."""
-    if STOP_FUSION in producer.op.attributes:
+    if stops_fusion(consumer.op.operands[operand]):
         return Refusal(reasons.BARRIER, "fusion stops behind it")
     if len(producer.op.results) != 1 or not producer.is_elementwise:
         return Refusal(reasons.NOT_ELEMENTWISE, "it is not elementwise with one result")
     if producer.op.block != consumer.op.block:
         return Refusal(reasons.ANOTHER_BLOCK, "it is in another block")
-    if reads_input_again(consumer):
+    if reads_input_again(consumer) and not is_broadcast(producer):
         return Refusal(reasons.READS_AGAIN, "the consumer reads its input again and again")
     cost = body_cost(producer)
     same = _same_reads(consumer, operand)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.analysis.alignment import Alignment
 from pipeline.analysis.destination import origin
-from pipeline.analysis.group_tiles import in_tiling_order, loop_size
+from pipeline.analysis.group_tiles import in_tiling_order
 from pipeline.analysis.structured import Structured
 from pipeline.mlir import arith, defining_op, ir, scf, tensor, walk
 from pipeline.passes.rewriting import is_unused
@@ -53,13 +53,14 @@ class Tiler:
         number = len(at)
         if number == len(self._loops):
             return self._tile(at, carried)
-        size, operand, dim = loop_size(self._alignment.ops[0], self._loops[number][0])
+        first, loop = self._alignment.ops[0], self._loops[number][0]
+        size = first.size(loop)
         tile = self._tiles[number]
         if size is not None and size <= tile:
             return self._nest({**at, number: _Span(0, size)}, carried)
         if size is None:
-            source = self._alignment.ops[0].op.operands[operand]
-            total = tensor.DimOp(source, _index(dim)).result
+            operand, dim = first.bound(loop) or (0, 0)
+            total = tensor.DimOp(first.op.operands[operand], _index(dim)).result
             full = arith.SubIOp(total, arith.RemUIOp(total, _index(tile)).result).result
             carried = self._for(_index(0), full, tile, at, carried)
             return self._for(full, total, 1, at, carried) if tile > 1 else carried

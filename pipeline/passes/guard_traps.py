@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.analysis.access import coefficient, loops_of
+from pipeline.analysis.structured import bounded_loops
 from pipeline.mlir import arith, defining_op, function, ir, linalg, memref, remap_operands, scf, tensor, walk
 from pipeline.passes.base import Pass
 from pipeline.remarks import source_line
@@ -219,34 +221,73 @@ def _all_hold(generic: ir.Operation, conditions: list[ir.Value]) -> ir.Value:
     """At the insertion point: whether the conditions, values of the body of `generic`, hold for all its iterations."""
     body = generic.regions[0].blocks[0]
     needed = _slice([op.operation for op in body.operations], conditions)
-    used = {operand for op in needed for operand in op.operands} | set(conditions)
-    numbers = [argument.arg_number for argument in body.arguments if argument in used]
-    maps = [ir.AffineMapAttr(a).value for a in generic.attributes["indexing_maps"]]
+    numbers, dims = _check_loops(generic, needed, conditions)
+    maps = [_over(ir.AffineMapAttr(generic.attributes["indexing_maps"][number]).value, dims) for number in numbers]
     flag = ir.IntegerType.get_signless(1)
     true = arith.ConstantOp(flag, 1).result
     start = linalg.fill(true, outs=[tensor.EmptyOp([], flag).result])
-    # The dims come from all operands: those that no condition reads still bound the loops.
-    operands = list(generic.operands)
     check = linalg.GenericOp(
         [ir.RankedTensorType.get([], flag)],
-        operands,
+        [generic.operands[number] for number in numbers],
         [start],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in [*maps, ir.AffineMap.get(maps[0].n_dims, 0, [])]]),
-        ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<reduction>")] * maps[0].n_dims),
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in [*maps, ir.AffineMap.get(len(dims), 0, [])]]),
+        ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<reduction>")] * len(dims)),
     )
-    block = ir.Block.create_at_start(check.regions[0], [argument.type for argument in body.arguments] + [flag])
-    assert all(number < len(operands) for number in numbers)
-    known: dict[ir.Value, ir.Value] = dict(zip(body.arguments, block.arguments, strict=False))
+    elements = [body.arguments[number] for number in numbers]
+    block = ir.Block.create_at_start(check.regions[0], [element.type for element in elements] + [flag])
+    known: dict[ir.Value, ir.Value] = dict(zip(elements, block.arguments, strict=False))
     with ir.InsertionPoint(block):
         for op in needed:
             copy = op.clone()
             remap_operands(copy, known)
+            if op.name == "linalg.index":
+                dim = dims.index(ir.IntegerAttr(op.attributes["dim"]).value)
+                copy.attributes["dim"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
             known.update(zip(op.results, copy.results, strict=True))
-        held = block.arguments[len(body.arguments)]
+        held = block.arguments[len(elements)]
         for condition in conditions:
             held = arith.AndIOp(held, known.get(condition, condition)).result
         linalg.YieldOp([held])
     return tensor.ExtractOp(check.results[0], []).result
+
+
+def _check_loops(
+    generic: ir.Operation, ops: list[ir.Operation], conditions: list[ir.Value]
+) -> tuple[list[int], list[int]]:
+    """The operands and the loops of a check: those that the conditions depend on, if the others run at all.
+
+    All of them where the others may run no round, for then no condition need hold, and where the others bound a loop.
+    """
+    body = generic.regions[0].blocks[0]
+    maps = [ir.AffineMapAttr(a).value for a in generic.attributes["indexing_maps"]]
+    used = {operand for op in ops for operand in op.operands} | set(conditions)
+    dims = {ir.IntegerAttr(op.attributes["dim"]).value for op in ops if op.name == "linalg.index"}
+    for argument in body.arguments:
+        if argument in used:
+            dims |= _dims(maps[argument.arg_number])
+    loops = loops_of(generic)
+    others = [] if loops is None else [size for dim, size in enumerate(loops.sizes) if dim not in dims]
+    numbers = [number for number, indexing in enumerate(maps) if _dims(indexing) <= dims]
+    if loops is None or not all(others) or bounded_loops([maps[number] for number in numbers]) != dims:
+        return list(range(len(maps))), list(range(maps[0].n_dims))
+    read = {argument.arg_number for argument in body.arguments if argument in used}
+    if bounded_loops([maps[number] for number in read]) == dims:
+        numbers = sorted(read)
+    return numbers, sorted(dims)
+
+
+def _dims(indexing: ir.AffineMap) -> set[int]:
+    """The loops that a map depends on."""
+    return {dim for dim in range(indexing.n_dims) if any(coefficient(e, dim) != 0 for e in indexing.results)}
+
+
+def _over(indexing: ir.AffineMap, dims: list[int]) -> ir.AffineMap:
+    """The map as one of the loops `dims` alone."""
+    here = [ir.AffineConstantExpr.get(0)] * indexing.n_dims
+    for position, dim in enumerate(dims):
+        here[dim] = ir.AffineDimExpr.get(position)
+    into = ir.AffineMap.get(len(dims), 0, here)
+    return ir.AffineMap.get(len(dims), 0, [expression.compose(into) for expression in indexing.results])
 
 
 def _slice(ops: list[ir.Operation], values: list[ir.Value]) -> list[ir.Operation]:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.weights import Weights, byte_size, weight_arguments
+from pipeline.dialects.fusion import BARRIER
 from pipeline.mlir import captured_values, defining_op, func, function, ir, remap_operands
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import RESHAPES, is_unused
 
 #: Ops that only look at their operand in another way; as results of @prepare they would be copies for nothing.
-_VIEWS = (*RESHAPES, "tensor.extract_slice")
+_VIEWS = (*RESHAPES, "tensor.extract_slice", BARRIER)
 
 
 @dataclass(frozen=True)

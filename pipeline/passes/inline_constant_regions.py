@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.mlir import ir
+from pipeline.mlir import constant_integer, ir, walk_innermost_first
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import constant_integer, inline_block, replace
-
-_OPS = ("scf.if", "scf.for", "scf.while")
+from pipeline.passes.rewriting import inline_block, replace
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class InlineConstantRegions(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Inlines what can be in one function."""
-        for inner in _innermost_first(op):
+        for inner in walk_innermost_first(op, "scf.if", "scf.for", "scf.while"):
             if inner.name == "scf.if":
                 self._inline_if(inner)
             elif inner.name == "scf.for":
@@ -68,18 +66,6 @@ class InlineConstantRegions(Pass):
         self.passed(op, "the condition is always false")
         _, *handed_on = inline_block(before, list(op.operands), op)
         replace(op, handed_on)
-
-
-def _innermost_first(function: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.operation.name in _OPS:
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit, ir.WalkOrder.POST_ORDER)
-    return found
 
 
 def _trip_count(loop: ir.Operation) -> int | None:

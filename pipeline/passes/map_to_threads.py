@@ -8,11 +8,11 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.analysis.access import Loops, loops_of
-from pipeline.mlir import affine, arith, gpu, ir, memref, remap_operands, scf, walk
+from pipeline.mlir import affine, arith, constant_integer, gpu, ir, memref, remap_operands, scf, walk
 from pipeline.passes import contraction_blocks
 from pipeline.passes.base import Pass
 from pipeline.passes.contraction_blocks import split_contraction
-from pipeline.passes.rewriting import before, constant_integer, replace
+from pipeline.passes.rewriting import before, replace
 from pipeline.passes.split_dispatches import DISPATCH, THREADS, is_fill, parallel_nest
 
 #: How many threads a block has, and of how many items one block takes care.

@@ -9,8 +9,8 @@ from pipeline.analysis.affine import Chain, read_chain, read_elementwise
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before
-from pipeline.passes.weight_side import WeightSide, apply_affine, empty_like
+from pipeline.passes.rewriting import before, empty_like
+from pipeline.passes.weight_side import WeightSide, apply_affine
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.destination import origin
+from pipeline.analysis.naming import op_label
+from pipeline.analysis.origins import ORIGINS, origins, pairs_attribute
 from pipeline.dialects.fusion import GROUP
 from pipeline.mlir import defining_op, func, ir, remap_operands, walk
 from pipeline.passes.base import Pass
+from pipeline.passes.become import CALLS, OUTPUTS
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ def _outline(group: ir.Operation, kernels: _Kernels) -> None:
             ir.FlatSymbolRefAttr.get(name),
             [group.operands[number] for number in taken] + empties,
         )
+        call.attributes[ORIGINS] = pairs_attribute(origins(_ops(group)))
     for before, after in zip(group.results, call.results, strict=True):
         before.replace_all_uses_with(after)
     group.erase()
@@ -116,7 +121,11 @@ def _create_kernel(
     with group.location, ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
         kernel = func.FuncOp("kernel", ir.FunctionType.get(types, results), visibility="private").operation
         kernel.attributes["pipeline.kernel"] = group.attributes["kind"]
-        kernel.attributes["pipeline.ops"] = ir.ArrayAttr.get([ir.StringAttr.get(op.name) for op in _ops(group)])
+        kernel.attributes["pipeline.ops"] = _strings(op.name for op in _ops(group))
+        kernel.attributes["pipeline.words"] = _strings(_words(group))
+        if CALLS in group.attributes:
+            kernel.attributes[CALLS] = group.attributes[CALLS]
+            kernel.attributes[OUTPUTS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(destinations))
         entry = ir.Block.create_at_start(kernel.regions[0], types)
     known = {block.arguments[number]: entry.arguments[index] for index, number in enumerate(taken)}
     known |= {empty.results[0]: entry.arguments[len(taken) + index] for index, empty in enumerate(destinations)}
@@ -133,6 +142,17 @@ def _create_kernel(
             remap_operands(copy, known)
             known.update(zip(op.results, copy.results, strict=True))
     return kernel
+
+
+def _words(group: ir.Operation) -> list[str]:
+    """What the group computes, in words; initial values count where there is nothing else."""
+    ops = _ops(group)
+    computing = [op for op in ops if op.name != "linalg.fill"]
+    return [word for op in computing or ops for word in op_label(op)]
+
+
+def _strings(words: Iterable[str]) -> ir.ArrayAttr:
+    return ir.ArrayAttr.get([ir.StringAttr.get(word) for word in words])
 
 
 def _ops(group: ir.Operation) -> list[ir.Operation]:

@@ -13,14 +13,17 @@ from pipeline.passes.rewriting import before, replace
 #: The attribute of a function's argument that is its workspace, and of a function: how many bytes it needs.
 WORKSPACE = "pipeline.workspace"
 
+#: Ops whose regions run one after the other.
+_SEQUENTIAL = ("scf.if", "scf.for", "scf.while")
+
 
 @dataclass(frozen=True)
 class PlanMemory(Pass):
     """Give each temporary of a function a place in its workspace, an argument marked `pipeline.workspace`.
 
     Two temporaries share memory where they are not needed at the same time. Planned are buffers of known size that are
-    allocated and freed in the function's own block; others, in loops or of a size known at run time only, stay. How
-    many bytes the workspace needs is left in the function's attribute `pipeline.workspace`.
+    allocated and freed in the same block, be it the function's or that of a branch or a loop, whose every round then
+    uses the same memory. How many bytes the workspace needs is left in the function's attribute `pipeline.workspace`.
     """
 
     name: ClassVar[str] = "plan-memory"
@@ -49,7 +52,7 @@ class PlanMemory(Pass):
 
 @dataclass
 class _Buffer:
-    """A temporary: how large it is, from which op of the block to which it is needed, and where it lies."""
+    """A temporary: how large it is, from which op of the function to which it is needed, and where it lies."""
 
     alloc: ir.Operation
     dealloc: ir.Operation
@@ -69,19 +72,37 @@ def _workspace(function: ir.Operation) -> ir.Value | None:
 
 
 def _buffers(function: ir.Operation, alignment: int) -> list[_Buffer]:
-    """The buffers of known size that are allocated and freed in the function's own block."""
-    ops = [op.operation for op in function.regions[0].blocks[0].operations]
+    """The buffers of known size that are allocated and freed in the same block.
+
+    Ops are numbered in program order, so that what a region needs lies within what the block around it needs.
+    """
+    ops = _ops_in_sequence(function)
     numbers = {op: number for number, op in enumerate(ops)}
     buffers = []
     for alloc in ops:
         if alloc.name != "memref.alloc" or not _fits_workspace(alloc, alignment):
             continue
         freeing = [use.owner.operation for use in alloc.results[0].uses if use.owner.operation.name == "memref.dealloc"]
-        if len(freeing) != 1 or freeing[0] not in numbers:
+        if len(freeing) != 1 or freeing[0].block != alloc.block:
             continue
         size = -(-_bytes(alloc.results[0].type) // alignment) * alignment
         buffers.append(_Buffer(alloc, freeing[0], size, numbers[alloc], numbers[freeing[0]]))
     return buffers
+
+
+def _ops_in_sequence(function: ir.Operation) -> list[ir.Operation]:
+    """The ops of a function and of its branches and loops, outer before inner; not those that run side by side."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        op = op.operation
+        if op == function:
+            return ir.WalkResult.ADVANCE
+        found.append(op)
+        return ir.WalkResult.ADVANCE if op.name in _SEQUENTIAL else ir.WalkResult.SKIP
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _fits_workspace(alloc: ir.Operation, alignment: int) -> bool:

@@ -26,7 +26,7 @@ class PropagateReshapes(Pass):
     A reshape between two ops hides that they run over the same elements. An op that reads a collapsed tensor reads the
     tensor itself, with more loops, and its result is collapsed instead; an op whose result is expanded computes the
     expanded tensor. Reshapes meet and cancel, or end up at arguments and results, where they cost nothing. Dims of
-    size 1 are not looked at, see linalg-fold-unit-extent-dims.
+    size 1 are not looked at, see fold-unit-reshapes.
     """
 
     name: ClassVar[str] = "propagate-reshapes"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
 from pipeline.analysis.access import Loops, coefficient, moves
+from pipeline.analysis.epilogue import Epilogue
 from pipeline.analysis.tiling import FOLDS, Tile, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, scf, vector
 
@@ -17,16 +19,32 @@ from pipeline.mlir import affine, arith, ir, math, memref, scf, vector
 _DIVISIONS = {f"arith.{name}" for name in ("divsi", "divui", "ceildivsi", "ceildivui", "floordivsi", "remsi", "remui")}
 
 
+@dataclass(frozen=True)
+class Context:
+    """What stands around an op.
+
+    Attributes:
+        initials: for outputs that a fill came before, the number that they start from.
+        epilogues: what runs on each tile of results while it is in registers.
+        between: the buffers that only hand results to an epilogue: nothing is stored there.
+    """
+
+    initials: dict[int, ir.Value] = field(default_factory=dict)
+    epilogues: tuple[Epilogue, ...] = ()
+    between: frozenset[ir.Value] = frozenset()
+
+
 class Emitter:
     """Writes the loops of one op at the insertion point."""
 
-    def __init__(self, generic: ir.Operation, loops: Loops, tile: Tile, fma: bool):
+    def __init__(self, generic: ir.Operation, loops: Loops, tile: Tile, fma: bool, context: Context):
+        multiply_adds = _multiply_adds(generic.regions[0].blocks[0], loops) if fma else _MultiplyAdds({}, set())
         self.generic = generic
         self.loops = loops
         self.tile = tile
-        self.body = generic.regions[0].blocks[0]
+        self.context = context
+        self.stage = _Stage(generic, loops, tile, multiply_adds)
         self.reductions = [dim for dim, reduction in enumerate(loops.reductions) if reduction]
-        self.multiply_adds = _multiply_adds(self.body, loops) if fma else _MultiplyAdds({}, set())
 
     def emit(self) -> None:
         """The whole nest."""
@@ -114,20 +132,36 @@ class Emitter:
             inner({**at, dim: _index(full)}, size - full)
 
     def _tile(self, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None) -> None:
-        """Loads the accumulators, runs the reductions on them, stores them."""
-        window = _Window(self, at, rows, vectors, mask)
+        """Loads the accumulators, runs the reductions on them and the epilogues on the results, stores these."""
+        window = _Window(self.stage, at, rows, vectors, mask)
         accumulators = [
-            window.load(output, at, row, column)
+            self._start(window, output, at, row, column)
             for output in self.loops.outputs
             for row in range(rows)
             for column in range(vectors)
         ]
-        results = self._reduce(window, at, accumulators)
-        values = iter(results)
-        for output in self.loops.outputs:
-            for row in range(rows):
-                for column in range(vectors):
-                    window.store(next(values), output, row, column)
+        known: dict[ir.Value, list[ir.Value]] = {}
+        self._finish(window, self._reduce(window, at, accumulators), known)
+        for epilogue in self.context.epilogues:
+            stage = _Stage(epilogue.op, epilogue.loops, self.tile, _MultiplyAdds({}, set()))
+            window = _Window(stage, at, rows, vectors, mask)
+            self._finish(window, window.compute(at, [], known), known)
+
+    def _start(self, window: _Window, output: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+        if output not in self.context.initials:
+            return window.load(output, at, row, column)
+        number = self.context.initials[output]
+        return vector.BroadcastOp(ir.VectorType.get([self.tile.lanes], number.type), number).result
+
+    def _finish(self, window: _Window, results: list[ir.Value], known: dict[ir.Value, list[ir.Value]]) -> None:
+        """Stores what a stage has computed, if anything but an epilogue needs it."""
+        stage = window.stage
+        count = len(results) // len(stage.loops.outputs)
+        for number, output in enumerate(stage.loops.outputs):
+            vectors = results[number * count : (number + 1) * count]
+            known[stage.generic.operands[output]] = vectors
+            if stage.generic.operands[output] not in self.context.between:
+                window.store_all(vectors, output)
 
     def _reduce(self, window: _Window, at: dict[int, ir.Value], accumulators: list[ir.Value]) -> list[ir.Value]:
         def level(depth: int, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
@@ -163,10 +197,10 @@ class Emitter:
             return list(loop.results)
 
         partial = level(0, at, start)
-        window = _Window(self, at, 1, 1, None)
+        window = _Window(self.stage, at, 1, 1, None)
         for number, (output, fold) in enumerate(zip(self.loops.outputs, tile.folds, strict=True)):
             vectors = partial[number * tile.vectors : (number + 1) * tile.vectors]
-            window.fold_into(output, fold, vectors)
+            window.fold_into(output, fold, vectors, self.context.initials.get(output))
 
     def _fold_line(self, at: dict[int, ir.Value], partial: list[ir.Value]) -> list[ir.Value]:
         """One line along the vectors: full steps, then masked ones into the first vector of each output."""
@@ -178,7 +212,7 @@ class Emitter:
             loop = scf.ForOp(first, last, _index(vectors * tile.lanes), values)
             with ir.InsertionPoint(loop.body):
                 i, old = loop.induction_variable, list(loop.inner_iter_args)
-                window = _Window(self, at, 1, vectors, arith.SubIOp(total, i).result if masked else None)
+                window = _Window(self.stage, at, 1, vectors, arith.SubIOp(total, i).result if masked else None)
                 new = window.compute({**at, tile.vector_dim: i}, old)
                 scf.YieldOp(window.where_inside(new, old) if masked else new)
             return list(loop.results)
@@ -198,6 +232,21 @@ class Emitter:
         operand, position = self.loops.bounds[dim]
         return memref.DimOp(self.generic.operands[operand], _index(position)).result
 
+
+@dataclass(frozen=True)
+class _Stage:
+    """An op as it runs on a tile: its maps go from the loops that the tile is of."""
+
+    generic: ir.Operation
+    loops: Loops
+    tile: Tile
+    multiply_adds: _MultiplyAdds
+
+    @property
+    def body(self) -> ir.Block:
+        """What runs for each element."""
+        return self.generic.regions[0].blocks[0]
+
     @cached_property
     def body_ops(self) -> list[ir.Operation]:
         """The ops of the body, without its terminator."""
@@ -207,8 +256,8 @@ class Emitter:
 class _Window:
     """A tile at a place: loads and stores its vectors, and computes the body on them."""
 
-    def __init__(self, emitter: Emitter, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None):
-        self._emitter = emitter
+    def __init__(self, stage: _Stage, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None):
+        self.stage = stage
         self._at = at
         self._rows = rows
         self._vectors = vectors
@@ -216,15 +265,15 @@ class _Window:
 
     def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """A vector of an operand: loaded where it moves along vectors, else one element broadcast."""
-        tile = self._emitter.tile
-        buffer = self._emitter.generic.operands[operand]
+        tile = self.stage.tile
+        buffer = self.stage.generic.operands[operand]
         kind = ir.VectorType.get([tile.lanes], element_type(buffer))
         if is_scalar(buffer):
             return vector.BroadcastOp(kind, buffer).result
         indices = self._indices(operand, at, row, column)
-        if moves(self._emitter.loops.maps[operand], tile.vector_dim) == "fixed":
+        if moves(self.stage.loops.maps[operand], tile.vector_dim) == "fixed":
             return vector.BroadcastOp(kind, memref.LoadOp(buffer, indices).result).result
-        if moves(self._emitter.loops.maps[operand], tile.vector_dim) == "strided":
+        if moves(self.stage.loops.maps[operand], tile.vector_dim) == "strided":
             return self._load_strided(kind, operand, indices, column)
         if not self._is_masked(column):
             return vector.LoadOp(kind, buffer, indices).result
@@ -232,7 +281,7 @@ class _Window:
 
     def _load_strided(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int) -> ir.Value:
         """A vector whose elements are a constant number of elements apart."""
-        step = coefficient(self._emitter.loops.maps[operand].results[-1], self._emitter.tile.vector_dim)
+        step = coefficient(self.stage.loops.maps[operand].results[-1], self.stage.tile.vector_dim)
         assert step is not None
         if step in (2, 4):
             return self._load_and_thin_out(kind, operand, indices, column, step)
@@ -242,13 +291,13 @@ class _Window:
         self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int, step: int
     ) -> ir.Value:
         """All elements from the first to the last, of which every second or fourth is kept: faster than a gather."""
-        lanes = self._emitter.tile.lanes
+        lanes = self.stage.tile.lanes
         wide = ir.VectorType.get([lanes * step], kind.element_type)
         mask_type = ir.VectorType.get([lanes * step], ir.IntegerType.get_signless(1))
         count = self._mask if self._is_masked(column) else _index(lanes)
         last = arith.SubIOp(arith.MulIOp(count, _index(step)).result, _index(step - 1)).result
         mask = vector.CreateMaskOp(mask_type, [last]).result
-        buffer = self._emitter.generic.operands[operand]
+        buffer = self.stage.generic.operands[operand]
         value = vector.MaskedLoadOp(wide, buffer, indices, mask, _zero(wide)).result
         while ir.VectorType(value.type).shape[0] > lanes:
             value = vector.DeinterleaveOp(value).results[0]
@@ -256,31 +305,38 @@ class _Window:
 
     def _gather(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int, step: int) -> ir.Value:
         """Every element by itself."""
-        tile = self._emitter.tile
+        tile = self.stage.tile
         offsets = ir.VectorType.get([tile.lanes], ir.IntegerType.get_signless(32))
         steps = ir.DenseElementsAttr.get(np.arange(tile.lanes, dtype=np.int32) * step, type=offsets)
-        buffer = self._emitter.generic.operands[operand]
+        buffer = self.stage.generic.operands[operand]
         mask = self._mask_vector() if self._is_masked(column) else self._full_mask()
         return vector.GatherOp(kind, buffer, indices, arith.ConstantOp(offsets, steps).result, mask, _zero(kind)).result
 
     def store(self, value: ir.Value, operand: int, row: int, column: int) -> None:
         """Stores a vector of an output."""
-        buffer = self._emitter.generic.operands[operand]
+        buffer = self.stage.generic.operands[operand]
         indices = self._indices(operand, self._at, row, column)
         if self._is_masked(column):
             vector.MaskedStoreOp(buffer, indices, self._mask_vector(), value)
         else:
             vector.StoreOp(value, buffer, indices)
 
+    def store_all(self, vectors: list[ir.Value], operand: int) -> None:
+        """Stores the whole tile of an output."""
+        values = iter(vectors)
+        for row in range(self._rows):
+            for column in range(self._vectors):
+                self.store(next(values), operand, row, column)
+
     def where_inside(self, new: list[ir.Value], old: list[ir.Value]) -> list[ir.Value]:
         """The new values in the lanes that the mask lets through, the old ones elsewhere."""
         mask = self._mask_vector()
         return [arith.SelectOp(mask, one, other).result for one, other in zip(new, old, strict=True)]
 
-    def fold_into(self, output: int, fold: str, vectors: list[ir.Value]) -> None:
-        """Combines vectors of partial results with an element of an output, and stores it."""
-        buffer = self._emitter.generic.operands[output]
-        indices = self._indices(output, {**self._at, self._emitter.tile.vector_dim: _index(0)}, 0, 0)
+    def fold_into(self, output: int, fold: str, vectors: list[ir.Value], initial: ir.Value | None) -> None:
+        """Combines vectors of partial results with `initial`, else with an element of an output, and stores it there."""
+        buffer = self.stage.generic.operands[output]
+        indices = self._indices(output, {**self._at, self.stage.tile.vector_dim: _index(0)}, 0, 0)
         while len(vectors) > 1:
             left, right, *rest = vectors
             vectors = [*rest, _combine(fold, left, right)]
@@ -291,11 +347,21 @@ class _Window:
             vectors[0],
             fastmath=ir.Attribute.parse("#arith.fastmath<reassoc>"),
         ).result
-        memref.StoreOp(_combine(fold, memref.LoadOp(buffer, indices).result, row), buffer, indices)
+        start = memref.LoadOp(buffer, indices).result if initial is None else initial
+        memref.StoreOp(_combine(fold, start, row), buffer, indices)
 
-    def compute(self, at: dict[int, ir.Value], accumulators: list[ir.Value]) -> list[ir.Value]:
-        """The body on every vector of the tile, its outputs' old values being the accumulators."""
-        loops = self._emitter.loops
+    def compute(
+        self,
+        at: dict[int, ir.Value],
+        accumulators: list[ir.Value],
+        given: Mapping[ir.Value, list[ir.Value]] = MappingProxyType({}),
+    ) -> list[ir.Value]:
+        """The body on every vector of the tile.
+
+        `accumulators` are the old values of the outputs, none if the body does not read them; `given` has buffers whose
+        vectors are there already.
+        """
+        loops = self.stage.loops
         tiles = self._rows * self._vectors
         loaded: dict[tuple[int, int, int], ir.Value] = {}
         results: list[list[ir.Value]] = [[] for _ in loops.outputs]
@@ -303,25 +369,29 @@ class _Window:
             for column in range(self._vectors):
                 known = {}
                 for operand in range(loops.inputs):
+                    buffer = self.stage.generic.operands[operand]
+                    if buffer in given:
+                        known[self.stage.body.arguments[operand]] = given[buffer][row * self._vectors + column]
+                        continue
                     key = (operand, *self._position(operand, row, column))
                     if key not in loaded:
                         loaded[key] = self.load(operand, at, row, column)
-                    known[self._emitter.body.arguments[operand]] = loaded[key]
-                for number, output in enumerate(loops.outputs):
+                    known[self.stage.body.arguments[operand]] = loaded[key]
+                for number, output in enumerate(loops.outputs if accumulators else ()):
                     place = number * tiles + row * self._vectors + column
-                    known[self._emitter.body.arguments[output]] = accumulators[place]
+                    known[self.stage.body.arguments[output]] = accumulators[place]
                 for number, value in enumerate(self._body(known, self._is_masked(column))):
                     results[number].append(value)
         return [value for output in results for value in output]
 
     def _position(self, operand: int, row: int, column: int) -> tuple[int, int]:
         """(row, column), each 0 where the operand does not move with it: those share a load."""
-        tile, indexing = self._emitter.tile, self._emitter.loops.maps[operand]
+        tile, indexing = self.stage.tile, self.stage.loops.maps[operand]
         fixed_in_rows = tile.row_dim is None or moves(indexing, tile.row_dim) == "fixed"
         return 0 if fixed_in_rows else row, 0 if moves(indexing, tile.vector_dim) == "fixed" else column
 
     def _indices(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> list[ir.Value]:
-        tile, indexing = self._emitter.tile, self._emitter.loops.maps[operand]
+        tile, indexing = self.stage.tile, self.stage.loops.maps[operand]
         shifts = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
         used = [dim for dim in range(indexing.n_dims) if moves(indexing, dim) != "fixed"]
         place = {dim: at[dim] for dim in used}
@@ -348,33 +418,33 @@ class _Window:
         return arith.ConstantOp(self._mask_type(), ir.DenseElementsAttr.get_splat(self._mask_type(), true)).result
 
     def _mask_type(self) -> ir.VectorType:
-        return ir.VectorType.get([self._emitter.tile.lanes], ir.IntegerType.get_signless(1))
+        return ir.VectorType.get([self.stage.tile.lanes], ir.IntegerType.get_signless(1))
 
     def _body(self, known: dict[ir.Value, ir.Value], masked: bool) -> list[ir.Value]:
         """The body on vectors."""
-        emitter = self._emitter
+        stage = self.stage
 
         def value(scalar: ir.Value) -> ir.Value:
             if scalar in known:
                 return known[scalar]
-            kind = ir.VectorType.get([emitter.tile.lanes], scalar.type)
+            kind = ir.VectorType.get([stage.tile.lanes], scalar.type)
             known[scalar] = vector.BroadcastOp(kind, scalar).result
             return known[scalar]
 
-        for op in emitter.body_ops:
-            if op in emitter.multiply_adds.absorbed:
+        for op in stage.body_ops:
+            if op in stage.multiply_adds.absorbed:
                 continue
             if op.name == "arith.constant":
-                known[op.results[0]] = _splat(op, emitter.tile.lanes)
-            elif op in emitter.multiply_adds.products:
-                left, right, addend = emitter.multiply_adds.products[op]
+                known[op.results[0]] = _splat(op, stage.tile.lanes)
+            elif op in stage.multiply_adds.products:
+                left, right, addend = stage.multiply_adds.products[op]
                 known[op.results[0]] = math.FmaOp(value(left), value(right), value(addend)).result
             else:
                 operands = [value(operand) for operand in op.operands]
                 if masked and op.name in _DIVISIONS:
                     operands[1] = self._one_outside(operands[1])
                 self._clone(op, operands, known)
-        return [value(operand) for operand in _terminator(emitter.body).operands]
+        return [value(operand) for operand in _terminator(stage.body).operands]
 
     def _one_outside(self, divisor: ir.Value) -> ir.Value:
         """`divisor` in the lanes that the mask lets through, 1 elsewhere: a division by the 0 that is there traps."""
@@ -382,7 +452,7 @@ class _Window:
         return arith.SelectOp(self._mask_vector(), divisor, arith.ConstantOp(divisor.type, one).result).result
 
     def _clone(self, op: ir.Operation, operands: list[ir.Value], known: dict[ir.Value, ir.Value]) -> None:
-        kinds = [ir.VectorType.get([self._emitter.tile.lanes], result.type) for result in op.results]
+        kinds = [ir.VectorType.get([self.stage.tile.lanes], result.type) for result in op.results]
         attributes = {name: op.attributes[name] for name in op.attributes}
         copy = ir.Operation.create(op.name, results=kinds, operands=operands, attributes=attributes)
         known.update(zip(op.results, copy.results, strict=True))

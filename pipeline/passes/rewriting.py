@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.analysis.tiling import element_type
-from pipeline.mlir import defining_op, ir, linalg, remap_operands
+from pipeline.mlir import arith, defining_op, ir, linalg, remap_operands, tensor
 
 #: Ops that give another shape to the same elements in the same order.
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")
@@ -43,17 +43,6 @@ def is_unused(value: ir.Value) -> bool:
 def is_pure(op: ir.Operation) -> bool:
     """Whether `op` may be dropped when its results are unused."""
     return op.name == "linalg.index" or op.name.partition(".")[0] in _PURE_DIALECTS
-
-
-def constant_integer(value: ir.Value) -> int | None:
-    """The number that an integer or index `value` is known to be; a true i1 is 1."""
-    producer = defining_op(value)
-    if producer is None or producer.name != "arith.constant":
-        return None
-    attribute = producer.attributes["value"]
-    if isinstance(attribute, ir.BoolAttr):
-        return int(attribute.value)
-    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
 
 
 def producer_through_reshapes(value: ir.Value) -> tuple[ir.Operation | None, list[ir.Operation]]:
@@ -96,6 +85,18 @@ def build_generic(
     with ir.InsertionPoint(block):
         linalg.YieldOp(body(block.arguments))
     return generic
+
+
+def empty_like(data: ir.Value, element: ir.Type) -> ir.Value:
+    """A tensor.empty of the shape of `data`."""
+    kind = ir.RankedTensorType(data.type)
+    sizes = [
+        tensor.DimOp(data, arith.ConstantOp(ir.IndexType.get(), dim).result).result
+        if kind.is_dynamic_dim(dim)
+        else kind.get_dim_size(dim)
+        for dim in range(kind.rank)
+    ]
+    return tensor.EmptyOp(sizes, element).result
 
 
 def copy_body(

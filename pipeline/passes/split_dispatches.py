@@ -7,10 +7,21 @@ from typing import ClassVar
 
 from pipeline.analysis.access import loops_of
 from pipeline.errors import CompileError
-from pipeline.mlir import arith, captured_values, defining_op, func, ir, is_inside, memref, remap_operands, walk
+from pipeline.mlir import (
+    arith,
+    captured_values,
+    constant_integer,
+    defining_op,
+    func,
+    ir,
+    is_inside,
+    memref,
+    remap_operands,
+    walk,
+)
 from pipeline.passes.base import Pass
 from pipeline.passes.lower_tm_tensor import PARALLEL
-from pipeline.passes.rewriting import before, constant_integer
+from pipeline.passes.rewriting import before
 
 #: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
 DISPATCH = "pipeline.dispatch"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from itertools import takewhile
+from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.analysis.access import loops_of
-from pipeline.analysis.tiling import choose_tile, unsupported
+from pipeline.analysis.access import Loops, loops_of
+from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between
+from pipeline.analysis.tiling import Tile, choose_tile, fits_tile, unsupported
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
+
+if TYPE_CHECKING:
+    from pipeline.passes.register_tiles import Context
 
 
 @dataclass(frozen=True)
@@ -32,18 +37,52 @@ class TileAndVectorize(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
+        generics = iter(walk(op, "linalg.generic"))
+        for generic in generics:
+            for _ in range(self._vectorize(generic)):
+                next(generics)  # an epilogue that is gone
+
+    def _vectorize(self, generic: ir.Operation) -> int:
+        """Vectorizes an op together with the ops behind it that are its epilogues; returns how many these are."""
         from pipeline.passes.register_tiles import Emitter  # it needs MLIR's vector dialect, which is slow to import
 
-        for generic in walk(op, "linalg.generic"):
-            problem, loops = unsupported(generic), loops_of(generic)
-            if problem or loops is None:
-                self.missed(generic, problem or "a loop is bounded by no operand's dimension")
-                continue
-            tile = choose_tile(generic, loops, self.vector_bytes, self.registers)
-            if isinstance(tile, str):
-                self.missed(generic, tile)
-                continue
-            self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}")
-            with generic.location, ir.InsertionPoint(generic):
-                Emitter(generic, loops, tile, self.fma).emit()
-            generic.erase()
+        problem, loops = unsupported(generic), loops_of(generic)
+        if problem or loops is None:
+            self.missed(generic, problem or "a loop is bounded by no operand's dimension")
+            return 0
+        tile = choose_tile(generic, loops, self.vector_bytes, self.registers)
+        if isinstance(tile, str):
+            self.missed(generic, tile)
+            return 0
+        context, fills = _context(generic, loops, tile)
+        behind = [epilogue.op for epilogue in context.epilogues]
+        with_epilogue = f" with {len(behind)} epilogues" if behind else ""
+        self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{with_epilogue}")
+        last = behind[-1] if behind else generic
+        with generic.location, ir.InsertionPoint(last):
+            Emitter(generic, loops, tile, self.fma, context).emit()
+        for gone in (*reversed(behind), generic, *fills):
+            gone.erase()
+        return len(behind)
+
+
+def _context(generic: ir.Operation, loops: Loops, tile: Tile) -> tuple[Context, list[ir.Operation]]:
+    """What stands around a reduction, and the fills that are then not needed; nothing for another op."""
+    from pipeline.passes.register_tiles import Context
+
+    if not any(loops.reductions):
+        return Context(), []
+    fills = {output: fill for output in loops.outputs if (fill := initial_fill(generic, output)) is not None}
+    behind = tuple(takewhile(lambda one: fits_tile(one.op, one.loops, tile), epilogues(generic, loops)))
+    ops = [generic, *fills.values(), *(epilogue.op for epilogue in behind)]
+    outputs = {buffer for op in ops for buffer in list(op.operands)[len(op.operands) - _outputs(op) :]}
+    between = frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if behind else frozenset()
+    initials = {output: fill.operands[0] for output, fill in fills.items()}
+    return Context(initials, behind, between), list(fills.values())
+
+
+def _outputs(op: ir.Operation) -> int:
+    if op.name == "linalg.fill":
+        return 1
+    block = op.regions[0].blocks[0]
+    return len(block.operations[len(block.operations) - 1].operation.operands)

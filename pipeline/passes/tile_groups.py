@@ -8,8 +8,9 @@ from typing import ClassVar
 from pipeline.analysis.alignment import align
 from pipeline.analysis.group_tiles import choose_tiles
 from pipeline.analysis.structured import Structured, any_structured
-from pipeline.mlir import ir
+from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
+from pipeline.passes.become import CALLS
 
 #: Kinds of groups whose tiles are made by tile-and-vectorize, in registers.
 _IN_REGISTERS = ("conv", "matmul", "pooling")
@@ -34,7 +35,7 @@ class TileGroups(Pass):
         """Tiles one function if it is a kernel of several ops."""
         if "pipeline.kernel" not in op.attributes:
             return
-        if ir.StringAttr(op.attributes["pipeline.kernel"]).value in _IN_REGISTERS:
+        if CALLS in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in _IN_REGISTERS:
             return
         views = _computing_ops(op)
         if views is None or len(views) < 2:
@@ -51,16 +52,24 @@ class TileGroups(Pass):
 
 
 def _computing_ops(kernel: ir.Operation) -> list[Structured] | None:
-    """The linalg ops of a kernel other than fills of initial values; None if one has no indexing maps."""
+    """The linalg ops of a kernel other than fills of initial values; None if one has no indexing maps.
+
+    None too if one takes single elements of what another computes, which may lie in any tile of it.
+    """
     found = []
     for op in (op.operation for op in kernel.regions[0].blocks[0].operations):
         if not op.name.startswith("linalg.") or _is_initial(op):
             continue
         view = any_structured(op)
-        if view is None:
+        if view is None or _extracts_from_another(op):
             return None
         found.append(view)
     return found
+
+
+def _extracts_from_another(op: ir.Operation) -> bool:
+    """Whether the body of `op` takes single elements of a tensor that is computed in the kernel."""
+    return any(not isinstance(extract.operands[0].owner, ir.Block) for extract in walk(op, "tensor.extract"))
 
 
 def _is_initial(op: ir.Operation) -> bool:

@@ -13,7 +13,7 @@ from pipeline.analysis.contraction import Contraction
 from pipeline.analysis.vectors import Arithmetic, Combined, Given, Number, Reshaped, Sliced, Vector
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import arith, captured_values, defining_op, ir, linalg, tensor
-from pipeline.passes.rewriting import before, build_generic
+from pipeline.passes.rewriting import before, build_generic, empty_like
 
 _OPS = {"add": arith.AddFOp, "sub": arith.SubFOp, "mul": arith.MulFOp, "div": arith.DivFOp}
 
@@ -37,7 +37,7 @@ class WeightSide:
             if isinstance(vector, Number):
                 return self.constant(vector.value, ir.F64Type.get())
             if isinstance(vector, Given):
-                self._make_available(vector.value)
+                self.make_available(vector.value)
                 return self._reshape(vector.value, vector.shape)
             if isinstance(vector, Reshaped):
                 return self._reshape(self.build(vector.source), vector.shape)
@@ -48,24 +48,24 @@ class WeightSide:
 
     def constant(self, value: float, kind: ir.Type) -> ir.Value:
         """A constant that counts as known."""
-        return self._note(arith.ConstantOp(kind, value).operation)
+        return self.note(arith.ConstantOp(kind, value).operation)
 
     def scaled_weight(self, contraction: Contraction, scale: Vector) -> ir.Value:
         """The weight times the scale, for a scale along dims of the weight; of the weight's type."""
         weight = contraction.op.operands[contraction.weight]
         kind = ir.RankedTensorType(weight.type)
-        self._make_available(weight)
+        self.make_available(weight)
         operands: list[Operand] = [(weight, range(kind.rank)), (self.build(scale), scale.dims)]
-        return self._pointwise(kind.shape, kind.element_type, operands, "mul")
+        return self.pointwise(kind.shape, kind.element_type, operands, "mul")
 
     def product(self, left: ir.Value, right: ir.Value) -> ir.Value:
         """The matrix product of two weights of one type."""
-        self._make_available(left)
-        self._make_available(right)
+        self.make_available(left)
+        self.make_available(right)
         element = ir.RankedTensorType(left.type).element_type
         shape = [ir.RankedTensorType(left.type).shape[0], ir.RankedTensorType(right.type).shape[1]]
         start = linalg.fill(self.constant(0.0, element), outs=[tensor.EmptyOp(shape, element).result])
-        return self._note(linalg.matmul(left, right, outs=[start]).owner.operation)
+        return self.note(linalg.matmul(left, right, outs=[start]).owner.operation)
 
     def projected(self, contraction: Contraction, shift: Vector) -> Given:
         """What a shift of the data, along dims of the weight, adds to the result of the contraction.
@@ -74,14 +74,14 @@ class WeightSide:
         """
         weight = contraction.op.operands[contraction.weight]
         shape = ir.RankedTensorType(weight.type).shape
-        self._make_available(weight)
+        self.make_available(weight)
         operands: list[Operand] = [(weight, range(len(shape))), (self.build(shift), shift.dims)]
         element = compute_type(value for value, _ in operands)
         kept = [dim for dim in range(len(shape)) if dim not in contraction.reduced_weight_dims()]
         start = linalg.fill(
             self.constant(0.0, element), outs=[tensor.EmptyOp([shape[dim] for dim in kept], element).result]
         )
-        result = self._note(generic(len(shape), operands, (start, kept), _add_product))
+        result = self.note(generic(len(shape), operands, (start, kept), _add_product))
         dims = dict(zip(contraction.weight_to_output(kept), [shape[dim] for dim in kept], strict=True))
         long = {dim: size for dim, size in dims.items() if size != 1}
         return Given(tuple(long), tuple(long.values()), result)
@@ -89,21 +89,22 @@ class WeightSide:
     def _combined(self, vector: Combined) -> ir.Value:
         operands = [(self.build(operand), axes) for operand, axes in vector.operands]
         element = compute_type(value for value, _ in operands)
-        return self._pointwise(vector.shape, element, operands, vector.operation)
+        return self.pointwise(vector.shape, element, operands, vector.operation)
 
-    def _pointwise(
+    def pointwise(
         self, shape: Sequence[int], element: ir.Type, operands: Sequence[Operand], operation: Arithmetic
     ) -> ir.Value:
+        """One operand op the other, in a tensor of this shape and element type."""
         out = tensor.EmptyOp(list(shape), element).result
         body: Body = lambda left, right, _: _OPS[operation](left, right).result  # noqa: E731
-        return self._note(generic(len(shape), operands, (out, range(len(shape))), body))
+        return self.note(generic(len(shape), operands, (out, range(len(shape))), body))
 
     def _slice(self, vector: Sliced) -> ir.Value:
         source = self.build(vector.source)
         offsets = [vector.offset if axis == vector.axis else 0 for axis in range(len(vector.shape))]
         kind = ir.RankedTensorType.get(vector.shape, ir.RankedTensorType(source.type).element_type)
         ones = [1] * len(offsets)
-        return self._note(tensor.ExtractSliceOp(kind, source, [], [], [], offsets, list(vector.shape), ones).operation)
+        return self.note(tensor.ExtractSliceOp(kind, source, [], [], [], offsets, list(vector.shape), ones).operation)
 
     def _reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """`value` with another shape, by way of one dim; scalars stay as they are."""
@@ -113,28 +114,29 @@ class WeightSide:
         if rank > 1 or not shape:
             flat = ir.RankedTensorType.get([math.prod(shape)] if shape else [], element)
             groups = [list(range(rank))] if shape else []
-            value = self._note(tensor.CollapseShapeOp(flat, value, groups).operation)
+            value = self.note(tensor.CollapseShapeOp(flat, value, groups).operation)
         if len(shape) > 1:
             kind = ir.RankedTensorType.get(shape, element)
             group = [list(range(len(shape)))]
-            value = self._note(tensor.ExpandShapeOp(kind, value, group, [], list(shape)).operation)
+            value = self.note(tensor.ExpandShapeOp(kind, value, group, [], list(shape)).operation)
         return value
 
-    def _note(self, op: ir.Operation) -> ir.Value:
+    def note(self, op: ir.Operation) -> ir.Value:
+        """The result of an op on weights, which counts as known from now on."""
         for operand in captured_values(op):
             producer = defining_op(operand)
             if operand not in self._weights and producer is not None:
-                self._note(producer)
+                self.note(producer)
         self._weights.add(op)
         return op.results[0]
 
-    def _make_available(self, value: ir.Value) -> None:
+    def make_available(self, value: ir.Value) -> None:
         """Moves the ops behind `value`, all from weights, in front of the anchor where they are not so already."""
         producer = defining_op(value)
         if producer is None or _comes_before(producer, self._anchor):
             return
         for operand in captured_values(producer):
-            self._make_available(operand)
+            self.make_available(operand)
         producer.move_before(self._anchor)
 
 
@@ -201,18 +203,6 @@ def cast_to(data: ir.Value, element: ir.Type) -> ir.Value:
         return data
     out = (empty_like(data, element), range(kind.rank))
     return generic(kind.rank, [(data, range(kind.rank))], out, lambda x, _: x).results[0]
-
-
-def empty_like(data: ir.Value, element: ir.Type) -> ir.Value:
-    """A tensor.empty of the shape of `data`."""
-    kind = ir.RankedTensorType(data.type)
-    sizes = [
-        tensor.DimOp(data, arith.ConstantOp(ir.IndexType.get(), dim).result).result
-        if kind.is_dynamic_dim(dim)
-        else kind.get_dim_size(dim)
-        for dim in range(kind.rank)
-    ]
-    return tensor.EmptyOp(sizes, element).result
 
 
 def _comes_before(op: ir.Operation, anchor: ir.Operation) -> bool:

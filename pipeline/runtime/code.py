@@ -10,6 +10,17 @@ from pipeline.runtime.signature import Source, TensorType
 
 
 @dataclass(frozen=True)
+class Place:
+    """A place where the program calls a kernel.
+
+    Attributes:
+        ops: the PyTorch ops that the kernel computes there, and their source lines, `file.py:12`, where known.
+    """
+
+    ops: tuple[tuple[str | None, str | None], ...]
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A kernel of an executable.
 
@@ -18,12 +29,44 @@ class Kernel:
         kind: what it is, e.g. `elementwise`, `matmul`.
         ops: the linalg ops that it computes, in order.
         calls: in how many places the program calls it.
+        words: what these compute, as in kernels' names: `("conv2d", "add", "relu")`.
+        places: the places, not known of an executable that was loaded from a file.
     """
 
     name: str
     kind: str
     ops: tuple[str, ...]
     calls: int
+    words: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class External:
+    """A function from outside that the code calls in place of a kernel.
+
+    Attributes:
+        symbol: what the object file calls it.
+        function: its name in its library; that of a Python function for the compiler.
+        library: the path of the shared library; empty for a Python function.
+        parameters: what it takes in order: for a tensor its element type, as MLIR spells it, and its rank; for a number
+            its type and None.
+        outputs: how many of the last tensors it writes.
+        numbers: what it takes after those, each as int64_t.
+    """
+
+    symbol: str
+    function: str
+    library: str
+    parameters: tuple[tuple[str, int | None], ...]
+    outputs: int
+    numbers: tuple[int, ...] = ()
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> External:
+        """The inverse of `dataclasses.asdict`."""
+        parameters = tuple((dtype, rank) for dtype, rank in data["parameters"])
+        return External(**{**data, "parameters": parameters, "numbers": tuple(data["numbers"])})
 
 
 @dataclass(frozen=True)
@@ -39,6 +82,7 @@ class Code:
         machine: the kind of machine that it is for, as Python's `platform.machine` has it.
         cpu, required: the CPU that it is for, and the features that one must have to run it.
         kernels: in the order of first use.
+        externals: the functions from outside that it calls.
     """
 
     object_file: bytes
@@ -53,11 +97,14 @@ class Code:
     cpu: str
     required: tuple[str, ...]
     kernels: tuple[Kernel, ...] = ()
+    externals: tuple[External, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the object file, as JSON values."""
         data = asdict(self)
         del data["object_file"]
+        for kernel in data["kernels"]:
+            del kernel["places"]
         return data
 
     @staticmethod
@@ -75,5 +122,8 @@ class Code:
             machine=data["machine"],
             cpu=data["cpu"],
             required=tuple(data["required"]),
-            kernels=tuple(Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"]) for k in data["kernels"]),
+            kernels=tuple(
+                Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"], tuple(k["words"])) for k in data["kernels"]
+            ),
+            externals=tuple(map(External.from_json, data["externals"])),
         )

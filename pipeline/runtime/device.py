@@ -18,6 +18,7 @@ from pipeline.runtime.code import Kernel
 from pipeline.runtime.destinations import Destinations
 from pipeline.runtime.executable import Executable, result_of
 from pipeline.runtime.layout import result_types
+from pipeline.runtime.externals import Externals
 from pipeline.runtime.plan import Plan, Run, View, row_major
 from pipeline.runtime.pytree import unflatten
 from pipeline.runtime.signature import Source, TensorType
@@ -107,6 +108,8 @@ class DeviceCode:
     def to_json(self) -> dict[str, Any]:
         """Everything but the code and the constants' elements, as JSON values."""
         data = asdict(self)
+        for kernel in data["kernels"]:
+            del kernel["places"]
         data["code"] = [len(piece) for piece in self.code]
         data["constants"] = [[str(array.dtype), list(array.shape)] for array in self.constants]
         return data
@@ -143,7 +146,9 @@ class DeviceCode:
             prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
             checks=tuple(data["checks"]),
             required=tuple(data["required"]),
-            kernels=tuple(Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"]) for k in data["kernels"]),
+            kernels=tuple(
+                Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"], tuple(k["words"])) for k in data["kernels"]
+            ),
         )
 
 
@@ -216,6 +221,7 @@ class DeviceExecutable(Executable):
     def load_code(self) -> None:
         """Readies everything but the device."""
         self._reader = ArgumentReader(self.signature, self._code.target.partition(":")[0])
+        self._externals = Externals((), {})
         self._calling = threading.RLock()
         self._device: Any = None
         self._on_device: dict[str, View] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from pipeline.runtime.arguments import ArgumentReader, Arguments
 from pipeline.runtime.arrays import ArrayLibrary, copy, numpy_library
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.destinations import Destinations
+from pipeline.runtime.externals import Externals
+from pipeline.runtime.fusion_contract import check_fused, check_not_fused
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
@@ -43,6 +45,7 @@ class Executable:
         library: ArrayLibrary | None = None,
         remarks: tuple[Remark, ...] = (),
         stages: Mapping[str, str] | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
     ):
         self.signature = signature
         self.remarks = remarks
@@ -50,13 +53,15 @@ class Executable:
         self._weights = dict(weights)
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
+        self._functions = dict(functions or {})
         self._reader = ArgumentReader(signature)
         self.load_code()
         self.refresh()
 
     def load_code(self) -> None:
         """Makes the code callable."""
-        self._native = NativeCode(self._code.object_file)
+        self._externals = Externals(self._code.externals, self._functions)
+        self._native = NativeCode(self._code.object_file, self._externals.addresses)
         self._main = self._native.entry(self._code.main.symbol)
         self._layout = Layout(self._code, self.signature)
         self._workspace = Workspace(self._code.workspace)
@@ -98,6 +103,7 @@ class Executable:
         if layout.status is not None:
             slots[layout.status] = address + 8 * (layout.slots - 1)
         self._main(address)
+        self._externals.raise_failure()
         computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
         self.write_mutations(call, computed, bound.copies)
@@ -111,6 +117,7 @@ class Executable:
         """Computes again what depends on the weights alone. Call it after the weights have changed."""
         with self._refreshing:
             self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights, self._library)
+            self._externals.raise_failure()
 
     def ir(self, stage: str) -> str:
         """The MLIR text after a stage of compilation: `torch`, `linalg`, `fused`, `kernels` or `llvm`."""
@@ -119,10 +126,23 @@ class Executable:
             raise PipelineError(f"stage {stage!r}: this executable has {known}")
         return self._stages[stage]
 
+    def assert_fused(self, *names: str) -> None:
+        """Raises `FusionError` unless one kernel computes all of `names`; says which kernels do, and why.
+
+        Args:
+            names: ops as PyTorch's functions are called (`conv2d`, `softmax`), or words of kernels' names (`exp`).
+        """
+        check_fused(self.kernels, self.remarks, names)
+
+    def assert_not_fused(self, *names: str) -> None:
+        """Raises `FusionError` if one kernel computes all of `names`, which are those of `assert_fused`."""
+        check_not_fused(self.kernels, names)
+
     def save(self, path: str | Path) -> None:
         """Writes code, weights and signature to one file, whole or not at all; `pipeline.load` reads it back."""
         from pipeline.runtime.artifact import save
 
+        self._externals.check_saving()
         save(Path(path), self._code, self.signature, self._weights)
 
     def _raise_failed_check(self, slots: Slots) -> None:

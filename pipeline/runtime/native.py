@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 
 from llvmlite import binding
 
 from pipeline.errors import ArtifactError
+
+#: LLVM's table of symbols is the process's: what an object is linked to is set right before.
+_linking = threading.Lock()
 
 
 @functools.cache
@@ -34,7 +38,8 @@ def host_features() -> set[str]:
 class NativeCode:
     """An object file loaded into this process; its functions live as long as it does."""
 
-    def __init__(self, object_file: bytes):
+    def __init__(self, object_file: bytes, symbols: Mapping[str, int] | None = None):
+        """Loads it; `symbols` has the addresses of what it calls outside of this process's libraries."""
         initialize_llvm()
         machine = binding.Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
@@ -42,7 +47,10 @@ class NativeCode:
             self._engine.add_object_file(binding.ObjectFileRef.from_data(object_file))
         except RuntimeError as error:
             raise ArtifactError(f"not an object file for this machine: {error}") from error
-        self._engine.finalize_object()
+        with _linking:
+            for name, address in (symbols or {}).items():
+                binding.add_symbol(name, address)
+            self._engine.finalize_object()
 
     def entry(self, symbol: str) -> Callable[[int], None]:
         """The function `symbol` as a callable that takes the address of its slots."""

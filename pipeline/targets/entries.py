@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from pipeline.analysis.origins import ORIGINS, pairs_of
 from pipeline.mlir import function, ir, walk
 from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.program import tensor_type
-from pipeline.runtime.code import Kernel
+from pipeline.runtime.code import Kernel, Place
 from pipeline.runtime.signature import Source, TensorType
 
 
@@ -28,17 +29,20 @@ def check_messages(module: ir.Module) -> tuple[str, ...]:
 def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
     """The kernels in the order in which main, then prepare, first call them."""
     calls = Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in walk(module, "func.call"))
-    order = [
-        ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-        for name in entry_names(module)
-        for call in walk(function(module, name), "func.call")
-    ]
+    places: dict[str, list[Place]] = {}
+    for name in entry_names(module):
+        for call in walk(function(module, name), "func.call"):
+            known = pairs_of(call.attributes[ORIGINS]) if ORIGINS in call.attributes else []
+            places.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(Place(tuple(known)))
     kernels = []
-    for name in dict.fromkeys(order):
+    for name in places:
         kernel = function(module, name)
-        ops = tuple(ir.StringAttr(op).value for op in ir.ArrayAttr(kernel.attributes["pipeline.ops"]))
+        ops, words = (
+            tuple(ir.StringAttr(one).value for one in ir.ArrayAttr(kernel.attributes[key]))
+            for key in ("pipeline.ops", "pipeline.words")
+        )
         kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
-        kernels.append(Kernel(name, kind, ops, calls[name]))
+        kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name])))
     return tuple(kernels)
 
 

@@ -20,10 +20,12 @@ from rich.console import Console
 from rich.status import Status
 
 from pipeline.errors import PipelineError
-from pipeline.remarks import collect
+from pipeline.remarks import Remark, collect
 from pipeline.runtime.files import replacing
+from pipeline.tools import remark_output
 from pipeline.tools.command_line import exit_code
 from pipeline.tools.compile_arguments import EMIT, parse_arguments
+from pipeline.tools.explain import explanation
 from pipeline.tools.model_file import load_model
 
 
@@ -41,8 +43,7 @@ def _run(arguments: argparse.Namespace) -> None:
             with watcher.status:
                 _compile(arguments, watcher)
         finally:
-            if arguments.remarks:
-                sys.stderr.writelines(f"{remark}\n" for remark in remarks)
+            _print_remarks(arguments, remarks)
             if arguments.timing:
                 sys.stderr.write(watcher.times())
 
@@ -54,7 +55,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
     model = load_model(arguments.model)
     watcher.note("reading the model")
     try:
-        executable = _quietly(
+        executable = quietly(
             compile,
             model.model,
             model.args,
@@ -73,10 +74,25 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
         _write(arguments.output, reached.text.encode())
         return
     watcher.note("machine code")
+    if arguments.explain:
+        sys.stderr.write(explanation(executable.kernels, executable.remarks))
     if arguments.emit == "obj":
         _write(arguments.output, executable.object_file)
     else:
         executable.save(arguments.output)
+
+
+def _print_remarks(arguments: argparse.Namespace, remarks: Sequence[Remark]) -> None:
+    """Prints what of the remarks is asked for, where it is asked for."""
+    file, wanted = arguments.remarks_output_file, arguments.remarks_filter
+    if not arguments.remarks and wanted is None and file is None:
+        return
+    chosen = remark_output.select(remarks, ".*" if wanted is None else wanted)
+    text = remark_output.as_yaml(chosen) if arguments.remark_format == "yaml" else remark_output.as_text(chosen)
+    if file is not None:
+        _write(file, text.encode())
+    else:
+        sys.stderr.write(text)
 
 
 class _Reached(Exception):
@@ -157,7 +173,7 @@ def _write(path: str | Path, data: bytes) -> None:
         raise PipelineError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls it. Torch explains what it cannot capture in many lines of logs and graphs; our error says it in one."""
     logging.getLogger("torch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="torch|copyreg")

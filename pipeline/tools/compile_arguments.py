@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pipeline.options import CAPTURE_MODES, PASS_STAGES
 from pipeline.tools.command_line import Parser
+from pipeline.tools.remark_output import FORMATS
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
 
@@ -98,5 +99,15 @@ def _parser() -> Parser:
         help="print the IR after a stage on stderr",
     )
     look.add_argument("--timing", action="store_true", help="print how long each stage took on stderr")
+    look.add_argument(
+        "--explain",
+        action="store_true",
+        help="print on stderr the kernels with their source lines, what is not fused, why, and what would change it",
+    )
     look.add_argument("--remarks", action="store_true", help="print what was decided, and why, on stderr")
+    look.add_argument(
+        "--remarks-filter", metavar="REGEX", help="only those of such passes, kinds or reasons, or 'pass/kind/reason'"
+    )
+    look.add_argument("--remark-format", choices=FORMATS, default="text", help="how they are printed (default: text)")
+    look.add_argument("--remarks-output-file", metavar="FILE", help="where they are printed to instead")
     return parser

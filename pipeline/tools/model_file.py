@@ -29,6 +29,11 @@ class Model:
     dynamic_shapes: Any = None
 
 
+def is_model(name: str) -> bool:
+    """Whether `name` has the form of a model's, rather than that of an artifact's."""
+    return name.endswith((".py", ".pt2", ".mlir")) or ".py:" in name
+
+
 def load_model(name: str) -> Model:
     """The model that `FILE.py[:factory]`, `model.pt2` or `FILE.mlir` names; raises `PipelineError` if it is none."""
     file, _, factory = name.rpartition(":") if not name.endswith((".py", ".pt2", ".mlir")) else (name, "", "")

@@ -67,7 +67,7 @@ class Report:
         if self.arguments.remark_format == "yaml":
             text = remark_output.as_yaml(self._remarks)
         else:
-            text = "".join(f"{remark}\n" for remark in self._remarks)
+            text = remark_output.as_text(self._remarks)
         if self.arguments.remarks_output_file:
             write(self.arguments.remarks_output_file, text)
         else:

@@ -43,6 +43,11 @@ def renamed(remark: Remark, name: Callable[[str], str]) -> Remark:
     return replace(remark, source=there(remark.source), edge=edge)
 
 
+def as_text(remarks: Iterable[Remark]) -> str:
+    """One line a remark."""
+    return "".join(f"{remark}\n" for remark in remarks)
+
+
 def as_yaml(remarks: Iterable[Remark]) -> str:
     """One YAML document a remark."""
     import yaml

@@ -1,10 +1,10 @@
-"""pipeline-run: runs an artifact on arrays in files. Imports neither torch nor MLIR."""
+"""pipeline-run: runs an artifact or a model on arrays in files. For an artifact it imports neither torch nor MLIR."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline import load
 from pipeline.errors import PipelineError
+from pipeline.runtime.arrays import as_numpy, library_of
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.pytree import flatten, leaf_paths, unflatten
 from pipeline.runtime.signature import Argument
@@ -29,12 +30,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    executable = load(arguments.artifact)
+    forms = _forms(arguments)
+    executable = next(iter(forms.values()))
     signature = executable.signature
     names = leaf_paths(signature.result_tree, "result")
     outputs = _assign("output", arguments.output, names)
-    args, kwargs = unflatten(signature.argument_tree, iter(_inputs(signature.arguments, arguments.input)))
-    results = dict(zip(names, flatten(signature.result_tree, executable(*args, **kwargs)), strict=True))
+    args, kwargs = _call(arguments, executable)
+    results = _results(executable, args, kwargs)
     for name, path in outputs.items():
         if not isinstance(results[name], np.ndarray):
             raise PipelineError(f"--output {name}: is {results[name]!r}, no array")
@@ -43,27 +45,55 @@ def _run(arguments: argparse.Namespace) -> None:
         sys.stdout.writelines(f"{name}: {_summary(value)}\n" for name, value in results.items())
     if not arguments.benchmark:
         return
-    if arguments.against is not None:
-        _against(arguments, executable, results)
+    if len(forms) > 1:
+        _compare(arguments, forms, results)
         return
     (times,) = measure([lambda: executable(*args, **kwargs)], arguments.warmup, arguments.repeats)
     sys.stdout.write(summary(times))
 
 
-def _against(arguments: argparse.Namespace, executable: Executable, results: dict[str, Any]) -> None:
-    """Compares another artifact with `executable`, whose results are given: its results, then its times."""
-    other = load(arguments.against)
+def _forms(arguments: argparse.Namespace) -> dict[str, Executable]:
+    """What is to be run: one executable, or two to compare, by their names."""
+    if not arguments.is_model:
+        names = [arguments.artifact] + [arguments.against] * (arguments.against is not None)
+        return {name: load(name) for name in names}
+    from pipeline.tools.run_model import compile_forms
+
+    forms, arguments.example = compile_forms(arguments)
+    return forms if arguments.against is None else {**forms, arguments.against: load(arguments.against)}
+
+
+def _call(arguments: argparse.Namespace, executable: Executable) -> tuple[Any, Any]:
+    """The arguments: those given, or the example arguments of a model where none are."""
+    if arguments.is_model and not arguments.input and arguments.example is not None:
+        return arguments.example
+    signature = executable.signature
+    return unflatten(signature.argument_tree, iter(_inputs(signature.arguments, arguments.input)))
+
+
+def _results(executable: Executable, args: Any, kwargs: Any) -> dict[str, Any]:
+    """The results by name, tensors as arrays."""
+    tree = executable.signature.result_tree
+    values = [
+        value if library_of(value) is None else as_numpy(value) for value in flatten(tree, executable(*args, **kwargs))
+    ]
+    return dict(zip(leaf_paths(tree, "result"), values, strict=True))
+
+
+def _compare(arguments: argparse.Namespace, forms: Mapping[str, Executable], results: dict[str, Any]) -> None:
+    """Compares the second form with the first, whose results are given: their results, then their times."""
+    (first, executable), (second, other) = forms.items()
     calls = []
     for one in (executable, other):
-        args, kwargs = unflatten(one.signature.argument_tree, iter(_inputs(one.signature.arguments, arguments.input)))
+        args, kwargs = _call(arguments, one)
         calls.append(partial(one, *args, **kwargs))
-    names = leaf_paths(other.signature.result_tree, "result")
-    others = dict(zip(names, flatten(other.signature.result_tree, calls[1]()), strict=True))
-    different = difference(results, others)
+    args, kwargs = _call(arguments, other)
+    different = difference(results, _results(other, args, kwargs))
     if different is not None:
-        raise PipelineError(f"--against {arguments.against}: {different}")
+        option = "--against" if arguments.against is not None else "--compare-unfused"
+        raise PipelineError(f"{option} {second}: {different}")
     times = measure(calls, arguments.warmup, arguments.repeats)
-    sys.stdout.write(comparison(dict(zip((arguments.artifact, arguments.against), times, strict=True))))
+    sys.stdout.write(comparison(dict(zip((first, second), times, strict=True))))
 
 
 def _inputs(wanted: Sequence[Argument], given: Sequence[str]) -> list[Any]:

@@ -6,12 +6,16 @@ import argparse
 from collections.abc import Sequence
 
 from pipeline.tools.command_line import Parser
+from pipeline.tools.model_file import is_model
 
-_DESCRIPTION = (
-    """Runs an artifact that `pipeline-compile` or `Executable.save` wrote; needs neither PyTorch nor MLIR."""
-)
+_DESCRIPTION = """Runs an artifact that `pipeline-compile` or `Executable.save` wrote, which needs neither PyTorch nor
+MLIR; or a model, which it compiles first."""
 
-_EPILOG = """inputs and outputs:
+_EPILOG = """the model:
+  What pipeline-compile takes: FILE.py[:factory], model.pt2 or FILE.mlir. Without --input it runs on its example
+  arguments.
+
+inputs and outputs:
   Arrays are .npy files, given in order or by name: --input x.npy, --input mask=m.npy. A number that the model takes is
   given as such: --input n=3. What was a constant when the model was compiled is not given. bfloat16 arrays are those of
   ml_dtypes, or two-byte words where the model takes bfloat16. Results are called result, result[0], result['logits'].
@@ -20,7 +24,8 @@ examples:
   pipeline-run resnet.pipeline --input image.npy
   pipeline-run bert.pipeline --input input_ids=ids.npy --input attention_mask=mask.npy --output "result.logits=out.npy"
   pipeline-run resnet.pipeline --input image.npy --benchmark --repeats 50
-  pipeline-run fused.pipeline --input image.npy --benchmark --against unfused.pipeline"""
+  pipeline-run fused.pipeline --input image.npy --benchmark --against other.pipeline
+  pipeline-run resnet.py --benchmark --compare-unfused"""
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -32,7 +37,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("artifact", metavar="ARTIFACT", help="the file to run")
+    parser.add_argument("artifact", metavar="ARTIFACT", help="the file to run: an artifact or a model, see below")
     parser.add_argument(
         "--input", action="append", default=[], metavar="[NAME=]FILE", help="an argument, a .npy file or a number"
     )
@@ -46,6 +51,15 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="with --benchmark: another form of the model, called in turn with the first on the same inputs; prints "
         "the times of both and the ratio of the medians, fails if the results differ by more than rounding",
     )
+    parser.add_argument(
+        "--compare-unfused",
+        action="store_true",
+        help="with --benchmark and a model: compiles it without fusion as well, each op a kernel; prints both times",
+    )
+    parser.add_argument(
+        "--fusion-rules", metavar="TABLE", help="for a model: what becomes one kernel, as in pipeline-compile"
+    )
+    parser.add_argument("--disable", action="append", default=[], metavar="PASS", help="for a model: leave a pass out")
     parser.add_argument("--repeats", type=_count(1), default=10, metavar="N", help="timed calls (default: 10)")
     parser.add_argument(
         "--warmup", type=_count(0), default=3, metavar="N", help="calls before those, not timed (default: 3)"
@@ -53,6 +67,18 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if arguments.against is not None and not arguments.benchmark:
         parser.error("--against: needs --benchmark")
+    if arguments.compare_unfused and not arguments.benchmark:
+        parser.error("--compare-unfused: needs --benchmark")
+    if arguments.compare_unfused and arguments.against is not None:
+        parser.error("--compare-unfused: cannot be used together with --against")
+    arguments.is_model = is_model(arguments.artifact)
+    for given, option in (
+        (arguments.compare_unfused, "--compare-unfused"),
+        (arguments.fusion_rules, "--fusion-rules"),
+        (arguments.disable, "--disable"),
+    ):
+        if given and not arguments.is_model:
+            parser.error(f"{option}: needs a model to compile (FILE.py, model.pt2, FILE.mlir), not an artifact")
     return arguments
 
 

@@ -67,7 +67,7 @@ ARITHMETIC = {
     "abs": lambda a, b, n: a.abs(),
     "square": lambda a, b, n: a.square(),
     "sign": lambda a, b, n: a.sign(),
-    "signbit": lambda a, b, n: a.nan_to_num(1.0).signbit(),
+    "signbit": lambda a, b, n: a.signbit(),
     "maximum": lambda a, b, n: torch.maximum(a, b),
     "minimum": lambda a, b, n: torch.minimum(a, b),
     "fmax": lambda a, b, n: torch.fmax(a, b),
@@ -81,7 +81,7 @@ ARITHMETIC = {
     "lerp": lambda a, b, n: torch.lerp(a, b, 0.3),
     "lerp tensor": lambda a, b, n: torch.lerp(a, b, n),
     "hypot": lambda a, b, n: torch.hypot(a, b),
-    "copysign": lambda a, b, n: torch.copysign(a, b.nan_to_num(1.0)),
+    "copysign": lambda a, b, n: torch.copysign(a, b),
     "heaviside": lambda a, b, n: torch.heaviside(a, b),
     "positive": lambda a, b, n: +a,
 }

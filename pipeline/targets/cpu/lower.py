@@ -5,9 +5,9 @@ The stages are flat lists of passes, to be read from top to bottom.
 
 from __future__ import annotations
 
-from pipeline.analysis.destination import origin
-from pipeline.mlir import bufferization, defining_op, func, function, ir, run_pipeline, walk
+from pipeline.mlir import bufferization, func, function, ir, run_pipeline, walk
 from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.passes.placement import place_of, put, shape_of
 from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.runtime.workspace import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
@@ -84,6 +84,15 @@ TO_LLVM = """builtin.module(
 )"""
 
 
+#: Where the results of branches and loops lie.
+PLACE = "share-branch-destinations, rotate-carries"
+
+
+def place_results(module: ir.Module, disable: frozenset[str]) -> None:
+    """Branches and loops write their results to memory of known places, before buffers are made for everything else."""
+    PassPipeline.parse(PLACE).run(module, disable=disable)
+
+
 def results_to_arguments(module: ir.Module, name: str) -> list[bool]:
     """@f(...) -> tensor<4xf32>  =>  @f(..., %out: memref<4xf32>): the caller says where results of known size go.
 
@@ -114,21 +123,9 @@ def results_to_arguments(module: ir.Module, name: str) -> list[bool]:
 
 def _compute_into(value: ir.Value, destination: ir.Value) -> None:
     """Has the kernel that computes `value` write it to `destination` right away, so that the copy there goes."""
-    call = defining_op(value)
-    if call is None or call.name != "func.call":
-        return
-    kernel = function(call.parent.operation.parent, ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
-    body = kernel.regions[0].blocks[0]
-    place = origin(body.operations[len(body.operations) - 1].operation.operands[ir.OpResult(value).result_number])
-    if not isinstance(place.owner, ir.Block):
-        return
-    number = ir.BlockArgument(place).arg_number
-    empty = defining_op(call.operands[number])
-    if empty is None or empty.name != "tensor.empty" or len(list(empty.results[0].uses)) != 1:
-        return
-    with call.location, ir.InsertionPoint(call):
-        call.operands[number] = bufferization.ToTensorOp(value.type, destination, restrict=True, writable=True).result
-    empty.erase()
+    place = place_of(value)
+    if place is not None and shape_of(place) == list(ir.MemRefType(destination.type).shape):
+        put(place, destination)
 
 
 def _mark_read_only(entry: ir.Operation, block: ir.Block) -> None:
@@ -167,6 +164,7 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     # No cse after tile-groups: it would make one tensor of several scratch tensors, which bufferization has to copy.
     PassPipeline.parse("canonicalize, cse, tile-groups").run(module, disable=disable)
     run_pipeline(module.operation, BUFFERIZE)
+    PassPipeline.parse("call-externals").run(module, disable=disable)
     for kernel in walk(module, "func.func"):
         if "pipeline.kernel" in kernel.attributes:
             run_pipeline(kernel, ON_STACK)

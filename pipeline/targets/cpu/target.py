@@ -5,15 +5,17 @@ from __future__ import annotations
 import platform
 
 from pipeline.errors import PipelineError
-from pipeline.mlir import function, ir
-from pipeline.runtime.code import Code
+from pipeline.mlir import function, ir, walk
+from pipeline.passes.become import CALLS, OUTPUTS
+from pipeline.runtime.code import Code, External
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
-from pipeline.runtime.signature import Signature, Source, TensorType
+from pipeline.runtime.signature import Signature, TensorType
 from pipeline.targets.cpu.codegen import generate
 from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
     add_workspace,
     bufferize,
+    place_results,
     results_to_arguments,
     to_llvm,
     vectorize,
@@ -35,6 +37,7 @@ class CpuTarget(Target):
         """See `Target.compile`."""
         kernels = kernels_of(module)
         checks = check_messages(module)
+        place_results(module, self.disable)
         add_workspace(module)
         sources, entries = {}, {}
         prepared: tuple[TensorType, ...] = ()
@@ -45,6 +48,7 @@ class CpuTarget(Target):
             entries[name] = _entry(module, name)
         bufferize(module, self.disable)
         workspace = workspace_bytes(module)
+        externals = _externals(module)
         vectorize(module, self.isa, self.disable)
         to_llvm(module)
         dump("llvm", module)
@@ -64,7 +68,36 @@ class CpuTarget(Target):
             cpu=self.isa.cpu,
             required=self.isa.required,
             kernels=kernels,
+            externals=externals,
         )
+
+
+def _externals(module: ir.Module) -> tuple[External, ...]:
+    """The functions from outside that kernels call, once kernels take buffers."""
+    found = []
+    for declared in walk(module, "func.func"):
+        if CALLS not in declared.attributes or len(declared.regions[0].blocks):
+            continue
+        function, library, *numbers = ir.ArrayAttr(declared.attributes[CALLS])
+        kind = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
+        own = list(kind.inputs)[: len(kind.inputs) - len(numbers)]
+        found.append(
+            External(
+                symbol=f"_mlir_ciface_{ir.StringAttr(declared.attributes['sym_name']).value}",
+                function=ir.StringAttr(function).value,
+                library=ir.StringAttr(library).value,
+                parameters=tuple(map(_parameter, own)),
+                outputs=ir.IntegerAttr(declared.attributes[OUTPUTS]).value,
+                numbers=tuple(ir.IntegerAttr(number).value for number in numbers),
+            )
+        )
+    return tuple(found)
+
+
+def _parameter(kind: ir.Type) -> tuple[str, int | None]:
+    if isinstance(kind, ir.MemRefType):
+        return str(kind.element_type), kind.rank
+    return str(kind), None
 
 
 def _entry(module: ir.Module, name: str) -> EntryPoint:

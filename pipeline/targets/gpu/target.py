@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 
+from pipeline.errors import CompileError
 from pipeline.mlir import function, ir, walk
+from pipeline.passes.become import CALLS
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
 from pipeline.runtime.device import DeviceCode, DeviceKernel
 from pipeline.runtime.signature import Signature
@@ -55,6 +57,7 @@ class GpuTarget(Target):
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> DeviceCode:
         """See `Target.compile`."""
+        _refuse_externals(module)
         kernels, checks = kernels_of(module), check_messages(module)
         names = entry_names(module)
         sources = {name: sources_of(function(module, name)) for name in names}
@@ -85,6 +88,13 @@ class GpuTarget(Target):
             required=generated.required,
             kernels=kernels,
         )
+
+
+def _refuse_externals(module: ir.Module) -> None:
+    for op in walk(module, "func.func"):
+        if CALLS in op.attributes:
+            name = str(op.attributes[CALLS][0])
+            raise CompileError(f"fuse_into(becomes={name}): functions from outside are called on the target cpu only")
 
 
 def _dispatches(host: ir.Module) -> dict[str, ir.Operation]:

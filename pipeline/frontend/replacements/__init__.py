@@ -1,0 +1,35 @@
+"""Ops of torch in terms of others: those that torch-mlir lacks or gets wrong, so that they never reach it.
+
+Each function replaces one overload while torch.export runs its decompositions, opens with before → after, and returns
+NotImplemented where the op can stay as it is. What is rewritten after that, on the graph, is in `graph_passes`.
+"""
+
+from __future__ import annotations
+
+from pipeline.frontend.replacements import (
+    arithmetic,
+    comparisons,
+    functions,
+    indexing,
+    interpolation,
+    order,
+    pooling,
+    reductions,
+    shapes,
+    signs,
+)
+from pipeline.frontend.replacements.table import REPLACEMENTS
+
+__all__ = [
+    "REPLACEMENTS",
+    "arithmetic",
+    "comparisons",
+    "functions",
+    "indexing",
+    "interpolation",
+    "order",
+    "pooling",
+    "reductions",
+    "shapes",
+    "signs",
+]

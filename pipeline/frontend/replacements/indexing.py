@@ -1,0 +1,114 @@
+"""Reading and writing at indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.frontend.replacements.arithmetic import floor_divide_integers
+from pipeline.frontend.replacements.table import aten, is_float, replaces
+
+
+@replaces(aten.index.Tensor)
+def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
+    """index(x, i32) → index(x, i64)."""
+    wide = _wide_indices(indices)
+    return NotImplemented if wide is indices else aten.index.Tensor(x, wide)
+
+
+@replaces(aten.index_put.default)
+def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+    """index_put(x, mask, value) → where(mask, value, x); else the values get the shape of what the indices select.
+
+    Torch-mlir broadcasts the values wrongly where they lack a dimension or have a size of 1.
+    """
+    mask = indices[0] if len(indices) == 1 else None
+    if mask is not None and mask.dtype == torch.bool and values.numel() == 1 and not accumulate:
+        return torch.where(mask.view(mask.shape + (1,) * (x.dim() - mask.dim())), values.view(()), x)
+    if any(one is not None and one.dtype == torch.bool for one in indices):
+        return NotImplemented
+    if accumulate and x.dtype == torch.bool:
+        return aten.index_put.default(x.to(torch.int32), indices, values.to(torch.int32), True) != 0
+    wide = _wide_indices(indices)
+    selected = aten.index.Tensor(x, wide).shape
+    if wide is indices and values.shape == selected:
+        return NotImplemented
+    return aten.index_put.default(x, wide, values.expand(selected), accumulate)
+
+
+@replaces(aten.diagonal_scatter.default)
+def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """diagonal_scatter(x, s) → index_put(x, (0, 1, ..), (0, 1, ..), s) with the two dimensions in front."""
+    front = x.movedim((dim1, dim2), (0, 1))
+    count = torch.arange(source.size(-1))
+    places = [count + max(0, -offset), count + max(0, offset)]
+    return aten.index_put.default(front, places, source.movedim(-1, 0)).movedim((0, 1), (dim1, dim2))
+
+
+@replaces(aten.scatter.value)
+def scatter_value(x: Tensor, dim: int, places: Tensor, value: Any) -> Tensor:
+    """scatter(x, places, number) → scatter(x, places, tensor), which torch-mlir lowers without crashing."""
+    return aten.scatter.src(x, dim, places, torch.full(places.shape, value, dtype=x.dtype))
+
+
+@replaces(aten.scatter_add.default)
+def scatter_add(x: Tensor, dim: int, places: Tensor, source: Tensor) -> Tensor:
+    """scatter_add(x: bool) → scatter_add(x as integers) != 0."""
+    if x.dtype != torch.bool:
+        return NotImplemented
+    return aten.scatter_add.default(x.to(torch.int32), dim, places, source.to(torch.int32)) != 0
+
+
+@replaces(aten.scatter_reduce.two)
+def scatter_reduce(
+    x: Tensor, dim: int, places: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """scatter_reduce(x: bool) → scatter_reduce(x as integers) != 0; see `_scatter_mean` for the mean of integers."""
+    if x.dtype == torch.bool:
+        wide = (x.to(torch.int32), dim, places, source.to(torch.int32), reduce)
+        return aten.scatter_reduce.two(*wide, include_self=include_self) != 0
+    if is_float(x) or reduce != "mean":
+        return NotImplemented
+    return _scatter_mean(x, dim, places, source, include_self)
+
+
+def _scatter_mean(x: Tensor, dim: int, places: Tensor, source: Tensor, include_self: bool) -> Tensor:
+    """The sum of what is scattered to a place, divided by how much it is."""
+    added = torch.zeros_like(x).scatter_add(dim, places, torch.ones_like(source))
+    kept = added == 0
+    start = x if include_self else torch.where(kept, x, torch.zeros_like(x))
+    total = start.scatter_add(dim, places, source)
+    return floor_divide_integers(total, added + 1 if include_self else torch.where(kept, torch.ones_like(x), added))
+
+
+@replaces(aten.searchsorted.Tensor)
+def searchsorted(
+    line: Tensor,
+    values: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """searchsorted(line, v) → how many elements of the line are less than v, or not greater if `right`."""
+    if sorter is not None:
+        line = line.gather(-1, sorter)
+    elements = line.unsqueeze(-2) if line.dim() > 1 else line
+    before = torch.le if right or side == "right" else torch.lt
+    return before(elements, values.unsqueeze(-1)).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+
+
+@replaces(aten.bucketize.Tensor)
+def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """bucketize(x, line) → searchsorted(line, x)."""
+    return searchsorted(boundaries, x, out_int32=out_int32, right=right)
+
+
+def _wide_indices(indices: list[Tensor | None]) -> list[Tensor | None]:
+    """The indices in int64; the same list if they are already."""
+    if all(one is None or one.dtype in (torch.int64, torch.bool, torch.uint8) for one in indices):
+        return indices
+    return [one.long() if one is not None else None for one in indices]

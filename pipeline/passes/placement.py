@@ -1,0 +1,71 @@
+"""Where kernels write: finding the tensor that a value is computed into, and putting memory in its place.
+
+Kernels are in destination-passing style by then (see `outline-kernels`): a call takes the tensors that it computes
+into. Memory is a `memref.alloc` or a view, seen as a tensor through `bufferization.to_tensor`.
+"""
+
+from __future__ import annotations
+
+from pipeline.analysis.destination import tied_operand
+from pipeline.mlir import bufferization, defining_op, ir
+
+_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
+
+
+def place_of(value: ir.Value) -> ir.Operation | None:
+    """What makes the memory that `value`, and nothing else, is computed into: a tensor.empty or a memref.alloc.
+
+    Looks through reshapes and branches. None where that is not known: the value comes from outside, say.
+    """
+    op = defining_op(value)
+    if op is None:
+        return None
+    if op.name in _RESHAPES:
+        return place_of(op.operands[0])
+    if op.name == "func.call":
+        return _place_of_call(op, ir.OpResult(value).result_number)
+    if op.name == "bufferization.materialize_in_destination":
+        return _memory(op.operands[1])
+    if op.name == "scf.if":
+        number = ir.OpResult(value).result_number
+        one, other = (place_of(_terminator(region.blocks[0]).operands[number]) for region in op.regions)
+        return one if one is not None and other is not None and one == other else None
+    return None
+
+
+def put(place: ir.Operation, memory: ir.Value) -> None:
+    """Has the kernels that compute into `place` write to `memory`, a memref of the same shape; erases `place`."""
+    if place.name == "memref.alloc":
+        place.results[0].replace_all_uses_with(memory)
+    else:
+        with place.location, ir.InsertionPoint(place):
+            tensor = bufferization.ToTensorOp(place.results[0].type, memory, restrict=True, writable=True).result
+        place.results[0].replace_all_uses_with(tensor)
+    place.erase()
+
+
+def shape_of(place: ir.Operation) -> list[int] | None:
+    """The sizes of the memory at a place; None if they are known at run time only."""
+    kind = ir.ShapedType(place.results[0].type)
+    return list(kind.shape) if kind.has_static_shape else None
+
+
+def _place_of_call(call: ir.Operation, number: int) -> ir.Operation | None:
+    destination = tied_operand(call, call.results[number])
+    if destination is None:
+        return None
+    empty = defining_op(destination)
+    if empty is not None and empty.name == "tensor.empty":
+        return empty if len(list(destination.uses)) == 1 else None
+    return _memory(destination)
+
+
+def _memory(tensor: ir.Value) -> ir.Operation | None:
+    """The alloc behind a to_tensor."""
+    op = defining_op(tensor)
+    alloc = None if op is None or op.name != "bufferization.to_tensor" else defining_op(op.operands[0])
+    return alloc if alloc is not None and alloc.name == "memref.alloc" else None
+
+
+def _terminator(block: ir.Block) -> ir.Operation:
+    return block.operations[len(block.operations) - 1].operation

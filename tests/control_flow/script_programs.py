@@ -1,0 +1,171 @@
+"""Random programs with branches, loops and writes in place, as the source of a forward method.
+
+The source is TorchScript and plain Python at once, so that eager runs the same lines. All values are small multiples of
+a quarter, and all arithmetic on them is exact: a condition never depends on rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+from torch import nn
+
+Draw = Callable[[Any], Any]
+
+#: How deep branches and loops are nested, how many there are in a program, and how many statements a block has.
+DEPTH, REGIONS, STATEMENTS = 3, 3, 2
+
+_NAMES = ("a", "b", "c")
+
+
+@dataclass(frozen=True)
+class ScriptProgram:
+    """The source of `forward(self, x, y, n)`, and the sizes of x, y and the buffer that it writes to."""
+
+    source: str
+    shape: tuple[int, ...]
+    seed: int
+
+    def arguments(self) -> tuple[torch.Tensor, ...]:
+        """x, y and n, another n and other signs every time that the seed is another."""
+        generator = torch.Generator().manual_seed(self.seed)
+        x, y = (torch.randint(-8, 9, self.shape, generator=generator) / 4 for _ in range(2))
+        return x, y, torch.randint(0, 4, (), generator=generator)
+
+    def python(self) -> nn.Module:
+        """The program as a module that Python runs."""
+        space: dict[str, Any] = {"torch": torch, "Tensor": torch.Tensor}
+        exec(self.source, space)
+        module = _Buffers(self.shape)
+        module.forward = lambda *args: space["forward"](module, *args)  # type: ignore[method-assign]
+        return module
+
+    def script(self) -> torch.jit.ScriptModule:
+        """The program as TorchScript."""
+        kind = type("ScriptProgram", (_Buffers,), {})  # a class of its own: TorchScript defines a class's methods once
+        module = torch.jit.script(kind(self.shape))
+        module.define(self.source)
+        return module
+
+
+class _Buffers(nn.Module):
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(shape))
+
+
+@st.composite
+def script_programs(draw: Draw) -> ScriptProgram:
+    """A program on tensors of one shape, of one or two dims."""
+    shape = draw(st.sampled_from([(3,), (2, 3), (4, 1), (1,)]))
+    source = "\n    ".join(_Writer(draw).lines())
+    return ScriptProgram(f"def forward(self, x, y, n):\n    {source}\n", shape, draw(st.integers(0, 99)))
+
+
+class _Writer:
+    """Writes the lines of a program."""
+
+    def __init__(self, draw: Draw):
+        self._draw = draw
+        self._counters = 0
+        self._regions = 0
+
+    def lines(self) -> list[str]:
+        first = self._choice(["a = x * 1", "a = x"])
+        body = [first, "b = y + 1", "c = x - y", *self._block(0, False), *self._block(0, False)]
+        return [*body, "return a, b, c + self.total"]
+
+    def _block(self, depth: int, in_loop: bool) -> list[str]:
+        return [line for _ in range(self._draw(st.integers(1, STATEMENTS))) for line in self._statement(depth, in_loop)]
+
+    def _statement(self, depth: int, in_loop: bool) -> list[str]:
+        kinds: list[Callable[[int, bool], list[str]]] = [self._assignment, self._write]
+        regions = [self._branch, self._loop, self._while, *([self._break] if in_loop else [])]
+        kind = self._choice([*kinds, *(regions if depth < DEPTH and self._regions < REGIONS else [])])
+        self._regions += kind in regions
+        return kind(depth, in_loop)
+
+    def _assignment(self, depth: int, in_loop: bool) -> list[str]:
+        a, b, name = self._name(), self._name(), self._name()
+        forms = [
+            f"{a} + {b}",
+            f"{a} - {b}",
+            f"{a} * 2",
+            f"{a} + 1.25",
+            f"torch.floor({a} * {b} * 0.25)",
+            f"torch.where({a} > {b}, {a}, {b} * 0.5).floor()",
+            f"{a}.abs() - {b}.sum()",
+            f"{a}.flip(0)",
+            f"torch.maximum({a}, {b} + 0.5)",
+        ]
+        if self._draw(st.integers(0, 7)) == 0:
+            return [f"{name} = {a}"]
+        return [f"{name} = ({self._choice(forms)}).clamp(-8, 8)"]
+
+    def _write(self, depth: int, in_loop: bool) -> list[str]:
+        a, b = self._choice([*_NAMES, "self.total"]), self._name()
+        forms = [
+            f"{a}.add_({b}).clamp_(-8, 8)",
+            f"{a}.copy_({b})",
+            f"{a}[0] = {b}[0] * 0.5",
+            f"{a}[-1:].neg_()",
+            f"{a}.view(-1)[0] += 1",
+            f"{a}.mul_(0.5).floor_()",
+            f"{a}.clamp_(-2, 2)",
+            f"{a}.fill_(0.75)",
+        ]
+        return [self._choice(forms)]
+
+    def _branch(self, depth: int, in_loop: bool) -> list[str]:
+        lines = [f"if {self._condition()}:", *_indented(self._block(depth + 1, in_loop))]
+        if self._draw(st.booleans()):
+            lines += ["else:", *_indented(self._block(depth + 1, in_loop))]
+        return lines
+
+    def _loop(self, depth: int, in_loop: bool) -> list[str]:
+        self._counters += 1
+        index = f"i{self._counters}"
+        count = self._choice(["int(n)", "int(n)", "2", "20", f"int({self._name()}.max()) % 4"])
+        block = [*self._block(depth + 1, True), f"{self._name()}.add_({index} % 3)", *_bounds()]
+        return [f"for {index} in range({count}):", *_indented(block)]
+
+    def _while(self, depth: int, in_loop: bool) -> list[str]:
+        self._counters += 1
+        counter = f"k{self._counters}"
+        start, more = self._choice([("0", "+= 1"), ("torch.zeros(())", "= {0} + 1")])
+        lines = [f"{counter} = {start}", f"while {self._condition()} and bool({counter} < 3):"]
+        block = [*self._block(depth + 1, True), f"{counter} {more.format(counter)}", *_bounds()]
+        return [*lines, *_indented(block)]
+
+    def _break(self, depth: int, in_loop: bool) -> list[str]:
+        return [f"if {self._condition()}:", "    break"]
+
+    def _condition(self) -> str:
+        number = self._choice(["-2", "0", "1", "3"])
+        return self._choice(
+            [
+                f"bool({self._name()}.sum() > {number})",
+                f"bool(({self._name()} < {number}).any())",
+                f"bool({self._name()}.max() > {self._name()}.min() + {number})",
+                f"int(n) > {number}",
+            ]
+        )
+
+    def _name(self) -> str:
+        return self._choice(_NAMES)
+
+    def _choice(self, options: Any) -> Any:
+        return self._draw(st.sampled_from(list(options)))
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _bounds() -> list[str]:
+    """Keeps numbers small where rounds add up."""
+    return [f"{name} = {name}.clamp(-8, 8)" for name in _NAMES]
