@@ -83,9 +83,7 @@ def _loops_in(indexing: ir.AffineMap, last: bool = False) -> set[int]:
     """The loops that an operand moves with; along its last dimension only if `last`."""
     expressions = list(indexing.results)[-1:] if last else list(indexing.results)
     return {
-        dim
-        for dim in range(indexing.n_dims)
-        if any(coefficient(expression, dim) != 0 for expression in expressions)
+        dim for dim in range(indexing.n_dims) if any(coefficient(expression, dim) != 0 for expression in expressions)
     }
 
 
@@ -190,7 +188,9 @@ class Emitter:
             columns = self._from_tile(tiles[self.split.columns.operand], line, self.column)
             carried = iter(loop.inner_iter_args)
             swapped = self.split.rows.operand == 1
-            scf.YieldOp([self._body(c if swapped else r, r if swapped else c, next(carried)) for r in rows for c in columns])
+            scf.YieldOp(
+                [self._body(c if swapped else r, r if swapped else c, next(carried)) for r in rows for c in columns]
+            )
         return list(loop.results)
 
     def _from_tile(self, tile: ir.Value, line: ir.Value, own: ir.Value) -> list[ir.Value]:

@@ -28,7 +28,9 @@ class ExpandScalarMath(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Expands what it can of one function."""
-        from pipeline.passes.vector_math.table import FUNCTIONS  # it needs MLIR's vector dialect, which is slow to import
+        from pipeline.passes.vector_math.table import (
+            FUNCTIONS,
+        )  # it needs MLIR's vector dialect, which is slow to import
         from pipeline.passes.vector_math.vectors import Vectors
 
         for call in walk(op, *(f"math.{name}" for name in self.ops)):

@@ -174,9 +174,7 @@ def _bitcast(op: ir.Operation, source: ir.Type, result: ir.Type) -> None:
 
 _CASTS = {
     f"arith.{name}"
-    for name in (
-        "extf truncf extsi extui trunci sitofp uitofp fptosi fptoui index_cast index_castui".split()
-    )
+    for name in ("extf truncf extsi extui trunci sitofp uitofp fptosi fptoui index_cast index_castui".split())
 }
 
 
@@ -196,13 +194,12 @@ def _cast(op: ir.Operation, source: ir.Type, result: ir.Type) -> None:
 
 
 def _arithmetic(op: ir.Operation, kind: ir.Type) -> None:
-    copy = op.clone()
-    if op.name in _UNSIGNED or op.name.startswith("math.ct"):
-        for number, operand in enumerate(list(op.operands)):
-            copy.operands[number] = _unsigned(operand, kind)
     if op.name.startswith("math."):
         raise CompileError(f"{op.location}: {op.name} on {kind} is not supported on this device")
-    replace(op, [_normal(copy.results[0], kind)])
+    if op.name in _UNSIGNED:
+        for number, operand in enumerate(list(op.operands)):
+            op.operands[number] = _unsigned(operand, kind)
+    replace(op, [_normal(op.clone().results[0], kind)])
 
 
 def _unsigned(value: ir.Value, kind: ir.Type) -> ir.Value:
@@ -254,6 +251,3 @@ def _round_f16(value: ir.Value) -> ir.Value:
     infinity = arith.ConstantOp(kind, float("inf")).result
     result = arith.SelectOp(large, infinity, result).result
     return ir.Operation.create("math.copysign", results=[kind], operands=[result, value]).result
-
-
-

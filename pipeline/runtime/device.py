@@ -310,9 +310,7 @@ class DeviceExecutable(Executable):
                 computed[number] = _to_library(array, types[number], call.library)
         return computed
 
-    def _places(
-        self, plan: Plan, first: int, types: Sequence[TensorType | None], like: Any
-    ) -> list[tuple[View, Any]]:
+    def _places(self, plan: Plan, first: int, types: Sequence[TensorType | None], like: Any) -> list[tuple[View, Any]]:
         """New memory for the results of known size: where a caller's tensor is on the device, that of a new tensor."""
         kinds = [kind for kind, moved in zip(types, self._code.moved, strict=True) if moved]
         places: list[tuple[View, Any]] = []
@@ -402,4 +400,3 @@ def _to_library(array: np.ndarray, kind: TensorType | None, library: ArrayLibrar
     tensor = library.empty(array.shape, kind.dtype)
     np.copyto(as_numpy(tensor), array, casting="unsafe")
     return tensor
-

@@ -181,7 +181,9 @@ class Run:
     def _constant(self, to: int, number: int) -> None:
         self._values[to] = self._constants[number]
 
-    def _subview(self, to: int, view: int, offsets: list[Any], strides: list[Any], sizes: list[Any], kept: list) -> None:
+    def _subview(
+        self, to: int, view: int, offsets: list[Any], strides: list[Any], sizes: list[Any], kept: list
+    ) -> None:
         source: View = self._values[view]
         offset = source.offset + sum(
             place * stride for place, stride in zip(self._all(offsets), source.strides, strict=True)

@@ -61,7 +61,9 @@ class SimulatedDevice:
         self._run(info, blocks, slots)
 
     def read_number(self, buffer: np.ndarray, dtype: str, place: int) -> Any:
-        return buffer.view(np.uint8)[place * ITEM_BYTES[dtype] :][: ITEM_BYTES[dtype]].view(numpy_dtype(dtype))[0].item()
+        return (
+            buffer.view(np.uint8)[place * ITEM_BYTES[dtype] :][: ITEM_BYTES[dtype]].view(numpy_dtype(dtype))[0].item()
+        )
 
     def download(self, views: Sequence[View]) -> list[np.ndarray]:
         found = []
@@ -117,7 +119,9 @@ def _run_together(function: int, threads: int, blocks: int, arguments: Any) -> N
     stacks = ctypes.create_string_buffer(_STACK_BYTES * threads)
     slots = np.zeros(threads, np.int64)
     state = [first + _UCONTEXT * number for number in range(threads + 1)]  # the last one is ours
-    contexts = [_Context(own=state[t], following=state[(t + 1) % threads], slots=slots.ctypes.data) for t in range(threads)]
+    contexts = [
+        _Context(own=state[t], following=state[(t + 1) % threads], slots=slots.ctypes.data) for t in range(threads)
+    ]
     for block in range(blocks):
         for thread, context in enumerate(contexts):
             context.place(thread, block, threads, blocks)
@@ -261,7 +265,9 @@ def _driver(kernel: DeviceKernel) -> str:
     first = len(views) + len(numbers)
     order += [(first + number, "i64") for number in range(along)]
     for number, (slot, kind) in enumerate(order):
-        loads += f"  %p{number} = getelementptr i64, ptr %args, i64 {slot}\n  %a{number} = load {kind}, ptr %p{number}\n"
+        loads += (
+            f"  %p{number} = getelementptr i64, ptr %args, i64 {slot}\n  %a{number} = load {kind}, ptr %p{number}\n"
+        )
         passed.append(f"{kind} %a{number}")
     call = ", ".join(["ptr %ctx", *passed])
     return f"""

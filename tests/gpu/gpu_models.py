@@ -123,7 +123,9 @@ MODELS: dict[str, Callable[[], Case]] = {
     "resnet18": lambda: Case(ResNet18(), (_randn(1, 3, 32, 32),), 1e-3),
     "transformer block": lambda: Case(TransformerBlock(), (_randn(2, 10, 32),)),
     "cond, taken": lambda: Case(Branch(), (_randn(4, 4).abs(),), others=[(-_randn(4, 4).abs(),)]),
-    "while": lambda: Case(Loop(), (_randn(3, 3).abs(), torch.tensor(4)), others=[(_randn(3, 3).abs() * 200, torch.tensor(9))]),
+    "while": lambda: Case(
+        Loop(), (_randn(3, 3).abs(), torch.tensor(4)), others=[(_randn(3, 3).abs() * 200, torch.tensor(9))]
+    ),
     "transpose": _function(lambda x: x.permute(2, 0, 1).contiguous() + 1, _randn(3, 4, 5)),
     "pools": lambda: Case(nn.Sequential(nn.MaxPool2d(2), nn.AvgPool2d(2)), (_randn(2, 3, 8, 8),)),
     "gather": lambda: Case(nn.Embedding(10, 5), (_integers(0, 10, (3, 4), torch.int64),)),
@@ -138,7 +140,9 @@ MODELS: dict[str, Callable[[], Case]] = {
     "scalar": _function(lambda x: x * 2 + 1, torch.tensor(3.0)),
     "more threads than a block": _function(lambda x: x * 2, _randn(1000, 3)),
     "bool": _function(
-        lambda a, b: (a & b, a | b, ~a, a ^ b, a.sum(), a.any(), torch.where(a, 1.0, 2.0)), _randn(33) > 0, _randn(33) > 1
+        lambda a, b: (a & b, a | b, ~a, a ^ b, a.sum(), a.any(), torch.where(a, 1.0, 2.0)),
+        _randn(33) > 0,
+        _randn(33) > 1,
     ),
     "float64": _function(lambda x: (x * 2 + 1, x.sum(1), x @ x.t(), x.exp()), _randn(5, 6).double(), tolerance=1e-12),
     "dynamic batch": lambda: Case(

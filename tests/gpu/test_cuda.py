@@ -53,7 +53,9 @@ def test_16_bit_floats_round_after_each_op(dtype):
 
 
 def test_elementwise_kernel():
-    executable = pipeline.compile(Function(lambda x, y: x * y + 2), (torch.randn(32), torch.randn(32)), target="cuda:sm_90")
+    executable = pipeline.compile(
+        Function(lambda x, y: x * y + 2), (torch.randn(32), torch.randn(32)), target="cuda:sm_90"
+    )
     text = executable.ir("ptx")
     assert text.count(".entry") == 1
     assert "mul.rn.f32" in text and "add.rn.f32" in text, "a model's x * y + z rounds twice"

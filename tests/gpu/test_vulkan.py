@@ -43,7 +43,20 @@ def test_integers_wrap(dtype):
     a, b = torch.randint(low, 120, (50,), generator=generator), torch.randint(1, 120, (50,), generator=generator)
 
     def ops(a, b):
-        return a * b + a, a - b, a // b, a % b, a < b, a >> 2, a << 1, a & b, -a, a.max(), torch.maximum(a, b), a.float()
+        return (
+            a * b + a,
+            a - b,
+            a // b,
+            a % b,
+            a < b,
+            a >> 2,
+            a << 1,
+            a & b,
+            -a,
+            a.max(),
+            torch.maximum(a, b),
+            a.float(),
+        )
 
     _run(ops, a.to(dtype), b.to(dtype), tolerance=0)
 
@@ -69,7 +82,9 @@ def test_functions(name):
     special = torch.tensor([0.0, -0.0, 1.0, -1.0, 20.0, -20.0, 1e-30])
     if name not in ("sin", "cos", "tan"):
         special = torch.cat([special, torch.tensor([float("inf"), -float("inf"), float("nan"), 88.0, -103.0])])
-    x = torch.cat([torch.randn(500, generator=torch.Generator().manual_seed(0)) * 3, torch.linspace(-1e-3, 1e-3, 99), special])
+    x = torch.cat(
+        [torch.randn(500, generator=torch.Generator().manual_seed(0)) * 3, torch.linspace(-1e-3, 1e-3, 99), special]
+    )
     function = getattr(torch, name)
     got = pipeline.compile(Function(function), (x,), target="vulkan")(x)
     torch.testing.assert_close(got, function(x.double()).float(), rtol=1e-6, atol=1e-37, equal_nan=True)
@@ -78,7 +93,9 @@ def test_functions(name):
 def test_infinities_as_constants():
     """Naga refuses them; they come in as bits."""
     x = torch.tensor([1.0, -2.0, float("nan")])
-    _run(lambda x: (torch.where(x > 0, float("inf"), -float("inf")), x.clamp(max=float("inf")), x.amax()), x, tolerance=0)
+    _run(
+        lambda x: (torch.where(x > 0, float("inf"), -float("inf")), x.clamp(max=float("inf")), x.amax()), x, tolerance=0
+    )
 
 
 def test_one_submission_per_call(monkeypatch):
@@ -163,7 +180,9 @@ def test_a_wrong_argument_is_named():
 
 
 def test_buffers_share_the_arena():
-    executable = pipeline.compile(Function(lambda x: torch.softmax(torch.softmax(x @ x, -1) @ x, 0)), (torch.randn(16, 16),), target="vulkan")
+    executable = pipeline.compile(
+        Function(lambda x: torch.softmax(torch.softmax(x @ x, -1) @ x, 0)), (torch.randn(16, 16),), target="vulkan"
+    )
     arena = executable._code.main.arena
     separate = sum(16 * 16 * 4 for step in executable._code.main.steps if step[0] == "arena")
     assert 0 < arena < separate

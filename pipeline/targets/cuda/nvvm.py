@@ -49,9 +49,7 @@ TO_NVVM = """builtin.module(
 )"""
 
 #: What PTX has instructions for, and `pipeline.targets.cuda.ptx` functions in the place of libdevice's.
-_INSTRUCTIONS = {
-    f"math.{name}" for name in "absf ceil copysign ctlz floor fma rsqrt roundeven sqrt trunc".split()
-}
+_INSTRUCTIONS = {f"math.{name}" for name in "absf ceil copysign ctlz floor fma rsqrt roundeven sqrt trunc".split()}
 
 #: A number of elements that no buffer has: bare pointers are for memrefs of known size only.
 _ANY_SIZE = 2**40

@@ -90,7 +90,9 @@ def _instructions() -> str:
             text += f"declare {kind} @llvm.{intrinsic}.{width}({', '.join([kind] * count)})\n"
             text += f"define {kind} @__nv_{name}{suffix}({takes}) alwaysinline {{\n"
             text += f"  %r = call {kind} @llvm.{intrinsic}.{width}({takes})\n"
-            text += f"  %q = fdiv {kind} 1.0, %r\n  ret {kind} %q\n}}\n" if name == "rsqrt" else f"  ret {kind} %r\n}}\n"
+            text += (
+                f"  %q = fdiv {kind} 1.0, %r\n  ret {kind} %q\n}}\n" if name == "rsqrt" else f"  ret {kind} %r\n}}\n"
+            )
     return re.sub(r"^(declare .*\n)(?=[\s\S]*^\1)", "", text, flags=re.M)
 
 

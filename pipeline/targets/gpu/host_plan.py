@@ -49,9 +49,7 @@ def _mlir_name(dtype: np.dtype) -> str:
     return names.get(str(dtype)) or f"i{8 * dtype.itemsize}"
 
 
-def build_plan(
-    module: ir.Module, entry: str, kernels: dict[str, int], stored: Stored, constants: Constants
-) -> Plan:
+def build_plan(module: ir.Module, entry: str, kernels: dict[str, int], stored: Stored, constants: Constants) -> Plan:
     """The plan of the function `entry`.
 
     Args:
@@ -86,9 +84,7 @@ def _shape(kind: ir.MemRefType) -> tuple[int, ...]:
 class _Builder:
     """Translates ops to steps; `registers` has the register of each value."""
 
-    def __init__(
-        self, module: ir.Module, kernels: dict[str, int], stored: Stored, constants: Constants
-    ):
+    def __init__(self, module: ir.Module, kernels: dict[str, int], stored: Stored, constants: Constants):
         self.module = module
         self.kernels = kernels
         self.stored = stored
@@ -129,7 +125,15 @@ class _Builder:
         predicate = ir.IntegerAttr(op.attributes["predicate"]).value if "predicate" in op.attributes else 0
         source = op.operands[1] if name == "select" else op.operands[0]
         arguments = self.of(op.operands)
-        return ["compute", self.new(op.results[0]), name, arguments, str(op.results[0].type), str(source.type), predicate]
+        return [
+            "compute",
+            self.new(op.results[0]),
+            name,
+            arguments,
+            str(op.results[0].type),
+            str(source.type),
+            predicate,
+        ]
 
     def _alloc(self, op: ir.Operation) -> list[Step]:
         kind = ir.MemRefType(op.results[0].type)
@@ -176,7 +180,9 @@ class _Builder:
         (offset,), sizes, strides = _mixed_groups(op, dynamic, rank, ("offsets", "sizes", "strides"))
         source = self.registers[view]
         to = self.new(op.results[0])
-        return [["layout", to, source, self._mix(offset), [self._mix(s) for s in sizes], [self._mix(s) for s in strides]]]
+        return [
+            ["layout", to, source, self._mix(offset), [self._mix(s) for s in sizes], [self._mix(s) for s in strides]]
+        ]
 
     def _call(self, op: ir.Operation) -> list[Step]:
         callee = function(self.module, _symbol(op, "callee"))
@@ -314,4 +320,3 @@ def _elements(op: ir.Operation, module: ir.Module) -> np.ndarray:
         return np.frombuffer(bytes.fromhex(found[1])[4:], dtype).reshape(kind.shape)
     numbers = [float(number) for number in re.findall(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?", text.partition(" : ")[0])]
     return np.broadcast_to(np.array(numbers).astype(dtype), (int(np.prod(kind.shape)),)).reshape(kind.shape)
-

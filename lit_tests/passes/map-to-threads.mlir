@@ -1,0 +1,165 @@
+// RUN: pipeline-opt %s --split-input-file --map-to-threads | FileCheck %s
+// RUN: pipeline-opt %s --split-input-file --map-to-threads --canonicalize | FileCheck %s --check-prefix=AFTER
+
+// One thread an element, numbered along the result's innermost dimension; what exceeds the last block does nothing.
+
+// CHECK-LABEL: func.func private @scale
+// CHECK-SAME: pipeline.block = 128 : i64, {{.*}}pipeline.items = 128 : i64, pipeline.threads = 300 : i64
+// CHECK: %[[BLOCK:.*]] = gpu.block_id x
+// CHECK: %[[THREAD:.*]] = gpu.thread_id x
+// CHECK: scf.if
+// CHECK: arith.remui
+// CHECK: arith.divui
+// CHECK: memref.load
+// CHECK: memref.store
+// CHECK-NOT: linalg
+func.func private @scale(%x: memref<30x10xf32>, %y: memref<30x10xf32>) attributes {pipeline.dispatch = "scale"} {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]} ins(%x : memref<30x10xf32>) outs(%y : memref<30x10xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %in : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// A size of 1 is no loop that canonicalize could fold away together with the threads.
+
+// AFTER-LABEL: func.func private @row
+// AFTER-SAME: pipeline.threads = 64 : i64
+// AFTER: gpu.thread_id x
+// AFTER: memref.store
+// CHECK-LABEL: func.func private @row
+func.func private @row(%x: memref<1x64xf32>, %y: memref<1x64xf32>) attributes {pipeline.dispatch = "row"} {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]} ins(%x : memref<1x64xf32>) outs(%y : memref<1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.negf %in : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// A size that is known at run time only: threads walk in steps of all threads.
+
+// CHECK-LABEL: func.func private @dynamic
+// CHECK-NOT: pipeline.threads =
+// CHECK: gpu.grid_dim x
+// CHECK: scf.for
+func.func private @dynamic(%n: index {pipeline.threads}, %x: memref<?xf32>) attributes {pipeline.dispatch = "dynamic"} {
+  %zero = arith.constant 0.0 : f32
+  linalg.generic {indexing_maps = [affine_map<(i) -> ()>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%zero : f32) outs(%x : memref<?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
+// The accumulator stays in a register and starts with the number that a fill would have put into memory.
+
+// CHECK-LABEL: func.func private @sum
+// CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[ZERO]]) -> (f32)
+// CHECK: memref.store %[[SUM]]
+func.func private @sum(%y: memref<4xf32>, %x: memref<4x8xf32>) attributes {pipeline.dispatch = "sum"} {
+  %zero = arith.constant 0.0 : f32
+  linalg.generic {indexing_maps = [affine_map<(i) -> ()>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%zero : f32) outs(%y : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                  iterator_types = ["parallel", "reduction"]} ins(%x : memref<4x8xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// A large product: blocks of 256 threads share tiles of both operands.
+
+// CHECK-LABEL: func.func private @product
+// CHECK-SAME: pipeline.block = 256 : i64, {{.*}}pipeline.items = 256 : i64, pipeline.threads = 1024 : i64
+// CHECK-COUNT-2: memref.alloc() : memref<1040xf32, #gpu.address_space<workgroup>>
+// CHECK: gpu.barrier
+// CHECK: arith.mulf {{.*}} fastmath<contract>
+// CHECK: arith.addf {{.*}} fastmath<contract>
+// CHECK: gpu.barrier
+func.func private @product(%c: memref<128x100xf32>, %a: memref<128x32xf32>, %b: memref<32x100xf32>)
+    attributes {pipeline.dispatch = "product"} {
+  linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+                                   affine_map<(i, j, k) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<128x32xf32>, memref<32x100xf32>) outs(%c : memref<128x100xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %p, %z : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Must not fire: a product with too few rows to share.
+
+// CHECK-LABEL: func.func private @few_rows
+// CHECK-NOT: gpu.barrier
+// CHECK-NOT: contract
+func.func private @few_rows(%c: memref<4x100xf32>, %a: memref<4x32xf32>, %b: memref<32x100xf32>)
+    attributes {pipeline.dispatch = "few_rows"} {
+  linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+                                   affine_map<(i, j, k) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<4x32xf32>, memref<32x100xf32>) outs(%c : memref<4x100xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %p, %z : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// The lines of a scan are threads; a loop that carries something from line to line is one thread.
+
+// CHECK-LABEL: func.func private @lines
+// CHECK-SAME: pipeline.threads = 6 : i64
+// CHECK: gpu.thread_id x
+// CHECK-LABEL: func.func private @serial
+// CHECK-SAME: pipeline.threads = 1 : i64
+// CHECK-NOT: gpu.thread_id
+func.func private @lines(%x: memref<6x4xf32>) attributes {pipeline.dispatch = "lines"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c6 = arith.constant 6 : index
+  scf.for %i = %c0 to %c6 step %c1 {
+    scf.for %j = %c1 to %c4 step %c1 {
+      %v = memref.load %x[%i, %c0] : memref<6x4xf32>
+      memref.store %v, %x[%i, %j] : memref<6x4xf32>
+    }
+  } {pipeline.parallel}
+  return
+}
+func.func private @serial(%x: memref<6x4xf32>) attributes {pipeline.dispatch = "serial"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  scf.for %i = %c1 to %c6 step %c1 {
+    %v = memref.load %x[%c0, %c0] : memref<6x4xf32>
+    memref.store %v, %x[%i, %c0] : memref<6x4xf32>
+  }
+  return
+}
