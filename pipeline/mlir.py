@@ -44,7 +44,6 @@ __all__ = [
     "ext",
     "func",
     "function",
-    "gpu",
     "ir",
     "is_inside",
     "libraries",

@@ -94,7 +94,10 @@ def _is_plain(generic: ir.Operation) -> bool:
 
 
 class Emitter:
-    """Writes the kernel at the insertion point. `start` is the number that the result begins with; None: what is there."""
+    """Writes the kernel at the insertion point.
+
+    The result begins with the number `start`, or with what is in its memory where that is None.
+    """
 
     def __init__(self, generic: ir.Operation, loops: Loops, split: Split, start: ir.Value | None):
         self.generic = generic

@@ -173,8 +173,8 @@ def _bitcast(op: ir.Operation, source: ir.Type, result: ir.Type) -> None:
 
 
 _CASTS = {
-    f"arith.{name}"
-    for name in ("extf truncf extsi extui trunci sitofp uitofp fptosi fptoui index_cast index_castui".split())
+    *("arith.extf", "arith.truncf", "arith.extsi", "arith.extui", "arith.trunci", "arith.sitofp", "arith.uitofp"),
+    *("arith.fptosi", "arith.fptoui", "arith.index_cast", "arith.index_castui"),
 }
 
 

@@ -17,8 +17,8 @@ from pipeline.runtime.arrays import ArrayLibrary, as_numpy, dtype_and_shape, lib
 from pipeline.runtime.code import Kernel
 from pipeline.runtime.destinations import Destinations
 from pipeline.runtime.executable import Executable, result_of
-from pipeline.runtime.layout import result_types
 from pipeline.runtime.externals import Externals
+from pipeline.runtime.layout import result_types
 from pipeline.runtime.plan import Plan, Run, View, row_major
 from pipeline.runtime.pytree import unflatten
 from pipeline.runtime.signature import Source, TensorType
@@ -35,8 +35,8 @@ class DeviceKernel:
         block: how many threads a block has.
         items: for how many of the launch's threads there is one block.
         threads: how many threads a launch has; -1 where the plan says it.
-        arguments: for each, `["number", type]` or `["buffer", dtype, sizes, offset, strides]`: which of the view's sizes,
-            whether its offset and which of its strides are passed along as numbers.
+        arguments: for each, `["number", type]` or `["buffer", dtype, sizes, offset, strides]`: which of the view's
+            sizes, whether its offset and which of its strides are passed along as numbers.
         shared: bytes of dynamic shared memory.
     """
 

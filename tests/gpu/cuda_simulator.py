@@ -1,4 +1,4 @@
-"""A CUDA device that is simulated on the CPU: runs the very LLVM IR that becomes PTX, for tests on machines without a GPU.
+"""A CUDA device that is simulated on the CPU, for tests on machines without one: runs the LLVM IR that becomes PTX.
 
 NVVM's intrinsics are replaced by reads of a context (which thread of which block this is) and by calls of helpers; the
 result is compiled for the CPU by llvmlite. The threads of a block run one after the other, each up to its next barrier:
@@ -22,8 +22,11 @@ from pipeline.runtime.storage import ITEM_BYTES, numpy_dtype
 from pipeline.targets.cpu.llvm_text import to_llvm22
 
 #: Where a context has which number: three of each.
-_REGISTERS = {f"{name}.{dim}": 3 * row + column
-              for row, name in enumerate(("tid", "ctaid", "ntid", "nctaid")) for column, dim in enumerate("xyz")}  # fmt: skip
+_REGISTERS = {
+    f"{name}.{dim}": 3 * row + column
+    for row, name in enumerate(("tid", "ctaid", "ntid", "nctaid"))
+    for column, dim in enumerate("xyz")
+}
 _OWN, _FOLLOWING, _SLOTS = 64, 72, 80  # byte offsets in a context
 _TYPES = {"index": "i64", "i64": "i64", "i32": "i32", "f32": "float", "f64": "double"}
 
@@ -187,7 +190,8 @@ def _for_cpu(llvm: str) -> str:
     )
     llvm = re.sub(r"call void @llvm\.nvvm\.barrier[^(]*\([^)]*\)", "call void @sim_barrier(ptr %ctx)", llvm)
     llvm = re.sub(
-        r"call (float|i32) @llvm\.nvvm\.shfl\.sync\.bfly\.\w+\(i32 [^,]+, (float|i32) ([^,]+), i32 ([^,]+), i32 [^)]+\)",
+        r"call (float|i32) @llvm\.nvvm\.shfl\.sync\.bfly\.\w+"
+        r"\(i32 [^,]+, (float|i32) ([^,]+), i32 ([^,]+), i32 [^)]+\)",
         r"call \1 @sim_butterfly_\1(ptr %ctx, \2 \3, i32 \4)",
         llvm,
     )
@@ -248,7 +252,7 @@ define internal double @sim_rsqrt(double %x) {{
 
 
 def _driver(kernel: DeviceKernel) -> str:
-    """sim_<kernel>(context, arguments): one thread; sim_all_<kernel>: every thread of every block, one after the other."""
+    """sim_<kernel>(context, arguments): one thread; sim_all_<kernel>: every thread of every block, one by one."""
     buffers, loads, passed = 0, "", []
     order: list[tuple[int, str]] = []  # the slot and type of each parameter of the kernel, in its order
     numbers = [kind for kind in kernel.arguments if kind[0] == "number"]

@@ -49,7 +49,10 @@ TO_NVVM = """builtin.module(
 )"""
 
 #: What PTX has instructions for, and `pipeline.targets.cuda.ptx` functions in the place of libdevice's.
-_INSTRUCTIONS = {f"math.{name}" for name in "absf ceil copysign ctlz floor fma rsqrt roundeven sqrt trunc".split()}
+_INSTRUCTIONS = {
+    *("math.absf", "math.ceil", "math.copysign", "math.ctlz", "math.floor", "math.fma", "math.rsqrt"),
+    *("math.roundeven", "math.sqrt", "math.trunc"),
+}
 
 #: A number of elements that no buffer has: bare pointers are for memrefs of known size only.
 _ANY_SIZE = 2**40
@@ -111,7 +114,9 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     workgroup = f"workgroup({tiles})" if shared else ""
     source = ir.Module.parse(
         f"""module {{ gpu.module @m {{
-          gpu.func @{name}({takes}) {workgroup} kernel attributes {{known_block_size = array<i32: {size}, 1, 1>}} {{ gpu.return }}
+          gpu.func @{name}({takes}) {workgroup} kernel attributes {{known_block_size = array<i32: {size}, 1, 1>}} {{
+            gpu.return
+          }}
         }} }}"""
     )
     (kernel,) = walk(source, "gpu.func")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 @functools.cache
 def ptxas() -> str | None:
-    """The assembler: that of CUDA_HOME, of the pip package nvidia-cuda-nvcc, or the one on the PATH; None without one."""
+    """The assembler: of CUDA_HOME, of the pip package nvidia-cuda-nvcc, or the one on the PATH; None without."""
     for root in _roots():
         found = root / "bin" / "ptxas"
         if found.is_file() and os.access(found, os.X_OK):
@@ -22,7 +22,7 @@ def ptxas() -> str | None:
 
 @functools.cache
 def libdevice() -> Path | None:
-    """NVIDIA's mathematical functions as LLVM bitcode: of CUDA_HOME, or of the pip package nvidia-nvvm; None without."""
+    """NVIDIA's mathematical functions as bitcode: of CUDA_HOME, or of the pip package nvidia-nvvm; None without."""
     for root in _roots():
         for found in root.glob("nvvm/libdevice/libdevice*.bc"):
             return found

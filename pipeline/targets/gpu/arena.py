@@ -54,8 +54,7 @@ def _all_steps(steps: list[Step]) -> Iterator[Step]:
         yield step
         for part in step[1:]:
             if isinstance(part, list) and part and isinstance(part[0], list) and isinstance(part[0][0], str):
-                if part[0][0] != "#":
-                    yield from _all_steps(part)
+                yield from _all_steps([one for one in part if one[0] != "#"])
 
 
 def _handed_on(steps: list[Step]) -> Iterator[int]:

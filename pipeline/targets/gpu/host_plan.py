@@ -157,9 +157,8 @@ class _Builder:
         return []
 
     def _subview(self, op: ir.Operation) -> list[Step]:
-        rank = ir.MemRefType(op.operands[0].type).rank
         view, *dynamic = list(op.operands)
-        offsets, sizes, strides = _mixed_groups(op, dynamic, rank, ("offsets", "sizes", "strides"))
+        offsets, sizes, strides = _mixed_groups(op, dynamic, ("offsets", "sizes", "strides"))
         kept = _kept_dims(sizes, list(ir.MemRefType(op.results[0].type).shape))
         groups = [[self._mix(one) for one in group] for group in (offsets, strides, sizes)]
         source = self.registers[view]
@@ -175,13 +174,19 @@ class _Builder:
         return [["expand", self.new(op.results[0]), self.registers[source], _groups(op), sizes]]
 
     def _reinterpret(self, op: ir.Operation) -> list[Step]:
-        rank = ir.MemRefType(op.results[0].type).rank
         view, *dynamic = list(op.operands)
-        (offset,), sizes, strides = _mixed_groups(op, dynamic, rank, ("offsets", "sizes", "strides"))
+        offsets, sizes, strides = _mixed_groups(op, dynamic, ("offsets", "sizes", "strides"))
         source = self.registers[view]
         to = self.new(op.results[0])
         return [
-            ["layout", to, source, self._mix(offset), [self._mix(s) for s in sizes], [self._mix(s) for s in strides]]
+            [
+                "layout",
+                to,
+                source,
+                self._mix(offsets[0]),
+                [self._mix(s) for s in sizes],
+                [self._mix(s) for s in strides],
+            ]
         ]
 
     def _call(self, op: ir.Operation) -> list[Step]:
@@ -201,10 +206,8 @@ class _Builder:
     def _launch(self, op: ir.Operation, callee: ir.Operation) -> Step:
         arguments = self.of(op.operands)
         if "arg_attrs" in callee.attributes and THREADS in ir.ArrayAttr(callee.attributes["arg_attrs"])[0]:
-            threads, *arguments = arguments
-        else:
-            threads = ["#", -1]  # the kernel has it
-        return ["launch", self.kernels[_symbol(op, "callee")], threads, arguments]
+            return ["launch", self.kernels[_symbol(op, "callee")], arguments[0], arguments[1:]]
+        return ["launch", self.kernels[_symbol(op, "callee")], ["#", -1], arguments]  # the kernel has the number
 
     def _if(self, op: ir.Operation) -> list[Step]:
         condition = self.registers[op.operands[0]]
@@ -257,9 +260,7 @@ _HANDLERS: dict[str, Callable[[_Builder, ir.Operation], list[Step]]] = {
 }
 
 
-def _mixed_groups(
-    op: ir.Operation, dynamic: Sequence[ir.Value], rank: int, names: Sequence[str]
-) -> list[list[int | ir.Value]]:
+def _mixed_groups(op: ir.Operation, dynamic: Sequence[ir.Value], names: Sequence[str]) -> list[list[int | ir.Value]]:
     """The offsets, sizes and strides of a view op, each a number or a value."""
     rest = iter(dynamic)
     groups: list[list[int | ir.Value]] = []

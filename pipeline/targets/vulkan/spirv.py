@@ -19,10 +19,15 @@ _TARGET = (
     " #spirv.resource_limits<max_compute_workgroup_size = [1024, 1024, 64], max_compute_workgroup_invocations = 1024>>"
 )
 
-#: Narrow types, and math that Vulkan's instructions lack. Numbers that fit 32 bits are computed in 32: that is faster, and
-#: Mesa 22.3 compares a number that was extended to 64 bits with a constant as if it were unsigned.
+#: Narrow types, and math that Vulkan's instructions lack. Numbers that fit 32 bits are computed in 32: that is faster,
+#: and Mesa 22.3 compares a number that was extended to 64 bits with a constant as if it were unsigned.
 LEGALIZE = """
-    func.func(arith-expand, int-range-optimizations, arith-int-range-narrowing{int-bitwidths-supported=32}, math-extend-to-supported-types),
+    func.func(
+      arith-expand,
+      int-range-optimizations,
+      arith-int-range-narrowing{int-bitwidths-supported=32},
+      math-extend-to-supported-types
+    ),
     convert-through-f32,
     widen-types,
     func.func(math-expand-ops{ops=fpowi,ctlz}),
@@ -150,11 +155,11 @@ def _binary(module: ir.Module) -> bytes:
     inner.regions[0].blocks[0].append(converted.clone())
     run_pipeline(outer.operation, "builtin.module(gpu-module-to-binary)")
     (binary,) = walk(outer, "gpu.binary")
-    return bytes(gpu.ObjectAttr(binary.attributes["objects"][0]).object)
+    return bytes(gpu.ObjectAttr(binary.attributes["objects"][0]).object)  # type: ignore[attr-defined]
 
 
 def _avoid_infinities(module: ir.Operation) -> None:
-    """spirv.Constant inf -> spirv.Bitcast of its bits: naga, which reads the code, refuses constants that are not finite."""
+    """spirv.Constant inf -> spirv.Bitcast of its bits: naga, which reads the code, refuses what is not finite."""
     for constant in walk(module, "spirv.Constant"):
         value = constant.attributes["value"]
         if not isinstance(value, ir.FloatAttr) or math.isfinite(value.value):
