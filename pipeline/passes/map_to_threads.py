@@ -29,9 +29,9 @@ class MapToThreads(Pass):
     A thread computes one element of the results of a linalg.generic, reductions in loops with their accumulators in
     registers, or one element of a copy. Large contractions of known size are done by blocks that share tiles of the
     operands, see `pipeline.passes.contraction_blocks`. Threads are numbered along the result's innermost dimension, so
-    that neighbours write neighbouring elements. A dispatch with no parallel loop is one thread. Left in the function's attributes are
-    `pipeline.threads`, the number of threads unless an argument says it, `pipeline.block`, the threads of a block, and
-    `pipeline.items`, how many of those the launch needs for one block.
+    that neighbours write neighbouring elements. A dispatch with no parallel loop is one thread. Left in the function's
+    attributes are `pipeline.threads`, the number of threads unless an argument says it, `pipeline.block`, the threads
+    of a block, and `pipeline.items`, how many of those the launch needs for one block.
     """
 
     name: ClassVar[str] = "map-to-threads"

@@ -105,6 +105,16 @@ class DeviceCode:
         """The code and the constants, one after the other."""
         return b"".join([*self.code, *(constant.tobytes() for constant in self.constants)])
 
+    def machine_code(self) -> bytes:
+        """Of a CUDA executable, what ptxas made; raises `PipelineError` if there was none."""
+        if len(self.code) < 2:
+            raise PipelineError("ptxas was not found, or knows not the GPU; pip install nvidia-cuda-nvcc, or set CUDA_HOME")
+        return self.code[1]
+
+    def files(self, suffix: str) -> dict[str, bytes]:
+        """The piece of code of each kernel as a file named after it."""
+        return {f"{kernel.name}{suffix}": self.code[kernel.code] for kernel in self.launches}
+
     def to_json(self) -> dict[str, Any]:
         """Everything but the code and the constants' elements, as JSON values."""
         data = asdict(self)
@@ -217,6 +227,11 @@ class DeviceExecutable(Executable):
     """
 
     _code: Any
+
+    @property
+    def device_code(self) -> DeviceCode:
+        """The code, plans and constants."""
+        return self._code
 
     def load_code(self) -> None:
         """Readies everything but the device."""

@@ -11,9 +11,12 @@ from pipeline.tools.remark_output import FORMATS
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
 
-#: What may come out: the IR after a stage, assembly, an object file, an artifact.
-EMIT = (*STAGES, "asm", "obj", "exe")
-BINARY = ("obj", "exe")
+#: What may come out: the IR after a stage, assembly, an object file, code for GPUs, an artifact.
+EMIT = (*STAGES, "asm", "gpu", "ptx", "obj", "cubin", "spirv", "exe")
+BINARY = ("obj", "cubin", "spirv", "exe")
+
+#: What only some targets have.
+OF_TARGET = {"asm": "cpu", "obj": "cpu", "gpu": "cuda or vulkan", "ptx": "cuda", "cubin": "cuda", "spirv": "vulkan"}
 
 _DESCRIPTION = """Compiles a model to an artifact, which `pipeline-run` and `pipeline.load` run without PyTorch or MLIR,
 or to any of the forms that it takes on the way there."""
@@ -30,8 +33,12 @@ the stages:
   linalg             linalg on tensors, as imported
   fused              the ops of each kernel in a fusion.group, inside @main
   kernels            one function a kernel
-  llvm               LLVM dialect
-  asm, obj, exe      assembly, an object file, an artifact
+  gpu                targets cuda and vulkan: what a thread does in each launch
+  llvm               LLVM dialect; LLVM IR for cuda
+  asm, obj           target cpu: assembly, an object file
+  ptx, cubin         target cuda: its assembly, machine code
+  spirv              target vulkan: a folder with a file a kernel
+  exe                an artifact
 
 examples:
   pipeline-compile resnet.py -o resnet.pipeline
@@ -46,6 +53,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if arguments.emit in BINARY and arguments.output == "-":
         parser.error(f"--emit={arguments.emit} is binary: say with -o which file it goes to")
+    wanted = OF_TARGET.get(arguments.emit)
+    if wanted is not None and arguments.target.partition(":")[0] not in wanted:
+        parser.error(f"--emit={arguments.emit} is for the target {wanted}, not {arguments.target}")
     arguments.passes = _by_stage(parser, arguments.passes)
     return arguments
 
@@ -74,7 +84,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--emit", choices=EMIT, default="exe", help="what comes out (default: exe)")
     how = parser.add_argument_group("how it is compiled")
-    how.add_argument("--target", default="cpu", help="what for (default: cpu)")
+    how.add_argument("--target", default="cpu", help="what for: cpu, vulkan, cuda:sm_90 (default: cpu)")
     how.add_argument("--cpu", default="native", metavar="NAME", help="native, or a name such as x86-64-v3")
     how.add_argument(
         "--capture", choices=CAPTURE_MODES, default="export", help="how a module is captured (default: export)"

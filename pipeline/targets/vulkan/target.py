@@ -27,7 +27,7 @@ class VulkanTarget(GpuTarget):
     def generate(self, device: ir.Module, dump: Dump) -> Generated:
         """See `GpuTarget.generate`."""
         legalize(device, self.disable)
-        dump("spirv", device)
+        dump("gpu", device)
         blobs = serialize(device)
         required = sorted({name for blob in blobs.values() for name in _required(blob)})
         return Generated(tuple(blobs.values()), {name: number for number, name in enumerate(blobs)}, tuple(required))
