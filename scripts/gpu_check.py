@@ -1,7 +1,7 @@
 """Checks executables on a GPU: numbers against PyTorch, bandwidth against a copy on the device.
 
-  python scripts/gpu_check.py build DIR [--target cuda:sm_90]   makes artifacts, with arguments and expected results
-  python scripts/gpu_check.py run DIR                           runs them; needs neither torch nor a compiler
+python scripts/gpu_check.py build DIR [--target cuda:sm_90]   makes artifacts, with arguments and expected results
+python scripts/gpu_check.py run DIR                           runs them; needs neither torch nor a compiler
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def run(folder: Path) -> int:
             for one, other in zip(results, expected, strict=True)
         )
         wrong += not right
-        print(f"{'right' if right else 'WRONG'}  {case['name']}{_timing(executable, arguments, case['name'])}", flush=True)
+        print(
+            f"{'right' if right else 'WRONG'}  {case['name']}{_timing(executable, arguments, case['name'])}", flush=True
+        )
     print(f"{wrong} wrong")
     return wrong
 

@@ -1,5 +1,6 @@
 // RUN: pipeline-opt %s --split-input-file --map-to-threads | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --map-to-threads --canonicalize | FileCheck %s --check-prefix=AFTER
+// RUN: pipeline-opt %s --split-input-file --map-to-threads=shuffles | FileCheck %s --check-prefix=WARPS
 
 // One thread an element, numbered along the result's innermost dimension; what exceeds the last block does nothing.
 
@@ -160,6 +161,57 @@ func.func private @serial(%x: memref<6x4xf32>) attributes {pipeline.dispatch = "
   scf.for %i = %c1 to %c6 step %c1 {
     %v = memref.load %x[%c0, %c0] : memref<6x4xf32>
     memref.store %v, %x[%i, %c0] : memref<6x4xf32>
+  }
+  return
+}
+
+// -----
+
+// A block for each long row: partial results meet in shared memory, or first by shuffles.
+
+// CHECK-LABEL: func.func private @rows
+// CHECK-SAME: pipeline.block = 128 : i64, {{.*}}pipeline.items = 128 : i64, pipeline.threads = 640 : i64
+// CHECK: memref.alloc() : memref<128xf32, #gpu.address_space<workgroup>>
+// CHECK: gpu.barrier
+// CHECK-NOT: gpu.shuffle
+// WARPS-LABEL: func.func private @rows
+// WARPS-COUNT-5: gpu.shuffle xor
+// WARPS: memref.alloc() : memref<4xf32, #gpu.address_space<workgroup>>
+// WARPS: gpu.barrier
+// WARPS-NOT: gpu.barrier
+func.func private @rows(%y: memref<5xf32>, %x: memref<5x200xf32>) attributes {pipeline.dispatch = "rows"} {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                  iterator_types = ["parallel", "reduction"]} ins(%x : memref<5x200xf32>) outs(%y : memref<5xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Must not fire: columns, whose neighbours are neighbours in memory already; a running difference, which is no fold.
+
+// CHECK-LABEL: func.func private @columns
+// CHECK-NOT: gpu.barrier
+// CHECK-LABEL: func.func private @differences
+// CHECK-NOT: gpu.barrier
+func.func private @columns(%y: memref<200xf32>, %x: memref<100x200xf32>) attributes {pipeline.dispatch = "columns"} {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i)>],
+                  iterator_types = ["parallel", "reduction"]} ins(%x : memref<100x200xf32>) outs(%y : memref<200xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @differences(%y: memref<5xf32>, %x: memref<5x200xf32>) attributes {pipeline.dispatch = "differences"} {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                  iterator_types = ["parallel", "reduction"]} ins(%x : memref<5x200xf32>) outs(%y : memref<5xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.subf %in, %out : f32
+    linalg.yield %s : f32
   }
   return
 }

@@ -9,9 +9,10 @@ from typing import ClassVar
 
 from pipeline.analysis.access import Loops, loops_of
 from pipeline.mlir import affine, arith, constant_integer, gpu, ir, memref, remap_operands, scf, walk
-from pipeline.passes import contraction_blocks
+from pipeline.passes import contraction_blocks, row_reductions
 from pipeline.passes.base import Pass
 from pipeline.passes.contraction_blocks import split_contraction
+from pipeline.passes.row_reductions import choose_rows
 from pipeline.passes.rewriting import before, replace
 from pipeline.passes.split_dispatches import DISPATCH, THREADS, is_fill, parallel_nest
 
@@ -28,7 +29,7 @@ class MapToThreads(Pass):
 
     A thread computes one element of the results of a linalg.generic, reductions in loops with their accumulators in
     registers, or one element of a copy. Large contractions of known size are done by blocks that share tiles of the
-    operands, see `pipeline.passes.contraction_blocks`. Threads are numbered along the result's innermost dimension, so
+    operands, and rows are reduced by a block each, see `pipeline.passes.contraction_blocks` and `row_reductions`. Threads are numbered along the result's innermost dimension, so
     that neighbours write neighbouring elements. A dispatch with no parallel loop is one thread. Left in the function's
     attributes are `pipeline.threads`, the number of threads unless an argument says it, `pipeline.block`, the threads
     of a block, and `pipeline.items`, how many of those the launch needs for one block.
@@ -37,7 +38,8 @@ class MapToThreads(Pass):
     name: ClassVar[str] = "map-to-threads"
 
     block: int = field(default=128, metadata={"help": "how many threads a block has"})
-    shared_memory: bool = field(default=True, metadata={"help": "threads of a block share what they load"})
+    shared_memory: bool = field(default=True, metadata={"help": "threads of a block work together"})
+    shuffles: bool = field(default=False, metadata={"help": "the 32 threads of a warp can hand numbers to each other"})
 
     def run(self, op: ir.Operation) -> None:
         """Maps every dispatch of the module."""
@@ -96,6 +98,11 @@ class MapToThreads(Pass):
             _describe(launch.function, split.blocks * threads, threads, threads)
             return
         thread = _Thread(generic, loops, {buffer: fill.operands[0] for buffer, fill in fills.items()})
+        rows = choose_rows(generic, loops) if self.shared_memory else None
+        if rows is not None:
+            thread.emit_rows(row_reductions.Emitter(rows, thread.kinds, self.shuffles))
+            _describe(launch.function, rows.count * rows.threads, rows.threads, rows.threads)
+            return
         launch.over([thread.size(dim) for dim in thread.parallel], thread.emit)
 
 
@@ -191,6 +198,28 @@ class _Thread:
         """The number of iterations of a loop."""
         operand, position = self.loops.bounds[dim]
         return _size(self.generic.operands[operand], position)
+
+    @property
+    def kinds(self) -> list[ir.Type]:
+        """The types of the results' elements."""
+        return [ir.MemRefType(self.generic.operands[output].type).element_type for output in self.loops.outputs]
+
+    def emit_rows(self, emitter: row_reductions.Emitter) -> None:
+        """Everything, by a block for each point of the parallel loops."""
+        sizes = [self.size(dim) for dim in self.parallel]
+        at = dict(zip(self.parallel, _unravel(emitter.row, sizes), strict=True))
+        reductions = [dim for dim, reduction in enumerate(self.loops.reductions) if reduction]
+        lengths = [self.size(dim) for dim in reductions]
+
+        def body(place: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
+            return self._body(at | dict(zip(reductions, _unravel(place, lengths), strict=True)), values)
+
+        def finish(total: list[ir.Value]) -> None:
+            for output, value, fold in zip(self.loops.outputs, total, emitter.rows.folds, strict=True):
+                whole = row_reductions.combine(fold, self._start(output, at), value)
+                memref.StoreOp(whole, self.generic.operands[output], self._indices(output, at))
+
+        emitter.emit(body, finish)
 
     def emit(self, point: list[ir.Value]) -> None:
         """Everything, for one point of the parallel loops."""

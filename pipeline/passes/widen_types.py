@@ -113,7 +113,7 @@ def _widen_op(op: ir.Operation, operands: list[ir.Type], results: list[ir.Type])
     """Gives an op, whose values are wide already, the meaning that it has on narrow ones."""
     if op.name in _MEMORY:
         _access(op, operands, results)
-    elif op.name.startswith("scf.") or op.name == "arith.select":
+    elif op.name.startswith("scf.") or op.name in ("arith.select", "arith.cmpf", "memref.alloc"):
         return
     elif op.name == "arith.constant":
         _constant(op, results[0])
@@ -123,9 +123,7 @@ def _widen_op(op: ir.Operation, operands: list[ir.Type], results: list[ir.Type])
         _bitcast(op, operands[0], results[0])
     elif op.name in _CASTS:
         _cast(op, operands[0], results[0])
-    elif op.name == "arith.cmpf":
-        return
-    elif _small_integer(results[0]) and op.name.startswith(("arith.", "math.")):
+    elif results and _small_integer(results[0]) and op.name.startswith(("arith.", "math.")):
         _arithmetic(op, results[0])
     else:
         raise CompileError(f"{op.location}: {op.name} on {operands[0]} is not supported on this device")

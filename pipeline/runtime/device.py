@@ -108,7 +108,9 @@ class DeviceCode:
     def machine_code(self) -> bytes:
         """Of a CUDA executable, what ptxas made; raises `PipelineError` if there was none."""
         if len(self.code) < 2:
-            raise PipelineError("ptxas was not found, or knows not the GPU; pip install nvidia-cuda-nvcc, or set CUDA_HOME")
+            raise PipelineError(
+                "ptxas was not found, or knows not the GPU; pip install nvidia-cuda-nvcc, or set CUDA_HOME"
+            )
         return self.code[1]
 
     def files(self, suffix: str) -> dict[str, bytes]:

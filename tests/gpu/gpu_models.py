@@ -126,6 +126,24 @@ MODELS: dict[str, Callable[[], Case]] = {
     "while": lambda: Case(
         Loop(), (_randn(3, 3).abs(), torch.tensor(4)), others=[(_randn(3, 3).abs() * 200, torch.tensor(9))]
     ),
+    "rows": _function(
+        lambda x: (x.sum(1), x.amax(1), x.amin(), x.argmax(1), x.sum((0, 2)), torch.softmax(x, -1)),
+        _randn(3, 5, 130),
+        tolerance=1e-4,
+    ),
+    "rows of integers": _function(
+        lambda x: (x.sum(1), x.amax(1), x.amin(1), (x > -50).all(1), (x > 49).any(1)),
+        _integers(-50, 50, (5, 130), torch.int64),
+    ),
+    "rows with NaN": _function(lambda x: (x.amax(1), x.sum(1)), torch.full((3, 70), torch.nan)),
+    "products": _function(
+        lambda a, b: (a @ b, b.t() @ a.t(), torch.stack([a, a]) @ torch.stack([b, b])),
+        _randn(71, 37),
+        _randn(37, 90),
+        tolerance=1e-4,
+    ),
+    "strided convolution": lambda: Case(nn.Conv2d(7, 40, 3, stride=2, padding=1), (_randn(2, 7, 17, 19),), 1e-4),
+    "grouped convolution": lambda: Case(nn.Conv2d(8, 64, 3, groups=2), (_randn(2, 8, 17, 9),), 1e-4),
     "transpose": _function(lambda x: x.permute(2, 0, 1).contiguous() + 1, _randn(3, 4, 5)),
     "pools": lambda: Case(nn.Sequential(nn.MaxPool2d(2), nn.AvgPool2d(2)), (_randn(2, 3, 8, 8),)),
     "gather": lambda: Case(nn.Embedding(10, 5), (_integers(0, 10, (3, 4), torch.int64),)),

@@ -17,6 +17,8 @@ class CudaTarget(GpuTarget):
     The executable holds PTX, which drivers translate for any later GPU, and, where ptxas is found, machine code.
     """
 
+    shuffles = True
+
     def __init__(self, architecture: str, disable: frozenset[str] = frozenset(), assembly: bool = False):
         super().__init__(disable, assembly)
         self.architecture = ptx.architecture(architecture)

@@ -39,9 +39,10 @@ class Generated:
 
 
 class GpuTarget(Target):
-    """A GPU; `name` is what the runtime finds the device by."""
+    """A GPU; `name` is what the runtime finds the device by, `shuffles` whether warps of 32 threads have those."""
 
     name: str
+    shuffles = False
 
     def __init__(self, disable: frozenset[str] = frozenset(), assembly: bool = False):
         self.disable = disable
@@ -63,7 +64,7 @@ class GpuTarget(Target):
         sources = {name: sources_of(function(module, name)) for name in names}
         prepared = result_types(function(module, "prepare")) if "prepare" in names else ()
         moved = {name: results_to_arguments(module, name) for name in names}
-        lowered = lower(module, self.disable)
+        lowered = lower(module, self.shuffles, self.disable)
         declared = _dispatches(lowered.host)
         generated = self.generate(lowered.device, dump)
         blocks = {_name(op): op for op in walk(lowered.device, "func.func")}
