@@ -43,3 +43,16 @@ func.func @other(%x: memref<4x4xf32>) -> f32 {
   %v = memref.load %x[%c0, %c0] : memref<4x4xf32>
   return %v : f32
 }
+
+// Several elements at a time: a buffer as one row has the buffer's own places.
+
+// CHECK-LABEL: func.func private @several
+// CHECK-SAME: (%[[X:.*]]: memref<?xf32>, %[[I:.*]]: index)
+// CHECK: %[[V:.*]] = vector.load %[[X]][%[[I]]] {alignment = 16 : i64} : memref<?xf32>, vector<4xf32>
+// CHECK: vector.store %[[V]], %[[X]][%[[I]]] {alignment = 16 : i64}
+func.func private @several(%x: memref<4x4xf32>, %i: index) attributes {pipeline.dispatch = "several"} {
+  %row = memref.reinterpret_cast %x to offset: [0], sizes: [16], strides: [1] : memref<4x4xf32> to memref<16xf32>
+  %v = vector.load %row[%i] {alignment = 16 : i64} : memref<16xf32>, vector<4xf32>
+  vector.store %v, %row[%i] {alignment = 16 : i64} : memref<16xf32>, vector<4xf32>
+  return
+}

@@ -1,5 +1,6 @@
 // RUN: pipeline-opt %s --split-input-file --map-to-threads | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --map-to-threads --canonicalize | FileCheck %s --check-prefix=AFTER
+// RUN: pipeline-opt %s --split-input-file --map-to-threads="access-bytes=16" | FileCheck %s --check-prefix=WIDE
 // RUN: pipeline-opt %s --split-input-file --map-to-threads=shuffles | FileCheck %s --check-prefix=WARPS
 
 // One thread an element, numbered along the result's innermost dimension; what exceeds the last block does nothing.
@@ -212,6 +213,67 @@ func.func private @differences(%y: memref<5xf32>, %x: memref<5x200xf32>) attribu
   ^bb0(%in: f32, %out: f32):
     %s = arith.subf %in, %out : f32
     linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Four elements of 4 bytes at a time, whatever the shape.
+
+// CHECK-LABEL: func.func private @wide
+// CHECK-SAME: pipeline.threads = 64 : i64
+// CHECK-NOT: vector.load
+// WIDE-LABEL: func.func private @wide
+// WIDE-SAME: pipeline.threads = 16 : i64
+// WIDE: %[[ROW:.*]] = memref.reinterpret_cast {{.*}} to offset: [0], sizes: [64], strides: [1]
+// WIDE: %[[FOUR:.*]] = vector.load %[[ROW]]{{.*}} {alignment = 16 : i64} : memref<64xf32>, vector<4xf32>
+// WIDE-COUNT-4: arith.negf %{{.*}} : f32
+// WIDE: vector.store {{.*}} {alignment = 16 : i64}
+func.func private @wide(%x: memref<4x16xf32>, %y: memref<4x16xf32>) attributes {pipeline.dispatch = "wide"} {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]} ins(%x : memref<4x16xf32>) outs(%y : memref<4x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.negf %in : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Must not fire: elements that do not come out even, a transpose, and truth values, which do not fill their bytes.
+
+// WIDE-LABEL: func.func private @odd
+// WIDE-NOT: vector.load
+// WIDE-LABEL: func.func private @turned
+// WIDE-NOT: vector.load
+// WIDE-LABEL: func.func private @truth
+// WIDE-NOT: vector.load
+func.func private @odd(%x: memref<63xf32>, %y: memref<63xf32>) attributes {pipeline.dispatch = "odd"} {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : memref<63xf32>) outs(%y : memref<63xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.negf %in : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @turned(%x: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {pipeline.dispatch = "turned"} {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]} ins(%x : memref<8x8xf32>) outs(%y : memref<8x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.negf %in : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @truth(%x: memref<64xi1>, %y: memref<64xi1>) attributes {pipeline.dispatch = "truth"} {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : memref<64xi1>) outs(%y : memref<64xi1>) {
+  ^bb0(%in: i1, %out: i1):
+    %s = arith.xori %in, %in : i1
+    linalg.yield %s : i1
   }
   return
 }

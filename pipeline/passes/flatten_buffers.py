@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.errors import CompileError
-from pipeline.mlir import arith, ir, memref, walk
+from pipeline.mlir import arith, ir, memref, vector, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, replace
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
@@ -85,17 +85,47 @@ class _Buffer:
         elif op.name == "memref.store":
             memref.StoreOp(op.operands[0], self.argument, [self._place(list(op.operands)[2:])])
             op.erase()
+        elif op.name in _VECTORS:
+            self._access_several(op, self._place(_indices(op)))
+        elif op.name == "memref.reinterpret_cast":
+            self._look_through(op)
         elif op.name == "memref.dim":
             number = ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value
             replace(op, [self.sizes[number]])
         else:
             raise CompileError(f"{op.location}: {op.name} of a buffer is not supported on GPUs")
 
+    def _look_through(self, cast: ir.Operation) -> None:
+        """A row-major buffer as one row: its places are the buffer's."""
+        for op in [use.owner.operation for use in cast.results[0].uses]:
+            if op.name not in _VECTORS:
+                raise CompileError(f"{op.location}: {op.name} of a buffer as one row is not supported on GPUs")
+            with before(op):
+                self._access_several(op, _indices(op)[0])
+        cast.erase()
+
+    def _access_several(self, op: ir.Operation, place: ir.Value) -> None:
+        alignment = ir.IntegerAttr(op.attributes["alignment"]).value
+        if op.name == "vector.load":
+            kind = op.results[0].type
+            replace(op, [vector.LoadOp(kind, self.argument, [place], alignment=alignment).result])
+        else:
+            vector.StoreOp(op.operands[0], self.argument, [place], alignment=alignment)
+            op.erase()
+
     def _place(self, indices: list[ir.Value]) -> ir.Value:
         place = self.offset
         for index, stride in zip(indices, self.strides, strict=True):
             place = arith.AddIOp(place, arith.MulIOp(index, stride).result).result
         return place
+
+
+_VECTORS = ("vector.load", "vector.store")
+
+
+def _indices(op: ir.Operation) -> list[ir.Value]:
+    """The indices of a load or store of a vector."""
+    return list(op.operands)[1 if op.name == "vector.load" else 2 :]
 
 
 def _identity(rank: int) -> str:

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from pipeline.analysis.access import Loops, loops_of
 from pipeline.mlir import affine, arith, constant_integer, gpu, ir, memref, remap_operands, scf, walk
-from pipeline.passes import contraction_blocks, row_reductions
+from pipeline.passes import contraction_blocks, row_reductions, wide_accesses
 from pipeline.passes.base import Pass
 from pipeline.passes.contraction_blocks import split_contraction
-from pipeline.passes.row_reductions import choose_rows
 from pipeline.passes.rewriting import before, replace
+from pipeline.passes.row_reductions import choose_rows
 from pipeline.passes.split_dispatches import DISPATCH, THREADS, is_fill, parallel_nest
 
 #: How many threads a block has, and of how many items one block takes care.
@@ -28,17 +28,19 @@ class MapToThreads(Pass):
     """Turn each function marked `pipeline.dispatch` into what one thread does, in terms of its number in the launch.
 
     A thread computes one element of the results of a linalg.generic, reductions in loops with their accumulators in
-    registers, or one element of a copy. Large contractions of known size are done by blocks that share tiles of the
-    operands, and rows are reduced by a block each, see `pipeline.passes.contraction_blocks` and `row_reductions`. Threads are numbered along the result's innermost dimension, so
-    that neighbours write neighbouring elements. A dispatch with no parallel loop is one thread. Left in the function's
-    attributes are `pipeline.threads`, the number of threads unless an argument says it, `pipeline.block`, the threads
-    of a block, and `pipeline.items`, how many of those the launch needs for one block.
+    registers, or one element of a copy. Threads are numbered along the result's innermost dimension, so that
+    neighbours write neighbouring elements. Large contractions of known size are done by blocks that share tiles of
+    the operands, rows are reduced by a block each, and elementwise ops on whole buffers take several elements at a
+    time. A dispatch with no parallel loop is one thread. Left in the function's attributes are `pipeline.threads`,
+    the number of threads unless an argument says it, `pipeline.block`, the threads of a block, and `pipeline.items`,
+    how many of those the launch needs for one block.
     """
 
     name: ClassVar[str] = "map-to-threads"
 
     block: int = field(default=128, metadata={"help": "how many threads a block has"})
     shared_memory: bool = field(default=True, metadata={"help": "threads of a block work together"})
+    access_bytes: int = field(default=0, metadata={"help": "a thread's accesses are that wide where elements allow it"})
     shuffles: bool = field(default=False, metadata={"help": "the 32 threads of a warp can hand numbers to each other"})
 
     def run(self, op: ir.Operation) -> None:
@@ -102,6 +104,10 @@ class MapToThreads(Pass):
         if rows is not None:
             thread.emit_rows(row_reductions.Emitter(rows, thread.kinds, self.shuffles))
             _describe(launch.function, rows.count * rows.threads, rows.threads, rows.threads)
+            return
+        lanes = wide_accesses.lanes(generic, loops, self.access_bytes)
+        if lanes > 1:
+            launch.over([prod(size for size in loops.sizes if size is not None) // lanes], thread.emit_wide(lanes))
             return
         launch.over([thread.size(dim) for dim in thread.parallel], thread.emit)
 
@@ -220,6 +226,15 @@ class _Thread:
                 memref.StoreOp(whole, self.generic.operands[output], self._indices(output, at))
 
         emitter.emit(body, finish)
+
+    def emit_wide(self, lanes: int) -> Callable[[list[ir.Value]], None]:
+        """Everything, for several elements side by side."""
+        block = self.generic.regions[0].blocks[0]
+
+        def one(elements: list[ir.Value]) -> list[ir.Value]:
+            return clone_block(block, elements, [])
+
+        return lambda point: wide_accesses.emit(self.generic, self.loops, lanes, point[0], one)
 
     def emit(self, point: list[ir.Value]) -> None:
         """Everything, for one point of the parallel loops."""

@@ -1,8 +1,8 @@
 """Writes what a thread does for a reduction along rows, a block for each; what map-to-threads emits.
 
-The threads of a block walk along the row together, each with a partial result in a register. The partial results are then
-combined: within warps by shuffles, where the device has them, and between warps through shared memory; or in a tree
-through shared memory alone. The order is always the same, and so is the result.
+The threads of a block walk along the row together, each with a partial result in a register. The partial results are
+then combined: within warps by shuffles, where the device has them, and between warps through shared memory; or in a
+tree through shared memory alone. The order is always the same, and so is the result.
 """
 
 from __future__ import annotations

@@ -20,6 +20,9 @@ from pipeline.runtime.storage import ITEM_BYTES, numpy_dtype
 #: Idle memory beyond this is given back to the driver.
 _IDLE_BYTES = 1 << 32
 
+#: Kernels access so many bytes at once; drivers and torch align memory better, views of tensors may not be.
+_ALIGNMENT = 16
+
 #: The most blocks along one dimension of a launch; kernels with more threads loop.
 _MOST_BLOCKS = 65535
 
@@ -83,9 +86,13 @@ class CudaDevice:
         return self._take(size)
 
     def borrow(self, tensor: Any, dtype: str) -> View:
-        """A torch tensor on the device as a view, with no copy."""
-        memory = _Memory(tensor.data_ptr(), 0, None, tensor)
-        return row_major(memory, dtype, tuple(tensor.shape))
+        """A torch tensor on the device as a view, with no copy if it is aligned for kernels' widest accesses."""
+        view = row_major(_Memory(tensor.data_ptr(), 0, None, tensor), dtype, tuple(tensor.shape))
+        if tensor.data_ptr() % _ALIGNMENT == 0:
+            return view
+        aligned = row_major(self.allocate(dtype, view.elements), dtype, view.sizes)
+        self.copy(aligned, view)
+        return aligned
 
     def upload(self, view: View, data: np.ndarray) -> None:
         """Writes a whole tensor."""

@@ -125,22 +125,6 @@ class Run:
         self._constants = constants
         self._values: list[Any] = [None] * plan.registers
         self._arena = device.arena(plan.arena) if plan.arena else None
-        self._kinds: dict[str, Callable[..., None]] = {
-            "compute": self._compute,
-            "alloc": self._alloc,
-            "arena": self._in_arena,
-            "constant": self._constant,
-            "subview": self._subview,
-            "collapse": self._collapse,
-            "expand": self._expand,
-            "layout": self._layout,
-            "dim": self._dim,
-            "load": self._load,
-            "launch": self._launch,
-            "if": self._if,
-            "for": self._for,
-            "while": self._while,
-        }
 
     def __call__(self, parameters: Sequence[Any]) -> list[Any]:
         """Runs the plan; returns the values of its results."""
@@ -153,9 +137,8 @@ class Run:
         return [values[register] for register in self._plan.results]
 
     def _steps(self, steps: Sequence[Step]) -> None:
-        kinds = self._kinds
         for step in steps:
-            kinds[step[0]](*step[1:])
+            _KINDS[step[0]](self, *step[1:])
 
     def _known(self, value: Any) -> int:
         return value[1] if isinstance(value, (list, tuple)) else self._values[value]
@@ -275,3 +258,22 @@ class Run:
             self._set(carried, following)
             self._steps(steps)
         self._set(to, passed)
+
+
+#: What does a step, by its kind. Not in the run itself: a cycle of references would keep its memory alive.
+_KINDS: dict[str, Callable[..., None]] = {
+    "compute": Run._compute,
+    "alloc": Run._alloc,
+    "arena": Run._in_arena,
+    "constant": Run._constant,
+    "subview": Run._subview,
+    "collapse": Run._collapse,
+    "expand": Run._expand,
+    "layout": Run._layout,
+    "dim": Run._dim,
+    "load": Run._load,
+    "launch": Run._launch,
+    "if": Run._if,
+    "for": Run._for,
+    "while": Run._while,
+}

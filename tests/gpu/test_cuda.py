@@ -58,6 +58,7 @@ def test_elementwise_kernel():
     )
     text = executable.ir("ptx")
     assert text.count(".entry") == 1
+    assert text.count("ld.global.v4") == 2 and text.count("st.global.v4") == 1
     assert "mul.rn.f32" in text and "add.rn.f32" in text, "a model's x * y + z rounds twice"
 
 
@@ -123,3 +124,16 @@ def test_no_driver_is_one_error(monkeypatch):
     executable = pipeline.compile(nn.ReLU(), (torch.randn(3),), target="cuda:sm_80")
     with pytest.raises(PipelineError, match=r"cuda-bindings|CUDA"):
         executable(torch.randn(3))
+
+
+def test_a_product_shares_tiles_and_fuses_its_own_sum():
+    executable = pipeline.compile(
+        Function(lambda x, y: x @ y), (torch.randn(64, 64), torch.randn(64, 64)), target="cuda:sm_90"
+    )
+    text = executable.ir("ptx")
+    assert "bar.sync" in text and "ld.shared" in text and "fma.rn.f32" in text
+
+
+def test_a_row_is_reduced_by_shuffles():
+    executable = pipeline.compile(Function(lambda x: x.sum(1)), (torch.randn(4, 256),), target="cuda:sm_90")
+    assert executable.ir("ptx").count("shfl.sync.bfly") == 5

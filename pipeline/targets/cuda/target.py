@@ -17,7 +17,7 @@ class CudaTarget(GpuTarget):
     The executable holds PTX, which drivers translate for any later GPU, and, where ptxas is found, machine code.
     """
 
-    shuffles = True
+    mapping = "map-to-threads{shuffles=true access-bytes=16}"
 
     def __init__(self, architecture: str, disable: frozenset[str] = frozenset(), assembly: bool = False):
         super().__init__(disable, assembly)

@@ -31,7 +31,7 @@ SPLIT = "split-dispatches, canonicalize, cse, symbol-dce"
 
 #: The dispatches alone, as functions of a thread on flat buffers.
 TO_THREADS = """
-    map-to-threads{{shuffles={shuffles}}},
+    {mapping},
     fold-memref-alias-ops,
     func.func(affine-expand-index-ops),
     lower-affine,
@@ -53,10 +53,10 @@ class Lowered:
     device: ir.Module
 
 
-def lower(module: ir.Module, shuffles: bool, disable: frozenset[str]) -> Lowered:
+def lower(module: ir.Module, mapping: str, disable: frozenset[str]) -> Lowered:
     """Buffers, dispatches, threads. `module` has @main, @prepare and kernels on tensors, results as arguments.
 
-    With `shuffles` the threads of a warp hand numbers to each other.
+    `mapping` is the pass map-to-threads with its options.
     """
     run_pipeline(module.operation, BUFFERIZE)
     PassPipeline.parse(SPLIT).run(module, disable=disable)
@@ -64,7 +64,7 @@ def lower(module: ir.Module, shuffles: bool, disable: frozenset[str]) -> Lowered
     for op in walk(module, "func.func"):
         if DISPATCH in op.attributes:
             device.body.append(op.clone())
-    PassPipeline.parse(TO_THREADS.format(shuffles=str(shuffles).lower())).run(device, disable=disable)
+    PassPipeline.parse(TO_THREADS.format(mapping=mapping)).run(device, disable=disable)
     run_pipeline(module.operation, "builtin.module(lower-affine, canonicalize, cse)")
     return Lowered(module, device)
 
