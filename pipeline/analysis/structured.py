@@ -9,6 +9,7 @@ from functools import cached_property
 from pipeline.analysis.access import coefficient
 from pipeline.mlir import ir, linalg
 
+_WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
 _ELEMENTWISE = ("linalg.generic", "linalg.transpose", "linalg.broadcast", "linalg.fill")
 
 
@@ -135,13 +136,17 @@ def is_permutation(indexing: ir.AffineMap) -> bool:
     return len(positions) == len(indexing.results) and sorted(positions) == list(range(indexing.n_dims))
 
 
-def is_broadcast(view: Structured) -> bool:
-    """Whether an op only repeats its input along new dims, and keeps the order of those that there are."""
-    if view.inputs != 1 or not view.is_elementwise or view.yielded != [view.body.arguments[0]]:
+def moves_rows(view: Structured) -> bool:
+    """Whether an op only gives whole rows another place, repeats them, or makes their elements wider.
+
+    The innermost dim stays the innermost: rows can be read where they are as fast as where they would be put.
+    """
+    if view.inputs != 1 or not view.is_elementwise or any(op.name not in _WIDENING for op in view.body_ops):
+        return False
+    if not view.body_ops and view.yielded != [view.body.arguments[0]]:
         return False
     read, wrote = view.loops_read(0), view.loops_read(1)
-    places = [wrote.index(loop) for loop in read]
-    return len(read) < len(wrote) and places == sorted(places)
+    return bool(read) and len(read) == len(view.maps[0].results) and read[-1] == wrote[-1]
 
 
 def reads_input_again(view: Structured) -> bool:

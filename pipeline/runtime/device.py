@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from pipeline.errors import ArtifactError, PipelineError
 from pipeline.runtime.arguments import ArgumentReader, Arguments
 from pipeline.runtime.arrays import ArrayLibrary, as_numpy, dtype_and_shape, library_of
-from pipeline.runtime.code import Kernel
+from pipeline.runtime.code import Kernel, kernel_from_json
 from pipeline.runtime.destinations import Destinations
 from pipeline.runtime.executable import Executable, result_of
 from pipeline.runtime.externals import Externals
@@ -101,9 +101,9 @@ class DeviceCode:
     kernels: tuple[Kernel, ...] = ()
 
     @property
-    def object_file(self) -> bytes:
-        """The code and the constants, one after the other."""
-        return b"".join([*self.code, *(constant.tobytes() for constant in self.constants)])
+    def objects(self) -> tuple[bytes, ...]:
+        """The pieces of code, then the elements of the constants."""
+        return (*self.code, *(constant.tobytes() for constant in self.constants))
 
     def machine_code(self) -> bytes:
         """Of a CUDA executable, what ptxas made; raises `PipelineError` if there was none."""
@@ -118,36 +118,27 @@ class DeviceCode:
         return {f"{kernel.name}{suffix}": self.code[kernel.code] for kernel in self.launches}
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the code and the constants' elements, as JSON values."""
-        data = asdict(self)
-        for kernel in data["kernels"]:
-            del kernel["places"]
-        data["code"] = [len(piece) for piece in self.code]
+        """Everything but the objects and the kernels' places, as JSON values."""
+        kernels = tuple(replace(kernel, places=()) for kernel in self.kernels)
+        data = asdict(replace(self, code=(), constants=(), kernels=kernels))
         data["constants"] = [[str(array.dtype), list(array.shape)] for array in self.constants]
-        return data
+        return data | {"objects": len(self.objects)}
 
     @staticmethod
-    def from_json(data: dict[str, Any], object_file: bytes) -> DeviceCode:
+    def from_json(data: dict[str, Any], objects: tuple[bytes, ...]) -> DeviceCode:
         """The inverse of `to_json`."""
-        pieces, place = [], 0
-        constants: list[np.ndarray] = []
-        for size in data["code"]:
-            pieces.append(object_file[place : place + size])
-            place += size
-        for name, shape in data["constants"]:
-            dtype = numpy_dtype(name)
-            size = int(np.prod(shape)) * dtype.itemsize
-            constants.append(np.frombuffer(object_file[place : place + size], dtype).reshape(shape))
-            place += size
-        if place != len(object_file):
-            raise ArtifactError("the code in the artifact has another length than its manifest says")
+        count = len(objects) - len(data["constants"])
+        constants = [
+            np.frombuffer(raw, numpy_dtype(name)).reshape(shape)
+            for raw, (name, shape) in zip(objects[count:], data["constants"], strict=True)
+        ]
         launches = tuple(
             DeviceKernel(**{**kernel, "arguments": tuple(tuple(one) for one in kernel["arguments"])})
             for kernel in data["launches"]
         )
         return DeviceCode(
             target=data["target"],
-            code=tuple(pieces),
+            code=objects[:count],
             launches=launches,
             constants=tuple(constants),
             main=Plan.from_json(data["main"]),
@@ -158,9 +149,7 @@ class DeviceCode:
             prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
             checks=tuple(data["checks"]),
             required=tuple(data["required"]),
-            kernels=tuple(
-                Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"], tuple(k["words"])) for k in data["kernels"]
-            ),
+            kernels=tuple(map(kernel_from_json, data["kernels"])),
         )
 
 
@@ -231,12 +220,22 @@ class DeviceExecutable(Executable):
     _code: Any
 
     @property
-    def device_code(self) -> DeviceCode:
+    def code(self) -> Any:
         """The code, plans and constants."""
         return self._code
 
-    def load_code(self) -> None:
+    @property
+    def memory(self) -> NoReturn:
+        """Is known of executables for the CPU alone."""
+        raise PipelineError("memory: what executables for GPUs take is not reported yet")
+
+    def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> NoReturn:
+        """Is there for executables for the CPU alone."""
+        raise PipelineError("profile: kernels are timed on the target cpu only; use the tools of the GPU's vendor")
+
+    def load_code(self, functions: Mapping[str, Callable[..., Any]], num_threads: int | None) -> None:
         """Readies everything but the device."""
+        self._threads = self._record = None
         self._reader = ArgumentReader(self.signature, self._code.target.partition(":")[0])
         self._externals = Externals((), {})
         self._calling = threading.RLock()

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from pipeline.errors import OptionError
-from pipeline.targets.target import Target
+from pipeline.targets.target import PLAIN, Form, Target
 
 TARGETS = ("cpu", "vulkan", "cuda:sm_90")
 
 
-def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), assembly: bool = False) -> Target:
+def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), form: Form = PLAIN) -> Target:
     """The target called `name`, for the CPU `cpu` where it is one; raises `OptionError` for a name that isn't known.
 
-    Passes of its own that are in `disable` are left out. With `assembly` it dumps the stage `asm`.
+    Passes of its own that are in `disable` are left out.
     """
     if name == "cpu":
         from pipeline.targets.cpu.target import CpuTarget
 
-        return CpuTarget(cpu, disable, assembly)
+        return CpuTarget(cpu, disable, form)
+    if form.profile:
+        raise OptionError(f"profile: kernels are timed on the target cpu only, not on {name}")
     if name == "vulkan":
         from pipeline.targets.vulkan.target import VulkanTarget
 
-        return VulkanTarget(disable, assembly)
+        return VulkanTarget(disable)
     if name.startswith("cuda:"):
         from pipeline.targets.cuda.target import CudaTarget
 
-        return CudaTarget(name.partition(":")[2], disable, assembly)
+        return CudaTarget(name.partition(":")[2], disable)
     raise OptionError(f"target={name!r}: expected {' or '.join(TARGETS)}")

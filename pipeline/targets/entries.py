@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from pipeline.analysis.origins import ORIGINS, pairs_of
+from pipeline.analysis.work import operations
 from pipeline.mlir import function, ir, walk
 from pipeline.passes.plan_memory import WORKSPACE
+from pipeline.passes.profile_kernels import PROFILE
 from pipeline.program import tensor_type
 from pipeline.runtime.code import Kernel, Place
+from pipeline.runtime.memory import byte_size
 from pipeline.runtime.signature import Source, TensorType
 
 
@@ -42,8 +45,17 @@ def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
             for key in ("pipeline.ops", "pipeline.words")
         )
         kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
-        kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name])))
+        work = operations(kernel), _traffic(kernel)
+        kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name]), *work))
     return tuple(kernels)
+
+
+def _traffic(kernel: ir.Operation) -> int | None:
+    """The bytes of what the kernel is given, each once; None where a size is known at the call only."""
+    kinds = [ir.RankedTensorType(one) for one in _inputs(kernel) if isinstance(one, ir.RankedTensorType)]
+    if not all(kind.has_static_shape for kind in kinds):
+        return None
+    return sum(byte_size(tensor_type(kind)) for kind in kinds)
 
 
 def sources_of(entry: ir.Operation) -> tuple[Source, ...]:
@@ -60,6 +72,8 @@ def sources_of(entry: ir.Operation) -> tuple[Source, ...]:
             sources.append(Source("status"))
         elif WORKSPACE in mark:
             sources.append(Source("workspace"))
+        elif PROFILE in mark:
+            sources.append(Source("profile"))
         elif "pipeline.argument" in mark:
             sources.append(Source("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
         else:
@@ -71,3 +85,7 @@ def result_types(entry: ir.Operation) -> tuple[TensorType, ...]:
     """The types of the results of an entry."""
     kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
     return tuple(tensor_type(result) for result in kind.results)
+
+
+def _inputs(entry: ir.Operation) -> list[ir.Type]:
+    return list(ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value).inputs)

@@ -11,12 +11,14 @@ from pipeline.tools.remark_output import FORMATS
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
 
-#: What may come out: the IR after a stage, assembly, an object file, code for GPUs, an artifact.
-EMIT = (*STAGES, "asm", "gpu", "ptx", "obj", "cubin", "spirv", "exe")
-BINARY = ("obj", "cubin", "spirv", "exe")
+#: What may come out: the IR after a stage, assembly, an object file, a shared library, code for GPUs, an artifact.
+EMIT = (*STAGES, "asm", "gpu", "ptx", "obj", "so", "cubin", "spirv", "exe")
+BINARY = ("obj", "so", "cubin", "spirv", "exe")
+LINKED = ("obj", "so")
 
 #: What only some targets have.
-OF_TARGET = {"asm": "cpu", "obj": "cpu", "gpu": "cuda or vulkan", "ptx": "cuda", "cubin": "cuda", "spirv": "vulkan"}
+OF_TARGET = {"asm": "cpu", "obj": "cpu", "so": "cpu", "gpu": "cuda or vulkan", "ptx": "cuda", "cubin": "cuda"}
+OF_TARGET |= {"spirv": "vulkan"}
 
 _DESCRIPTION = """Compiles a model to an artifact, which `pipeline-run` and `pipeline.load` run without PyTorch or MLIR,
 or to any of the forms that it takes on the way there."""
@@ -35,14 +37,17 @@ the stages:
   kernels            one function a kernel
   gpu                targets cuda and vulkan: what a thread does in each launch
   llvm               LLVM dialect; LLVM IR for cuda
-  asm, obj           target cpu: assembly, an object file
+  asm                assembly
+  obj, so            an object file or, where there is a C compiler, a shared library; each with a C header
+                     beside it that says how to call it
   ptx, cubin         target cuda: its assembly, machine code
   spirv              target vulkan: a folder with a file a kernel
-  exe                an artifact
+  exe                an artifact: one file with code and weights that pipeline-run and pipeline.load run
 
 examples:
   pipeline-compile resnet.py -o resnet.pipeline
   pipeline-compile nets.py:tiny --emit=linalg | pipeline-opt --canonicalize
+  pipeline-compile resnet.py --emit=so --cpu=znver4 -o resnet.so
   pipeline-compile model.pt2 --cpu=x86-64-v3 --dump-dir=dumps --timing -o model.pipeline
   pipeline-compile softmax.mlir --passes=linalg=my-pass,cse --remarks --emit=kernels"""
 
@@ -93,6 +98,10 @@ def _parser() -> Parser:
     how.add_argument(
         "--passes", action="append", default=[], metavar="STAGE=PIPELINE", help="run passes of yours after a stage"
     )
+    how.add_argument("--profile", action="store_true", help="code that times its kernels, for pipeline-run --profile")
+    how.add_argument(
+        "--no-cache", dest="cache", action="store_false", help="neither look in the disk cache nor write to it"
+    )
     how.add_argument(
         "--fusion-rules",
         metavar="TABLE",
@@ -108,7 +117,7 @@ def _parser() -> Parser:
         metavar="STAGE",
         help="print the IR after a stage on stderr",
     )
-    look.add_argument("--timing", action="store_true", help="print how long each stage took on stderr")
+    look.add_argument("--timing", action="store_true", help="print how long each stage and pass took on stderr")
     look.add_argument(
         "--explain",
         action="store_true",

@@ -121,7 +121,7 @@ def _executable(function, *args, target="cuda:sm_80"):
 
 def test_machine_code_for_this_gpu_else_ptx():
     executable = _executable(lambda x: x + 1, torch.randn(4))
-    code = executable.device_code
+    code = executable.code
     pieces = (code.code[0], b"cubin")
     for capability, expected in (((8, 6), b"cubin"), ((9, 0), code.code[0] + b"\0")):
         driver = FakeDriver(code.launches, executable.ir("llvm"), capability)
@@ -151,7 +151,7 @@ def test_memory_is_used_again(on_fake_driver):
 
 def test_a_tensor_that_is_not_aligned_is_copied():
     executable = _executable(lambda x: x + 1, torch.randn(8))
-    code = executable.device_code
+    code = executable.code
     device = CudaDevice(code.code, code.launches, code.target, FakeDriver(code.launches, executable.ir("llvm")))
     whole = torch.arange(65, dtype=torch.float32)
     start = next(number for number in range(4) if whole[number:].data_ptr() % 16 == 0)

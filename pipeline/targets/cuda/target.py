@@ -19,10 +19,14 @@ class CudaTarget(GpuTarget):
 
     mapping = "map-to-threads{shuffles=true access-bytes=16}"
 
-    def __init__(self, architecture: str, disable: frozenset[str] = frozenset(), assembly: bool = False):
-        super().__init__(disable, assembly)
+    def __init__(self, architecture: str, disable: frozenset[str] = frozenset()):
+        super().__init__(disable)
         self.architecture = ptx.architecture(architecture)
         self.name = f"cuda:{architecture}"
+
+    def fingerprint(self) -> list[str]:
+        """See `Target.fingerprint`."""
+        return [self.name, str(libdevice()), str(ptx.can_assemble(self.architecture))]
 
     def stored(self, element: str) -> str:
         """See `GpuTarget.stored`."""

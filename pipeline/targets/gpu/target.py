@@ -44,9 +44,12 @@ class GpuTarget(Target):
     name: str
     mapping = "map-to-threads"
 
-    def __init__(self, disable: frozenset[str] = frozenset(), assembly: bool = False):
+    def __init__(self, disable: frozenset[str] = frozenset()):
         self.disable = disable
-        self.assembly = assembly
+
+    def fingerprint(self) -> list[str]:
+        """See `Target.fingerprint`."""
+        return [self.name]
 
     @abstractmethod
     def generate(self, device: ir.Module, dump: Dump) -> Generated:
