@@ -48,9 +48,9 @@ class SplitDispatches(Pass):
 
     Such an op is a linalg.generic, a copy, a store, or a loop or branch of nothing but those; the fill that an op
     starts from goes with it. The function takes the buffers and numbers that the op reads; views of buffers and
-    arithmetic on numbers go into it. What is left in the functions of the model is the plan: allocations, calls, control
-    flow and arithmetic on sizes. Where the number of threads depends on sizes that are known at run time only, the
-    function's first argument, marked `pipeline.threads`, is that number. Equal dispatches share a function.
+    arithmetic on numbers go into it. What is left in the functions of the model is the plan: allocations, calls,
+    control flow and arithmetic on sizes. Where the number of threads depends on sizes that are known at run time only,
+    the function's first argument, marked `pipeline.threads`, is that number. Equal dispatches share a function.
     """
 
     name: ClassVar[str] = "split-dispatches"
