@@ -79,10 +79,10 @@ def _own_initial_values(op: ir.Operation) -> list[ir.Operation]:
         producer = defining_op(op.operands[number])
         if producer is None or producer.name not in INITIAL:
             continue
-        copies = [producer.clone()]
         empty = defining_op(producer.operands[-1]) if producer.name == "linalg.fill" else None
-        if empty is not None and empty.name == "tensor.empty":
-            copies.insert(0, empty.clone())
+        makers = [producer] if empty is None or empty.name != "tensor.empty" else [empty, producer]
+        copies = [maker.clone() for maker in makers]
+        if len(copies) == 2:
             copies[1].operands[len(copies[1].operands) - 1] = copies[0].results[0]
         op.operands[number] = copies[-1].results[0]
         found += copies
