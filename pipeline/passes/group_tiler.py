@@ -120,8 +120,8 @@ class Tiler:
         """What an op starts from for a tile: a part of the destination, scratch, or one of these filled."""
         producer = defining_op(init)
         if producer is not None and producer.name == "linalg.fill":
-            fill = producer.clone()
             tile = self._initial(producer.operands[1], result, place, carried)
+            fill = producer.clone()
             fill.operands[1] = tile
             fill.results[0].set_type(tile.type)
             return fill.results[0]
