@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline import targets
+from pipeline import compile_cache, targets, timing
 from pipeline.analysis.fusion_rules import FusionRules, lend, load_rules
+from pipeline.compile_cache import Outcome
 from pipeline.errors import PipelineError
 from pipeline.fusions import lender, python_functions
 from pipeline.mlir import ir, text
 from pipeline.options import Options
 from pipeline.passes import registry
 from pipeline.passes.pipeline_text import PassPipeline
-from pipeline.program import Dump, Program
-from pipeline.remarks import collect
+from pipeline.program import Dump, Program, Source
+from pipeline.remarks import Remark, collect, note, repeat
 from pipeline.runtime.arrays import numpy_library, torch_library
 from pipeline.runtime.code import Code
 from pipeline.runtime.executable import Executable
@@ -47,7 +49,9 @@ SIMPLIFY = """
 
 #: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
 REGIONS = """
+    remove-unused-carries,
     compute-numbers,
+    gathers-to-slices,
     canonicalize,
     cse,
     inline-constant-regions,
@@ -58,7 +62,8 @@ REGIONS = """
     move-consumers-into-branches,
     branches-to-selects,
     canonicalize,
-    cse
+    cse,
+    expand-tensor-selects
 """
 
 #: The user's own groups, then: what runs once per element becomes one op, by a table of fusion rules.
@@ -80,7 +85,7 @@ FUSE = """
 """
 
 #: Which ops become a kernel, by a table of fusion rules.
-GROUP = "form-groups{{rules={rules}}}"
+GROUP = "form-groups{{rules={rules}}}, move-slices-into-groups"
 
 #: What only told the passes before what to do.
 AFTER_GROUPS = "erase-barriers"
@@ -101,6 +106,7 @@ def compile(
     dynamic_shapes: Any = None,
     observer: Observer | None = None,
     assembly: bool = False,
+    linked: bool = False,
     **options: Any,
 ) -> Executable:
     """Compiles a model to an executable.
@@ -112,6 +118,7 @@ def compile(
         dynamic_shapes: the dimensions that may change, as torch.export takes them.
         observer: is called with the name and the MLIR text of each stage as it is reached.
         assembly: adds the stage `asm`, the text of the machine code.
+        linked: makes the code one object file that a linker can take.
         options: see `pipeline.options.Options`.
 
     Raises:
@@ -121,28 +128,97 @@ def compile(
         CompileError: a pass or the code generator failed.
     """
     chosen = Options.create(options)
-    return compile_program(
-        lambda dump: _import(model, args, kwargs, dynamic_shapes, chosen, dump), chosen, observer, assembly
-    )
+    target = target_for(chosen, assembly, linked)
+    return compile_source(_source(model, args, kwargs, dynamic_shapes, chosen), chosen, target, observer)
 
 
-def compile_program(
-    import_program: Callable[[Dump], Program],
-    options: Options,
-    observer: Observer | None = None,
-    assembly: bool = False,
-) -> Executable:
-    """Compiles the Program that `import_program` gives; it is called with what sees the stages of the import."""
-    target = targets.create(options.target, options.cpu, frozenset(options.disable), assembly)
-    _check_passes(options)
+def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
+    """The target that the options name; raises `OptionError` for what is wrong with them, before the long work."""
+    form = targets.Form(assembly, linked, options.profile, options.num_threads != 1)
+    target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
+    for name in options.disable:
+        if not registry.is_pass(name):
+            raise registry.unknown_pass(name)
+    for pipeline in options.passes.values():
+        PassPipeline.parse(pipeline)
     _rules(options)
+    return target
+
+
+def compile_source(
+    source: Source, options: Options, target: targets.Target, observer: Observer | None = None
+) -> Executable:
+    """Compiles what was captured, or takes the outcome from the disk cache."""
+    cache = compile_cache.cache_for(options)
+    key = None
+    if cache is not None:
+        with timing.stage("look in the cache"):
+            key = _key(source, options, target)
+            kept = None if key is None else cache.get(key)
+        if kept is not None:
+            return _take(Outcome.from_bytes(kept), source, options, observer)
     stages = _Stages(observer)
     with collect() as remarks:
-        program = import_program(stages)
+        with timing.stage("import"):
+            program = source.program(stages)
         code = lower(program, target, options, stages)
-    library = numpy_library() if program.weights_library == "numpy" else torch_library()
-    functions = python_functions(options.fusions)
-    return Executable(code, program.signature, program.weights, library, tuple(remarks), stages.texts, functions)
+        outcome = Outcome(code, program.signature, program.weights_library, tuple(remarks), stages.texts)
+        if cache is not None and key is not None and _is_known(program, source):
+            with timing.stage("write to the cache"):
+                problem = cache.put(key, outcome.to_bytes())
+            if problem is not None:
+                note("cache", "missed", "builtin.module", f"the outcome is not kept: {problem}")
+    return _executable(outcome, program.weights, tuple(remarks), source, options)
+
+
+def _key(source: Source, options: Options, target: targets.Target) -> str | None:
+    fingerprint = source.fingerprint()
+    if fingerprint is None:
+        return None
+    return compile_cache.key_of(fingerprint, options, [*target.fingerprint(), repr(_rules(options))])
+
+
+def _is_known(program: Program, source: Source) -> bool:
+    """Whether all weights can be found again without an import: capture makes constants of its own at times."""
+    live = source.tensors()
+    return all(live.get(name) is tensor for name, tensor in program.weights.items())
+
+
+def _timed(source: Source, options: Options) -> Callable[[], Executable] | None:
+    """Compiles the same once more, into code that times its kernels; None where the code does so already."""
+    if options.profile:
+        return None
+    timed = replace(options, profile=True)
+    return lambda: compile_source(source, timed, target_for(timed))
+
+
+def _take(outcome: Outcome, source: Source, options: Options, observer: Observer | None) -> Executable:
+    """The executable of an outcome that the cache has, with the live weights of the model."""
+    if observer is not None:
+        for stage, text_of_stage in outcome.stages.items():
+            observer(stage, text_of_stage)
+    for remark in outcome.remarks:
+        repeat(remark)
+    live = source.tensors()
+    weights = {weight.name: live[weight.name] for weight in outcome.signature.weights}
+    return _executable(outcome, weights, outcome.remarks, source, options)
+
+
+def _executable(
+    outcome: Outcome, weights: Mapping[str, Any], remarks: tuple[Remark, ...], source: Source, options: Options
+) -> Executable:
+    with timing.stage("load and prepare weights"):
+        return Executable(
+            outcome.code,
+            outcome.signature,
+            weights,
+            numpy_library() if outcome.weights_library == "numpy" else torch_library(),
+            remarks,
+            outcome.stages,
+            timed=_timed(source, options),
+            functions=python_functions(options.fusions),
+            num_threads=options.num_threads,
+        )
 
 
 def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code:
@@ -150,9 +226,10 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
     module = program.module
     with module.context, ir.Location.unknown():
         _run(options.passes.get("linalg", ""), module, options)
-        _run(SIMPLIFY, module, options)
-        _run(REGIONS, module, options)
-        with contextlib.ExitStack() as lent:
+        with timing.stage("simplify"):
+            _run(SIMPLIFY, module, options)
+            _run(REGIONS, module, options)
+        with contextlib.ExitStack() as lent, timing.stage("fuse"):
             rules = lent.enter_context(lend(_rules(options)))
             fusions = [lent.enter_context(lender.lend(fusion)) for fusion in options.fusions]
             custom = "".join(f"fuse-into{{fusion={name}}}," for name in fusions)
@@ -161,10 +238,12 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         _run(AFTER_GROUPS, module, options)
         _run(options.passes.get("fused", ""), module, options)
         dump("fused", module)
-        _run(OUTLINE, module, options)
+        with timing.stage("outline"):
+            _run(OUTLINE, module, options)
         _run(options.passes.get("kernels", ""), module, options)
         dump("kernels", module)
-        return target.compile(module, program.signature, dump)
+        with timing.stage("target"):
+            return target.compile(module, program.signature, dump)
 
 
 def _rules(options: Options) -> FusionRules:
@@ -173,41 +252,29 @@ def _rules(options: Options) -> FusionRules:
     return given if isinstance(given, FusionRules) else load_rules(given)
 
 
-def _check_passes(options: Options) -> None:
-    """Says what is wrong with the names of passes before the long work."""
-    for name in options.disable:
-        if not registry.is_pass(name):
-            raise registry.unknown_pass(name)
-    for pipeline in options.passes.values():
-        PassPipeline.parse(pipeline)
-
-
 def _run(pipeline: str, module: ir.Module, options: Options) -> None:
     if pipeline:
         PassPipeline.parse(pipeline).run(module, disable=frozenset(options.disable))
 
 
-def _import(
+def _source(
     model: Any,
     args: tuple[Any, ...] | None,
     kwargs: Mapping[str, Any] | None,
     dynamic_shapes: Any,
     options: Options,
-    dump: Dump,
-) -> Program:
-    source = _mlir_source(model)
-    if source is not None:
+) -> Source:
+    mlir = _mlir_source(model)
+    if mlir is not None:
         if kwargs or dynamic_shapes is not None:
             raise PipelineError("MLIR takes no kwargs and no dynamic_shapes: its own signature says what it takes")
-        from pipeline.frontend.mlir_text import from_mlir
+        from pipeline.frontend.mlir_text import MlirSource
 
-        return from_mlir(*source, dump)
-    from pipeline.frontend.capture import capture
-    from pipeline.frontend.exported import from_exported
-    from pipeline.frontend.parameters import parameters_of
+        return MlirSource(*mlir)
+    from pipeline.frontend.sources import exported_source
 
-    exported = capture(model, args, kwargs, dynamic_shapes, options.capture)
-    return from_exported(exported, parameters_of(model, args or (), kwargs or {}, exported), dump)
+    with timing.stage("torch.export"):
+        return exported_source(model, args, kwargs, dynamic_shapes, options.capture)
 
 
 def _mlir_source(model: Any) -> tuple[str, str] | None:

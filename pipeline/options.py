@@ -28,6 +28,10 @@ class Options:
         capture: how a module is captured: `export`, or `script` to go through TorchScript.
         disable: names of passes that are left out.
         passes: pass pipelines of the user's that run after a stage: `{"linalg": "my-pass,cse"}`.
+        cache: whether what was compiled before may be taken from the disk cache, and what is compiled kept there.
+        profile: whether the code times its kernels in every call; `Executable.profile` sees to that by itself.
+        num_threads: how many threads share the work of a kernel; None for what `PIPELINE_NUM_THREADS` or else OpenMP
+            says. With 1 the code has no threads at all.
         fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
             a YAML file, or a `FusionRules`.
         fusions: ops that become groups of their own, in this order: what `pipeline.fuse_into` gives.
@@ -38,6 +42,9 @@ class Options:
     capture: str = "export"
     disable: tuple[str, ...] = ()
     passes: Mapping[str, str] = field(default_factory=dict)
+    cache: bool = True
+    profile: bool = False
+    num_threads: int | None = None
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
 
@@ -54,6 +61,12 @@ class Options:
         for name in ("target", "cpu", "capture"):
             if name in checked and not isinstance(checked[name], str):
                 raise OptionError(f"{name}: expected a string, got {type(checked[name]).__name__}")
+        threads = checked.get("num_threads")
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+            raise OptionError(f"num_threads: expected a number from 1 or None, got {threads!r}")
+        for name in ("cache", "profile"):
+            if name in checked and not isinstance(checked[name], bool):
+                raise OptionError(f"{name}: expected True or False, got {checked[name]!r}")
         if checked.get("capture", "export") not in CAPTURE_MODES:
             raise OptionError(f"capture={checked['capture']!r}: expected one of {', '.join(CAPTURE_MODES)}")
         checked["disable"] = _names(values.get("disable", ()))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,22 @@ class Program:
     signature: Signature
     weights: Mapping[str, Any] = field(default_factory=dict)
     weights_library: str = "torch"
+
+
+class Source(ABC):
+    """What a Program can be made of: a captured model, or MLIR text."""
+
+    @abstractmethod
+    def program(self, dump: Dump) -> Program:
+        """Imports it; `dump` sees the stages on the way."""
+
+    @abstractmethod
+    def fingerprint(self) -> str | None:
+        """Text that is equal for sources that compile to equal code; None where there is no such text."""
+
+    def tensors(self) -> Mapping[str, Any]:
+        """The live tensors of the model by name, all of the Program's weights among them unless capture made some."""
+        return {}
 
 
 #: MLIR's element types. Integers have no sign in MLIR; a signature that knows better (uint8) says so itself.

@@ -109,6 +109,20 @@ def analysis(pass_name: str, op: Any, reason: str) -> None:
     _record(pass_name, "analysis", op, reason, None, None)
 
 
+def note(pass_name: str, kind: Kind, op: str, reason: str) -> None:
+    """Records a decision about no op in particular; `op` is the name of the kind of op that it is about."""
+    log = _log.get()
+    if log is not None:
+        log.append(Remark(pass_name, kind, op, reason))
+
+
+def repeat(remark: Remark) -> None:
+    """Records a remark that was made before."""
+    log = _log.get()
+    if log is not None:
+        log.append(remark)
+
+
 def _record(pass_name: str, kind: Kind, op: Any, reason: str, why: Reason | None, producer: Any) -> None:
     log = _log.get()
     if log is None:

@@ -58,7 +58,7 @@ def rewritten(path, target, code=None, **changes):
     header, tensors = parts(path)
     header["manifest"]["code"].update(code or {})
     manifest = json.dumps(header["manifest"], sort_keys=True).encode()
-    header["sha256"] = hashlib.sha256(manifest + tensors["code"].tobytes()).hexdigest()
+    header["sha256"] = hashlib.sha256(manifest + tensors["code/0"].tobytes()).hexdigest()
     safetensors.numpy.save_file(tensors, target, {KEY: json.dumps(header | changes)})
     return target
 
@@ -220,7 +220,7 @@ def test_more_than_the_whole(artifact, tmp_path):
 
 def test_a_flipped_byte_in_the_code(artifact, tmp_path):
     data = bytearray(artifact.read_bytes())
-    code = parts(artifact)[1]["code"].tobytes()
+    code = parts(artifact)[1]["code/0"].tobytes()
     start = data.index(code)
     for position in range(start, start + len(code), max(1, len(code) // 20)):
         data[position] ^= 1
@@ -259,7 +259,7 @@ def test_another_machine(artifact, tmp_path):
 
 def test_code_that_is_missing(artifact, tmp_path):
     header, tensors = parts(artifact)
-    del tensors["code"]
+    del tensors["code/0"]
     safetensors.numpy.save_file(tensors, tmp_path / "bare", {KEY: json.dumps(header)})
     with pytest.raises(ArtifactError, match="damaged"):
         pipeline.load(tmp_path / "bare")
@@ -267,7 +267,7 @@ def test_code_that_is_missing(artifact, tmp_path):
 
 def test_weights_that_are_missing(artifact, tmp_path):
     header, tensors = parts(artifact)
-    safetensors.numpy.save_file({"code": tensors["code"]}, tmp_path / "bare", {KEY: json.dumps(header)})
+    safetensors.numpy.save_file({"code/0": tensors["code/0"]}, tmp_path / "bare", {KEY: json.dumps(header)})
     with pytest.raises(ArtifactError, match="weights .*linear.weight.* missing"):
         pipeline.load(tmp_path / "bare")
 

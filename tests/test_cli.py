@@ -193,8 +193,9 @@ def test_timing_remarks_and_printing(nets, tmp_path, capsys):
     assert said.out == ""
     assert "IR after fused" in said.err and "fusion.group" in said.err and "IR after linalg" not in said.err
     assert "[hoist-to-prepare, " in said.err
-    for stage in (*STAGES, "machine code", "total"):
-        assert re.search(rf"^ +\d+\.\d+  {stage}$", said.err, re.MULTILINE)
+    stages = ("torch.export", "import", "functionalize", "to linalg", "simplify", "hoist-to-prepare", "bufferize")
+    for stage in (*stages, "vectorize", "machine code", "load and prepare weights", "Rest", "Total"):
+        assert re.search(rf"^ +\d+\.\d+ \([ \d.]+%\) +\d+\.\d+ \([ \d.]+%\)  +{stage}$", said.err, re.MULTILINE), stage
 
 
 def test_remarks_of_a_compilation_that_stops_early(nets, capsys):

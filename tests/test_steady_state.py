@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -78,3 +79,41 @@ def test_threads_have_temporaries_of_their_own(executable):
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(call_often, range(4))) == [True] * 4
+
+
+def test_the_footprint(executable, mixer):
+    memory = executable.memory
+    assert memory.weights == sum(4 * weight.numel() for weight in mixer.parameters())
+    assert memory.results == 512 * 64 * 4
+    assert memory.workspace <= 2 * 512 * 256 * 4 + 4096
+    assert memory.complete
+    assert memory.call == memory.workspace + memory.results < memory.total
+    shapes = ({0: Dim("n", max=1024)},)
+    dynamic = pipeline.compile(mixer, (torch.randn(512, 64),), dynamic_shapes=shapes).memory
+    assert not dynamic.complete and dynamic.results == 0
+
+
+def peak_bytes(call):
+    """By how much the resident memory grows at most during a call."""
+    Path("/proc/self/clear_refs").write_text("5")
+    before = resident_bytes()
+    kept = call()
+    peak = int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
+    del kept
+    return peak - before
+
+
+class Chain(nn.Module):
+    """Temporaries of 4 MB each, of which two are needed at a time."""
+
+    def forward(self, x):
+        for _ in range(6):
+            x = torch.softmax(x @ x, -1)
+        return x
+
+
+def test_the_footprint_is_what_a_call_takes():
+    x = torch.randn(1024, 1024)
+    chain = pipeline.compile(Chain(), (x,))
+    assert chain.memory.call <= 4 * x.numel() * 4
+    assert peak_bytes(lambda: chain(x)) < chain.memory.call + (3 << 20)

@@ -69,7 +69,7 @@ func.func @count(%x: tensor<4xf32>, %t: tensor<8xf32>) -> (tensor<1xi64>, tensor
   } do {
   ^bb0(%j: tensor<1xi64>, %h: tensor<4xf32>):
     %e = tensor.empty() : tensor<4xf32>
-    // expected-remark @below {{passed: reads a number, not a tensor of one element}}
+    // expected-remark @below {{passed: reads a number, not a tensor}}
     %g = linalg.generic {indexing_maps = [#zero, #id, #id], iterator_types = ["parallel"]}
         ins(%j, %h : tensor<1xi64>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
     ^bb0(%n: i64, %in: f32, %out: f32):
@@ -112,7 +112,32 @@ func.func @for_flag(%n: index, %flag: tensor<i1>) -> i1 {
   return %v : i1
 }
 
-// Must not fire: several iterations; floats and several elements as carries; a body that may trap: the op runs, even
+// Constants of equal elements are numbers, and no operands.
+
+// CHECK-LABEL: func.func @constants
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf16>)
+// CHECK-DAG: %[[A:.*]] = arith.constant 2.500000e-01 : f16
+// CHECK-DAG: %[[B:.*]] = arith.constant true
+// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #{{.*}}], {{.*}}} ins(%[[X]] : tensor<4xf16>)
+// CHECK: arith.addf %{{.*}}, %[[A]]
+// CHECK: arith.select %[[B]]
+func.func @constants(%x: tensor<4xf16>) -> tensor<4xf16> {
+  %quarter = arith.constant dense<0.25> : tensor<4xf16>
+  %yes = arith.constant dense<true> : tensor<i1>
+  %e = tensor.empty() : tensor<4xf16>
+  // expected-remark @below {{passed: reads a number, not a tensor}}
+  // expected-remark @below {{passed: reads a number, not a tensor}}
+  %r = linalg.generic {indexing_maps = [#id, #id, #none, #id], iterator_types = ["parallel"]}
+      ins(%x, %quarter, %yes : tensor<4xf16>, tensor<4xf16>, tensor<i1>) outs(%e : tensor<4xf16>) {
+  ^bb0(%in: f16, %q: f16, %c: i1, %out: f16):
+    %s = arith.addf %in, %q : f16
+    %t = arith.select %c, %s, %in : f16
+    linalg.yield %t : f16
+  } -> tensor<4xf16>
+  return %r : tensor<4xf16>
+}
+
+// Must not fire: several iterations; constants of different elements, and a constant that alone bounds a loop; floats and several elements as carries; a body that may trap: the op runs, even
 // if its result is not extracted.
 
 // CHECK-LABEL: func.func @left_alone
@@ -122,6 +147,8 @@ func.func @for_flag(%n: index, %flag: tensor<i1>) -> i1 {
 // CHECK: linalg.generic
 // CHECK: arith.divsi
 // CHECK: tensor.extract
+// CHECK: linalg.generic {{.*}} ins(%{{.*}} : tensor<4xf32>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}} : tensor<4xf32>)
 func.func @left_alone(%x: tensor<4xf32>, %n: index, %a: tensor<f32>, %b: tensor<2xi64>, %d: tensor<i64>)
     -> (f32, tensor<f32>, tensor<2xi64>, i64) {
   %c0 = arith.constant 0 : index
@@ -150,5 +177,20 @@ func.func @left_alone(%x: tensor<4xf32>, %n: index, %a: tensor<f32>, %b: tensor<
     linalg.yield %s : i64
   } -> tensor<i64>
   %w = tensor.extract %q[] : tensor<i64>
-  return %v, %r#0, %r#1, %w : f32, tensor<f32>, tensor<2xi64>, i64
+  %steps = arith.constant dense<[0.5, 1.5, 2.5, 3.5]> : tensor<4xf32>
+  %sum2 = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]}
+      ins(%steps : tensor<4xf32>) outs(%sum : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  // expected-remark @below {{passed: reads a number, not a tensor}}
+  %sum3 = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]}
+      ins(%ones : tensor<4xf32>) outs(%sum2 : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  return %v, %sum3, %r#1, %w : f32, tensor<f32>, tensor<2xi64>, i64
 }

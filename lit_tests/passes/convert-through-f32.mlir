@@ -23,6 +23,21 @@ func.func @widen(%x: vector<4xbf16>) -> vector<4xf64> {
   return %0 : vector<4xf64>
 }
 
+// Rounding is not left out between two ops; other conversions keep what they have.
+
+// CHECK-LABEL: func.func @pairs
+// CHECK-SAME: (%[[X:.*]]: f32, %[[Y:.*]]: f64)
+func.func @pairs(%x: f32, %y: f64) -> (f32, f32) {
+  // CHECK: %[[A:.*]] = arith.truncf %[[X]] : f32 to f16
+  %0 = arith.truncf %x fastmath<contract> : f32 to f16
+  // CHECK: %[[B:.*]] = arith.extf %[[A]] : f16 to f32
+  %1 = arith.extf %0 fastmath<contract> : f16 to f32
+  // CHECK: %[[C:.*]] = arith.truncf %[[Y]] fastmath<contract> : f64 to f32
+  %2 = arith.truncf %y fastmath<contract> : f64 to f32
+  // CHECK: return %[[B]], %[[C]]
+  return %1, %2 : f32, f32
+}
+
 // CHECK-LABEL: func.func @single_steps_stay
 // CHECK-SAME: (%[[X:.*]]: f64, %[[Y:.*]]: bf16)
 func.func @single_steps_stay(%x: f64, %y: bf16) -> (f32, f32) {

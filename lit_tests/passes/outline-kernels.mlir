@@ -4,7 +4,7 @@
 
 // CHECK: func.func private @fused_fill_matmul
 // CHECK-SAME: (%[[L:.*]]: tensor<4x4xf32>, %[[R:.*]]: tensor<4x4xf32>, %[[OUT:.*]]: tensor<4x4xf32>) -> tensor<4x4xf32>
-// CHECK-SAME: attributes {pipeline.kernel = "matmul", pipeline.ops = ["linalg.fill", "linalg.matmul"]}
+// CHECK-SAME: attributes {pipeline.kernel = "matmul", pipeline.ops = ["linalg.fill", "linalg.matmul"], pipeline.words = ["matmul"]}
 // CHECK: %[[FILL:.*]] = linalg.fill ins(%{{.*}} : f32) outs(%[[OUT]] : tensor<4x4xf32>)
 // CHECK-NEXT: %[[P:.*]] = linalg.matmul ins(%[[L]], %[[R]] : {{.*}}) outs(%[[FILL]] : tensor<4x4xf32>)
 // CHECK-NEXT: return %[[P]]
@@ -103,4 +103,31 @@ func.func @updates(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
     "fusion.yield"(%sum) : (tensor<4xf32>) -> ()
   }) {kind = "elementwise", label = "update"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
+}
+
+// -----
+
+// A group that becomes a call takes its marks along, and a tensor of its own for each result, though one empty tensor was
+// left for both. The call knows where its ops come from. The size of what stays inside is marked: it is not passed on.
+
+// CHECK-LABEL: func.func private @mine_0
+// CHECK-SAME: (%{{.*}}: tensor<4xf32>, %{{.*}}: index, %{{.*}}: tensor<4xf32>, %{{.*}}: tensor<4xf32>)
+// CHECK-SAME: pipeline.calls = ["f", "lib.so"], pipeline.custom
+// CHECK-SAME: pipeline.outputs = 2 : i64, pipeline.sizes = [1]
+// CHECK: func.func @called
+// CHECK: %[[A:.*]] = tensor.empty() : tensor<4xf32>
+// CHECK-NEXT: %[[B:.*]] = tensor.empty() : tensor<4xf32>
+// CHECK-NEXT: call @mine_0(%{{.*}}, %{{.*}}, %[[A]], %[[B]]) {pipeline.origins =
+// CHECK-SAME: ["relu", "net.py:3"]
+func.func @called(%x: tensor<4xf32>, %n: index) -> (tensor<4xf32>, tensor<4xf32>) {
+  %g:2 = "fusion.group"(%x, %n) ({
+  ^bb0(%a: tensor<4xf32>, %m: index):
+    %empty = tensor.empty() : tensor<4xf32>
+    %inner = tensor.empty(%m) : tensor<?xf32>
+    %e = linalg.exp ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32> loc("relu_1"("net.py":3:0))
+    %s = linalg.sqrt ins(%inner : tensor<?xf32>) outs(%inner : tensor<?xf32>) -> tensor<?xf32>
+    %l = linalg.log ins(%e : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+    "fusion.yield"(%e, %l) : (tensor<4xf32>, tensor<4xf32>) -> ()
+  }) {kind = "elementwise", label = "mine", pipeline.calls = ["f", "lib.so"], pipeline.custom} : (tensor<4xf32>, index) -> (tensor<4xf32>, tensor<4xf32>)
+  return %g#0, %g#1 : tensor<4xf32>, tensor<4xf32>
 }

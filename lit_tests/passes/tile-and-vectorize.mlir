@@ -263,24 +263,96 @@ func.func @no_rows(%a: memref<0x7xf32>, %b: memref<7x8xf32>, %c: memref<0x8xf32>
 
 // -----
 
+// Small elements: bools are loaded and stored as bytes, and what an edge is left of them is done one by one where an
+// output is narrower than what is computed.
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @bools
+// CHECK-SAME: (%[[X:.*]]: memref<6xf32>, %[[Y:.*]]: memref<6xi1>)
+// CHECK: %[[POSITIVE:.*]] = arith.cmpf ogt, %{{.*}} : vector<4xf32>
+// CHECK: %[[BYTES:.*]] = builtin.unrealized_conversion_cast %[[Y]] : memref<6xi1> to memref<6xi8>
+// CHECK: %[[STORED:.*]] = arith.extui %[[POSITIVE]] : vector<4xi1> to vector<4xi8>
+// CHECK: vector.store %[[STORED]], %[[BYTES]][%{{.*}}] : memref<6xi8>, vector<4xi8>
+// CHECK: scf.for %{{.*}} = %c4 to %c6 step %c1
+// CHECK-NOT: vector.maskedstore
+// CHECK: vector.store %{{.*}}, %[[BYTES]][%{{.*}}] : memref<6xi8>, vector<1xi8>
+func.func @bools(%x: memref<6xf32>, %y: memref<6xi1>) {
+  %zero = arith.constant 0.0 : f32
+  // expected-remark @below {{passed: tiles of 1 x 1 vectors of 4}}
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : memref<6xf32>) outs(%y : memref<6xi1>) {
+  ^bb0(%in: f32, %out: i1):
+    %positive = arith.cmpf ogt, %in, %zero : f32
+    linalg.yield %positive : i1
+  }
+  return
+}
+
+// -----
+
+// A bf16 is held as its bits, which are the upper half of an f32; it is rounded to the nearest one, or the even one.
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @bfloats
+// CHECK-SAME: (%[[X:.*]]: memref<8xbf16>, %[[Y:.*]]: memref<8xbf16>)
+// CHECK-NOT: vector<4xbf16>
+// CHECK: %[[BITS:.*]] = vector.load %{{.*}} : memref<8xi16>, vector<4xi16>
+// CHECK: %[[WIDE:.*]] = arith.extui %[[BITS]] : vector<4xi16> to vector<4xi32>
+// CHECK: %[[UPPER:.*]] = arith.shli %[[WIDE]]
+// CHECK: %[[FLOAT:.*]] = arith.bitcast %[[UPPER]] : vector<4xi32> to vector<4xf32>
+// CHECK: %[[SUM:.*]] = arith.addf %[[FLOAT]], %[[FLOAT]]
+// CHECK: arith.cmpf uno, %[[SUM]], %[[SUM]]
+// CHECK: %[[ROUNDED:.*]] = arith.trunci %{{.*}} : vector<4xi32> to vector<4xi16>
+// CHECK: vector.store %[[ROUNDED]], %{{.*}} : memref<8xi16>, vector<4xi16>
+func.func @bfloats(%x: memref<8xbf16>, %y: memref<8xbf16>) {
+  // expected-remark @below {{passed: tiles of 1 x 1 vectors of 4}}
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : memref<8xbf16>) outs(%y : memref<8xbf16>) {
+  ^bb0(%in: bf16, %out: bf16):
+    %wide = arith.extf %in : bf16 to f32
+    %sum = arith.addf %wide, %wide : f32
+    %rounded = arith.truncf %sum : f32 to bf16
+    linalg.yield %rounded : bf16
+  }
+  return
+}
+
+// -----
+
+// Elements of one byte, as wide as what is computed: their edges are masked.
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @bytes
+// CHECK: vector.load %{{.*}} : memref<20xi8>, vector<16xi8>
+// CHECK: vector.maskedstore %{{.*}} : memref<20xi8>, vector<16xi1>, vector<16xi8>
+func.func @bytes(%x: memref<20xi8>) {
+  // expected-remark @below {{passed: tiles of 1 x 1 vectors of 16}}
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%x : memref<20xi8>) {
+  ^bb0(%out: i8):
+    %twice = arith.addi %out, %out : i8
+    linalg.yield %twice : i8
+  }
+  return
+}
+
+// -----
+
 // Must not fire, each for its reason.
 
 #id = affine_map<(d0) -> (d0)>
 #diagonal = affine_map<(d0) -> (d0, d0)>
 
 // CHECK-LABEL: func.func @refused
-// CHECK-COUNT-7: linalg.generic
-func.func @refused(%h: memref<6xf16>, %m: memref<6xi1>, %f: memref<6xf32>, %d: memref<6x6xf32>,
+// CHECK-COUNT-6: linalg.generic
+func.func @refused(%h: memref<6xf8E5M2>, %f: memref<6xf32>, %d: memref<6x6xf32>,
     %strided: memref<6xf32, strided<[2]>>, %i: memref<6xi64>, %t: tensor<6xf32>) -> tensor<6xf32> {
-  // expected-remark @below {{missed: elements of f16 are not vectorized}}
-  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%h : memref<6xf16>) {
-  ^bb0(%out: f16):
-    linalg.yield %out : f16
-  }
-  // expected-remark @below {{missed: elements of i1 are not vectorized}}
-  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%m : memref<6xi1>) {
-  ^bb0(%out: i1):
-    linalg.yield %out : i1
+  // expected-remark @below {{missed: elements of f8E5M2 are not vectorized}}
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%h : memref<6xf8E5M2>) {
+  ^bb0(%out: f8E5M2):
+    linalg.yield %out : f8E5M2
   }
   // expected-remark @below {{missed: an operand's innermost dimension is strided}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
@@ -301,11 +373,12 @@ func.func @refused(%h: memref<6xf16>, %m: memref<6xi1>, %f: memref<6xf32>, %d: m
   ^bb0(%in: f32, %out: f32):
     linalg.yield %in : f32
   }
-  // expected-remark @below {{missed: arith.truncf computes a f16}}
+  // expected-remark @below {{missed: arith.negf computes with a bf16}}
   linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%f : memref<6xf32>) {
   ^bb0(%out: f32):
-    %half = arith.truncf %out : f32 to f16
-    %back = arith.extf %half : f16 to f32
+    %half = arith.truncf %out : f32 to bf16
+    %negative = arith.negf %half : bf16
+    %back = arith.extf %negative : bf16 to f32
     linalg.yield %back : f32
   }
   // expected-remark @below {{missed: it is not on buffers}}

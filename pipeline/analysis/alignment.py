@@ -22,8 +22,8 @@ class Alignment:
     Attributes:
         ops: the ops.
         classes: the loops that are the same, as (op, loop) pairs.
-        common: for each loop of more than one iteration that all ops have once, in parallel, its number in each op. One loop around all ops
-            can take its place: with such loops alone, no element is computed twice, and of a value that is handed on
+        common: for each loop of more than one iteration that all ops have once, in parallel, its number in each op.
+            One loop around all ops can take its place: with such loops alone, no element is computed twice, and of a value that is handed on
             only what one iteration needs has to exist at a time.
     """
 
@@ -67,11 +67,11 @@ def align(ops: Sequence[Structured]) -> Alignment:
                 continue
             producer = handed_on[operand]
             for wrote, reads in zip(_result_map(ops[producer], operand).results, indexing.results, strict=True):
-                source, loop = (producer, _position(wrote)), (number, _position(reads))
-                if source[1] is not None and loop[1] is not None:
-                    union.join((source[0], source[1]), (loop[0], loop[1]))
-                elif source[1] is not None:
-                    blocked.add((source[0], source[1]))
+                written, read = _position(wrote), _position(reads)
+                if written is not None and read is not None:
+                    union.join((producer, written), (number, read))
+                elif written is not None:
+                    blocked.add((producer, written))
     classes = tuple(frozenset(one) for one in union.classes())
     common = tuple(
         tuple(loop for _, loop in sorted(one))

@@ -9,10 +9,8 @@ from pipeline.analysis.tiling import unsupported
 from pipeline.mlir import defining_op, ir
 
 #: Ops that may stand between: they touch no elements.
-_TOUCHES_NOTHING = ("arith.", "affine.apply", "memref.subview", "memref.cast", "memref.dim", "memref.alloc", "memref.alloca")
-_TOUCHES_NOTHING += ("memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape", "bufferization.clone")
-
 _VIEWS = ("memref.subview", "memref.cast", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape")
+_TOUCHES_NOTHING = ("arith.", "affine.apply", "memref.dim", "memref.alloc", "memref.alloca", *_VIEWS)
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def _neighbour(op: ir.Operation, forward: bool) -> ir.Operation | None:
     for other in (one.operation for one in others):
         if other.name.startswith("linalg."):
             return other
-        if not other.name.startswith(_TOUCHES_NOTHING) or other.name == "bufferization.clone":
+        if not other.name.startswith(_TOUCHES_NOTHING):
             return None
     return None
 
@@ -132,7 +130,7 @@ def _large(loops: Loops) -> set[int]:
 
 
 def _into(reads: ir.AffineMap, wrote: ir.AffineMap) -> dict[int, int]:
-    """From the loops of an op that reads a buffer to those of the op that wrote it, for indices that are loops in both."""
+    """From the loops of an op that reads a buffer to those of the op that wrote it; only indices that are loops count."""
     into: dict[int, int] = {}
     for mine, other in zip(reads.results, wrote.results, strict=True):
         if isinstance(mine, ir.AffineDimExpr) and isinstance(other, ir.AffineDimExpr):

@@ -38,7 +38,7 @@ class Growth:
         self.nodes = list(anchor)
         self.refused: dict[Edge, Refusal] = {}
         self._graph = graph
-        self._rules = rules
+        self._rules = rules.table(target_of(self.nodes[0].op))
 
     def grow(self) -> None:
         """Takes in consumers, then producers, until nothing more may join."""
@@ -84,7 +84,7 @@ class Growth:
         mine, other = target_of(self.nodes[0].op), target_of(node.op)
         if mine != other:
             return Refusal(reasons.OTHER_TARGET, f"it is for {other or self._rules.target}")
-        refused = self._rules.table(mine).why_not(self.kind, role, node.words, node.dtype, OpFacts(node.op))
+        refused = self._rules.why_not(self.kind, role, node.words, node.dtype, OpFacts(node.op))
         if refused is not None:
             return Refusal(reasons.RULE, refused)
         if self.kind == "attention" and role == "prologue" and self._is_epilogue_of_a_projection(node):
@@ -117,7 +117,9 @@ class Growth:
         if len(alignment.common) < self._common():
             return Refusal(reasons.SHAPE_MISMATCH, "they have fewer loops in common than the group has")
         if self.kind == "attention" and node.kind == "matmul" and not _belongs_to_attention(joined, node, alignment):
-            return Refusal(reasons.RULE, "an attention has one product before its softmax and one behind, over its rows")
+            return Refusal(
+                reasons.RULE, "an attention has one product before its softmax and one behind, over its rows"
+            )
         if self.kind in _TILED and not _same_loops(joined, node, alignment):
             return Refusal(reasons.SHAPE_MISMATCH, "its loops are not those of the anchor")
         needed, most = scratch_bytes(joined, alignment), self._rules.limits.scratch_bytes
@@ -181,7 +183,7 @@ def _bytes(value: ir.Value) -> int:
 
 
 def _same_loops(joined: Sequence[Node], node: Node, alignment: Alignment) -> bool:
-    """Whether an elementwise op has for each loop one parallel loop of every other op, at the same place of its result."""
+    """Whether an elementwise op runs over just the parallel loops of the anchor."""
     view = node.view
     if view is None or not view.is_elementwise:
         return True
@@ -190,14 +192,20 @@ def _same_loops(joined: Sequence[Node], node: Node, alignment: Alignment) -> boo
     pairs = {
         (dict(one).get(anchor), dict(one).get(mine)) for one in alignment.classes if {anchor, mine} <= dict(one).keys()
     }
-    return {loop for _, loop in pairs} >= _parallel(view) and {loop for loop, _ in pairs} >= _parallel(joined[anchor].view)
+    return {loop for _, loop in pairs} >= _parallel(view) and {loop for loop, _ in pairs} >= _parallel(
+        joined[anchor].view
+    )
 
 
 def _belongs_to_attention(joined: Sequence[Node], node: Node, alignment: Alignment) -> bool:
     """Whether a product computes the rows of the softmax that an attention grows from, or sums over them."""
     softmax = next(number for number, one in enumerate(joined) if one.kind == "reduction")
     view, place = node.view, joined.index(node)
-    if view is None or any(one.kind == "matmul" and (one.index < joined[softmax].index) == (place < softmax) for one in joined if one is not node):
+    if view is None or any(
+        one.kind == "matmul" and (one.index < joined[softmax].index) == (place < softmax)
+        for one in joined
+        if one is not node
+    ):
         return False
     rows = next(one for one in alignment.classes if any(_reduces(joined, softmax, loop) for loop in one))
     return any(number == place and view.reductions[loop] == (place > softmax) for number, loop in rows)

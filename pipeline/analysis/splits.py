@@ -1,6 +1,6 @@
 """Splitting loops: what a linalg op's loops have to become so that a reshape beside it is not needed.
 
-    collapse_shape [[0, 1]] : 2x3 -> 6, read along loop i   =>   loops i0 of 2 and i1 of 3
+collapse_shape [[0, 1]] : 2x3 -> 6, read along loop i   =>   loops i0 of 2 and i1 of 3
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def _splits(
     kind = ir.RankedTensorType(source.type)
     sizes: dict[int, Sizes] = {}
     for expression, group in zip(indexing.results, groups, strict=True):
-        parts = tuple(kind.get_dim_size(dim) for dim in group if kind.is_dynamic_dim(dim) or kind.get_dim_size(dim) != 1)
+        parts = tuple(
+            kind.get_dim_size(dim) for dim in group if kind.is_dynamic_dim(dim) or kind.get_dim_size(dim) != 1
+        )
         if len(parts) < 2:
             continue
         loop = _plain_loop(view, expression)
@@ -82,7 +84,11 @@ def _plain_loop(view: Structured, expression: ir.AffineExpr) -> int | None:
         return None
     for indexing in view.maps:
         for other in indexing.results:
-            if not isinstance(other, ir.AffineDimExpr) and other != ir.AffineConstantExpr.get(0) and _uses(other, expression):
+            if (
+                not isinstance(other, ir.AffineDimExpr)
+                and other != ir.AffineConstantExpr.get(0)
+                and _uses(other, expression)
+            ):
                 return None
     return ir.AffineDimExpr(expression).position
 

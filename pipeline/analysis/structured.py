@@ -135,13 +135,12 @@ def is_permutation(indexing: ir.AffineMap) -> bool:
     return len(positions) == len(indexing.results) and sorted(positions) == list(range(indexing.n_dims))
 
 
-def is_broadcast(view: Structured) -> bool:
-    """Whether an op only repeats its input along new dims, and keeps the order of those that there are."""
+def moves_rows(view: Structured) -> bool:
+    """Whether an op only gives whole rows another place, or repeats them: the innermost dim stays the innermost."""
     if view.inputs != 1 or not view.is_elementwise or view.yielded != [view.body.arguments[0]]:
         return False
     read, wrote = view.loops_read(0), view.loops_read(1)
-    places = [wrote.index(loop) for loop in read]
-    return len(read) < len(wrote) and places == sorted(places)
+    return bool(read) and len(read) == len(view.maps[0].results) and read[-1] == wrote[-1]
 
 
 def reads_input_again(view: Structured) -> bool:

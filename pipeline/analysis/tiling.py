@@ -14,6 +14,15 @@ _NO_VECTOR_FORM = ("arith.index_cast", "arith.index_castui")
 #: How much of the register file the accumulators of a tile take; the rest holds what is loaded.
 _ACCUMULATORS = 5 / 8
 
+#: Elements of fewer bits are small: their vectors have as many lanes as those of what is computed from them.
+_SMALL = 32
+
+#: Ops that trap if their second operand is 0; processors have them for one number at a time.
+DIVISIONS = {f"arith.{name}" for name in ("divsi", "divui", "ceildivsi", "ceildivui", "floordivsi", "remsi", "remui")}
+
+#: What a body may do with a bf16, which is held as its bits.
+_BF16_OPS = ("arith.extf", "arith.truncf", "arith.select", "arith.constant", "arith.bitcast")
+
 #: How many vectors of partial results a row reduction has, to hide the latency of the op that folds.
 _MOST_FOLDS = 4
 
@@ -44,6 +53,7 @@ class Tile:
     Attributes:
         outer: the parallel loops around the tile.
         folds: where `vector_dim` is a reduction, the op that combines partial results, for each output.
+        single_edges: whether what is left of `vector_dim` is done element by element, not as a masked vector.
     """
 
     vector_dim: int
@@ -53,19 +63,19 @@ class Tile:
     lanes: int
     outer: tuple[int, ...]
     folds: tuple[str, ...] = ()
+    single_edges: bool = False
 
 
-def choose_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, registers: int) -> Tile | str:
+def choose_tile(
+    generic: ir.Operation, loops: Loops, vector_bytes: int, registers: int, masked_bits: int = 8
+) -> Tile | str:
     """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none."""
     parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
     candidates = [dim for dim in parallel if loops.sizes[dim] != 1 and _can_be_vector_dim(loops, dim)]
-    widths = [element_type(operand).width for operand in generic.operands]
-    lanes = vector_bytes * 8 // max(widths)
+    lanes = _lanes(generic, vector_bytes)
     if not candidates:
         return _row_reduction(generic, loops, lanes, tuple(parallel))
     vector_dim = candidates[0]
-    if _narrows_integers(generic, loops) and (loops.sizes[vector_dim] is None or loops.sizes[vector_dim] % lanes):
-        return "the edge of a store that narrows integers would need a mask"
     size = loops.sizes[vector_dim]
     reduces = any(loops.reductions)
     rest = [dim for dim in parallel if dim != vector_dim]
@@ -73,28 +83,50 @@ def choose_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, register
     vectors = _vectors(size, lanes, row_dim is None, reduces)
     rows = 1 if row_dim is None else _rows(loops.sizes[row_dim], int(registers * _ACCUMULATORS) // vectors)
     outer = tuple(dim for dim in rest if dim != row_dim)
-    return Tile(vector_dim, row_dim, rows, vectors, lanes, outer)
+    single = _masks_are_bad(generic, loops, masked_bits)
+    return Tile(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
 
 
-def fits_tile(op: ir.Operation, loops: Loops, tile: Tile) -> bool:
+def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
     """Whether an elementwise op, with maps from the loops that a tile is of, can run on vectors of that tile."""
     if tile.folds or not _can_be_vector_dim(loops, tile.vector_dim):
         return False
     size = loops.sizes[tile.vector_dim]
-    return not _narrows_integers(op, loops) or (size is not None and size % tile.lanes == 0)
+    whole = size is not None and size % tile.lanes == 0
+    return whole or tile.single_edges or not _masks_are_bad(op, loops, masked_bits)
 
 
-def _narrows_integers(generic: ir.Operation, loops: Loops) -> bool:
-    """Whether an output has integers narrower than those of another operand.
+def _lanes(generic: ir.Operation, vector_bytes: int) -> int:
+    """How many elements a vector has: as many as fit of the widest operand, or of the widest value for small ones."""
+    widths = [element_type(operand).width for operand in generic.operands]
+    if max(widths) < _SMALL:
+        widths += _body_widths(generic)
+    return vector_bytes * 8 // max(8, *widths)
+
+
+def _body_widths(generic: ir.Operation) -> list[int]:
+    """The bits of what the body computes; divisions of integers, which are done one by one, count as wide."""
+    widths = []
+    for op in (op.operation for op in generic.regions[0].blocks[0].operations):
+        widths += [value.type.width for value in op.results if hasattr(value.type, "width")]
+        if op.name in DIVISIONS:
+            widths.append(_SMALL)
+    return widths
+
+
+def _masks_are_bad(generic: ir.Operation, loops: Loops, masked_bits: int) -> bool:
+    """Whether edges are done element by element, because masks are dear or wrong.
 
     LLVM 22 miscompiles a masked store of truncated integers whose mask lets one lane through: it stores the wide
     integer, past the end of the buffer (X86's reduceMaskedStoreToScalarStore ignores that the store truncates). Remove
-    when that is mended in llvmlite's LLVM.
+    that part when it is mended in llvmlite's LLVM. A bf16 is a truncated integer, too.
     """
-    kinds = [element_type(operand) for operand in generic.operands]
-    widths = [kind.width for kind in kinds if isinstance(kind, ir.IntegerType)]
-    outputs = [kinds[output] for output in loops.outputs]
-    return any(isinstance(kind, ir.IntegerType) and kind.width < max(widths) for kind in outputs)
+    widths = [max(8, element_type(operand).width) for operand in generic.operands]
+    widest = max(*widths, *_body_widths(generic))
+    return min(widths) < masked_bits or any(
+        widths[output] < widest and not isinstance(element_type(generic.operands[output]), (ir.F32Type, ir.F64Type))
+        for output in loops.outputs
+    )
 
 
 def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tuple[int, ...]) -> Tile | str:
@@ -174,7 +206,7 @@ def unsupported(generic: ir.Operation) -> str | None:
         return "it is not on buffers"
     for operand in generic.operands:
         element = element_type(operand)
-        if not isinstance(element, (ir.F32Type, ir.F64Type, ir.IntegerType)) or element.width in (1, 8, 16):
+        if not _is_element(element):
             return f"elements of {element} are not vectorized"
         if not is_scalar(operand) and not _is_row_major(operand.type):
             return "an operand's innermost dimension is strided"
@@ -184,8 +216,12 @@ def unsupported(generic: ir.Operation) -> str | None:
             continue
         if not op.name.startswith(_BODY_DIALECTS) or op.name in _NO_VECTOR_FORM or op.regions:
             return f"{op.name} has no vector form"
-        if any(_is_odd(value.type) for value in op.results):
-            return f"{op.name} computes a {op.results[0].type}"
+        kinds = [value.type for value in (*op.operands, *op.results)]
+        odd = next((kind for kind in kinds if not _is_element(kind)), None)
+        if odd is not None:
+            return f"{op.name} computes with a {odd}"
+        if op.name not in _BF16_OPS and any(isinstance(kind, ir.BF16Type) for kind in kinds):
+            return f"{op.name} computes with a bf16"
     return None
 
 
@@ -199,8 +235,11 @@ def element_type(operand: ir.Value) -> ir.Type:
     return operand.type if is_scalar(operand) else ir.ShapedType(operand.type).element_type
 
 
-def _is_odd(kind: ir.Type) -> bool:
-    return isinstance(kind, (ir.IndexType, ir.F16Type, ir.BF16Type)) or str(kind) in ("i8", "i16")
+def _is_element(kind: ir.Type) -> bool:
+    """Whether vectors may have elements of a type."""
+    if isinstance(kind, ir.IntegerType):
+        return kind.is_signless and kind.width in (1, 8, 16, 32, 64)
+    return isinstance(kind, (ir.F16Type, ir.BF16Type, ir.F32Type, ir.F64Type))
 
 
 def _is_row_major(kind: ir.MemRefType) -> bool:

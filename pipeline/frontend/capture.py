@@ -47,10 +47,26 @@ def capture(
     Raises:
         CaptureError: torch cannot capture the model; says why and where in the model's source.
     """
+    return functionalize(export(model, args, kwargs, dynamic_shapes, mode))
+
+
+def export(
+    model: Any,
+    args: tuple[Any, ...] | None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    mode: str = "export",
+) -> ExportedProgram:
+    """The first half of `capture`: the program as torch.export gives it."""
     if args is not None and not isinstance(args, tuple):
         raise PipelineError(f"args: expected a tuple of example arguments, got {type(args).__name__}")
     with _capturing, torch.no_grad():
-        exported = _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
+        return _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
+
+
+def functionalize(exported: ExportedProgram) -> ExportedProgram:
+    """The second half of `capture`: mutation as results, torch's core ops."""
+    with _capturing, torch.no_grad():
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here

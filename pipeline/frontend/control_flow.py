@@ -72,7 +72,9 @@ class NodeImporter(fx_importer.GraphNodeImporter):
         graph, xs, captured = node.args
         self._import_rows(loc, node, graph, (), xs, captured)
 
-    def _import_rows(self, loc: ir.Location, node: fx.Node, graph: fx.Node, carried: Any, xs: Any, captured: Any) -> None:
+    def _import_rows(
+        self, loc: ir.Location, node: fx.Node, graph: fx.Node, carried: Any, xs: Any, captured: Any
+    ) -> None:
         types = self._types(node)
         count = len(carried)
         sequences, extra = self._values(loc, xs), self._values(loc, captured)

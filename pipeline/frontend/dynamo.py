@@ -13,12 +13,12 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._guards import detect_fake_mode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pipeline.compiler import compile_program
+from pipeline.compiler import compile_source, target_for
 from pipeline.errors import CaptureError
 from pipeline.frontend.decompositions import decomposition_table
-from pipeline.frontend.graph import from_graph
 from pipeline.frontend.purify import has_regions, purify
 from pipeline.frontend.region_call import writes_are_kept
+from pipeline.frontend.sources import GraphSource
 from pipeline.options import Options
 
 
@@ -31,9 +31,10 @@ def pipeline_backend(
     Training is refused with one clear error: run the model under torch.no_grad().
     """
     chosen = Options.create(dict(options or {}))
+    target = target_for(chosen)
 
     def compile_inference(functional: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-        executable = compile_program(lambda dump: from_graph(functional.graph, dump), chosen)
+        executable = compile_source(GraphSource(functional), chosen, target)
         return make_boxed_func(lambda *args: list(executable(*args)))
 
     backend = aot_autograd(

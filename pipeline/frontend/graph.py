@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from pipeline import timing
 from pipeline.errors import CaptureError, PipelineError
 from pipeline.frontend.graph_passes import simplify
 from pipeline.frontend.importer import import_graph
@@ -96,9 +97,11 @@ class GraphReader:
         """Imports the graph as read; `mutable` are the names of the weights that it writes to."""
         output = next(node for node in self.graph.nodes if node.op == "output")
         output.args = (tuple(self._results),)
-        simplify(self.graph)
-        module = import_graph(self.graph, context())
-        lower_to_linalg(module, dump)
+        with timing.stage("to torch dialect"):
+            simplify(self.graph)
+            module = import_graph(self.graph, context())
+        with timing.stage("to linalg"):
+            lower_to_linalg(module, dump)
         self._mark_arguments(module, mutable)
         dump("linalg", module)
         return module

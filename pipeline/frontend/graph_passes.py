@@ -10,6 +10,8 @@ import torch
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from pipeline.frontend.number_passes import check_numbers_that_select, expand_remainders
+
 aten = torch.ops.aten
 
 _VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
@@ -64,8 +66,10 @@ def simplify(graph: fx.Graph) -> None:
     for node in graph.nodes:
         if node.op == "get_attr" and isinstance(inner := attribute(node), fx.GraphModule):
             simplify(inner.graph)
+    reserve_names(graph)
     drop_assertions(graph)
-    expand_remainders_of_sizes(graph)
+    expand_remainders(graph)
+    check_numbers_that_select(graph)
     name_bitwise_operators(graph)
     compare_floats_with_floats(graph)
     replace_empty_tensors(graph)
@@ -75,31 +79,16 @@ def simplify(graph: fx.Graph) -> None:
     graph.eliminate_dead_code()
 
 
+def reserve_names(graph: fx.Graph) -> None:
+    """Has new nodes be called like none that is there: torch.export renames nodes behind the graph's back."""
+    graph._graph_namespace._used_names.update(node.name for node in graph.nodes)
+
+
 def drop_assertions(graph: fx.Graph) -> None:
     """_assert_tensor_metadata(x, ..)  →  nothing: torch.export has proved it, and a rewrite may change the dtype."""
     for node in list(graph.nodes):
         if node.target is aten._assert_tensor_metadata.default:
             graph.erase_node(node)
-
-
-def expand_remainders_of_sizes(graph: fx.Graph) -> None:
-    """a % b  →  a - a // b * b, for integers of the program: torch-mlir takes % for C's remainder, and lacks that."""
-    for node in list(graph.nodes):
-        if node.target is not operator.mod:
-            continue
-        a, b = node.args
-        values = [one.meta["val"] if isinstance(one, fx.Node) else one for one in (a, b)]
-        if not all(isinstance(value, (int, torch.SymInt)) for value in values):
-            continue
-        with graph.inserting_before(node):
-            quotient = graph.call_function(operator.floordiv, (a, b))
-            product = graph.call_function(operator.mul, (quotient, b))
-            difference = graph.call_function(operator.sub, (a, product))
-        quotient.meta = {**node.meta, "val": values[0] // values[1]}
-        product.meta = {**node.meta, "val": quotient.meta["val"] * values[1]}
-        difference.meta = dict(node.meta)
-        node.replace_all_uses_with(difference)
-        graph.erase_node(node)
 
 
 _COMPARISONS = (

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pipeline.errors import PipelineError
 from pipeline.mlir import context, function, ir, parse
-from pipeline.program import Dump, Program, tensor_type
+from pipeline.program import Dump, Program, Source, tensor_type
 from pipeline.runtime.pytree import LEAF, Tree
 from pipeline.runtime.signature import Argument, Result, Signature, TensorType
+
+
+@dataclass(frozen=True)
+class MlirSource(Source):
+    """MLIR text, with a name for messages."""
+
+    text: str
+    name: str
+
+    def program(self, dump: Dump) -> Program:
+        """See `from_mlir`."""
+        return from_mlir(self.text, self.name, dump)
+
+    def fingerprint(self) -> str:
+        """The text itself; the name is in locations."""
+        return f"mlir {self.name}\n{self.text}"
 
 
 def from_mlir(source: str, name: str, dump: Dump) -> Program:

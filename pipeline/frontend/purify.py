@@ -19,11 +19,16 @@ from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.aliasing import root, same_tensor, views, written
-from pipeline.frontend.graph_passes import attribute
+from pipeline.frontend.graph_passes import attribute, reserve_names
 from pipeline.frontend.importer import source_line
 from pipeline.frontend.region_call import RegionCall, regions_of
 
 aten = torch.ops.aten
+
+_CLONE = "clone it before"
+
+#: What `_shared_memory` found, at the call.
+_SHARED = "pipeline_shared_memory"
 
 #: Marks a `copy_` that this file made: the original program writes to both values there.
 _WRITES_BACK = "pipeline_writes_back"
@@ -40,6 +45,7 @@ def purify(module: fx.GraphModule, loops_share: bool = False) -> None:
     Raises:
         CaptureError: a write would be seen through a value whose memory is shared in some runs and not in others.
     """
+    reserve_names(module.graph)
     for node in list(module.graph.nodes):
         if regions_of(node):
             call = RegionCall(node)
@@ -125,18 +131,31 @@ def _rebase(call: RegionCall, value: fx.Node, base: fx.Node) -> None:
 
 
 def _shared_memory(call: RegionCall, loops_share: bool) -> set[tuple[int, Any]]:
-    """(result, operand or other result) for those that may lie in one memory."""
+    """(result, value of the graph around or number of another result) for those that may lie in one memory."""
     pairs: set[tuple[int, Any]] = set()
     for module in call.modules[1:] if call.kind == "while_loop" else call.modules:
         operands = dict(zip(call.placeholders(module), call.operands, strict=True))
-        roots = [root(value) if isinstance(value, fx.Node) else None for value in call.outputs(module)]
-        for number, base in enumerate(roots):
-            if base in operands:
-                pairs.add((number, operands[base]))
-            pairs.update((number, other) for other in range(number) if base is not None and roots[other] is base)
+        roots = [_possible_roots(value) for value in call.outputs(module)]
+        for number, bases in enumerate(roots):
+            pairs.update((number, base) for value in bases & operands.keys() for base in _possible_roots(operands[value]))
+            pairs.update((number, other) for other in range(number) if bases & roots[other])
     if call.kind == "while_loop" and loops_share:
-        pairs.update((n, value) for n, value in enumerate(call.operands[: call.fixed]) if isinstance(value, fx.Node))
+        first = enumerate(call.operands[: call.fixed])
+        pairs.update((number, base) for number, value in first for base in _possible_roots(value))
+    call.node.meta[_SHARED] = pairs
     return pairs
+
+
+def _possible_roots(value: Any) -> set[fx.Node]:
+    """The values in whose memory `value` may lie in the original program."""
+    if not isinstance(value, fx.Node):
+        return set()
+    found = {root(value)}
+    for base in list(found):
+        if base.target is operator.getitem and regions_of(base.args[0]):
+            pairs = base.args[0].meta.get(_SHARED, ())
+            found |= {other for number, other in pairs if number == base.args[1] and isinstance(other, fx.Node)}
+    return found
 
 
 def _return_writes(call: RegionCall) -> None:
@@ -158,23 +177,49 @@ def _return_writes(call: RegionCall) -> None:
 def _write_to_carried(call: RegionCall, number: int) -> None:
     """while_loop(c, {h.add_(1); h}, (x,))  →  y = while_loop(c, {clone(h).add_(1)}, (x,)); x.copy_(y).
 
-    Where the body hands on another tensor than `h`, only the first round would write to `x`: that is refused if `x` can
-    be read later.
+    Where the body hands on another tensor than `h`, only the first round writes to `x`: what is in it is carried too.
     """
     body = call.modules[1]
     value, handed_on = call.operands[number], call.outputs(body)[number]
-    is_kept = same_tensor(handed_on) is call.placeholders(body)[number]
-    _clone_input(call, body, number)
+    place = call.placeholders(body)[number]
+    is_kept, is_new = same_tensor(handed_on) is place, place not in _possible_roots(handed_on)
+    clone = _clone_input(call, body, number)
     nodes = list(call.node.graph.nodes)
     if not _is_readable(_value(root(value)), nodes[nodes.index(call.node) + 1 :]):
         return
-    if not is_kept:
-        raise _refusal(
-            call.node,
-            "a loop writes in place to a tensor that is only in its first round the one from before the loop; "
-            "clone it before the loop",
-        )
-    _write_back(call, value, number)
+    if is_kept:
+        _write_back(call, value, number)
+    elif is_new:
+        _write_back(call, value, _carry_first_write(call, value, clone))
+    else:
+        raise _refusal(call.node, f"a loop writes in place to a tensor that it gives up in some rounds only; {_CLONE}")
+
+
+def _carry_first_write(call: RegionCall, value: fx.Node, written_to: fx.Node) -> int:
+    """Carries what is in the memory of `value`, which the body writes to in its first round; the number of that result."""
+    graph = call.node.graph
+    with graph.inserting_before(call.node):
+        memory = graph.call_function(aten.clone.default, (value,))
+        true = graph.call_function(aten.full.default, ([], True), {"dtype": torch.bool})
+    memory.meta = dict(value.meta)
+    with value.meta["val"].fake_mode:
+        true.meta["val"] = torch.full([], True, dtype=torch.bool)
+    for operand in (memory, true):
+        call.carry(call.add_capture(operand))
+    for module in call.modules[1:]:
+        before, is_first = call.placeholders(module)[call.fixed - 2 : call.fixed]
+        with _at_end(module.graph):
+            after = module.graph.call_function(aten.where.self, (is_first, written_to, before))
+            false = module.graph.call_function(aten.full.default, ([], False), {"dtype": torch.bool})
+        after.meta, false.meta = dict(value.meta), dict(true.meta)
+        call.set_outputs(module, [*call.outputs(module), after, false])
+    result = call.add_result(value.meta["val"].clone())
+    call.add_result(true.meta["val"].clone())
+    return result
+
+
+def _at_end(graph: fx.Graph) -> Any:
+    return graph.inserting_before(next(node for node in graph.nodes if node.op == "output"))
 
 
 def _write_back(call: RegionCall, value: fx.Node, result: int) -> None:
@@ -207,16 +252,14 @@ def _check_write(call: RegionCall, number: int) -> None:
     if any(root(value) is place for node in condition.graph.nodes for value in written(node)):
         raise _refusal(call.node, "the condition of a loop writes to a tensor; write in the loop's body")
     place = call.placeholders(body)[number]
-    moved = any(
-        isinstance(value, fx.Node) and root(value) is place and result != number
-        for result, value in enumerate(call.outputs(body))
-    )
-    others = call.operands[: call.fixed]
-    base = root(call.operands[number])
-    shared = any(isinstance(o, fx.Node) and root(o) is base for n, o in enumerate(others) if n != number)
+    outputs = enumerate(call.outputs(body))
+    moved = any(place in _possible_roots(value) and result != number for result, value in outputs)
+    others = call.operands if number < call.fixed else call.operands[: call.fixed]
+    bases = _possible_roots(call.operands[number])
+    shared = any(bases & _possible_roots(other) for n, other in enumerate(others) if n != number)
     if moved or shared:
         raise _refusal(
-            call.node, "a loop writes in place to a tensor that it also carries under another name; clone it first"
+            call.node, f"a loop writes in place to a tensor that it has under another name too; {_CLONE}"
         )
 
 
@@ -254,7 +297,7 @@ def _clone_shared_results(call: RegionCall) -> None:
             if not isinstance(value, fx.Node) or not isinstance(value.meta.get("val"), torch.Tensor):
                 continue
             if root(value) in seen:
-                with module.graph.inserting_before(next(n for n in module.graph.nodes if n.op == "output")):
+                with _at_end(module.graph):
                     results[number] = module.graph.call_function(aten.clone.default, (value,))
                 results[number].meta = dict(value.meta)
             seen.add(root(value))
@@ -267,7 +310,7 @@ def _refuse_later_writes(call: RegionCall, shared: set[tuple[int, Any]]) -> None
     following = nodes[nodes.index(call.node) + 1 :]
     for number, other in shared:
         result = call.node, number
-        partner = (call.node, other) if isinstance(other, int) else _value(root(other))
+        partner = (call.node, other) if isinstance(other, int) else _value(other)
         for place, node in enumerate(following):
             if _WRITES_BACK in node.meta:
                 continue
@@ -279,7 +322,7 @@ def _refuse_later_writes(call: RegionCall, shared: set[tuple[int, Any]]) -> None
 
 _MAY_SHARE = (
     "this writes in place to a tensor that is, or is not, one with the result of a branch or loop, which depends on the "
-    "run; clone it before"
+    f"run; {_CLONE}"
 )
 
 

@@ -42,7 +42,9 @@ def run_branch(run: Run, node: Any, env: dict[str, Any]) -> Sequence[Any]:
     if run.trial:
         return layout.trial()
     branches = [
-        region.traced(block, lambda operands: ([], operands), lambda results, _: layout.pack(results, with_integers=False))
+        region.traced(
+            block, lambda operands: ([], operands), lambda results, _: layout.pack(results, with_integers=False)
+        )
         for block in blocks
     ]
     predicate = condition.tensor if isinstance(condition, TensorBool) else condition

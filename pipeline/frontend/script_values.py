@@ -101,7 +101,9 @@ class Layout:
     @staticmethod
     def common(one: Sequence[Any], other: Sequence[Any]) -> Layout:
         """The layout of two lists of values that stand for the same."""
-        pairs = [(b if a is UNINITIALIZED else a, a if b is UNINITIALIZED else b) for a, b in zip(one, other, strict=True)]
+        pairs = [
+            (b if a is UNINITIALIZED else a, a if b is UNINITIALIZED else b) for a, b in zip(one, other, strict=True)
+        ]
         first, second = (Layout.of([pair[side] for pair in pairs]) for side in (0, 1))
         if first.spec != second.spec:
             raise CaptureError("a variable is a list or tuple of different lengths on two ways that depend on tensors")
@@ -115,7 +117,9 @@ class Layout:
             spec = self.spec.child(place)
             flat += [UNINITIALIZED] * spec.num_leaves if value is UNINITIALIZED else torch_pytree.tree_leaves(value)
         return [
-            leaf.packed(value, with_integers) for leaf, value in zip(self.leaves, flat, strict=True) if leaf.kind != "constant"
+            leaf.packed(value, with_integers)
+            for leaf, value in zip(self.leaves, flat, strict=True)
+            if leaf.kind != "constant"
         ]
 
     def unpack(self, packed: Sequence[Any]) -> list[Any]:

@@ -28,9 +28,12 @@ _stop_fusion.register_autograd(lambda context, gradient: gradient)
 def stop_fusion(x: torch.Tensor) -> torch.Tensor:
     """Returns `x`; what computes it and what uses it do not become one kernel.
 
-    In eager mode this does nothing. torch.export and torch.compile keep it in the graph; it leaves no code.
+    In eager mode this does nothing. torch.export, torch.compile and TorchScript keep it in the graph; it leaves no
+    code.
 
     Args:
         x: a tensor of any shape and dtype.
     """
-    return _stop_fusion(x) if torch.compiler.is_compiling() else x
+    if torch.jit.is_scripting() or torch.jit.is_tracing() or torch.compiler.is_compiling():
+        return torch.ops.pipeline.stop_fusion(x)
+    return x

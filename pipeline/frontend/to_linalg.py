@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pipeline.errors import CompileError, UnsupportedOpError
 from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
 from pipeline.frontend.bitcasts import lower_bitcasts
-from pipeline.mlir import ir, run_pipeline, scf, walk
+from pipeline.mlir import ir, run_pipeline
+from pipeline.passes.rewriting import branch_on_selects
 from pipeline.remarks import source_line
 
 _TO_BACKEND = (
@@ -61,23 +62,9 @@ def _lower(module: ir.Module) -> None:
     lower_bitcasts(module)
     put_barriers_on_tensors(module)
     run_pipeline(module.operation, _TO_LINALG)
-    for select in walk(module.operation, "arith.select"):
-        if isinstance(select.results[0].type, ir.RankedTensorType):
-            _select_to_if(select)
+    branch_on_selects(module.operation)
     with barriers_as_casts(module):
         run_pipeline(module.operation, _VERIFY)
-
-
-def _select_to_if(select: ir.Operation) -> None:
-    """select %p, %x, %y -> scf.if %p { yield %x } else { yield %y }."""
-    condition, *values = select.operands
-    with select.location, ir.InsertionPoint(select):
-        branch = scf.IfOp(condition, [select.results[0].type], has_else=True)
-    for block, value in zip((branch.then_block, branch.else_block), values, strict=True):
-        with select.location, ir.InsertionPoint(block):
-            scf.YieldOp([value])
-    select.results[0].replace_all_uses_with(branch.results[0])
-    select.erase()
 
 
 def _clone(module: ir.Module) -> ir.Module:

@@ -10,16 +10,23 @@ from pipeline.errors import CompileError
 from pipeline.fusions import Callback, Emitter, External, Fusion, Intrinsic
 from pipeline.mlir import arith, defining_op, ir, linalg, tensor
 
-#: On a group and its kernel: the function that is called in its place, its library, and the numbers that it takes at the
-#: end. The library is empty for a Python function.
+#: On a group and its kernel: the function that is called in its place, its library (empty for a Python function), and
+#: the numbers that it takes at the end.
 CALLS = "pipeline.calls"
 
-#: On such a kernel: how many of its last arguments are what it writes.
+#: On a group that fuse-into made, and its kernel.
+CUSTOM = "pipeline.custom"
+
+#: On a kernel that is called: how many of its last arguments are what it writes.
 OUTPUTS = "pipeline.outputs"
+
+#: The numbers of its arguments that it is not called with: sizes of what its own body kept.
+SIZES = "pipeline.sizes"
 
 
 def become(group: ir.Operation, fusion: Fusion) -> None:
     """Gives a new group the body, or the mark, of what `fusion` says that it becomes."""
+    group.attributes[CUSTOM] = ir.UnitAttr.get()
     if isinstance(fusion.becomes, Emitter):
         _emit(group, fusion, fusion.becomes)
     elif isinstance(fusion.becomes, Intrinsic):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.speculation import why_not_both
-from pipeline.mlir import arith, ir, tensor, walk_innermost_first
+from pipeline.mlir import ir, walk_innermost_first
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, build_generic, inline_block, replace
+from pipeline.passes.rewriting import before, choose, inline_block, replace
 
 
 @dataclass(frozen=True)
@@ -41,21 +40,5 @@ def _select(branch: ir.Operation) -> None:
     condition = branch.operands[0]
     sides = [inline_block(region.blocks[0], [], branch) for region in branch.regions]
     with before(branch):
-        chosen = [_choose(condition, then, otherwise) for then, otherwise in zip(*sides, strict=True)]
+        chosen = [choose(condition, then, otherwise) for then, otherwise in zip(*sides, strict=True)]
     replace(branch, chosen)
-
-
-def _choose(condition: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value:
-    if then == otherwise:
-        return then
-    if not isinstance(then.type, ir.RankedTensorType):
-        return arith.SelectOp(condition, then, otherwise).result
-    kind = ir.RankedTensorType(then.type)
-    identity = ir.AffineMap.get_identity(kind.rank)
-    loops = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * kind.rank
-
-    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
-        return [arith.SelectOp(condition, elements[0], elements[1]).result]
-
-    empty = tensor.EmptyOp(kind.shape, kind.element_type).result
-    return build_generic([then, otherwise], [empty], [identity] * 3, loops, body).results[0]

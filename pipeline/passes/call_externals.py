@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.mlir import arith, func, ir, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.become import CALLS, OUTPUTS
+from pipeline.passes.become import CALLS, OUTPUTS, SIZES
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class CallExternals(Pass):
             )
         _, _, *numbers = ir.ArrayAttr(kernel.attributes[CALLS])
         i64 = ir.IntegerType.get_signless(64)
-        types = [*kind.inputs, *(i64 for _ in numbers)]
+        sizes = [ir.IntegerAttr(one).value for one in ir.ArrayAttr(kernel.attributes[SIZES])]
+        passed = [index for index in range(len(kind.inputs)) if index not in sizes]
+        types = [*(kind.inputs[index] for index in passed), *(i64 for _ in numbers)]
         name = f"{ir.StringAttr(kernel.attributes['sym_name']).value}.external"
         with kernel.location, ir.InsertionPoint(kernel):
             declared = func.FuncOp(name, ir.FunctionType.get(types, []), visibility="private").operation
@@ -45,7 +47,7 @@ class CallExternals(Pass):
         old = [one.operation for one in block.operations]
         with kernel.location, ir.InsertionPoint(old[0]):
             values = [arith.ConstantOp(i64, ir.IntegerAttr(number).value).result for number in numbers]
-            func.CallOp([], ir.FlatSymbolRefAttr.get(name), [*block.arguments, *values])
+            func.CallOp([], ir.FlatSymbolRefAttr.get(name), [*(block.arguments[index] for index in passed), *values])
             func.ReturnOp([])
         for one in reversed(old):
             one.erase()

@@ -22,8 +22,9 @@ class ComputeNumbers(Pass):
     """Compute the counters, flags and indices of branches and loops as numbers, not as tensors of one element.
 
     A number that is extracted from a linalg op of one iteration is computed by that op's body alone; integers and flags
-    that a loop carries are carried as numbers; and a linalg op that reads an integer tensor of one element reads the
-    number. So that no kernel runs and no memory is needed for what a register holds.
+    that a loop carries are carried as numbers; and a linalg op that reads an integer tensor of one element, or a
+    constant whose elements are all the same, reads the number. So that no kernel runs and no memory is needed for what
+    a register holds.
     """
 
     name: ClassVar[str] = "compute-numbers"
@@ -69,9 +70,10 @@ class ComputeNumbers(Pass):
         for argument, operand in list(zip(body.arguments, generic.operands, strict=True))[:inputs]:
             if is_unused(argument) or not isinstance(operand.type, ir.RankedTensorType):
                 continue
-            number = _boxed(operand)
+            with before(generic):
+                number = _boxed(operand) or _splat(operand)
             if number is not None:
-                self.passed(generic, "reads a number, not a tensor of one element")
+                self.passed(generic, "reads a number, not a tensor")
                 argument.replace_all_uses_with(number)
         for op in [op.operation for op in body.operations][:-1]:
             if op.name != "linalg.index" and _is_from_outside(op, body) and not why_not_speculated(op):
@@ -137,13 +139,13 @@ def _boxed(value: ir.Value) -> ir.Value | None:
 
 
 def _drop_unused_inputs(generic: ir.Operation) -> None:
-    """Takes away the inputs of one element that the body does not read."""
+    """Takes away the inputs that the body does not read, where the others say how often the loops run."""
     view = structured(generic)
     assert view is not None
     kept = [
         number
-        for number, operand in enumerate(generic.operands)
-        if number >= view.inputs or not is_unused(view.body.arguments[number]) or not _is_one(operand.type)
+        for number in range(len(generic.operands))
+        if number >= view.inputs or not is_unused(view.body.arguments[number])
     ]
     maps = [view.maps[number] for number in kept]
     if len(kept) == len(generic.operands) or bounded_loops(maps) != set(range(view.loops)):
@@ -162,6 +164,18 @@ def _drop_unused_inputs(generic: ir.Operation) -> None:
         if name not in made.attributes:
             made.attributes[name] = generic.attributes[name]
     replace(generic, list(made.results))
+
+
+def _splat(value: ir.Value) -> ir.Value | None:
+    """The number that all elements of a constant are."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    elements = op.attributes["value"]
+    kind = ir.ShapedType(value.type).element_type
+    if not isinstance(elements, ir.DenseElementsAttr) or not isinstance(kind, (ir.IntegerType, ir.FloatType)):
+        return None
+    return arith.ConstantOp(kind, elements.get_splat_value()).result if elements.is_splat else None
 
 
 def _is_from_outside(op: ir.Operation, body: ir.Block) -> bool:

@@ -14,7 +14,8 @@ class ConvertThroughF32(Pass):
     """Rewrite truncf f64 -> bf16 as f64 -> f32 -> bf16, and extf back likewise; for f16 too.
 
     The single steps are calls of runtime functions that not every system has (`__truncdfbf2`, `__truncdfhf2`); two
-    steps are what PyTorch itself does.
+    steps are what PyTorch itself does. Conversions from and to 16 bits lose the licence to be left out in pairs, which
+    arith-emulate-unsupported-floats gives them: PyTorch rounds after each op.
     """
 
     name: ClassVar[str] = "convert-through-f32"
@@ -22,6 +23,8 @@ class ConvertThroughF32(Pass):
     def run(self, op: ir.Operation) -> None:
         """Rewrites every conversion in the module."""
         for conversion in walk(op, "arith.truncf", "arith.extf"):
+            if 16 in _widths(conversion) and "fastmath" in conversion.attributes:
+                del conversion.attributes["fastmath"]
             if _widths(conversion) in ((64, 16), (16, 64)):
                 _split(conversion)
 

@@ -60,6 +60,8 @@ def _read_through(indexing: ir.AffineMap, reshape: ir.Operation) -> ir.AffineMap
     many = result if expands else source
     zero = ir.AffineConstantExpr.get(0)
     read: list[ir.AffineExpr] = []
+    if not expands and not result.rank:  # a single number: there are no groups
+        read = [zero] * source.rank
     for one, group in enumerate(reassociation(reshape)):
         large = [dim for dim in group if many.is_dynamic_dim(dim) or many.get_dim_size(dim) != 1]
         if len(large) > 1:
@@ -68,4 +70,6 @@ def _read_through(indexing: ir.AffineMap, reshape: ir.Operation) -> ir.AffineMap
             read.append(indexing.results[large[0]] if large else zero)
         else:
             read += [indexing.results[one] if dim in large else zero for dim in group]
+    if not expands and not result.rank:
+        read = [zero] * source.rank
     return ir.AffineMap.get(indexing.n_dims, 0, read)

@@ -12,7 +12,9 @@ from pipeline.analysis.edges import readers
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.analysis.growth import Growth, is_initial, results_of
 from pipeline.analysis.naming import group_kind, group_label
+from pipeline.analysis.op_facts import OpFacts
 from pipeline.analysis.reasons import Refusal
+from pipeline.dialects.fusion import target_of
 from pipeline.mlir import ir
 from pipeline.passes.base import Pass
 from pipeline.passes.grouping import blocks_of, build_units, erase_initial_values, is_root, wrap
@@ -77,7 +79,8 @@ def _grown(kind: str, roots: list[Node], graph: BlockGraph, rules: FusionRules) 
     for node in reversed(roots):
         if len(node.unit) > 1 or node.view is None or not _is_anchor(node, kind):
             continue
-        if rules.why_not(kind, "anchor", node.words, node.dtype) is not None:
+        table = rules.table(target_of(node.op))
+        if table.why_not(kind, "anchor", node.words, node.dtype, OpFacts(node.op)) is not None:
             continue
         growth = Growth(graph, rules, kind, [node])
         growth.grow()

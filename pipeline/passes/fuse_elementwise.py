@@ -11,7 +11,7 @@ from pipeline.analysis.cost import CHEAP_BODY, body_cost
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.analysis.joining import why_not_join
 from pipeline.analysis.reasons import Refusal
-from pipeline.analysis.structured import Structured, bounded_loops, is_broadcast, reads_input_again, structured
+from pipeline.analysis.structured import Structured, bounded_loops, moves_rows, reads_input_again, structured
 from pipeline.dialects.fusion import behind_barriers, stops_fusion
 from pipeline.mlir import affine, defining_op, ir, linalg, walk
 from pipeline.passes.base import Pass
@@ -24,9 +24,9 @@ class FuseElementwise(Pass):
 
     A producer moves into its one consumer, an elementwise op or a reduction in the same block, if every element is then
     still computed once. What only moves or converts elements moves into every consumer; what costs next to nothing may
-    be computed several times in a broadcast. Only broadcasts move into a contraction, a convolution or a pool, which
-    read an input again and again. Nor does anything move that the table of fusion rules refuses, that is marked
-    `pipeline.stop_fusion`, or that goes by another target's table.
+    be computed several times in a broadcast. Only what moves whole rows goes into a contraction, a convolution or a
+    pool, which read an input again and again. Nothing moves that the table of fusion rules refuses, that a barrier is
+    in front of, or that goes by another target's table.
     """
 
     name: ClassVar[str] = "fuse-elementwise"
@@ -96,7 +96,7 @@ def _why_not(consumer: Structured, operand: int, producer: Structured, rules: Fu
         return Refusal(reasons.NOT_ELEMENTWISE, "it is not elementwise with one result")
     if producer.op.block != consumer.op.block:
         return Refusal(reasons.ANOTHER_BLOCK, "it is in another block")
-    if reads_input_again(consumer) and not is_broadcast(producer):
+    if reads_input_again(consumer) and not moves_rows(producer):
         return Refusal(reasons.READS_AGAIN, "the consumer reads its input again and again")
     cost = body_cost(producer)
     same = _same_reads(consumer, operand)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pipeline.analysis import reasons
 from pipeline.analysis.block_graph import BlockGraph, Node
-from pipeline.analysis.growth import is_initial, results_of
+from pipeline.analysis.growth import results_of
 from pipeline.analysis.naming import group_kind
 from pipeline.analysis.op_facts import OpFacts
 from pipeline.analysis.reasons import Refusal
@@ -23,6 +23,9 @@ from pipeline.passes.grouping import blocks_of, build_units, erase_initial_value
 
 #: What may stand between two ops of a group.
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
+
+#: A producer and a consumer.
+_Edge = tuple[Node, Node]
 
 
 @dataclass(frozen=True)
@@ -76,12 +79,13 @@ class FuseInto(Pass):
         )
 
     def _group_block(self, block: ir.Block, fusion: Fusion) -> None:
+        ops = [op.operation for op in block.operations if is_root(op.operation)]
+        ops = [op for op in ops if op.name != "linalg.fill" and fusion.wants(OpFacts(op))]
+        if not ops:
+            return
         _separate_views(block)
         graph = BlockGraph(block)
-        wanted = [node for node in graph.nodes if is_root(node.op) and not is_initial(node)]
-        wanted = [node for node in wanted if fusion.wants(OpFacts(node.op))]
-        if not wanted:
-            return
+        wanted = [node for node in graph.nodes if node.op in ops]
         chains = isinstance(fusion.becomes, Intrinsic)
         found = list(self._chains(wanted, graph, fusion) if chains else self._grown(wanted, graph))
         grouped = {unit[0] for unit in found}
@@ -89,27 +93,19 @@ class FuseInto(Pass):
 
     def _grown(self, wanted: list[Node], graph: BlockGraph) -> Iterator[list[Node]]:
         """Each wanted op, with all the others that can be in its group."""
+        free = set(wanted)
+        refused: dict[_Edge, Refusal] = {}
         for seed in wanted:
-            if len(seed.unit) > 1:
+            if seed not in free:
                 continue
-            unit, refused = [seed], {}
-            while True:
-                taken = None
-                for path, edge in _neighbours(unit, set(wanted)):
-                    refusal = _why_not(unit, path, edge, graph)
-                    if refusal is None:
-                        taken = path
-                        break
-                    refused[edge] = refusal
-                if taken is None:
-                    break
-                unit = sorted([*unit, *taken], key=lambda node: node.index)
+            unit = _grow(seed, free, graph, refused)
             graph.join(unit)
-            for (producer, consumer), refusal in refused.items():
-                if not (producer in unit and consumer in unit):
-                    text = f"is not in a group with its producer, {producer.op.name}: {refusal.detail}"
-                    self.missed(consumer.op, text, refusal.reason, producer.op)
+            free.difference_update(unit)
             yield seed.unit
+        for (producer, consumer), refusal in refused.items():
+            if producer.unit is not consumer.unit:
+                text = f"is not in a group with its producer, {producer.op.name}: {refusal.detail}"
+                self.missed(consumer.op, text, refusal.reason, producer.op)
 
     def _chains(self, wanted: list[Node], graph: BlockGraph, fusion: Fusion) -> Iterator[list[Node]]:
         """The chains of an intrinsic: each step's result is read by the next alone."""
@@ -155,7 +151,23 @@ def _separate_views(block: ir.Block) -> None:
                     reader.operands[number] = copy.results[0]
 
 
-def _neighbours(unit: list[Node], wanted: set[Node]) -> Iterator[tuple[list[Node], tuple[Node, Node]]]:
+def _grow(seed: Node, free: set[Node], graph: BlockGraph, refused: dict[_Edge, Refusal]) -> list[Node]:
+    """All that can be in one group with `seed`; what cannot is noted in `refused`."""
+    unit = [seed]
+    grows = True
+    while grows:
+        grows = False
+        for path, edge in _neighbours(unit, free):
+            refusal = _why_not(unit, path, edge, graph)
+            if refusal is None:
+                unit = sorted([*unit, *path], key=lambda node: node.index)
+                grows = True
+                break
+            refused.setdefault(edge, refusal)
+    return unit
+
+
+def _neighbours(unit: list[Node], wanted: set[Node]) -> Iterator[tuple[list[Node], _Edge]]:
     """Wanted ops beside a group, each with the reshapes in between; and the edge that leads there."""
     for node in unit:
         for user in node.users:
@@ -166,7 +178,7 @@ def _neighbours(unit: list[Node], wanted: set[Node]) -> Iterator[tuple[list[Node
 
 def _through(
     node: Node, wanted: set[Node], unit: list[Node], start: Node, forward: bool
-) -> Iterator[tuple[list[Node], tuple[Node, Node]]]:
+) -> Iterator[tuple[list[Node], _Edge]]:
     path = []
     while node.op.name in _VIEWS and node not in unit:
         path.append(node)
@@ -178,11 +190,9 @@ def _through(
         yield [*path, node], (start, node) if forward else (node, start)
 
 
-def _why_not(unit: list[Node], path: list[Node], edge: tuple[Node, Node], graph: BlockGraph) -> Refusal | None:
+def _why_not(unit: list[Node], path: list[Node], edge: _Edge, graph: BlockGraph) -> Refusal | None:
     """Why the ops of a path may not join a group; None if they may."""
     producer, consumer = edge
-    if len(path[-1].unit) > 1:
-        return Refusal(reasons.CLAIMED, "it is in another group already")
     if any(stops_fusion(result) for result in producer.op.results):
         return Refusal(reasons.BARRIER, "fusion stops between the two")
     if target_of(producer.op) != target_of(consumer.op):

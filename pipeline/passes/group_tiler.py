@@ -10,6 +10,7 @@ from pipeline.analysis.destination import origin
 from pipeline.analysis.group_tiles import in_tiling_order
 from pipeline.analysis.structured import Structured
 from pipeline.mlir import arith, defining_op, ir, scf, tensor, walk
+from pipeline.passes.parallelize_kernels import PARALLEL, TILES
 from pipeline.passes.rewriting import is_unused
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -73,6 +74,7 @@ class Tiler:
         self, first: ir.Value, last: ir.Value, step: int, at: dict[int, _Span], carried: list[ir.Value]
     ) -> list[ir.Value]:
         loop = scf.ForOp(first, last, _index(step), carried)
+        loop.operation.attributes[PARALLEL] = ir.StringAttr.get(TILES)
         with ir.InsertionPoint(loop.body):
             span = _Span(loop.induction_variable, step)
             scf.YieldOp(self._nest({**at, len(at): span}, list(loop.inner_iter_args)))
@@ -140,7 +142,7 @@ class Tiler:
 
 @dataclass(frozen=True)
 class _Place:
-    """A part of a tensor: for each dim an offset and a size, None for a dim of unknown size that is there as a whole."""
+    """A part of a tensor: for each dim an offset and a size; None for the whole of a dim of unknown size."""
 
     spans: tuple[_Span | None, ...]
 
@@ -195,8 +197,7 @@ def _slice_operands(source: ir.Value, place: _Place) -> tuple[list[ir.Value], li
 def _is_whole(source: ir.Value, place: _Place) -> bool:
     kind = ir.ShapedType(source.type)
     return all(
-        span is None
-        or (span.offset == 0 and not kind.is_dynamic_dim(dim) and kind.get_dim_size(dim) == span.size)
+        span is None or (span.offset == 0 and not kind.is_dynamic_dim(dim) and kind.get_dim_size(dim) == span.size)
         for dim, span in enumerate(place.spans)
     )
 

@@ -51,7 +51,7 @@ def wrap(
 ) -> ir.Operation:
     """Makes a group of `ops` in front of `end`, which stands for them from then on."""
     with ops[-1].location, ir.InsertionPoint(end):
-        inside = [one for op in ops for one in (*_own_initial_values(op), op)]
+        inside = [one for op in ops for one in (*own_initial_values(op), op)]
         group = create_group(inside, results, kind, label)
     for before, after in zip(results, group.results, strict=True):
         before.replace_all_uses_with(after)
@@ -67,7 +67,7 @@ def erase_initial_values(function: ir.Operation) -> None:
             left.erase()
 
 
-def _own_initial_values(op: ir.Operation) -> list[ir.Operation]:
+def own_initial_values(op: ir.Operation) -> list[ir.Operation]:
     """Gives the results of `op` empty tensors of their own, and fills: two in one tensor could not both be updated.
 
     Returns them, producers first.
@@ -80,9 +80,9 @@ def _own_initial_values(op: ir.Operation) -> list[ir.Operation]:
         if producer is None or producer.name not in INITIAL:
             continue
         empty = defining_op(producer.operands[-1]) if producer.name == "linalg.fill" else None
-        makers = [producer] if empty is None or empty.name != "tensor.empty" else [empty, producer]
-        copies = [maker.clone() for maker in makers]
-        if len(copies) == 2:
+        copies = [empty.clone()] if empty is not None and empty.name == "tensor.empty" else []
+        copies.append(producer.clone())
+        if len(copies) > 1:
             copies[1].operands[len(copies[1].operands) - 1] = copies[0].results[0]
         op.operands[number] = copies[-1].results[0]
         found += copies

@@ -12,7 +12,9 @@ from pipeline.analysis.origins import ORIGINS, origins, pairs_attribute
 from pipeline.dialects.fusion import GROUP
 from pipeline.mlir import defining_op, func, ir, remap_operands, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.become import CALLS, OUTPUTS
+from pipeline.passes.become import CALLS, CUSTOM, OUTPUTS, SIZES
+from pipeline.passes.grouping import INITIAL, own_initial_values
+from pipeline.passes.rewriting import is_unused
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class _Kernels:
 def _outline(group: ir.Operation, kernels: _Kernels) -> None:
     label = ir.StringAttr(group.attributes["label"]).value
     block = group.regions[0].blocks[0]
+    if CUSTOM in group.attributes:
+        _separate_destinations(block)  # passes that ran since it was formed may have made one empty tensor of several
     yielded = list(block.operations[len(block.operations) - 1].operands)
     destinations = list(dict.fromkeys(filter(None, map(_destination, yielded))))
     taken = _needed_inputs(group, destinations)
@@ -88,6 +92,15 @@ def _outline(group: ir.Operation, kernels: _Kernels) -> None:
     for before, after in zip(group.results, call.results, strict=True):
         before.replace_all_uses_with(after)
     group.erase()
+
+
+def _separate_destinations(block: ir.Block) -> None:
+    for op in [op.operation for op in block.operations]:
+        with op.location, ir.InsertionPoint(op):
+            own_initial_values(op)
+    for op in reversed([op.operation for op in block.operations]):
+        if op.name in INITIAL and is_unused(op.results[0]):
+            op.erase()
 
 
 def _clone_empty(empty: ir.Operation, outer: dict[ir.Value, ir.Value]) -> ir.Value:
@@ -112,6 +125,11 @@ def _needed_inputs(group: ir.Operation, destinations: list[ir.Operation]) -> lis
     ]
 
 
+def _only_sizes(argument: ir.BlockArgument) -> bool:
+    """Whether a group reads an argument only for the sizes of what it keeps between its ops."""
+    return all(use.owner.operation.name == "tensor.empty" for use in argument.uses)
+
+
 def _create_kernel(
     group: ir.Operation, taken: list[int], destinations: list[ir.Operation], module: ir.Operation
 ) -> ir.Operation:
@@ -123,9 +141,14 @@ def _create_kernel(
         kernel.attributes["pipeline.kernel"] = group.attributes["kind"]
         kernel.attributes["pipeline.ops"] = _strings(op.name for op in _ops(group))
         kernel.attributes["pipeline.words"] = _strings(_words(group))
+        if CUSTOM in group.attributes:
+            kernel.attributes[CUSTOM] = group.attributes[CUSTOM]
         if CALLS in group.attributes:
             kernel.attributes[CALLS] = group.attributes[CALLS]
-            kernel.attributes[OUTPUTS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(destinations))
+            i64 = ir.IntegerType.get_signless(64)
+            kernel.attributes[OUTPUTS] = ir.IntegerAttr.get(i64, len(destinations))
+            sizes = [index for index, number in enumerate(taken) if _only_sizes(block.arguments[number])]
+            kernel.attributes[SIZES] = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, index) for index in sizes])
         entry = ir.Block.create_at_start(kernel.regions[0], types)
     known = {block.arguments[number]: entry.arguments[index] for index, number in enumerate(taken)}
     known |= {empty.results[0]: entry.arguments[len(taken) + index] for index, empty in enumerate(destinations)}
@@ -157,5 +180,5 @@ def _strings(words: Iterable[str]) -> ir.ArrayAttr:
 
 def _ops(group: ir.Operation) -> list[ir.Operation]:
     """What the group computes: not its constants, its empty tensors and its terminator."""
-    silent = ("arith.constant", "tensor.empty", "fusion.yield")
+    silent = ("arith.constant", "tensor.empty", "tensor.extract_slice", "fusion.yield")
     return [op.operation for op in group.regions[0].blocks[0].operations if op.operation.name not in silent]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from pipeline import remarks
+from pipeline import remarks, timing
 from pipeline.dialects.fusion import OPS
 from pipeline.errors import OptionError
 from pipeline.mlir import ir, run_pipeline
@@ -65,11 +65,14 @@ class PassPipeline:
             return
         for is_mlir, group in itertools.groupby(steps, lambda step: isinstance(step.pass_, MlirPass)):
             if is_mlir:
-                run_pipeline(root, _nested(list(group)), verify_each=verify_each)
+                steps_of_mlir = list(group)
+                with timing.stage(",".join(dict.fromkeys(step.pass_.name for step in steps_of_mlir))):
+                    run_pipeline(root, _nested(steps_of_mlir), verify_each=verify_each)
                 continue
             for step in group:
-                for op in step.targets(root):
-                    step.run(op, verify_each)
+                with timing.stage(step.pass_.name):
+                    for op in step.targets(root):
+                        step.run(op, verify_each)
 
     def _enabled(self, root: ir.Operation, disable: frozenset[str]) -> list[Step]:
         for name in disable:

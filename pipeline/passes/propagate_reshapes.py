@@ -64,7 +64,9 @@ class _Rebuild:
         """Puts the new op in the place of the old one."""
         view = self._view
         iterators = [
-            one for loop, one in enumerate(view.op.attributes["iterator_types"]) for _ in range(self._splits.parts(loop))
+            one
+            for loop, one in enumerate(view.op.attributes["iterator_types"])
+            for _ in range(self._splits.parts(loop))
         ]
         with before(view.op):
             operands = [
@@ -119,7 +121,9 @@ class _Rebuild:
         producer = defining_op(value)
         if producer is not None and producer.name == "tensor.collapse_shape":
             source = producer.operands[0]
-            if reassociation(producer) == groups and list(ir.RankedTensorType(source.type).shape) == self._shape(value, indexing):
+            if reassociation(producer) == groups and list(ir.RankedTensorType(source.type).shape) == self._shape(
+                value, indexing
+            ):
                 return source
         sizes = self._sizes(value, indexing)
         if producer is not None and producer.name == "tensor.empty":

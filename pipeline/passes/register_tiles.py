@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
@@ -12,11 +13,10 @@ import numpy as np
 
 from pipeline.analysis.access import Loops, coefficient, moves
 from pipeline.analysis.epilogue import Epilogue
-from pipeline.analysis.tiling import FOLDS, Tile, element_type, is_scalar
+from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, scf, vector
-
-#: Ops that trap if their second operand is 0.
-_DIVISIONS = {f"arith.{name}" for name in ("divsi", "divui", "ceildivsi", "ceildivui", "floordivsi", "remsi", "remui")}
+from pipeline.passes import small_elements
+from pipeline.passes.parallelize_kernels import PARALLEL, PLACES
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,34 @@ class Emitter:
             total = self.size(dim)
             full = _floor_to(total, step)
             _loop(_index(0), full, step, lambda i: inner({**at, dim: i}, self.tile.vectors, None))
+            if self.tile.single_edges:
+                with self._single():
+                    _loop(full, total, 1, lambda i: inner({**at, dim: i}, 1, None))
+                return
             _loop(full, total, lanes, lambda i: inner({**at, dim: i}, 1, arith.SubIOp(total, i).result))
             return
         full = size // step * step
         if full:
             _loop(_index(0), _index(full), step, lambda i: inner({**at, dim: i}, self.tile.vectors, None))
-        if full < size:
+        if full < size and self.tile.single_edges and size % lanes:
+            whole = size // lanes * lanes
+            if full < whole:
+                inner({**at, dim: _index(full)}, (whole - full) // lanes, None)
+            with self._single():
+                _loop(_index(whole), _index(size), 1, lambda i: inner({**at, dim: i}, 1, None))
+        elif full < size:
             rest = size - full
             mask = _index(rest % lanes) if rest % lanes else None
             inner({**at, dim: _index(full)}, -(-rest // lanes), mask)
+
+    @contextlib.contextmanager
+    def _single(self) -> Iterator[None]:
+        """Vectors of one element."""
+        tile, stage = self.tile, self.stage
+        self.tile = replace(tile, vectors=1, lanes=1)
+        self.stage = replace(stage, tile=self.tile)
+        yield
+        self.tile, self.stage = tile, stage
 
     def _rows(self, at: dict[int, ir.Value], inner: Callable[[dict[int, ir.Value], int], None]) -> None:
         dim, rows = self.tile.row_dim, self.tile.rows
@@ -150,7 +169,7 @@ class Emitter:
     def _start(self, window: _Window, output: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         if output not in self.context.initials:
             return window.load(output, at, row, column)
-        number = self.context.initials[output]
+        number = small_elements.number(self.context.initials[output])
         return vector.BroadcastOp(ir.VectorType.get([self.tile.lanes], number.type), number).result
 
     def _finish(self, window: _Window, results: list[ir.Value], known: dict[ir.Value, list[ir.Value]]) -> None:
@@ -266,15 +285,27 @@ class _Window:
     def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """A vector of an operand: loaded where it moves along vectors, else one element broadcast."""
         tile = self.stage.tile
-        buffer = self.stage.generic.operands[operand]
-        kind = ir.VectorType.get([tile.lanes], element_type(buffer))
-        if is_scalar(buffer):
-            return vector.BroadcastOp(kind, buffer).result
-        indices = self._indices(operand, at, row, column)
+        source = self.stage.generic.operands[operand]
+        if is_scalar(source):
+            return self._broadcast(small_elements.number(source))
+        indices, element = self._indices(operand, at, row, column), element_type(source)
         if moves(self.stage.loops.maps[operand], tile.vector_dim) == "fixed":
-            return vector.BroadcastOp(kind, memref.LoadOp(buffer, indices).result).result
-        if moves(self.stage.loops.maps[operand], tile.vector_dim) == "strided":
+            number = memref.LoadOp(self._buffer(operand), indices).result
+            return self._broadcast(small_elements.after_load(number, element))
+        kind = ir.VectorType.get([tile.lanes], small_elements.stored(element))
+        return small_elements.after_load(self._load_vector(kind, operand, indices, column), element)
+
+    def _buffer(self, operand: int) -> ir.Value:
+        return small_elements.stored_view(self.stage.generic.operands[operand])
+
+    def _broadcast(self, number: ir.Value) -> ir.Value:
+        return vector.BroadcastOp(ir.VectorType.get([self.stage.tile.lanes], number.type), number).result
+
+    def _load_vector(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int) -> ir.Value:
+        """A vector of elements as they are stored."""
+        if moves(self.stage.loops.maps[operand], self.stage.tile.vector_dim) == "strided":
             return self._load_strided(kind, operand, indices, column)
+        buffer = self._buffer(operand)
         if not self._is_masked(column):
             return vector.LoadOp(kind, buffer, indices).result
         return vector.MaskedLoadOp(kind, buffer, indices, self._mask_vector(), _zero(kind)).result
@@ -297,7 +328,7 @@ class _Window:
         count = self._mask if self._is_masked(column) else _index(lanes)
         last = arith.SubIOp(arith.MulIOp(count, _index(step)).result, _index(step - 1)).result
         mask = vector.CreateMaskOp(mask_type, [last]).result
-        buffer = self.stage.generic.operands[operand]
+        buffer = self._buffer(operand)
         value = vector.MaskedLoadOp(wide, buffer, indices, mask, _zero(wide)).result
         while ir.VectorType(value.type).shape[0] > lanes:
             value = vector.DeinterleaveOp(value).results[0]
@@ -308,13 +339,14 @@ class _Window:
         tile = self.stage.tile
         offsets = ir.VectorType.get([tile.lanes], ir.IntegerType.get_signless(32))
         steps = ir.DenseElementsAttr.get(np.arange(tile.lanes, dtype=np.int32) * step, type=offsets)
-        buffer = self.stage.generic.operands[operand]
+        buffer = self._buffer(operand)
         mask = self._mask_vector() if self._is_masked(column) else self._full_mask()
         return vector.GatherOp(kind, buffer, indices, arith.ConstantOp(offsets, steps).result, mask, _zero(kind)).result
 
     def store(self, value: ir.Value, operand: int, row: int, column: int) -> None:
         """Stores a vector of an output."""
-        buffer = self.stage.generic.operands[operand]
+        buffer = self._buffer(operand)
+        value = small_elements.before_store(value, element_type(self.stage.generic.operands[operand]))
         indices = self._indices(operand, self._at, row, column)
         if self._is_masked(column):
             vector.MaskedStoreOp(buffer, indices, self._mask_vector(), value)
@@ -334,7 +366,7 @@ class _Window:
         return [arith.SelectOp(mask, one, other).result for one, other in zip(new, old, strict=True)]
 
     def fold_into(self, output: int, fold: str, vectors: list[ir.Value], initial: ir.Value | None) -> None:
-        """Combines vectors of partial results with `initial`, else with an element of an output, and stores it there."""
+        """Combines vectors of partial results with `initial`, else with an output's element, and stores it there."""
         buffer = self.stage.generic.operands[output]
         indices = self._indices(output, {**self._at, self.stage.tile.vector_dim: _index(0)}, 0, 0)
         while len(vectors) > 1:
@@ -427,8 +459,7 @@ class _Window:
         def value(scalar: ir.Value) -> ir.Value:
             if scalar in known:
                 return known[scalar]
-            kind = ir.VectorType.get([stage.tile.lanes], scalar.type)
-            known[scalar] = vector.BroadcastOp(kind, scalar).result
+            known[scalar] = self._broadcast(small_elements.number(scalar))
             return known[scalar]
 
         for op in stage.body_ops:
@@ -441,7 +472,7 @@ class _Window:
                 known[op.results[0]] = math.FmaOp(value(left), value(right), value(addend)).result
             else:
                 operands = [value(operand) for operand in op.operands]
-                if masked and op.name in _DIVISIONS:
+                if masked and op.name in DIVISIONS:
                     operands[1] = self._one_outside(operands[1])
                 self._clone(op, operands, known)
         return [value(operand) for operand in _terminator(stage.body).operands]
@@ -452,7 +483,12 @@ class _Window:
         return arith.SelectOp(self._mask_vector(), divisor, arith.ConstantOp(divisor.type, one).result).result
 
     def _clone(self, op: ir.Operation, operands: list[ir.Value], known: dict[ir.Value, ir.Value]) -> None:
-        kinds = [ir.VectorType.get([self.stage.tile.lanes], result.type) for result in op.results]
+        converted = small_elements.convert(op, operands[0])
+        if converted is not None:
+            known[op.results[0]] = converted
+            return
+        lanes = self.stage.tile.lanes
+        kinds = [ir.VectorType.get([lanes], small_elements.held(result.type)) for result in op.results]
         attributes = {name: op.attributes[name] for name in op.attributes}
         copy = ir.Operation.create(op.name, results=kinds, operands=operands, attributes=attributes)
         known.update(zip(op.results, copy.results, strict=True))
@@ -492,6 +528,9 @@ def _terminator(block: ir.Block) -> ir.Operation:
 
 
 def _splat(constant: ir.Operation, lanes: int) -> ir.Value:
+    if isinstance(constant.results[0].type, ir.BF16Type):
+        bits = small_elements.number(constant.clone().results[0])
+        return vector.BroadcastOp(ir.VectorType.get([lanes], bits.type), bits).result
     kind = ir.VectorType.get([lanes], constant.results[0].type)
     return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, constant.attributes["value"])).result
 
@@ -506,7 +545,8 @@ def _splat_of(kind: ir.VectorType, fold: str) -> ir.Value:
     element = kind.element_type
     if isinstance(element, ir.IntegerType):
         ends = {"least": -(1 << (element.width - 1)), "greatest": (1 << (element.width - 1)) - 1}
-        value: ir.Attribute = ir.IntegerAttr.get(element, ends[neutral] if isinstance(neutral, str) else int(neutral))
+        number = ends[neutral] if isinstance(neutral, str) else int(neutral)
+        value: ir.Attribute = ir.IntegerAttr.get(element, number & 1 if element.width == 1 else number)
     else:
         value = ir.FloatAttr.get(element, float(neutral))
     return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, value)).result
@@ -520,6 +560,7 @@ def _zero(kind: ir.VectorType) -> ir.Value:
 
 def _loop(first: ir.Value, last: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
     loop = scf.ForOp(first, last, _index(step))
+    loop.operation.attributes[PARALLEL] = ir.StringAttr.get(PLACES)
     with ir.InsertionPoint(loop.body):
         body(loop.induction_variable)
         scf.YieldOp([])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.analysis.tiling import element_type
-from pipeline.mlir import arith, defining_op, ir, linalg, remap_operands, tensor
+from pipeline.mlir import arith, defining_op, ir, linalg, remap_operands, scf, tensor, walk
 
 #: Ops that give another shape to the same elements in the same order.
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")
@@ -138,6 +138,23 @@ def generalize(op: ir.Operation) -> ir.Operation:
     return generic
 
 
+def choose(condition: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value:
+    """At the insertion point: one of two values of the same type; of tensors of known size, element by element."""
+    if then == otherwise:
+        return then
+    if not isinstance(then.type, ir.RankedTensorType):
+        return arith.SelectOp(condition, then, otherwise).result
+    kind = ir.RankedTensorType(then.type)
+    identity = ir.AffineMap.get_identity(kind.rank)
+    loops = [ir.Attribute.parse(_PARALLEL)] * kind.rank
+
+    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
+        return [arith.SelectOp(condition, elements[0], elements[1]).result]
+
+    empty = tensor.EmptyOp(kind.shape, kind.element_type).result
+    return build_generic([then, otherwise], [empty], [identity] * 3, loops, body).results[0]
+
+
 def inline_block(block: ir.Block, arguments: Sequence[ir.Value], anchor: ir.Operation) -> list[ir.Value]:
     """Moves the ops of `block` in front of `anchor`, with `arguments` for its arguments; returns what it handed on.
 
@@ -149,3 +166,21 @@ def inline_block(block: ir.Block, arguments: Sequence[ir.Value], anchor: ir.Oper
     for op in ops:
         op.move_before(anchor)
     return list(terminator.operands)
+
+
+def branch_on_selects(root: ir.Operation) -> None:
+    """select %p, %x, %y on tensors -> scf.if %p { yield %x } else { yield %y }, everywhere in `root`.
+
+    MLIR folds branches that compute nothing to selects, which torch-mlir does not know on tensors, and which
+    bufferization refuses where it would have to copy one side of them.
+    """
+    for select in walk(root, "arith.select"):
+        if not isinstance(select.results[0].type, ir.RankedTensorType):
+            continue
+        condition, *values = select.operands
+        with before(select):
+            branch = scf.IfOp(condition, [select.results[0].type], has_else=True)
+        for block, value in zip((branch.then_block, branch.else_block), values, strict=True):
+            with select.location, ir.InsertionPoint(block):
+                scf.YieldOp([value])
+        replace(select, list(branch.results))

@@ -24,8 +24,9 @@ class TileAndVectorize(Pass):
     either fixed (it is broadcast) or moves one by one along its innermost dimension; the rows along another parallel
     loop. Reductions run inside, with the tile as their accumulator. Matrix products, direct convolutions, pooling,
     column reductions and elementwise ops all have this form. A fold along the innermost dimension, such as a sum, has
-    partial results in vectors instead, which are combined at the end of each row. Edges are masked. What has neither
-    form is left for convert-linalg-to-loops, with a remark.
+    partial results in vectors instead, which are combined at the end of each row. Edges are masked, or done
+    element by element where a mask would be dear or wrong. What has neither form is left for convert-linalg-to-loops,
+    with a remark.
     """
 
     name: ClassVar[str] = "tile-and-vectorize"
@@ -33,6 +34,7 @@ class TileAndVectorize(Pass):
 
     vector_bytes: int = field(default=64, metadata={"help": "the width of a vector register"})
     registers: int = field(default=32, metadata={"help": "how many vector registers there are"})
+    masked_bits: int = field(default=8, metadata={"help": "the smallest elements that can be loaded under a mask"})
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding in contractions"})
 
     def run(self, op: ir.Operation) -> None:
@@ -50,11 +52,11 @@ class TileAndVectorize(Pass):
         if problem or loops is None:
             self.missed(generic, problem or "a loop is bounded by no operand's dimension")
             return 0
-        tile = choose_tile(generic, loops, self.vector_bytes, self.registers)
+        tile = choose_tile(generic, loops, self.vector_bytes, self.registers, self.masked_bits)
         if isinstance(tile, str):
             self.missed(generic, tile)
             return 0
-        context, fills = _context(generic, loops, tile)
+        context, fills = _context(generic, loops, tile, self.masked_bits)
         behind = [epilogue.op for epilogue in context.epilogues]
         with_epilogue = f" with {len(behind)} epilogues" if behind else ""
         self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{with_epilogue}")
@@ -66,14 +68,14 @@ class TileAndVectorize(Pass):
         return len(behind)
 
 
-def _context(generic: ir.Operation, loops: Loops, tile: Tile) -> tuple[Context, list[ir.Operation]]:
+def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> tuple[Context, list[ir.Operation]]:
     """What stands around a reduction, and the fills that are then not needed; nothing for another op."""
     from pipeline.passes.register_tiles import Context
 
     if not any(loops.reductions):
         return Context(), []
     fills = {output: fill for output in loops.outputs if (fill := initial_fill(generic, output)) is not None}
-    behind = tuple(takewhile(lambda one: fits_tile(one.op, one.loops, tile), epilogues(generic, loops)))
+    behind = tuple(takewhile(lambda one: fits_tile(one.op, one.loops, tile, masked_bits), epilogues(generic, loops)))
     ops = [generic, *fills.values(), *(epilogue.op for epilogue in behind)]
     outputs = {buffer for op in ops for buffer in list(op.operands)[len(op.operands) - _outputs(op) :]}
     between = frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if behind else frozenset()

@@ -10,7 +10,7 @@ from pipeline.analysis.group_tiles import choose_tiles
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.become import CALLS
+from pipeline.passes.become import CUSTOM
 
 #: Kinds of groups whose tiles are made by tile-and-vectorize, in registers.
 _IN_REGISTERS = ("conv", "matmul", "pooling")
@@ -23,7 +23,8 @@ class TileGroups(Pass):
     The loops are those that all ops have in common, see `pipeline.analysis.alignment`; a softmax over the rows of a
     matrix becomes a loop over rows whose body has its two reductions and its elementwise ops, on one row each. Values
     between the ops become scratch tensors of the size of a tile. Kernels of one op, and matrix products, convolutions
-    and pools with their epilogues, are left to tile-and-vectorize.
+    and pools with their epilogues, are left to tile-and-vectorize, and so are kernels that a user made with fuse-into,
+    whose ops need not fit into common loops.
     """
 
     name: ClassVar[str] = "tile-groups"
@@ -35,7 +36,7 @@ class TileGroups(Pass):
         """Tiles one function if it is a kernel of several ops."""
         if "pipeline.kernel" not in op.attributes:
             return
-        if CALLS in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in _IN_REGISTERS:
+        if CUSTOM in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in _IN_REGISTERS:
             return
         views = _computing_ops(op)
         if views is None or len(views) < 2:
@@ -80,5 +81,3 @@ def _is_initial(op: ir.Operation) -> bool:
         and use.operand_number >= len(use.owner.operation.operands) - len(use.owner.operation.results)
         for use in op.results[0].uses
     )
-
-

@@ -1,8 +1,8 @@
 """Artifacts: an executable as one file.
 
 An artifact is a safetensors file: any tool that reads those can look at the weights (`weights/<name>`). The machine
-code is a tensor of bytes (`code`); version, signature and entry points are JSON in the file's metadata, under one key,
-so that equal executables make equal files.
+code is tensors of bytes (`code/0`, ...), each an object file; version, signature and entry points are JSON in the
+file's metadata, under one key, so that equal executables make equal files.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ if TYPE_CHECKING:
     from pipeline.runtime.executable import Executable
 
 #: Goes up with every change of the format or of how code is called; an artifact of another version is refused.
-VERSION = 1
+VERSION = 2
 
 _KEY = "pipeline artifact"
 _WEIGHT = "weights/"
+_CODE = "code/"
 
 
 def save(path: Path, code: Code, signature: Signature, weights: Mapping[str, Any]) -> None:
     """Writes an artifact, whole or not at all; raises `ArtifactError` if the file can't be written."""
     tensors = {_WEIGHT + name: as_numpy(weight) for name, weight in weights.items()}
-    tensors["code"] = np.frombuffer(code.object_file, np.uint8)
+    tensors |= {f"{_CODE}{number}": np.frombuffer(one, np.uint8) for number, one in enumerate(code.objects)}
     manifest = {"code": code.to_json(), "signature": signature.to_json()}
-    header = {"version": VERSION, "sha256": _digest(manifest, code.object_file), "manifest": manifest}
+    header = {"version": VERSION, "sha256": _digest(manifest, code.objects), "manifest": manifest}
     metadata = {_KEY: json.dumps(header)}
     try:
         with replacing(path) as temporary:
@@ -49,9 +50,9 @@ def save(path: Path, code: Code, signature: Signature, weights: Mapping[str, Any
         raise ArtifactError(f"{path}: cannot be written: {error}") from error
 
 
-def _digest(manifest: Mapping[str, Any], object_file: bytes) -> str:
+def _digest(manifest: Mapping[str, Any], objects: tuple[bytes, ...]) -> str:
     """Of what would crash the process if it were damaged."""
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode() + object_file).hexdigest()
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode() + b"".join(objects)).hexdigest()
 
 
 def load(path: str | Path) -> Executable:
@@ -67,12 +68,13 @@ def load(path: str | Path) -> Executable:
         raise ArtifactError(f"{path}: cannot be read: {error}") from error
     except SafetensorError as error:
         raise ArtifactError(f"{path}: no artifact, or cut short: {error}") from error
-    object_file = tensors.pop("code", np.empty(0, np.uint8)).tobytes()
     try:
         manifest = header["manifest"]
-        if _digest(manifest, object_file) != header["sha256"]:
+        count = manifest["code"]["objects"]
+        objects = tuple(tensors.pop(f"{_CODE}{number}").tobytes() for number in range(count))
+        if _digest(manifest, objects) != header["sha256"]:
             raise ArtifactError(f"{path}: the code in it is damaged")
-        code = Code.from_json(manifest["code"], object_file)
+        code = Code.from_json(manifest["code"], objects)
         signature = Signature.from_json(manifest["signature"])
     except (KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: its manifest is damaged: {error!r}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pipeline.runtime.entry_point import EntryPoint
@@ -31,6 +31,8 @@ class Kernel:
         calls: in how many places the program calls it.
         words: what these compute, as in kernels' names: `("conv2d", "add", "relu")`.
         places: the places, not known of an executable that was loaded from a file.
+        operations: how many arithmetic operations a call takes; None if that depends on the call.
+        bytes: how many bytes it reads and writes at least, everything once; None if that depends on the call.
     """
 
     name: str
@@ -39,6 +41,16 @@ class Kernel:
     calls: int
     words: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
+    operations: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the code that is timed: what runs there, a kernel or `copy`, and the PyTorch source line or ``."""
+
+    name: str
+    source: str
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,7 @@ class Code:
     """Everything of an executable but its signature and weights.
 
     Attributes:
-        object_file: machine code.
+        objects: machine code, as object files that call each other.
         main, main_sources: the entry for each call, and where each of its own arguments comes from.
         prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
         workspace: how many bytes main's temporaries take.
@@ -82,10 +94,11 @@ class Code:
         machine: the kind of machine that it is for, as Python's `platform.machine` has it.
         cpu, required: the CPU that it is for, and the features that one must have to run it.
         kernels: in the order of first use.
+        sites: what is timed, by number, in code that times its kernels; the first is main as a whole.
         externals: the functions from outside that it calls.
     """
 
-    object_file: bytes
+    objects: tuple[bytes, ...]
     main: EntryPoint
     main_sources: tuple[Source, ...]
     prepare: EntryPoint | None
@@ -97,21 +110,19 @@ class Code:
     cpu: str
     required: tuple[str, ...]
     kernels: tuple[Kernel, ...] = ()
+    sites: tuple[Site, ...] = ()
     externals: tuple[External, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the object file, as JSON values."""
-        data = asdict(self)
-        del data["object_file"]
-        for kernel in data["kernels"]:
-            del kernel["places"]
-        return data
+        """Everything but the object files and the kernels' places, as JSON values."""
+        kernels = tuple(replace(kernel, places=()) for kernel in self.kernels)
+        return asdict(replace(self, objects=(), kernels=kernels)) | {"objects": len(self.objects)}
 
     @staticmethod
-    def from_json(data: dict[str, Any], object_file: bytes) -> Code:
+    def from_json(data: dict[str, Any], objects: tuple[bytes, ...]) -> Code:
         """The inverse of `to_json`."""
         return Code(
-            object_file=object_file,
+            objects=objects,
             main=EntryPoint.from_json(data["main"]),
             main_sources=tuple(Source(**source) for source in data["main_sources"]),
             prepare=None if data["prepare"] is None else EntryPoint.from_json(data["prepare"]),
@@ -122,8 +133,11 @@ class Code:
             machine=data["machine"],
             cpu=data["cpu"],
             required=tuple(data["required"]),
-            kernels=tuple(
-                Kernel(k["name"], k["kind"], tuple(k["ops"]), k["calls"], tuple(k["words"])) for k in data["kernels"]
-            ),
+            kernels=tuple(map(_kernel, data["kernels"])),
+            sites=tuple(Site(**site) for site in data["sites"]),
             externals=tuple(map(External.from_json, data["externals"])),
         )
+
+
+def _kernel(data: dict[str, Any]) -> Kernel:
+    return Kernel(**{**data, "ops": tuple(data["ops"]), "words": tuple(data["words"]), "places": ()})

@@ -6,22 +6,28 @@ import ctypes
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import PipelineError
+from pipeline.errors import OptionError, PipelineError
 from pipeline.remarks import Remark
+from pipeline.runtime import fast_path, threads
 from pipeline.runtime.arguments import ArgumentReader, Arguments
 from pipeline.runtime.arrays import ArrayLibrary, copy, numpy_library
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.destinations import Destinations
 from pipeline.runtime.externals import Externals
+from pipeline.runtime.footprint import Footprint, footprint
 from pipeline.runtime.fusion_contract import check_fused, check_not_fused
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
+from pipeline.runtime.record import Record
 from pipeline.runtime.signature import Result, Signature
 from pipeline.runtime.weights import BoundWeights, bind
 from pipeline.runtime.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pipeline.runtime.profiler import Profile
 
 
 class Executable:
@@ -45,7 +51,9 @@ class Executable:
         library: ArrayLibrary | None = None,
         remarks: tuple[Remark, ...] = (),
         stages: Mapping[str, str] | None = None,
+        timed: Callable[[], Executable] | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        num_threads: int | None = None,
     ):
         self.signature = signature
         self.remarks = remarks
@@ -54,11 +62,18 @@ class Executable:
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
         self._externals = Externals(code.externals, functions or {})
-        self._native = NativeCode(code.object_file, self._externals.addresses)
+        self._native = NativeCode(code.objects, self._externals.addresses)
         self._main = self._native.entry(code.main.symbol)
+        self._threads = self._native.number(threads.THREADS)
+        self.num_threads = threads.wanted(num_threads)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
         self._workspace = Workspace(code.workspace)
+        self._timed = timed
+        self._record = Record(len(code.sites)) if code.sites else None
+        self._fast = None
+        if not code.externals and fast_path.suits(signature, self._layout):
+            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._main)
         self._refreshing = threading.Lock()
         self.refresh()
 
@@ -68,9 +83,35 @@ class Executable:
         return self._code.kernels
 
     @property
-    def object_file(self) -> bytes:
-        """The machine code."""
-        return self._code.object_file
+    def num_threads(self) -> int | None:
+        """How many threads share the work of a kernel; None for as many as OpenMP says.
+
+        Results do not depend on it, and small kernels stay on one thread. Set it at any time but during a call; it
+        changes nothing in code that was compiled with `num_threads=1`.
+        """
+        return None if self._threads is None else self._threads.value or None
+
+    @num_threads.setter
+    def num_threads(self, number: int | None) -> None:
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            raise OptionError(f"num_threads: expected a number from 1 or None, got {number!r}")
+        if self._threads is not None:
+            self._threads.value = number or 0
+
+    @property
+    def memory(self) -> Footprint:
+        """How many bytes it takes, part by part."""
+        return footprint(self._code, self.signature)
+
+    @property
+    def code(self) -> Code:
+        """The machine code and how to call it."""
+        return self._code
+
+    @property
+    def objects(self) -> tuple[bytes, ...]:
+        """The machine code, as object files that call each other."""
+        return self._code.objects
 
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Runs the model.
@@ -83,6 +124,13 @@ class Executable:
             ArgumentError: an argument does not fit; says which, what came and what was expected.
             PipelineError: a check of the model failed, such as an index out of range.
         """
+        if self._fast is not None and out is None and not kwargs:
+            results = self._fast.call(args, self._bound.template)
+            if results is not NotImplemented:
+                return results
+        return self._call(args, kwargs, out)
+
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> Any:
         bound, layout = self._bound, self._layout
         call = self._reader.read(args, kwargs, self._library, bound.extents)
         slots = (ctypes.c_int64 * layout.slots).from_buffer_copy(bound.template)
@@ -95,6 +143,8 @@ class Executable:
             slots[slot] = call.library.pointer(computed[index])
         address = ctypes.addressof(slots)
         slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._code.workspace
+        if layout.profile is not None and self._record is not None:
+            slots[layout.profile[0]], slots[layout.profile[1]] = self._record.address, self._record.words
         if layout.status is not None:
             slots[layout.status] = address + 8 * (layout.slots - 1)
         self._main(address)
@@ -111,8 +161,22 @@ class Executable:
     def refresh(self) -> None:
         """Computes again what depends on the weights alone. Call it after the weights have changed."""
         with self._refreshing:
-            self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights, self._library)
+            self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights)
             self._externals.raise_failure()
+
+    def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
+        """Where the time of a call with these arguments goes, kernel by kernel; `repeats` calls are measured.
+
+        Raises:
+            PipelineError: it was loaded from a file and not compiled with `profile=True`.
+        """
+        from pipeline.runtime.profiler import measure
+
+        if self._record is None and self._timed is not None:
+            return self._timed().profile(*args, repeats=repeats, **kwargs)
+        if self._record is None:
+            raise PipelineError("this executable does not time its kernels: compile the model with profile=True")
+        return measure(self, self._code, self._record, args, kwargs, repeats)
 
     def ir(self, stage: str) -> str:
         """The MLIR text after a stage of compilation: `torch`, `linalg`, `fused`, `kernels` or `llvm`."""

@@ -19,6 +19,7 @@ class Layout:
         slots: how many there are; the last one is where a failed check leaves its number.
         status: the slot of the address of that one; None if the code has no checks.
         workspace: the slots of the address and the size of the workspace.
+        profile: the slots of the address and the size of the record of times; None if the code records none.
         weight_slots: (slot, source) of each weight and prepared tensor.
         argument_slots: (leaf, slot, dynamic dimensions, is a number) of each argument.
         moved: (result, slot, shape, dtype) of each result that the code writes to a place that it is given.
@@ -31,6 +32,7 @@ class Layout:
         self.slots = main.slots + 1
         self.status: int | None = None
         self.workspace = (0, 0)
+        self.profile: tuple[int, int] | None = None
         self.weight_slots = []
         self.argument_slots = []
         for source, start, value in zip(code.main_sources, starts, main.parameters, strict=False):
@@ -40,6 +42,8 @@ class Layout:
                 self.status = start
             elif source.kind == "workspace":
                 self.workspace = (start, start + 1)
+            elif source.kind == "profile":
+                self.profile = (start, start + 1)
             else:
                 self.weight_slots.append((start, source))
         types = _result_types(signature, len(main.moved))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from llvmlite import binding
 
 from pipeline.errors import ArtifactError
+from pipeline.runtime import perf_map, threads
 
 #: LLVM's table of symbols is the process's: what an object is linked to is set right before.
 _linking = threading.Lock()
@@ -36,25 +37,35 @@ def host_features() -> set[str]:
 
 
 class NativeCode:
-    """An object file loaded into this process; its functions live as long as it does."""
+    """Object files loaded into this process; their functions live as long as it does."""
 
-    def __init__(self, object_file: bytes, symbols: Mapping[str, int] | None = None):
-        """Loads it; `symbols` has the addresses of what it calls outside of this process's libraries."""
+    def __init__(self, objects: Sequence[bytes], symbols: Mapping[str, int] | None = None):
+        """Loads them; `symbols` has the addresses of what they call outside of this process's libraries."""
         initialize_llvm()
         machine = binding.Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
         try:
-            self._engine.add_object_file(binding.ObjectFileRef.from_data(object_file))
+            for one in objects:
+                self._engine.add_object_file(binding.ObjectFileRef.from_data(one))
         except RuntimeError as error:
             raise ArtifactError(f"not an object file for this machine: {error}") from error
+        if any(threads.SPAWN in one for one in objects):
+            symbols = {**threads.addresses(), **(symbols or {})}
         with _linking:
             for name, address in (symbols or {}).items():
                 binding.add_symbol(name, address)
             self._engine.finalize_object()
+        if perf_map.wanted():
+            perf_map.append(objects, self._engine.get_function_address)
 
     def entry(self, symbol: str) -> Callable[[int], None]:
         """The function `symbol` as a callable that takes the address of its slots."""
         address = self._engine.get_function_address(symbol)
         if not address:
-            raise ArtifactError(f"the object file has no function {symbol}")
+            raise ArtifactError(f"the object files have no function {symbol}")
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+    def number(self, symbol: str) -> ctypes.c_int32 | None:
+        """The global 32-bit integer `symbol`; None if there is none."""
+        address = self._engine.get_global_value_address(symbol)
+        return ctypes.c_int32.from_address(address) if address else None

@@ -153,9 +153,10 @@ class Source:
 
     Attributes:
         kind: `argument` (a leaf of the call, by number), `weight` (by name), `prepared` (result number of `@prepare`),
-            `status` (where a failed check leaves its number), `workspace` (where temporaries lie).
+            `status` (where a failed check leaves its number), `workspace` (where temporaries lie), `profile`
+            (where times are recorded).
     """
 
-    kind: Literal["argument", "weight", "prepared", "status", "workspace"]
+    kind: Literal["argument", "weight", "prepared", "status", "workspace", "profile"]
     index: int = 0
     name: str = ""

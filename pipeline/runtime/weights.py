@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.runtime.arrays import ArrayLibrary, Extent, dtype_and_shape, extent, library_of, pointer
+from pipeline.runtime.arrays import Extent, dtype_and_shape, extent, library_of, pointer
 from pipeline.runtime.code import Code
 from pipeline.runtime.layout import Layout, Slots
+from pipeline.runtime.memory import Arena, offsets
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.signature import Signature, TensorType
 
@@ -21,7 +22,7 @@ class BoundWeights:
 
     Attributes:
         template: the slots of a call with the weights' addresses filled in.
-        tensors: keeps what the addresses point to alive.
+        tensors: keeps what the addresses point to alive: the weights, then what was prepared.
         extents: where they lie.
         copies: for a mutated weight that is not row-major, the row-major copy that the code reads.
     """
@@ -38,9 +39,8 @@ def bind(
     signature: Signature,
     layout: Layout,
     weights: Mapping[str, Any],
-    library: ArrayLibrary,
 ) -> BoundWeights:
-    """Looks up the live weights and runs `@prepare` on them; `library` makes what it computes.
+    """Looks up the live weights and runs `@prepare` on them.
 
     Raises:
         PipelineError: a weight has another dtype or shape than when the model was compiled.
@@ -57,25 +57,27 @@ def bind(
         tensors[weight.name] = owner.contiguous(live)
         if weight.mutated and not owner.is_row_major(live):
             copies[weight.name] = tensors[weight.name]
-    prepared = _prepare(code, native, tensors, library)
+    prepared, places = _prepare(code, native, tensors)
     template = (ctypes.c_int64 * layout.slots)()
     for slot, source in layout.weight_slots:
-        template[slot] = pointer(tensors[source.name] if source.kind == "weight" else prepared[source.index])
+        template[slot] = pointer(tensors[source.name]) if source.kind == "weight" else places[source.index]
     extents = tuple(extent(f"weight {name}", tensor) for name, tensor in tensors.items())
-    return BoundWeights(template, (*tensors.values(), *prepared), extents, copies)
+    return BoundWeights(template, (*tensors.values(), prepared), extents, copies)
 
 
-def _prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any], library: ArrayLibrary) -> list[Any]:
+def _prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any]) -> tuple[Arena, list[int]]:
+    """What depends on the weights alone, computed: the memory that it lies in, and the address of each tensor."""
+    *starts, size = offsets(code.prepared)
+    arena = Arena(size)
+    places = [arena.address + start for start in starts]
     entry = code.prepare
     if entry is None:
-        return []
+        return arena, places
     slots = (ctypes.c_int64 * entry.slots)()
     first = entry.parameter_slots()
     for slot, source in zip(first, code.prepare_sources, strict=False):
         slots[slot] = pointer(tensors[source.name])
-    prepared = []
-    for slot, kind in zip(first[len(code.prepare_sources) :], code.prepared, strict=True):
-        prepared.append(library.empty([int(size) for size in kind.shape], kind.dtype))
-        slots[slot] = library.pointer(prepared[-1])
+    for slot, place in zip(first[len(code.prepare_sources) :], places, strict=True):
+        slots[slot] = place
     native.entry(entry.symbol)(ctypes.addressof(slots))
-    return prepared
+    return arena, places

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 
-import numpy as np
-
-#: A cache line, which is also the widest vector.
-ALIGNMENT = 64
+from pipeline.runtime.memory import Arena
 
 
 class Workspace(threading.local):
-    """`address` is that of `size` bytes that belong to the calling thread; they are aligned to `ALIGNMENT`."""
+    """`address` is that of `size` aligned bytes that belong to the calling thread."""
 
     def __init__(self, size: int):
-        self._memory = np.empty(size + ALIGNMENT, np.uint8)
-        self.address = -(-self._memory.ctypes.data // ALIGNMENT) * ALIGNMENT
+        self.size = size
+        self._arena = Arena(size)
+        self.address = self._arena.address

@@ -4,16 +4,44 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pipeline.mlir import ir
 from pipeline.runtime.code import Code
 from pipeline.runtime.signature import Signature
 
-Dump = Callable[[str, ir.Module | str], None]
+if TYPE_CHECKING:
+    from pipeline.mlir import ir
+
+Dump = Callable[[str, "ir.Module | str"], None]
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the code is made for.
+
+    Attributes:
+        assembly: dump the stage `asm`, too.
+        linked: one object file that a linker can take.
+        profile: time the kernels in every call.
+        parallel: let threads share the work of kernels.
+    """
+
+    assembly: bool = False
+    linked: bool = False
+    profile: bool = False
+    parallel: bool = True
+
+
+PLAIN = Form()
 
 
 class Target(ABC):
     """A processor that code is generated for."""
+
+    @abstractmethod
+    def fingerprint(self) -> list[str]:
+        """What the code depends on besides the module: equal for targets that make equal code of equal modules."""
 
     @abstractmethod
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:

@@ -10,7 +10,6 @@ import contextlib
 import io
 import logging
 import sys
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,14 +18,19 @@ from typing import Any
 from rich.console import Console
 from rich.status import Status
 
+from pipeline import timing
 from pipeline.errors import PipelineError
 from pipeline.remarks import Remark, collect
+from pipeline.runtime.executable import Executable
 from pipeline.runtime.files import replacing
 from pipeline.tools import remark_output
+from pipeline.tools.c_header import c_header
 from pipeline.tools.command_line import exit_code
-from pipeline.tools.compile_arguments import EMIT, parse_arguments
+from pipeline.tools.compile_arguments import EMIT, LINKED, parse_arguments
 from pipeline.tools.explain import explanation
+from pipeline.tools.link import link
 from pipeline.tools.model_file import load_model
+from pipeline.tools.timing import stage_report
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,19 +44,20 @@ def _run(arguments: argparse.Namespace) -> None:
     watcher = _Watcher(arguments)
     with collect() as remarks:
         try:
-            with watcher.status:
+            with watcher.status, timing.collect() as times:
                 _compile(arguments, watcher)
         finally:
             _print_remarks(arguments, remarks)
             if arguments.timing:
-                sys.stderr.write(watcher.times())
+                sys.stderr.write(stage_report(times))
 
 
 def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
     """Compiles as far as it takes to write what is asked for, and writes it."""
     from pipeline.compiler import compile
 
-    model = load_model(arguments.model)
+    with timing.stage("read the model"):
+        model = load_model(arguments.model)
     watcher.note("reading the model")
     try:
         executable = quietly(
@@ -63,11 +68,14 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             dynamic_shapes=model.dynamic_shapes,
             observer=watcher,
             assembly=arguments.emit == "asm" or arguments.dump_dir is not None,
+            linked=arguments.emit in LINKED,
             target=arguments.target,
             cpu=arguments.cpu,
             capture=arguments.capture,
             disable=arguments.disable,
             passes=arguments.passes,
+            cache=arguments.cache,
+            profile=arguments.profile,
             fusion_rules=arguments.fusion_rules,
         )
     except _Reached as reached:
@@ -76,10 +84,19 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
     watcher.note("machine code")
     if arguments.explain:
         sys.stderr.write(explanation(executable.kernels, executable.remarks))
-    if arguments.emit == "obj":
-        _write(arguments.output, executable.object_file)
-    else:
-        executable.save(arguments.output)
+    with timing.stage("write the outcome"):
+        if arguments.emit in LINKED:
+            _write_linked(arguments, executable)
+        else:
+            executable.save(arguments.output)
+
+
+def _write_linked(arguments: argparse.Namespace, executable: Executable) -> None:
+    """Writes an object file or a shared library, and the C header beside it."""
+    path = Path(arguments.output)
+    (code,) = executable.objects
+    _write(path, link(code) if arguments.emit == "so" else code)
+    _write(path.with_suffix(".h"), c_header(executable.code, executable.signature, path.name).encode())
 
 
 def _print_remarks(arguments: argparse.Namespace, remarks: Sequence[Remark]) -> None:
@@ -104,7 +121,7 @@ class _Reached(Exception):
 
 
 class _Watcher:
-    """Sees the stages go by: shows, times, dumps and prints them, and stops the compilation at the one to be emitted.
+    """Sees the stages go by: shows, dumps and prints them, and stops the compilation at the one to be emitted.
 
     Attributes:
         status: shows on a terminal, while its block runs, what has been done.
@@ -117,8 +134,6 @@ class _Watcher:
         if console.is_terminal:
             self.status = console.status(f"compiling {arguments.model}", refresh_per_second=4)
         self._arguments = arguments
-        self._seconds: list[tuple[str, float]] = []
-        self._last = time.perf_counter()
 
     def __call__(self, stage: str, text: str) -> None:
         """Is called by the compiler when it has reached a stage."""
@@ -130,20 +145,11 @@ class _Watcher:
             print(f"// -----// IR after {stage} //----- //\n{text}", file=self._stderr)
         if stage == self._arguments.emit:
             raise _Reached(text)
-        self._last = time.perf_counter()
 
     def note(self, what: str) -> None:
-        """Notes that `what` is done, and since when."""
-        now = time.perf_counter()
-        self._seconds.append((what, now - self._last))
-        self._last = now
+        """Shows that `what` is done."""
         if isinstance(self.status, Status):
             self.status.update(f"compiling {self._arguments.model}: {what} done")
-
-    def times(self) -> str:
-        """The table of times."""
-        rows = [*self._seconds, ("total", sum(seconds for _, seconds in self._seconds))]
-        return "\n".join(["  seconds  stage", *(f"{seconds:9.3f}  {what}" for what, seconds in rows), ""])
 
 
 def _check_places(arguments: argparse.Namespace) -> None:

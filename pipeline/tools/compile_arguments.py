@@ -11,9 +11,10 @@ from pipeline.tools.remark_output import FORMATS
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
 
-#: What may come out: the IR after a stage, assembly, an object file, an artifact.
-EMIT = (*STAGES, "asm", "obj", "exe")
-BINARY = ("obj", "exe")
+#: What may come out: the IR after a stage, assembly, an object file, a shared library, an artifact.
+EMIT = (*STAGES, "asm", "obj", "so", "exe")
+BINARY = ("obj", "so", "exe")
+LINKED = ("obj", "so")
 
 _DESCRIPTION = """Compiles a model to an artifact, which `pipeline-run` and `pipeline.load` run without PyTorch or MLIR,
 or to any of the forms that it takes on the way there."""
@@ -31,11 +32,15 @@ the stages:
   fused              the ops of each kernel in a fusion.group, inside @main
   kernels            one function a kernel
   llvm               LLVM dialect
-  asm, obj, exe      assembly, an object file, an artifact
+  asm                assembly
+  obj, so            an object file or, where there is a C compiler, a shared library; each with a C header
+                     beside it that says how to call it
+  exe                an artifact: one file with code and weights that pipeline-run and pipeline.load run
 
 examples:
   pipeline-compile resnet.py -o resnet.pipeline
   pipeline-compile nets.py:tiny --emit=linalg | pipeline-opt --canonicalize
+  pipeline-compile resnet.py --emit=so --cpu=znver4 -o resnet.so
   pipeline-compile model.pt2 --cpu=x86-64-v3 --dump-dir=dumps --timing -o model.pipeline
   pipeline-compile softmax.mlir --passes=linalg=my-pass,cse --remarks --emit=kernels"""
 
@@ -83,6 +88,10 @@ def _parser() -> Parser:
     how.add_argument(
         "--passes", action="append", default=[], metavar="STAGE=PIPELINE", help="run passes of yours after a stage"
     )
+    how.add_argument("--profile", action="store_true", help="code that times its kernels, for pipeline-run --profile")
+    how.add_argument(
+        "--no-cache", dest="cache", action="store_false", help="neither look in the disk cache nor write to it"
+    )
     how.add_argument(
         "--fusion-rules",
         metavar="TABLE",
@@ -98,7 +107,7 @@ def _parser() -> Parser:
         metavar="STAGE",
         help="print the IR after a stage on stderr",
     )
-    look.add_argument("--timing", action="store_true", help="print how long each stage took on stderr")
+    look.add_argument("--timing", action="store_true", help="print how long each stage and pass took on stderr")
     look.add_argument(
         "--explain",
         action="store_true",

@@ -43,6 +43,11 @@ def _run(arguments: argparse.Namespace) -> None:
         write_array(path, results[name])
     if not outputs:
         sys.stdout.writelines(f"{name}: {_summary(value)}\n" for name, value in results.items())
+    if arguments.profile:
+        profile = executable.profile(*args, repeats=arguments.repeats, **kwargs)
+        sys.stdout.write(str(profile))
+        if arguments.trace is not None:
+            profile.save_trace(arguments.trace)
     if not arguments.benchmark:
         return
     if len(forms) > 1:

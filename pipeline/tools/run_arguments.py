@@ -24,6 +24,7 @@ examples:
   pipeline-run resnet.pipeline --input image.npy
   pipeline-run bert.pipeline --input input_ids=ids.npy --input attention_mask=mask.npy --output "result.logits=out.npy"
   pipeline-run resnet.pipeline --input image.npy --benchmark --repeats 50
+  pipeline-run timed.pipeline --input image.npy --profile --trace trace.json
   pipeline-run fused.pipeline --input image.npy --benchmark --against other.pipeline
   pipeline-run resnet.py --benchmark --compare-unfused"""
 
@@ -46,6 +47,14 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--benchmark", action="store_true", help="call it many times and print the time of a call")
     parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="print where the time of a call goes, kernel by kernel; the artifact must be compiled with --profile",
+    )
+    parser.add_argument(
+        "--trace", metavar="FILE", help="with --profile: write a trace for chrome://tracing or Perfetto, as JSON"
+    )
+    parser.add_argument(
         "--against",
         metavar="ARTIFACT",
         help="with --benchmark: another form of the model, called in turn with the first on the same inputs; prints "
@@ -65,6 +74,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--warmup", type=_count(0), default=3, metavar="N", help="calls before those, not timed (default: 3)"
     )
     arguments = parser.parse_args(argv)
+    if arguments.trace is not None and not arguments.profile:
+        parser.error("--trace: needs --profile")
     if arguments.against is not None and not arguments.benchmark:
         parser.error("--against: needs --benchmark")
     if arguments.compare_unfused and not arguments.benchmark:

@@ -1,4 +1,4 @@
-"""Wall time of passes and phases, and counts of what passes changed: `--mlir-timing`, `--mlir-pass-statistics`."""
+"""Tables of times and counts, as mlir-opt prints them: `--mlir-timing`, `--mlir-pass-statistics`, `--timing`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from pipeline.mlir import ir
 from pipeline.passes.steps import Instrumentation, Step
+from pipeline.timing import Stage
 
 _RULE = "===" + "-" * 73 + "==="
 
@@ -105,3 +106,41 @@ def _count(op: ir.Operation) -> int:
 
     op.walk(visit)
     return count
+
+
+#: What takes less is left to the `Rest` of the stage that it is in, in seconds.
+SMALLEST = 0.0005
+
+
+def stage_report(total: Stage) -> str:
+    """Wall and CPU time of every stage, what it consists of below it, what is in none of that as `Rest`."""
+    return "\n".join(
+        [
+            *_header("Execution time report"),
+            f"  Total Execution Time: {total.wall:.4f} seconds",
+            "",
+            "  ----Wall Time----  ----CPU Time----  ----Name----",
+            *_rows(total, total, 0),
+            _row("Total", total.wall, total.cpu, total),
+            "",
+        ]
+    )
+
+
+def _rows(stage: Stage, total: Stage, depth: int) -> Iterator[str]:
+    for step in stage.steps:
+        if step.wall >= SMALLEST:
+            yield _row("  " * depth + step.name, step.wall, step.cpu, total)
+            yield from _rows(step, total, depth + 1)
+    shown = [step for step in stage.steps if step.wall >= SMALLEST]
+    if stage.steps:
+        wall, cpu = stage.wall - sum(step.wall for step in shown), stage.cpu - sum(step.cpu for step in shown)
+        yield _row("  " * depth + "Rest", max(0.0, wall), max(0.0, cpu), total)
+
+
+def _row(name: str, wall: float, cpu: float, total: Stage) -> str:
+    return f"{_part(wall, total.wall)} {_part(cpu, total.cpu)}  {name}"
+
+
+def _part(seconds: float, total: float) -> str:
+    return f"  {seconds:8.4f} ({100 * seconds / total if total else 0:5.1f}%)"

@@ -16,8 +16,9 @@ from torch import nn
 
 Draw = Callable[[Any], Any]
 
-#: How deep branches and loops are nested, how many there are in a program, and how many statements a block has.
-DEPTH, REGIONS, STATEMENTS = 3, 3, 2
+#: How deep branches and loops are nested (torch takes three times as long for one more), how many there are in a
+#: program, and how many statements a block has.
+DEPTHS, REGIONS, STATEMENTS = (1, 1, 1, 2), 2, 2
 
 _NAMES = ("a", "b", "c")
 
@@ -73,9 +74,10 @@ class _Writer:
         self._draw = draw
         self._counters = 0
         self._regions = 0
+        self._depth = self._choice(DEPTHS)
 
     def lines(self) -> list[str]:
-        first = self._choice(["a = x * 1", "a = x"])
+        first = self._choice(["a = x * 1", "a = x * 1", "a = x * 1", "a = x"])
         body = [first, "b = y + 1", "c = x - y", *self._block(0, False), *self._block(0, False)]
         return [*body, "return a, b, c + self.total"]
 
@@ -84,8 +86,10 @@ class _Writer:
 
     def _statement(self, depth: int, in_loop: bool) -> list[str]:
         kinds: list[Callable[[int, bool], list[str]]] = [self._assignment, self._write]
-        regions = [self._branch, self._loop, self._while, *([self._break] if in_loop else [])]
-        kind = self._choice([*kinds, *(regions if depth < DEPTH and self._regions < REGIONS else [])])
+        regions = [self._branch, self._loop, self._while]
+        if in_loop and depth < self._depth + 1:
+            kinds += [self._break]
+        kind = self._choice([*kinds, *(regions if depth < self._depth and self._regions < REGIONS else [])])
         self._regions += kind in regions
         return kind(depth, in_loop)
 
@@ -102,7 +106,7 @@ class _Writer:
             f"{a}.flip(0)",
             f"torch.maximum({a}, {b} + 0.5)",
         ]
-        if self._draw(st.integers(0, 7)) == 0:
+        if self._draw(st.integers(0, 15)) == 15:
             return [f"{name} = {a}"]
         return [f"{name} = ({self._choice(forms)}).clamp(-8, 8)"]
 

@@ -33,6 +33,17 @@ def main_text(executable: Executable, stage: str = "fused") -> str:
     return re.split(r"(?=func\.func )", executable.ir(stage).split("func.func @main", 1)[1])[0]
 
 
+def elementwise_ops(executable: Executable, op: str) -> int:
+    """How often an op of arith runs for each element of a result, outside of reductions."""
+    generics = [generic.split("linalg.yield")[0] for generic in main_text(executable).split("linalg.generic")[1:]]
+    return sum(generic.count(f"arith.{op} ") for generic in generics if '"reduction"' not in generic)
+
+
+def products(executable: Executable) -> int:
+    """How many matrix products @main computes."""
+    return main_text(executable).count('kind = "matmul"')
+
+
 def remarks(executable: Executable, name: str, kind: str) -> list[str]:
     """The reasons of a pass's remarks of one kind."""
     return [one.reason for one in executable.remarks if one.pass_name == name and one.kind == kind]

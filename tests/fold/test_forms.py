@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from support import assert_close, main_text, randomize, remarks
+from support import assert_close, main_text, products, randomize, remarks
 from torch import nn
 
 import pipeline
@@ -314,9 +314,9 @@ def test_linear_layers_merge_where_it_is_less_work():
     executable = pipeline.compile(model, (x,))
     assert_close(executable(x), model(x), 1e-5)
     assert len(remarks(executable, "merge-linears", "passed")) == 2
-    assert main_text(executable).count("linalg.matmul") == 1
+    assert products(executable) == 1
     narrow = nn.Sequential(nn.Linear(8, 2), nn.Linear(2, 8)).requires_grad_(False)
     x = torch.randn(3, 8)
     executable = pipeline.compile(narrow, (x,))
     assert_close(executable(x), narrow(x), 1e-5)
-    assert main_text(executable).count("linalg.matmul") == 2
+    assert products(executable) == 2

@@ -93,6 +93,18 @@ def test_parts_of_a_model_go_by_other_tables(net):
     assert any(remark.key == "other-target" for remark in exe.remarks)
 
 
+def test_the_dtypes_and_limits_of_the_other_table(net):
+    def labels(**changes):
+        part = load_rules("cpu").with_(target="npu", **changes)
+        exe = compiled(net, X, fusion_rules=load_rules("cpu").with_(parts=[(lambda op: True, part)]))
+        assert {target for _, target in groups(exe)} == {"npu"}
+        return [label for label in words(exe) if "matmul" in label]
+
+    assert all(label.startswith("fused_matmul_add") for label in labels())
+    assert labels(kinds={"matmul": {"dtypes": ["f16"]}}) == ["matmul", "matmul"]
+    assert labels(limits={"ops": 1}) == ["matmul", "matmul"]
+
+
 def test_an_op_marked_with_a_target_that_has_no_table():
     text = """
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -39,9 +39,11 @@ def test_it_stops_fusion_and_only_there():
 
 def test_the_remark_names_the_barrier():
     exe = compiled(Chain(), torch.randn(4))
-    (remark,) = [remark for remark in exe.remarks if remark.key == "barrier"]
-    assert remark.edge[0].label == "relu"
-    assert "stop_fusion" in remark.change
+    remarks = [remark for remark in exe.remarks if remark.key == "barrier"]
+    assert {remark.pass_name for remark in remarks} == {"fuse-elementwise", "form-groups"}
+    for remark in remarks:
+        assert remark.edge[0].label == "relu"
+        assert "stop_fusion" in remark.change
 
 
 def test_it_leaves_no_code():
@@ -86,6 +88,20 @@ def test_torch_compile_keeps_it():
     assert any("stop_fusion" in target for target in found)
     with torch.no_grad():
         torch.testing.assert_close(torch.compile(Chain(), backend="pipeline", fullgraph=True)(x), Chain()(x))
+
+
+def test_torchscript_keeps_it():
+    class Scripted(nn.Module):
+        def forward(self, x):
+            return pipeline.stop_fusion(torch.relu(x)).exp()
+
+    x = torch.randn(6)
+    for model, options in (
+        (Scripted(), {"capture": "script"}),
+        (torch.jit.script(Scripted()), {}),
+        (torch.jit.trace(Scripted(), (x,)), {}),
+    ):
+        assert [label for label, _ in groups(compiled(model, x, **options))] == ["relu", "exp"]
 
 
 def test_dynamic_shapes():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pipeline.mlir import context, parse
 from pipeline.runtime.entry_point import EntryPoint, Value
-from pipeline.targets.cpu.codegen import generate
+from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import isa
+from pipeline.targets.cpu.machine_code import Machine, compile_units
 
 MODULE = """
 llvm.func @small_kernel(%x: i64) -> i64 {
@@ -26,7 +27,8 @@ def test_a_kernel_keeps_its_symbol_however_small_and_unused_functions_go() -> No
     host = isa("native")
     number = Value(None)
     entry = EntryPoint("pipeline_main", (number,), (number,), ())
-    code = generate(parse(MODULE, context()), [("main", entry)], host.cpu, host.features).object_file()
+    made = units(parse(MODULE, context()), [("main", entry)])
+    (code,) = compile_units(made, Machine(host.cpu, host.features))
     assert b"small_kernel" in code
     assert b"pipeline_main" in code
     assert b"nobody_calls" not in code

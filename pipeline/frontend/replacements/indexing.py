@@ -112,3 +112,18 @@ def _wide_indices(indices: list[Tensor | None]) -> list[Tensor | None]:
     if all(one is None or one.dtype in (torch.int64, torch.bool, torch.uint8) for one in indices):
         return indices
     return [one.long() if one is not None else None for one in indices]
+
+
+@replaces(aten.select_scatter.default)
+def select_scatter(x: Tensor, row: Tensor, dim: int, index: Any) -> Tensor:
+    """select_scatter(x, row, dim, n) → slice_scatter of one row; index_put(x, [n], row) for an n that is not known.
+
+    Torch's own decomposition asks whether n is negative, and writes all of x for one row of it.
+    """
+    dim %= x.dim()
+    size, row = x.shape[dim], row.unsqueeze(dim).to(x.dtype)
+    if isinstance(index, int):
+        start = index + size if index < 0 else index
+        return torch.slice_scatter(x, row.expand(x.narrow(dim, 0, 1).shape), dim, start, start + 1)
+    place = torch.full([1], index, dtype=torch.int64)  # an index in a tensor is checked
+    return torch.ops.aten.index_put(x, [*[None] * dim, place], row)

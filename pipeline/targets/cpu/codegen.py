@@ -1,92 +1,56 @@
-"""LLVM dialect → machine code, by llvmlite: entry points, optimization, machine code."""
+"""LLVM dialect → machine code: entry points and units, which `machine_code` compiles."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from llvmlite import binding
 from llvmlite import ir as llvm_ir
 
-from pipeline.errors import CompileError
+from pipeline import timing
 from pipeline.mlir import ir, to_llvm_ir
+from pipeline.passes.spawn_chunks import THREADS
 from pipeline.runtime.entry_point import EntryPoint, Value
-from pipeline.runtime.native import initialize_llvm
-from pipeline.targets.cpu.llvm_text import to_llvm22
+from pipeline.targets.cpu.machine_code import WORTH_A_PROCESS, Unit
+from pipeline.targets.cpu.recorder import define_recorder
+from pipeline.targets.cpu.split import split
 
 _I64 = llvm_ir.IntType(64)
 _POINTER = llvm_ir.PointerType()
 
-
-@dataclass(frozen=True)
-class MachineCode:
-    """An optimized module, ready to be written as machine code."""
-
-    module: binding.ModuleRef
-    machine: binding.TargetMachine
-
-    def object_file(self) -> bytes:
-        """As an object file."""
-        return self.machine.emit_object(self.module)
-
-    def assembly(self) -> str:
-        """As text."""
-        return self.machine.emit_assembly(self.module)
+#: About how many characters of LLVM IR are compiled at a time.
+UNIT_SIZE = 60_000
 
 
-def generate(module: ir.Module, entries: list[tuple[str, EntryPoint]], cpu: str, features: str) -> MachineCode:
-    """Compiles a module in LLVM dialect for `cpu`; `entries` are the functions to be called from outside.
+def units(
+    module: ir.Module, entries: list[tuple[str, EntryPoint]], *, whole: bool = False, sites: int = 0
+) -> list[Unit]:
+    """A module in LLVM dialect as units of LLVM IR; `entries` are the functions to be called from outside.
 
-    Raises:
-        CompileError: LLVM cannot read the module.
+    A large module becomes several units, unless it is to stay `whole`. With `sites` they have what the pass
+    profile-kernels calls, for so many sites.
     """
-    initialize_llvm()
-    machine = target_machine(cpu, features)
-    text = to_llvm22(to_llvm_ir(module))
-    try:
-        llvm_module = binding.parse_assembly(text)
-        llvm_module.link_in(binding.parse_assembly(_entry_functions(entries)))
-        llvm_module.triple = machine.triple
-        llvm_module.data_layout = str(machine.target_data)
-        llvm_module.verify()
-    except RuntimeError as error:
-        raise CompileError(f"LLVM refused the generated code: {error}") from error
-    _hide(llvm_module, {entry.symbol for _, entry in entries})
-    _keep_kernels_apart(llvm_module, {name for pair in entries for name in (pair[0], pair[1].symbol)})
-    _optimize(llvm_module, machine)
-    return MachineCode(llvm_module, machine)
+    with timing.stage("to LLVM IR"):
+        text = to_llvm_ir(module)
+    symbols = tuple(entry.symbol for _, entry in entries)
+    names = tuple(name for name, _ in entries)
+    parts = [] if whole or len(text) < WORTH_A_PROCESS else split(text, UNIT_SIZE)
+    if len(parts) < 2:
+        return [Unit(text, _entry_functions(entries, sites), symbols, (*names, *symbols))]
+    made = []
+    for part in parts:
+        own = [(name, entry) for name, entry in entries if name in part.functions]
+        inside = tuple(entry.symbol for _, entry in own)
+        called = tuple(name for name in part.functions if name not in names)
+        made.append(Unit(part.text, _entry_functions(own, sites) if own else "", (*called, *inside), (*names, *inside)))
+    return made
 
 
-def target_machine(cpu: str, features: str) -> binding.TargetMachine:
-    """LLVM's code generator for a CPU of this machine's architecture."""
-    target = binding.Target.from_default_triple()
-    return target.create_target_machine(cpu=cpu, features=features, opt=3, codemodel="jitdefault", jit=True)
-
-
-def _hide(module: binding.ModuleRef, public: set[str]) -> None:
-    """Lets LLVM drop and specialize every function that nobody outside can call."""
-    for function in module.functions:
-        if not function.is_declaration and function.name not in public:
-            function.linkage = binding.Linkage.internal
-
-
-def _keep_kernels_apart(module: binding.ModuleRef, entries: set[str]) -> None:
-    """Stops LLVM from inlining kernels into the entries, which makes one huge function of a model and wins nothing."""
-    for function in module.functions:
-        if not function.is_declaration and function.name not in entries:
-            function.add_function_attribute("noinline")
-
-
-def _optimize(module: binding.ModuleRef, machine: binding.TargetMachine) -> None:
-    options = binding.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = True
-    options.slp_vectorization = True
-    builder = binding.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-
-
-def _entry_functions(entries: list[tuple[str, EntryPoint]]) -> str:
+def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int) -> str:
     """A module of functions that unpack slots and call the entries; see `pipeline.runtime.entry_point`."""
     module = llvm_ir.Module()
+    if "main" in dict(entries):
+        threads = llvm_ir.GlobalVariable(module, llvm_ir.IntType(32), THREADS)
+        threads.initializer = llvm_ir.IntType(32)(0)
+        if sites:
+            define_recorder(module, sites)
     for name, entry in entries:
         _entry_function(module, name, entry)
     return str(module)

@@ -51,6 +51,11 @@ class Isa:
         return "fma" in self.required
 
     @property
+    def masked_bits(self) -> int:
+        """The smallest elements of which some in a vector can be loaded and stored, others left alone."""
+        return 8 if "avx512bw" in self.required else 32
+
+    @property
     def vector_registers(self) -> int:
         """How many vector registers there are."""
         return 32 if "avx512f" in self.required else 16

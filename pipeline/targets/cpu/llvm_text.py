@@ -3,6 +3,9 @@
 MLIR in the torch-mlir wheel is of LLVM 24, which prints floating-point literals in forms (`+inf`, `nan(0x1)`, decimals
 rounded to the type, `f0x…`) that LLVM 22 in llvmlite does not read. Nothing else differs in what we use. Remove this
 file when llvmlite's LLVM is 24.
+
+A bfloat becomes an i16 of the same bits, which is all that is done with it by then: LLVM 22 asserts on vectors of it
+("Unexpected illegal type!"), and to select one calls `__truncsfbf2`, which not every system has.
 """
 
 from __future__ import annotations
@@ -37,6 +40,9 @@ def _rewrite_line(line: str) -> str:
     for match in _TOKEN.finditer(line):
         if match["type"]:
             kind = match["type"]
+            if kind == "bfloat":
+                pieces += [line[position : match.start()], "i16"]
+                position = match.end()
         elif match["literal"] and kind is not None:
             pieces += [line[position : match.start()], _spell(_bits(match["literal"], kind), kind)]
             position = match.end()
@@ -83,7 +89,7 @@ def _spell(bits: int, kind: str) -> str:
     if kind == "half":
         return f"0xH{bits:04X}"
     if kind == "bfloat":
-        return f"0xR{bits:04X}"
+        return str(bits)
     if kind == "double":
         return f"0x{bits:016X}"
     sign, exponent, mantissa = bits >> 31, bits >> 23 & 0xFF, bits & 0x7FFFFF

@@ -9,7 +9,8 @@ from pipeline.mlir import bufferization, func, function, ir, run_pipeline, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.placement import place_of, put, shape_of
 from pipeline.passes.plan_memory import WORKSPACE
-from pipeline.runtime.workspace import ALIGNMENT
+from pipeline.passes.rewriting import branch_on_selects
+from pipeline.runtime.memory import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -30,7 +31,10 @@ BUFFERIZE = f"""builtin.module(
 #: What a kernel keeps between its ops, up to this many bytes, lies on its stack.
 _STACK = 1 << 18
 
-ON_STACK = f"func.func(buffer-loop-hoisting,promote-buffers-to-stack{{max-alloc-size-in-bytes={_STACK} max-rank-of-allocated-memref=1}})"
+ON_STACK = f"""func.func(
+    buffer-loop-hoisting,
+    promote-buffers-to-stack{{max-alloc-size-in-bytes={_STACK} max-rank-of-allocated-memref=1}}
+)"""
 
 FREE = """builtin.module(
     buffer-deallocation-pipeline,
@@ -38,9 +42,17 @@ FREE = """builtin.module(
     func.func(optimize-allocation-liveness)
 )"""
 
+# Both 16-bit floats are computed in f32 and rounded after each op, as in eager.
 VECTORIZE = """
-    func.func(refback-munge-memref-copy, linalg-generalize-named-ops),
-    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma}}},
+    func.func(
+      refback-munge-memref-copy,
+      linalg-generalize-named-ops,
+      math-extend-to-supported-types,
+      arith-emulate-unsupported-floats{{source-types=bf16,f16 target-type=f32}}
+    ),
+    convert-through-f32,
+    convert-through-i32,
+    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits}}},
     expand-vector-math{{fma={fma}}}
 """
 
@@ -56,16 +68,10 @@ TO_LOOPS = """builtin.module(
     cse
 )"""
 
-# LLVM 22 asserts on vectors of bf16 ("Unexpected illegal type!") and has no libm for 16 bits: both 16-bit floats are
-# computed in f32 and rounded after each op, as in eager, and bf16 reaches LLVM as bits.
 TO_LLVM = """builtin.module(
     expand-strided-metadata,
     lower-affine,
     convert-scf-to-cf,
-    func.func(
-      math-extend-to-supported-types,
-      arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}
-    ),
     arith-expand{include-bf16=1},
     math-expand-ops{ops=ceilf,floorf,roundeven,round},
     convert-math-to-llvm,
@@ -139,14 +145,14 @@ def _mark_read_only(entry: ir.Operation, block: ir.Block) -> None:
     entry.attributes["arg_attrs"] = ir.ArrayAttr.get(marks, entry.context)
 
 
-def add_workspace(module: ir.Module) -> None:
-    """@main(...) => @main(..., %workspace: memref<?xi8>): the memory for temporaries, see the pass plan-memory."""
+def add_memory(module: ir.Module, mark: str, bits: int) -> None:
+    """@main(...) => @main(..., %memory: memref<?xi8> {mark}): memory that the runtime lends, in elements of `bits`."""
     main = function(module, "main")
     block = main.regions[0].blocks[0]
     marks = list(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else []
     marks += [ir.DictAttr.get({})] * (len(block.arguments) - len(marks))
-    block.add_argument(ir.MemRefType.get([_DYNAMIC], ir.IntegerType.get_signless(8)), main.location)
-    marks.append(ir.DictAttr.get({WORKSPACE: ir.UnitAttr.get()}))
+    block.add_argument(ir.MemRefType.get([_DYNAMIC], ir.IntegerType.get_signless(bits)), main.location)
+    marks.append(ir.DictAttr.get({mark: ir.UnitAttr.get()}))
     kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
     types = [argument.type for argument in block.arguments]
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, kind.results))
@@ -163,6 +169,7 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     """Tensors become buffers; main's temporaries lie in its workspace, others are allocated and freed where needed."""
     # No cse after tile-groups: it would make one tensor of several scratch tensors, which bufferization has to copy.
     PassPipeline.parse("canonicalize, cse, tile-groups").run(module, disable=disable)
+    branch_on_selects(module.operation)
     run_pipeline(module.operation, BUFFERIZE)
     PassPipeline.parse("call-externals").run(module, disable=disable)
     for kernel in walk(module, "func.func"):
@@ -172,15 +179,19 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     PassPipeline.parse(f"plan-memory{{alignment={ALIGNMENT}}}").run(module, disable=disable)
 
 
-def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
-    """Linalg on buffers becomes loops over vectors, where it has that form."""
+def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel: bool) -> None:
+    """Linalg on buffers becomes loops over vectors, where it has that form; threads may share them if `parallel`."""
     fma = str(isa.fma).lower()
-    text = VECTORIZE.format(vector_bytes=isa.vector_bytes, registers=isa.vector_registers, fma=fma)
+    text = VECTORIZE.format(
+        vector_bytes=isa.vector_bytes, registers=isa.vector_registers, fma=fma, masked_bits=isa.masked_bits
+    )
     PassPipeline.parse(text).run(module, disable=disable)
+    if parallel:
+        PassPipeline.parse("parallelize-kernels").run(module, disable=disable)
 
 
 def to_llvm(module: ir.Module) -> None:
     """Buffers, vectors and what is left of linalg become LLVM dialect."""
     run_pipeline(module.operation, TO_LOOPS)
-    PassPipeline.parse("convert-through-f32").run(module)
     run_pipeline(module.operation, TO_LLVM)
+    PassPipeline.parse("spawn-chunks").run(module)

@@ -1,23 +1,28 @@
-"""The CPU target: kernels → one object file."""
+"""The CPU target: kernels → object files."""
 
 from __future__ import annotations
 
 import platform
 from collections import Counter
 
+from pipeline import timing
 from pipeline.analysis.origins import ORIGINS, pairs_of
+from pipeline.analysis.work import operations
 from pipeline.errors import PipelineError
 from pipeline.mlir import function, ir, walk
 from pipeline.passes.become import CALLS, OUTPUTS
+from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.plan_memory import WORKSPACE
+from pipeline.passes.profile_kernels import PROFILE, SITES
 from pipeline.program import tensor_type
-from pipeline.runtime.code import Code, External, Kernel, Place
+from pipeline.runtime.code import Code, External, Kernel, Place, Site
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
+from pipeline.runtime.memory import byte_size
 from pipeline.runtime.signature import Signature, Source, TensorType
-from pipeline.targets.cpu.codegen import generate
+from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
-    add_workspace,
+    add_memory,
     bufferize,
     place_results,
     results_to_arguments,
@@ -25,23 +30,30 @@ from pipeline.targets.cpu.lower import (
     vectorize,
     workspace_bytes,
 )
-from pipeline.targets.target import Dump, Target
+from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
+from pipeline.targets.target import PLAIN, Dump, Form, Target
 
 
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
-    def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), assembly: bool = False):
+    def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: Form = PLAIN):
         self.isa = isa(cpu)
         self.disable = disable
-        self.assembly = assembly
+        self.form = form
+
+    def fingerprint(self) -> list[str]:
+        """See `Target.fingerprint`."""
+        return [platform.machine(), repr(self.isa), repr(self.form)]
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
         kernels = _kernels(module)
         checks = _checks(module)
         place_results(module, self.disable)
-        add_workspace(module)
+        add_memory(module, WORKSPACE, 8)
+        if self.form.profile:
+            add_memory(module, PROFILE, 64)
         sources, entries = {}, {}
         prepared: tuple[TensorType, ...] = ()
         for name in _entries(module):
@@ -49,17 +61,25 @@ class CpuTarget(Target):
             if name == "prepare":
                 prepared = _result_types(function(module, name))
             entries[name] = _entry(module, name)
-        bufferize(module, self.disable)
+        with timing.stage("bufferize"):
+            bufferize(module, self.disable)
         workspace = workspace_bytes(module)
         externals = _externals(module)
-        vectorize(module, self.isa, self.disable)
-        to_llvm(module)
+        PassPipeline.parse("profile-kernels").run(module, disable=self.disable)
+        sites = _sites(module)
+        with timing.stage("vectorize"):
+            vectorize(module, self.isa, self.disable, parallel=self.form.parallel)
+        with timing.stage("to LLVM dialect"):
+            to_llvm(module)
         dump("llvm", module)
-        machine_code = generate(module, list(entries.items()), self.isa.cpu, self.isa.features)
-        if self.assembly:
-            dump("asm", machine_code.assembly())
+        machine = Machine(self.isa.cpu, self.isa.features, self.form.linked)
+        made = units(module, list(entries.items()), whole=self.form.assembly or self.form.linked, sites=len(sites))
+        if self.form.assembly:
+            dump("asm", assembly(made[0], machine))
+        with timing.stage("machine code"):
+            objects = compile_units(made, machine)
         return Code(
-            object_file=machine_code.object_file(),
+            objects=objects,
             main=entries["main"],
             main_sources=sources["main"],
             prepare=entries.get("prepare"),
@@ -71,6 +91,7 @@ class CpuTarget(Target):
             cpu=self.isa.cpu,
             required=self.isa.required,
             kernels=kernels,
+            sites=sites,
             externals=externals,
         )
 
@@ -103,8 +124,27 @@ def _kernels(module: ir.Module) -> tuple[Kernel, ...]:
             for key in ("pipeline.ops", "pipeline.words")
         )
         kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
-        kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name])))
+        work = operations(kernel), _traffic(kernel)
+        kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name]), *work))
     return tuple(kernels)
+
+
+def _traffic(kernel: ir.Operation) -> int | None:
+    """The bytes of what the kernel is given, each once; None where a size is known at the call only."""
+    kinds = [ir.RankedTensorType(one) for one in _inputs(kernel) if isinstance(one, ir.RankedTensorType)]
+    if not all(kind.has_static_shape for kind in kinds):
+        return None
+    return sum(byte_size(tensor_type(kind)) for kind in kinds)
+
+
+def _inputs(entry: ir.Operation) -> list[ir.Type]:
+    return list(ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value).inputs)
+
+
+def _sites(module: ir.Module) -> tuple[Site, ...]:
+    attributes = module.operation.attributes
+    listed = ir.ArrayAttr(attributes[SITES]) if SITES in attributes else ()
+    return tuple(Site(*(ir.StringAttr(part).value for part in ir.ArrayAttr(site))) for site in listed)
 
 
 def _externals(module: ir.Module) -> tuple[External, ...]:
@@ -149,6 +189,8 @@ def _sources(entry: ir.Operation) -> tuple[Source, ...]:
             sources.append(Source("status"))
         elif WORKSPACE in mark:
             sources.append(Source("workspace"))
+        elif PROFILE in mark:
+            sources.append(Source("profile"))
         elif "pipeline.argument" in mark:
             sources.append(Source("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
         else:

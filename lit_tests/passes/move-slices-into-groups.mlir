@@ -1,0 +1,76 @@
+// RUN: pipeline-opt %s --move-slices-into-groups | FileCheck %s
+// RUN: pipeline-opt %s --move-slices-into-groups --remarks-filter=move-slices-into-groups --verify-diagnostics
+
+// Two slices of one tensor, one at a place that is known at run time only: the group reads the tensor.
+
+// CHECK-LABEL: func.func @slices
+// CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>, %[[I:.*]]: index)
+// CHECK-NEXT: "fusion.group"(%[[X]], %[[I]])
+// CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<4x8xf32>, %[[J:.*]]: index):
+// CHECK-NEXT: %[[P:.*]] = tensor.extract_slice %[[A]][0, 2] [4, 3] [1, 1]
+// CHECK-NEXT: %[[Q:.*]] = tensor.extract_slice %[[A]][0, %[[J]]] [4, 3] [1, 1]
+// CHECK: linalg.add ins(%[[P]], %[[Q]]
+func.func @slices(%x: tensor<4x8xf32>, %i: index) -> tensor<4x3xf32> {
+  %p = tensor.extract_slice %x[0, 2] [4, 3] [1, 1] : tensor<4x8xf32> to tensor<4x3xf32>
+  %q = tensor.extract_slice %x[0, %i] [4, 3] [1, 1] : tensor<4x8xf32> to tensor<4x3xf32>
+  // expected-remark @below {{passed: reads 2 slices where they lie}}
+  %r = "fusion.group"(%p, %q) ({
+  ^bb0(%a: tensor<4x3xf32>, %b: tensor<4x3xf32>):
+    %e = tensor.empty() : tensor<4x3xf32>
+    %s = linalg.add ins(%a, %b : tensor<4x3xf32>, tensor<4x3xf32>) outs(%e : tensor<4x3xf32>) -> tensor<4x3xf32>
+    "fusion.yield"(%s) : (tensor<4x3xf32>) -> ()
+  }) {kind = "elementwise", label = "add"} : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  return %r : tensor<4x3xf32>
+}
+
+// A slice that something else needs, too, stays for that; a captured one goes into the branch.
+
+// CHECK-LABEL: func.func @captured
+// CHECK: %[[S:.*]] = tensor.extract_slice
+// CHECK: scf.if
+// CHECK-NEXT: "fusion.group"(%{{.*}})
+// CHECK: tensor.extract_slice
+// CHECK: linalg.exp
+// CHECK: scf.yield %[[S]]
+func.func @captured(%x: tensor<8xf32>, %c: i1) -> tensor<3xf32> {
+  %s = tensor.extract_slice %x[2] [3] [1] : tensor<8xf32> to tensor<3xf32>
+  %r = scf.if %c -> tensor<3xf32> {
+    // expected-remark @below {{passed: reads 1 slices where they lie}}
+    %g = "fusion.group"(%s) ({
+    ^bb0(%a: tensor<3xf32>):
+      %e = tensor.empty() : tensor<3xf32>
+      %y = linalg.exp ins(%a : tensor<3xf32>) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+      "fusion.yield"(%y) : (tensor<3xf32>) -> ()
+    }) {kind = "elementwise", label = "exp"} : (tensor<3xf32>) -> tensor<3xf32>
+    scf.yield %g : tensor<3xf32>
+  } else {
+    scf.yield %s : tensor<3xf32>
+  }
+  return %r : tensor<3xf32>
+}
+
+// Must not fire: elements that do not lie side by side; a group that calls something outside.
+
+// CHECK-LABEL: func.func @left_alone
+// CHECK: %[[P:.*]] = tensor.extract_slice %{{.*}}[0] [3] [2]
+// CHECK: %[[Q:.*]] = tensor.extract_slice %{{.*}}[0] [3] [1]
+// CHECK: "fusion.group"(%[[P]])
+// CHECK: "fusion.group"(%[[Q]])
+func.func @left_alone(%x: tensor<8xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+  %p = tensor.extract_slice %x[0] [3] [2] : tensor<8xf32> to tensor<3xf32>
+  %q = tensor.extract_slice %x[0] [3] [1] : tensor<8xf32> to tensor<3xf32>
+  %r = "fusion.group"(%p) ({
+  ^bb0(%a: tensor<3xf32>):
+    %e = tensor.empty() : tensor<3xf32>
+    %s = linalg.exp ins(%a : tensor<3xf32>) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+    "fusion.yield"(%s) : (tensor<3xf32>) -> ()
+  }) {kind = "elementwise", label = "exp"} : (tensor<3xf32>) -> tensor<3xf32>
+  // expected-remark @below {{missed: takes slices as copies: what it calls reads tensors that lie row by row}}
+  %s = "fusion.group"(%q) ({
+  ^bb0(%a: tensor<3xf32>):
+    %e = tensor.empty() : tensor<3xf32>
+    %s = linalg.exp ins(%a : tensor<3xf32>) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+    "fusion.yield"(%s) : (tensor<3xf32>) -> ()
+  }) {kind = "elementwise", label = "exp", pipeline.calls = ["f", "lib"]} : (tensor<3xf32>) -> tensor<3xf32>
+  return %r, %s : tensor<3xf32>, tensor<3xf32>
+}

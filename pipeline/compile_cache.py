@@ -1,0 +1,128 @@
+"""What a compilation leaves in the disk cache, and the key under which the next one finds it.
+
+The key is a digest of all that the outcome depends on: the captured graph or MLIR text, the options, the CPU, the
+versions of what compiles and pipeline's own source. Weights are no part of it, nor of an entry: code takes them as
+arguments. Compilations with passes of a user's, with plugins, or with fusion rules or fusions made in Python are not
+cached: nobody knows what those depend on.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pipeline
+from pipeline.analysis.fusion_rules import FusionRules
+from pipeline.disk_cache import DiskCache, open_cache
+from pipeline.options import Options
+from pipeline.plugins import plugins
+from pipeline.remarks import Remark, Subject
+from pipeline.runtime.code import Code, Place
+from pipeline.runtime.signature import Signature
+
+_COMPILERS = ("torch", "torch-mlir", "llvmlite", "numpy")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a compilation makes of a model, apart from its weights.
+
+    Attributes:
+        stages: the text of every stage, in order.
+        weights_library: what results are made with where no argument is a tensor.
+    """
+
+    code: Code
+    signature: Signature
+    weights_library: str
+    remarks: tuple[Remark, ...]
+    stages: Mapping[str, str]
+
+    def to_bytes(self) -> bytes:
+        """The outcome as bytes."""
+        head = {
+            "code": self.code.to_json(),
+            "signature": self.signature.to_json(),
+            "weights_library": self.weights_library,
+            "remarks": [asdict(remark) for remark in self.remarks],
+            "stages": dict(self.stages),
+            "places": [[place.ops for place in kernel.places] for kernel in self.code.kernels],
+            "objects": [len(one) for one in self.code.objects],
+        }
+        text = zlib.compress(json.dumps(head).encode(), 1)
+        return len(text).to_bytes(8, "little") + text + b"".join(self.code.objects)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Outcome:
+        """The inverse of `to_bytes`."""
+        start = 8 + int.from_bytes(data[:8], "little")
+        head = json.loads(zlib.decompress(data[8:start]))
+        objects = []
+        for length in head["objects"]:
+            objects.append(data[start : start + length])
+            start += length
+        code = Code.from_json(head["code"], tuple(objects))
+        kernels = zip(code.kernels, head["places"], strict=True)
+        return Outcome(
+            replace(code, kernels=tuple(replace(kernel, places=_places(places)) for kernel, places in kernels)),
+            Signature.from_json(head["signature"]),
+            head["weights_library"],
+            tuple(map(_remark, head["remarks"])),
+            head["stages"],
+        )
+
+
+def _places(data: list[Any]) -> tuple[Place, ...]:
+    return tuple(Place(tuple(tuple(pair) for pair in ops)) for ops in data)
+
+
+def _remark(data: dict[str, Any]) -> Remark:
+    edge = data["edge"]
+    return Remark(**{**data, "edge": None if edge is None else (_subject(edge[0]), _subject(edge[1]))})
+
+
+def _subject(data: dict[str, Any]) -> Subject:
+    return Subject(**{**data, "names": tuple(data["names"])})
+
+
+def cache_for(options: Options) -> DiskCache | None:
+    """The cache that a compilation with these options uses; None if it uses none."""
+    theirs = options.passes or options.fusions or plugins() or isinstance(options.fusion_rules, FusionRules)
+    if theirs or not options.cache:
+        return None
+    cache = open_cache()
+    return cache if cache.limit else None
+
+
+def key_of(source: str, options: Options, how: list[str]) -> str:
+    """The name of the entry for what `source` describes.
+
+    Args:
+        source: a fingerprint, see `pipeline.program.Source`.
+        options: where they say by themselves what is meant.
+        how: what the rest of the options comes to: the target, the fusion rules.
+    """
+    known = json.dumps([source, sorted(options.disable), how, _versions(), _own_digest()], sort_keys=True)
+    return hashlib.sha256(known.encode()).hexdigest()
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in _COMPILERS}
+
+
+@functools.cache
+def _own_digest() -> str:
+    """Of pipeline's own source: while it is being worked on, its version says too little."""
+    digest = hashlib.sha256()
+    folder = Path(pipeline.__file__).parent
+    for file in sorted([*folder.rglob("*.py"), *folder.rglob("*.yaml")]):
+        digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
+    return digest.hexdigest()

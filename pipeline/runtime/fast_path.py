@@ -1,0 +1,105 @@
+"""The short way of a call: what most calls need, checked in a microsecond a tensor; everything else goes the long way.
+
+It takes torch tensors by position where all sizes are known and nothing is mutated. Whatever it does not expect, it
+leaves to `Executable`'s own checks, which then find what is wrong and say so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pipeline.runtime.layout import Layout, Slots
+from pipeline.runtime.pytree import LEAF, Tree
+from pipeline.runtime.signature import Signature
+from pipeline.runtime.workspace import Workspace
+
+
+class FastPath:
+    """Prepared once for an executable whose calls may go that way; `suits` says whether they may."""
+
+    def __init__(self, signature: Signature, layout: Layout, workspace: Workspace, entry: Callable[[int], None]):
+        torch = sys.modules["torch"]
+        self._tensor, self._strided = torch.Tensor, torch.strided
+        self._empty = torch.empty_strided
+        kinds = [argument.type for argument in signature.arguments]
+        starts = {index: start for index, start, _, _ in layout.argument_slots}
+        self._arguments = [
+            (getattr(torch, kind.dtype), torch.Size(kind.shape), starts.get(index, layout.slots - 1))
+            for index, kind in enumerate(kinds)
+            if kind is not None
+        ]
+        self._count = len(self._arguments)
+        self._results = [
+            (shape, _row_major(shape), getattr(torch, dtype), slot) for _, slot, shape, dtype in layout.moved
+        ]
+        self._order = None if signature.result_tree == LEAF else [result.index for result in signature.results]
+        self._collect = tuple if signature.result_tree.kind == "tuple" else list
+        self._workspace = workspace
+        self._address, self._size = layout.workspace
+        self._workspace_bytes = workspace.size
+        self._copy = (ctypes.c_int64 * layout.slots).from_buffer_copy
+        self._entry = entry
+
+    def call(self, args: tuple[Any, ...], template: Slots) -> Any:
+        """What the call returns; `NotImplemented` if it has to go the long way."""
+        if len(args) != self._count:
+            return NotImplemented
+        slots = self._copy(template)
+        tensor, strided = self._tensor, self._strided
+        for arg, (dtype, shape, slot) in zip(args, self._arguments, strict=False):
+            if (
+                type(arg) is not tensor
+                or arg.layout is not strided
+                or arg.dtype is not dtype
+                or arg.shape != shape
+                or not arg.is_cpu
+                or not arg.is_contiguous()
+                or arg.is_neg()
+            ):
+                return NotImplemented
+            slots[slot] = arg.data_ptr()
+        results = []
+        for shape, strides, dtype, slot in self._results:
+            result = self._empty(shape, strides, dtype=dtype)
+            slots[slot] = result.data_ptr()
+            results.append(result)
+        slots[self._address] = self._workspace.address
+        slots[self._size] = self._workspace_bytes
+        self._entry(ctypes.addressof(slots))
+        if self._order is None:
+            return results[0]
+        return self._collect([results[index] for index in self._order])
+
+
+def suits(signature: Signature, layout: Layout) -> bool:
+    """Whether calls of the executable may go the short way."""
+    if (
+        "torch" not in sys.modules
+        or layout.status is not None
+        or layout.profile is not None
+        or layout.kept
+        or signature.mutations
+    ):
+        return False
+    arguments, results = signature.arguments, signature.results
+    return (
+        len(arguments) > 0
+        and all(one.type is not None and all(isinstance(size, int) for size in one.type.shape) for one in arguments)
+        and all(one.kind == "computed" for one in results)
+        and _is_flat(signature.argument_tree.children[0])
+        and not signature.argument_tree.children[1].keys
+        and (signature.result_tree.kind == "leaf" or _is_flat(signature.result_tree))
+        and len({one.index for one in results}) == len(results) == len(layout.moved)
+    )
+
+
+def _is_flat(tree: Tree) -> bool:
+    return tree.kind in ("tuple", "list") and all(child.kind == "leaf" for child in tree.children)
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod([max(size, 1) for size in shape[dim + 1 :]]) for dim in range(len(shape)))

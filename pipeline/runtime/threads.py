@@ -1,0 +1,71 @@
+"""The threads that share the work of kernels: those of libgomp, which are torch's own where torch is there.
+
+Code asks for a team by `GOMP_parallel`. Inside of a parallel region of torch's, or of another library's on the same
+libgomp, a team is one thread, so that nothing runs more threads than there are processors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+import warnings
+from typing import Any
+
+from pipeline.errors import OptionError
+
+#: A name in object files whose code asks for threads.
+SPAWN = b"GOMP_parallel"
+
+#: The global of the code that says how many; 0 for as many as OpenMP says.
+THREADS = "pipeline_threads"
+
+_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+
+_kept: list[Any] = []
+
+
+def wanted(given: int | None) -> int | None:
+    """How many threads: `given`, or what `PIPELINE_NUM_THREADS` says; None for as many as OpenMP says.
+
+    Raises:
+        OptionError: the environment variable is no number from 1.
+    """
+    text = os.environ.get("PIPELINE_NUM_THREADS", "")
+    if given is not None or not text:
+        return given
+    if not text.isdecimal() or int(text) < 1:
+        raise OptionError(f"PIPELINE_NUM_THREADS={text!r}: expected a number from 1")
+    return int(text)
+
+
+@functools.cache
+def addresses() -> dict[str, int]:
+    """Where the functions of libgomp are; without libgomp, where functions are that run everything on one thread."""
+    library = _libgomp()
+    if library is not None:
+        return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS}
+    warnings.warn("libgomp.so.1 is not there: kernels run on one thread", RuntimeWarning, stacklevel=2)
+    work = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    alone = (
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(
+            lambda function, data, count, flags: work(function)(data)
+        ),
+        ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0),
+        ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1),
+    )
+    _kept.extend(alone)
+    return {name: ctypes.cast(one, ctypes.c_void_p).value or 0 for name, one in zip(_FUNCTIONS, alone, strict=True)}
+
+
+def _libgomp() -> Any:
+    """The libgomp that is in this process already, as torch's is, or else the system's; None if there is none."""
+    with open("/proc/self/maps") as maps:
+        loaded = re.findall(r"(/\S*libgomp\S*\.so\S*)$", maps.read(), re.MULTILINE)
+    for name in [*dict.fromkeys(loaded), "libgomp.so.1"]:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return None

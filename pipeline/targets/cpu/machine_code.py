@@ -1,0 +1,182 @@
+"""LLVM IR text → object files, by llvmlite alone: optimization and machine code, in this process or in workers.
+
+Imports neither MLIR nor torch, so that a worker process starts in 60 ms. Workers are processes and not threads because
+llvmlite holds one lock around every call of LLVM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from llvmlite import binding
+
+from pipeline.errors import CompileError
+from pipeline.runtime.native import initialize_llvm
+from pipeline.targets.cpu.llvm_text import to_llvm22
+
+#: Below so many characters of LLVM IR a second process takes longer to start than it saves.
+WORTH_A_PROCESS = 150_000
+
+#: The exit code of a worker that says on stderr what LLVM refused.
+_REFUSED = 3
+
+_WORKER = "import sys; sys.path[:] = {path!r}; from pipeline.targets.cpu.machine_code import work; work()"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What becomes one object file.
+
+    Attributes:
+        text: LLVM IR as MLIR prints it.
+        entries: LLVM IR, as llvmlite prints it, of the functions that are called from outside; may be empty.
+        public: the functions that code outside of this unit calls; LLVM may drop and specialize all others.
+        inlined: those of the functions that may be inlined into others and have others inlined.
+    """
+
+    text: str
+    entries: str
+    public: tuple[str, ...]
+    inlined: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What code is generated for.
+
+    Attributes:
+        cpu, features: as LLVM calls them.
+        linked: whether a linker will make a library of the code; else this process loads it.
+    """
+
+    cpu: str
+    features: str
+    linked: bool = False
+
+    def create(self) -> binding.TargetMachine:
+        """LLVM's code generator for it."""
+        initialize_llvm()
+        target = binding.Target.from_default_triple()
+        how = {"reloc": "pic"} if self.linked else {"codemodel": "jitdefault", "jit": True}
+        return target.create_target_machine(cpu=self.cpu, features=self.features, opt=3, **how)
+
+
+def compile_units(units: Sequence[Unit], machine: Machine) -> tuple[bytes, ...]:
+    """An object file for each unit, made in as many processes as there are processors.
+
+    Raises:
+        CompileError: LLVM refuses a unit.
+    """
+    jobs = min(len(units), len(os.sched_getaffinity(0)))
+    if jobs < 2 or not sys.executable:
+        return tuple(object_file(unit, machine) for unit in units)
+    shares = _shares([len(unit.text) for unit in units], jobs)
+    workers = [_start([units[number] for number in share], machine) for share in shares[1:]]
+    try:
+        objects = {number: object_file(units[number], machine) for number in shares[0]}
+        for share, worker in zip(shares[1:], workers, strict=True):
+            objects |= zip(share, _finish(worker), strict=True)
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.communicate()
+    return tuple(objects[number] for number in range(len(units)))
+
+
+def object_file(unit: Unit, machine: Machine) -> bytes:
+    """The unit's machine code."""
+    generator = machine.create()
+    return generator.emit_object(_optimized(unit, generator))
+
+
+def assembly(unit: Unit, machine: Machine) -> str:
+    """The unit's machine code as text."""
+    generator = machine.create()
+    return generator.emit_assembly(_optimized(unit, generator))
+
+
+def work() -> None:
+    """A worker's main: units as JSON on stdin, lengths and object files on stdout."""
+    request = json.load(sys.stdin)
+    machine = Machine(**request["machine"])
+    try:
+        objects = [object_file(Unit(**unit), machine) for unit in request["units"]]
+    except CompileError as error:
+        sys.stderr.write(str(error))
+        sys.exit(_REFUSED)
+    sys.stdout.buffer.write(json.dumps([len(one) for one in objects]).encode() + b"\n" + b"".join(objects))
+
+
+def _shares(sizes: Sequence[int], jobs: int) -> list[list[int]]:
+    """The numbers of the units that each process compiles: the largest first, each to who has least to do."""
+    shares: list[list[int]] = [[] for _ in range(jobs)]
+    load = [0] * jobs
+    for number in sorted(range(len(sizes)), key=lambda one: -sizes[one]):
+        least = load.index(min(load))
+        shares[least].append(number)
+        load[least] += sizes[number]
+    return shares
+
+
+def _start(units: Sequence[Unit], machine: Machine) -> subprocess.Popen[bytes]:
+    worker = subprocess.Popen(
+        [sys.executable, "-c", _WORKER.format(path=sys.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert worker.stdin is not None
+    request = {"machine": asdict(machine), "units": [asdict(unit) for unit in units]}
+    try:
+        worker.stdin.write(json.dumps(request).encode())
+        worker.stdin.close()
+    except BrokenPipeError:  # it has failed already; `_finish` says how
+        pass
+    worker.stdin = None
+    return worker
+
+
+def _finish(worker: subprocess.Popen[bytes]) -> list[bytes]:
+    said, error = worker.communicate()
+    if worker.returncode == _REFUSED:
+        raise CompileError(error.decode())
+    if worker.returncode:
+        reason = error.decode(errors="replace").strip().splitlines()
+        last = reason[-1] if reason else f"ended by signal {-worker.returncode}"
+        raise CompileError(f"a process that generates machine code failed: {last}")
+    header, _, code = said.partition(b"\n")
+    objects = []
+    for length in json.loads(header):
+        objects.append(code[:length])
+        code = code[length:]
+    return objects
+
+
+def _optimized(unit: Unit, generator: binding.TargetMachine) -> binding.ModuleRef:
+    try:
+        module = binding.parse_assembly(to_llvm22(unit.text))
+        if unit.entries:
+            module.link_in(binding.parse_assembly(unit.entries))
+        module.triple = generator.triple
+        module.data_layout = str(generator.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refused the generated code: {error}") from error
+    for function in module.functions:
+        if function.is_declaration:
+            continue
+        if function.name not in unit.public:
+            function.linkage = binding.Linkage.internal
+        if function.name not in unit.inlined:  # one huge function of a model would win nothing and compile slowly
+            function.add_function_attribute("noinline")
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    builder = binding.create_pass_builder(generator, options)
+    builder.getModulePassManager().run(module, builder)
+    return module

@@ -1,0 +1,83 @@
+"""Splits LLVM IR text, as MLIR prints it, into texts of about equal size that can be compiled side by side."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_FUNCTION = re.compile(r'^define (?!internal|private|linkonce|weak)[^@]*@(?P<name>[\w.$-]+|"[^"]*")\(')
+_GLOBAL = re.compile(r'^@(?P<name>[\w.$-]+|"[^"]*") = (?P<constant>(?:private|internal) (?:\w+ )*constant )?')
+_NAME = re.compile(r'@([\w.$-]+|"[^"]*")')
+
+
+@dataclass(frozen=True)
+class Part:
+    """LLVM IR text, and the names of the functions that it defines."""
+
+    text: str
+    functions: tuple[str, ...]
+
+
+def split(text: str, size: int) -> list[Part]:
+    """Parts of a module, each of about `size` characters of functions or of one function.
+
+    Every part declares the functions that others define, and has its own copy of the constants that it uses. A module
+    with other globals, or with functions that only it may call, is left whole.
+    """
+    functions, shared = _read(text)
+    groups = _groups(functions, size)
+    if len(groups) < 2 or not all(_names(functions)) or not all(map(_can_be_copied, shared)):
+        return [Part(text, _names(functions))]
+    return [_part(group, functions, shared) for group in groups]
+
+
+def _can_be_copied(line: str) -> bool:
+    match = _GLOBAL.match(line)
+    return match is None or match["constant"] is not None or " = external " in line
+
+
+def _names(functions: list[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(name for name, _ in functions)
+
+
+def _read(text: str) -> tuple[list[tuple[str, str]], list[str]]:
+    """(name, text) of each function that is defined, no name where it cannot be moved; all the other lines."""
+    functions, shared = [], []
+    lines = iter(text.split("\n"))
+    for line in lines:
+        if not line.startswith("define "):
+            shared.append(line)
+            continue
+        body = [line]
+        while body[-1] != "}":
+            body.append(next(lines))
+        match = _FUNCTION.match(line)
+        functions.append((match["name"].strip('"') if match else "", "\n".join(body)))
+    return functions, shared
+
+
+def _groups(functions: list[tuple[str, str]], size: int) -> list[list[tuple[str, str]]]:
+    groups: list[list[tuple[str, str]]] = []
+    length = size
+    for function in functions:
+        if length + len(function[1]) > size:
+            groups.append([])
+            length = 0
+        groups[-1].append(function)
+        length += len(function[1])
+    return groups
+
+
+def _part(group: list[tuple[str, str]], functions: list[tuple[str, str]], shared: list[str]) -> Part:
+    names = _names(group)
+    bodies = [body for _, body in group]
+    used = {name for body in bodies for name in _NAME.findall(body)}
+    copied = [line for line in shared if (match := _GLOBAL.match(line)) is None or match["name"] in used]
+    declared = [_declaration(body) for name, body in functions if name not in names and name in used]
+    return Part("\n".join([*copied, *bodies, *declared, ""]), names)
+
+
+def _declaration(function: str) -> str:
+    """define void @f(ptr %0) #0 { ... }  =>  declare void @f(ptr %0)"""
+    header = function.partition("\n")[0].removesuffix("{").rstrip()
+    return "declare" + re.sub(r"( #\d+| !\w+ !\d+)+$", "", header.removeprefix("define"))

@@ -1,0 +1,109 @@
+"""The C header of an object file or library: which slot of a call holds what; see `pipeline.runtime.entry_point`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pipeline.runtime.code import Code
+from pipeline.runtime.entry_point import EntryPoint
+from pipeline.runtime.memory import ALIGNMENT, byte_size
+from pipeline.runtime.signature import Signature, Source, TensorType
+
+_INTRODUCTION = """/* How to call {file}, which pipeline-compile wrote.
+
+   pipeline_main(slots) runs the model. Each slot of the array is 64 bits: the address of a tensor's elements, row by
+   row, or a number; behind the address of a tensor come those of its sizes that are not known in advance, marked ?.
+   Tensors that it reads are not written to, and must not overlap with results.{prepare}
+
+   For the CPU {cpu}{required}. */
+"""
+
+_PREPARE = """ Call pipeline_prepare(slots) once before,
+   and again when weights have changed: it computes the PREPARED tensors from the weights."""
+
+
+def c_header(code: Code, signature: Signature, file: str) -> str:
+    """The header of `file`, whose code is `code`."""
+    prefix = re.sub(r"\W", "_", file.partition(".")[0]).upper()
+    needs = f", which has {', '.join(code.required)}" if code.required else ""
+    prepare = _PREPARE if code.prepare is not None else ""
+    lines = [
+        _INTRODUCTION.format(file=file, cpu=code.cpu, required=needs, prepare=prepare),
+        f"#ifndef {prefix}_H\n#define {prefix}_H\n\n#include <stdint.h>\n",
+        '#ifdef __cplusplus\nextern "C" {\n#endif\n',
+        "void pipeline_main(int64_t *slots);\n",
+        *_defines(prefix, "", _main(code, signature)),
+    ]
+    if code.prepare is not None:
+        lines += [
+            "\nvoid pipeline_prepare(int64_t *slots);\n",
+            *_defines(prefix, "PREPARE_", _prepare(code, signature)),
+        ]
+    if code.checks:
+        lines += ["\n/* What the number of a failed check means:", *_numbered(code.checks), "*/"]
+    return "\n".join([*lines, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif", ""])
+
+
+def _defines(prefix: str, entry: str, slots: Iterator[tuple[str, int, str]]) -> Iterator[str]:
+    taken: set[str] = set()
+    for name, value, meaning in slots:
+        word = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").upper()
+        while word in taken:
+            word += "_"
+        taken.add(word)
+        yield f"#define {prefix}_{entry}{word} {value} /* {meaning} */"
+
+
+def _main(code: Code, signature: Signature) -> Iterator[tuple[str, int, str]]:
+    yield "slots", code.main.slots, "how many there are"
+    weights = {weight.name: weight.type for weight in signature.weights}
+    yield from _sources(code.main_sources, code.main, signature, weights, code.prepared)
+    if any(source.kind == "workspace" for source in code.main_sources):
+        yield "workspace bytes", code.workspace, f"how large the workspace is; aligned to {ALIGNMENT} bytes"
+    own = len(code.main_sources)
+    places = iter(code.main.parameter_slots()[own:])
+    returned = iter(code.main.result_slots())
+    for number, moved in enumerate(code.main.moved):
+        if moved:
+            yield f"result {number}", next(places), "a tensor that it writes"
+        else:
+            yield f"result {number}", next(returned), "it leaves: allocation to free(), address, offset, sizes, strides"
+
+
+def _prepare(code: Code, signature: Signature) -> Iterator[tuple[str, int, str]]:
+    assert code.prepare is not None
+    yield "slots", code.prepare.slots, "how many there are"
+    weights = {weight.name: weight.type for weight in signature.weights}
+    yield from _sources(code.prepare_sources, code.prepare, signature, weights, code.prepared)
+    for number, slot in enumerate(code.prepare.parameter_slots()[len(code.prepare_sources) :]):
+        kind = code.prepared[number]
+        yield f"prepared {number}", slot, f"{kind}, which it writes"
+        yield f"prepared {number} bytes", byte_size(kind), "how large that is"
+
+
+def _sources(
+    sources: Sequence[Source],
+    entry: EntryPoint,
+    signature: Signature,
+    weights: dict[str, TensorType],
+    prepared: Sequence[TensorType],
+) -> Iterator[tuple[str, int, str]]:
+    for source, slot, value in zip(sources, entry.parameter_slots(), entry.parameters, strict=False):
+        dynamic = ", then the sizes marked ?" if value.dynamic_dims else ""
+        if source.kind == "argument":
+            argument = signature.arguments[source.index]
+            yield f"argument {argument.name}", slot, f"{argument.type or 'a number'}{dynamic}"
+        elif source.kind == "weight":
+            yield f"weight {source.name}", slot, str(weights[source.name])
+        elif source.kind == "prepared":
+            yield f"prepared {source.index}", slot, str(prepared[source.index])
+        elif source.kind == "workspace":
+            yield "workspace", slot, "memory for temporaries, then its size in bytes"
+        elif source.kind == "status":
+            yield "status", slot, "the address of an int64_t that is 0: it becomes the number of a check that failed"
+
+
+def _numbered(messages: Sequence[str]) -> Iterator[str]:
+    for number, message in enumerate(messages, 1):
+        yield f"   {number}: {message.replace('*/', '* /')}"

@@ -1,0 +1,113 @@
+"""LLVM IR to object files: split into units, in several processes, and errors from there."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+import torch
+from torch import nn
+
+import pipeline
+from pipeline.errors import CompileError
+from pipeline.runtime.native import NativeCode, host_cpu
+from pipeline.targets.cpu import codegen, machine_code
+from pipeline.targets.cpu.machine_code import Machine, Unit, compile_units
+from pipeline.targets.cpu.split import split
+
+TEXT = """source_filename = "LLVMDialectModule"
+
+@seven = private constant i64 7, align 8
+@unused = private constant i64 8, align 8
+
+declare i64 @llvm.smax.i64(i64, i64) #0
+
+define i64 @plus_seven(i64 %0) {
+  %2 = load i64, ptr @seven, align 8
+  %3 = add i64 %0, %2
+  ret i64 %3
+}
+
+define void @entry(ptr %0) {
+  %2 = load i64, ptr %0, align 8
+  %3 = call i64 @plus_seven(i64 %2)
+  store i64 %3, ptr %0, align 8
+  ret void
+}
+
+attributes #0 = { nounwind }
+"""
+
+
+def machine():
+    return Machine(*host_cpu())
+
+
+def units(parts):
+    return [Unit(part.text, "", part.functions, ()) for part in parts]
+
+
+def run(objects):
+    slots = (ctypes.c_int64 * 1)(35)
+    native = NativeCode(objects)
+    native.entry("entry")(ctypes.addressof(slots))
+    return slots[0]
+
+
+def test_every_part_declares_what_others_define_and_copies_what_it_uses():
+    first, second = split(TEXT, 10)
+    assert (first.functions, second.functions) == (("plus_seven",), ("entry",))
+    assert "declare i64 @plus_seven(i64 %0)" in second.text
+    assert "@seven = private" in first.text and "@seven" not in second.text
+    assert "@unused" not in first.text and "@entry" not in first.text
+    assert run(compile_units(units([first, second]), machine())) == 42
+
+
+def test_a_small_module_is_left_whole():
+    (part,) = split(TEXT, 10_000)
+    assert part.text == TEXT
+    assert run(compile_units(units([part]), machine())) == 42
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT.replace("private constant i64 7", "private global i64 7"),
+        TEXT.replace("private constant i64 7", "constant i64 7"),
+        TEXT.replace("define i64", "define internal i64"),
+    ],
+)
+def test_what_only_one_part_can_own_is_left_whole(text):
+    (part,) = split(text, 10)
+    assert part.text == text
+
+
+def test_processes_make_the_same_objects(monkeypatch):
+    made = units(split(TEXT, 10))
+    monkeypatch.setattr(machine_code.os, "sched_getaffinity", lambda _: {0})
+    alone = compile_units(made, machine())
+    monkeypatch.setattr(machine_code.os, "sched_getaffinity", lambda _: {0, 1})
+    assert compile_units(made, machine()) == alone
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_unit_that_llvm_refuses(bad, monkeypatch):
+    monkeypatch.setattr(machine_code.os, "sched_getaffinity", lambda _: {0, 1})
+    made = units(split(TEXT, 10))
+    made[bad] = Unit("define void @f( {", "", ("f",), ())
+    with pytest.raises(CompileError, match="LLVM refused the generated code"):
+        compile_units(made, machine())
+
+
+def test_a_model_in_several_objects(monkeypatch, tmp_path):
+    monkeypatch.setattr(codegen, "WORTH_A_PROCESS", 0)
+    monkeypatch.setattr(codegen, "UNIT_SIZE", 1000)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(9, 17), nn.LayerNorm(17), nn.GELU(), nn.Linear(17, 3)).requires_grad_(False)
+    x = torch.randn(5, 9)
+    executable = pipeline.compile(net, (x,))
+    assert len(executable.objects) > 2
+    torch.testing.assert_close(executable(x), net(x))
+    executable.save(tmp_path / "net")
+    assert pipeline.load(tmp_path / "net")(x.numpy()).shape == (5, 3)
+    assert len(pipeline.compile(net, (x,), linked=True).objects) == 1

@@ -1,0 +1,115 @@
+"""The short way of a call gives what the long way gives, and leaves to it what it does not know."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+import pipeline
+from pipeline.errors import ArgumentError
+
+
+class Calls(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+def both_ways(exe, *args):
+    """The results of the short way, which must be the way taken, and those of the long way."""
+    return exe._fast.call(args, exe._bound.template), exe._call(args, {}, None)
+
+
+FORMS = {
+    "one": (lambda x, y: x + y, [(3, 5), (3, 5)]),
+    "tuple": (lambda x, y: (x + y, x * y), [(3, 5), (3, 5)]),
+    "list": (lambda x: [x.sum(), x * 2], [(7,)]),
+    "nothing inside": (lambda x: x + 1, [(0, 4)]),
+    "scalar": (lambda x: x + 1, [()]),
+    "size one": (lambda x: x.transpose(0, 1) * 2, [(1, 3, 1)]),
+    "unused": (lambda x, y: x * 2, [(3,), (4,)]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bfloat16])
+def test_both_ways(form, dtype):
+    function, shapes = FORMS[form]
+    args = tuple((torch.randn(shape) * 9).to(dtype) for shape in shapes)
+    exe = pipeline.compile(Calls(function), args)
+    short, long = both_ways(exe, *args)
+    assert short is not NotImplemented
+    assert type(short) is type(long)
+    for one, other in zip(torch.utils._pytree.tree_leaves(short), torch.utils._pytree.tree_leaves(long), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+        assert one.stride() == other.stride() == torch.empty(one.shape).stride()
+
+
+X = torch.arange(12.0).view(3, 4)
+OTHERS = {
+    "transposed": X.t().contiguous().t(),
+    "a parameter": nn.Parameter(X),
+    "numpy": X.numpy(),
+    "negated view": torch.view_as_complex(torch.stack((X, X), -1)).conj().imag.neg(),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_long_way_takes_over(name):
+    exe = pipeline.compile(Calls(lambda x: x * 2), (X,))
+    assert torch.equal(torch.as_tensor(np.asarray(exe(OTHERS[name]))), X * 2)
+
+
+WRONG = [(), (X, X), (X.double(),), (X.view(4, 3),), (X.to_sparse(),), (1.0,), (None,)]
+
+
+@pytest.mark.parametrize("args", WRONG)
+def test_the_long_way_says_what_is_wrong(args):
+    exe = pipeline.compile(Calls(lambda x: x * 2), (X,))
+    assert exe._fast is not None
+    with pytest.raises(ArgumentError, match="expected"):
+        exe(*args)
+
+
+class Counts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        self.calls += 1
+        return x * 2
+
+
+def index(x, i):
+    return x[i]
+
+
+NOT_FAST = {
+    "mutation": lambda: pipeline.compile(Counts(), (X,)),
+    "checks": lambda: pipeline.compile(Calls(index), (X, torch.tensor([1]))),
+    "dynamic": lambda: pipeline.compile(Calls(lambda x: x * 2), (X,), dynamic_shapes=(({0: Dim("n")},),)),
+    "returns its argument": lambda: pipeline.compile(Calls(lambda x: (x, x * 2)), (X,)),
+    "dictionary": lambda: pipeline.compile(Calls(lambda x: {"y": x * 2}), (X,)),
+    "constant argument": lambda: pipeline.compile(Calls(lambda x, n: x * n), (X, 2)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_FAST)
+def test_what_has_only_the_long_way(name):
+    assert NOT_FAST[name]()._fast is None
+
+
+def test_refreshed_weights_are_seen():
+    net = nn.Linear(4, 2).requires_grad_(False)
+    exe = pipeline.compile(net, (X,))
+    exe(X)
+    net.weight.mul_(2)
+    exe.refresh()
+    torch.testing.assert_close(exe(X), net(X))
