@@ -36,3 +36,10 @@ def groups(exe):
 def _attribute(line, name):
     match = re.search(rf'(?:^|, ){re.escape(name)} = "([^"]*)"', line)
     return match and match[1]
+
+
+def calls(exe):
+    """The kernels that one call runs, in order."""
+    text = exe.ir("kernels")
+    main = text[text.index("func.func @main") :]
+    return re.findall(r"call @([\w$.-]+)\(", main[: main.find("func.func", 1)])
