@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from pipeline.analysis.structured import Structured, any_structured
@@ -24,6 +25,9 @@ _NAMED = {
     "depthwise_conv_3d": "depthwise_conv3d",
     "pooling": "pool",
 }
+
+#: Longest first: `conv_2d` is the start of `conv_2d_nchw_fchw`, `depthwise_conv_2d` that of others.
+_PREFIXES = sorted(_NAMED, key=len, reverse=True)
 
 _BODY = {"maximumf": "max", "minimumf": "min", "maxnumf": "max", "minnumf": "min", "extf": "cast", "truncf": "cast"}
 _BODY |= dict.fromkeys(("extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui"), "cast")
@@ -54,15 +58,12 @@ def op_label(op: ir.Operation) -> list[str]:
     if "pipeline.kernel" in op.attributes:
         return [ir.StringAttr(op.attributes["pipeline.kernel"]).value]
     short = op.name.partition(".")[2]
-    for prefix in sorted(_NAMED, key=len, reverse=True):
-        if short.startswith(prefix):
-            return [_NAMED[prefix]]
     if short != "generic":
-        return [short]
+        return [next((_NAMED[prefix] for prefix in _PREFIXES if short.startswith(prefix)), short)]
     words = _body_words(op)
-    if is_reduction(op) and is_product(op):
-        return ["matmul"]
     if is_reduction(op):
+        if is_product(op):
+            return ["matmul"]
         return compose([*words[:-1], f"reduce_{words[-1]}"]) if words else ["reduce"]
     return compose(words) or [_copy_word(op)]
 
@@ -183,6 +184,11 @@ def op_kind(op: ir.Operation) -> str:
 
 def compose(words: Sequence[str]) -> list[str]:
     """The words with those that together have a name replaced by it: [add, div, erf, add, mul, mul] -> [add, gelu]."""
+    return list(_compose(tuple(words)))
+
+
+@functools.cache
+def _compose(words: tuple[str, ...]) -> tuple[str, ...]:
     found = list(words)
     for name, pattern in _COMPOSITES.items():
         place = 0
@@ -191,7 +197,7 @@ def compose(words: Sequence[str]) -> list[str]:
             if length:
                 found[place : place + length] = [name]
             place += 1
-    return found
+    return tuple(found)
 
 
 def _matches(words: Sequence[str], pattern: Sequence[str]) -> int:

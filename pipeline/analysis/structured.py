@@ -9,6 +9,7 @@ from functools import cached_property
 from pipeline.analysis.access import coefficient
 from pipeline.mlir import ir, linalg
 
+_WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
 _ELEMENTWISE = ("linalg.generic", "linalg.transpose", "linalg.broadcast", "linalg.fill")
 
 
@@ -136,8 +137,13 @@ def is_permutation(indexing: ir.AffineMap) -> bool:
 
 
 def moves_rows(view: Structured) -> bool:
-    """Whether an op only gives whole rows another place, or repeats them: the innermost dim stays the innermost."""
-    if view.inputs != 1 or not view.is_elementwise or view.yielded != [view.body.arguments[0]]:
+    """Whether an op only gives whole rows another place, repeats them, or makes their elements wider.
+
+    The innermost dim stays the innermost: rows can be read where they are as fast as where they would be put.
+    """
+    if view.inputs != 1 or not view.is_elementwise or any(op.name not in _WIDENING for op in view.body_ops):
+        return False
+    if not view.body_ops and view.yielded != [view.body.arguments[0]]:
         return False
     read, wrote = view.loops_read(0), view.loops_read(1)
     return bool(read) and len(read) == len(view.maps[0].results) and read[-1] == wrote[-1]
