@@ -39,6 +39,7 @@ SIMPLIFY = """
     fold-affine-forward,
     separate-bias,
     merge-affines,
+    join-siblings,
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
     canonicalize,
     cse,
@@ -87,8 +88,8 @@ FUSE = """
 #: Which ops become a kernel, by a table of fusion rules.
 GROUP = "form-groups{{rules={rules}}}, move-slices-into-groups"
 
-#: What only told the passes before what to do.
-AFTER_GROUPS = "erase-barriers"
+#: What only told the passes before what to do goes; kernels take the tensors whose slices they read.
+AFTER_GROUPS = "fuse-siblings, erase-barriers, sink-slices"
 
 #: A function for each kernel.
 OUTLINE = "outline-kernels"

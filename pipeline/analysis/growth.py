@@ -15,7 +15,7 @@ from pipeline.analysis.op_facts import OpFacts
 from pipeline.analysis.reasons import Refusal
 from pipeline.analysis.structured import Structured
 from pipeline.analysis.tiling import element_type
-from pipeline.dialects.fusion import BARRIER
+from pipeline.dialects.fusion import BARRIER, stops_fusion
 from pipeline.mlir import ir
 
 #: Kinds whose result tiles lie in registers while elementwise ops with the same loops use them.
@@ -73,7 +73,7 @@ class Growth:
 
     def why_not(self, node: Node, role: Role) -> Refusal | None:
         """Why an op may not join; None if it may."""
-        if node.op.name == BARRIER:
+        if node.op.name == BARRIER or self._is_stopped(node):
             return Refusal(reasons.BARRIER, "fusion stops between the two")
         if node.view is None:
             return Refusal(reasons.NOT_TILED, f"{node.op.name} has no indexing maps")
@@ -93,6 +93,12 @@ class Growth:
         if not self._graph.stays_acyclic(joined):
             return Refusal(reasons.CYCLE, "an op outside of the group stands between them")
         return self._exceeds(joined) or self._does_not_fit(joined, node)
+
+    def _is_stopped(self, node: Node) -> bool:
+        """Whether fusion stops between an op and one of the group that hands it a value, or takes one from it."""
+        handed = [result for one in self.nodes for result in one.op.results if result in list(node.op.operands)]
+        taken = [result for result in node.op.results for one in self.nodes if result in list(one.op.operands)]
+        return any(stops_fusion(value) for value in (*handed, *taken))
 
     def _is_epilogue_of_a_projection(self, node: Node) -> bool:
         """Whether an op stands between two products, the second of which is in the group."""

@@ -122,7 +122,7 @@ def _masks_are_bad(generic: ir.Operation, loops: Loops, masked_bits: int) -> boo
     that part when it is mended in llvmlite's LLVM. A bf16 is a truncated integer, too.
     """
     widths = [max(8, element_type(operand).width) for operand in generic.operands]
-    widest = max(*widths, *_body_widths(generic))
+    widest = max([*widths, *_body_widths(generic)])
     return min(widths) < masked_bits or any(
         widths[output] < widest and not isinstance(element_type(generic.operands[output]), (ir.F32Type, ir.F64Type))
         for output in loops.outputs

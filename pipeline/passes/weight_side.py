@@ -67,6 +67,17 @@ class WeightSide:
         start = linalg.fill(self.constant(0.0, element), outs=[tensor.EmptyOp(shape, element).result])
         return self.note(linalg.matmul(left, right, outs=[start]).owner.operation)
 
+    def joined(self, values: Sequence[ir.Value], dim: int) -> ir.Value:
+        """Weights of one type but for the size of `dim`, one behind the other along it."""
+        for value in values:
+            self.make_available(value)
+        first = ir.RankedTensorType(values[0].type)
+        shape = list(first.shape)
+        shape[dim] = sum(ir.RankedTensorType(value.type).shape[dim] for value in values)
+        kind = ir.RankedTensorType.get(shape, first.element_type)
+        with ir.InsertionPoint(self._anchor):
+            return self.note(tensor.ConcatOp(kind, dim, values).operation)
+
     def projected(self, contraction: Contraction, shift: Vector) -> Given:
         """What a shift of the data, along dims of the weight, adds to the result of the contraction.
 
