@@ -15,7 +15,7 @@ from workers import outcomes
 COUNT = 500
 
 #: How many of them one test runs: batches can be shared by the workers of pytest-xdist.
-BATCH = 25
+BATCH = 50
 
 #: One program of so many is compiled unfused as well: a second compilation of each would take CI as long again.
 UNFUSED_EVERY = 3
