@@ -546,5 +546,5 @@ def test_wrong_run(artifact, folder, capsys, argv, message):
 
 
 def test_run_what_is_no_artifact(folder, capsys):
-    assert "no artifact" in fails(capsys, run_driver, folder / "nets.py")
+    assert "no artifact" in fails(capsys, run_driver, folder / "x.npy")
     assert "cannot be read" in fails(capsys, run_driver, folder / "absent")

@@ -112,6 +112,33 @@ func.func @for_flag(%n: index, %flag: tensor<i1>) -> i1 {
   return %v : i1
 }
 
+// An op that fetches one element, at a place that another one computes: both bodies in a row.
+
+// CHECK-LABEL: func.func @fetch
+// CHECK-SAME: (%[[T:.*]]: tensor<4xf32>, %[[I:.*]]: tensor<i64>)
+// CHECK-NOT: linalg.generic
+// CHECK: %[[N:.*]] = tensor.extract %[[I]][] : tensor<i64>
+// CHECK: arith.index_cast %[[N]]
+// CHECK: %[[V:.*]] = tensor.extract %[[T]][%{{.*}}] : tensor<4xf32>
+// CHECK: return %[[V]]
+func.func @fetch(%t: tensor<4xf32>, %i: tensor<i64>) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %e = tensor.empty() : tensor<f32>
+  %r = linalg.generic {indexing_maps = [#scalar, #scalar], iterator_types = []}
+      ins(%i : tensor<i64>) outs(%e : tensor<f32>) {
+  ^bb0(%n: i64, %out: f32):
+    %at = arith.index_cast %n : i64 to index
+    %inside = arith.cmpi ult, %at, %c4 : index
+    %safe = arith.select %inside, %at, %c0 : index
+    %v = tensor.extract %t[%safe] : tensor<4xf32>
+    linalg.yield %v : f32
+  } -> tensor<f32>
+  // expected-remark @below {{passed: computes the number that it takes from linalg.generic}}
+  %v = tensor.extract %r[] : tensor<f32>
+  return %v : f32
+}
+
 // Constants of equal elements are numbers, and no operands.
 
 // CHECK-LABEL: func.func @constants

@@ -127,3 +127,36 @@ func.func @left_alone(%x: tensor<8xf32>, %y: tensor<2xf32>, %d: tensor<?xf32>, %
   }
   return %r#0, %r#1, %s#0, %s#1, %t : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<?xf32>, tensor<8xf32>
 }
+
+// Who gets a buffer from a branch frees it, so what leaves the branch has one of its own; what is read there has not.
+
+// CHECK-LABEL: func.func @leaves
+// CHECK: scf.if
+// CHECK: %[[POOL:.*]] = memref.alloc() {alignment = 64 : i64} : memref<192xi8>
+// CHECK: %[[R:.*]]:3 = scf.for
+// CHECK: %[[FIRST:.*]] = memref.view %[[POOL]][%[[R]]#0][]
+// CHECK-NEXT: %[[A:.*]] = bufferization.to_tensor %[[FIRST]] restrict :
+// CHECK-NEXT: %[[OWN:.*]] = memref.alloc() : memref<8xf32>
+// CHECK-NEXT: bufferization.materialize_in_destination %[[A]] in restrict writable %[[OWN]]
+// CHECK-NEXT: %[[OUT:.*]] = bufferization.to_tensor %[[OWN]] restrict writable
+// CHECK-NEXT: %[[SECOND:.*]] = memref.view %[[POOL]][%[[R]]#1][]
+// CHECK-NEXT: %[[B:.*]] = bufferization.to_tensor %[[SECOND]] restrict :
+// CHECK-NEXT: tensor.extract %[[B]]
+// CHECK-NEXT: scf.yield %[[OUT]]
+func.func @leaves(%x: tensor<8xf32>, %c: i1, %n: index, %f: f32) -> (tensor<8xf32>, f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:2 = scf.if %c -> (tensor<8xf32>, f32) {
+    // expected-remark @below {{passed: 2 carried tensors take turns in 3 buffers}}
+    %l:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x, %b = %x) -> (tensor<8xf32>, tensor<8xf32>) {
+      %e = tensor.empty() : tensor<8xf32>
+      %sum = func.call @add(%a, %b, %e) : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+      scf.yield %b, %sum : tensor<8xf32>, tensor<8xf32>
+    }
+    %v = tensor.extract %l#1[%c0] : tensor<8xf32>
+    scf.yield %l#0, %v : tensor<8xf32>, f32
+  } else {
+    scf.yield %x, %f : tensor<8xf32>, f32
+  }
+  return %r#0, %r#1 : tensor<8xf32>, f32
+}

@@ -26,7 +26,7 @@ def torch_op(location: ir.Location) -> str | None:
 
 
 def origins(ops: Iterable[ir.Operation]) -> list[tuple[str | None, str | None]]:
-    """(PyTorch op, `file.py:12`) of `ops` and, before each, of all in its regions, each once; what is unknown is None."""
+    """(PyTorch op, `file.py:12`) of `ops` and, before each, of all inside it, each once; what is unknown is None."""
     found: dict[tuple[str | None, str | None], None] = {}
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -8,8 +8,6 @@ Works on graphs in ATen, before decomposition.
 from __future__ import annotations
 
 import copy
-import operator
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,21 +15,13 @@ from torch import fx
 from torch.export import ExportedProgram, ExportGraphSignature
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 
-from pipeline.errors import CaptureError
-from pipeline.frontend.aliasing import root, same_tensor, views, written
+from pipeline.frontend.aliasing import root, same_tensor, views
 from pipeline.frontend.graph_passes import attribute, reserve_names
-from pipeline.frontend.importer import source_line
-from pipeline.frontend.region_call import RegionCall, regions_of
+from pipeline.frontend.region_call import RegionCall, at_end, regions_of
+from pipeline.frontend.region_sharing import refuse_later_writes, shared_memory
+from pipeline.frontend.region_writes import return_writes
 
 aten = torch.ops.aten
-
-_CLONE = "clone it before"
-
-#: What `_shared_memory` found, at the call.
-_SHARED = "pipeline_shared_memory"
-
-#: Marks a `copy_` that this file made: the original program writes to both values there.
-_WRITES_BACK = "pipeline_writes_back"
 
 
 def purify(module: fx.GraphModule, loops_share: bool = False) -> None:
@@ -53,11 +43,11 @@ def purify(module: fx.GraphModule, loops_share: bool = False) -> None:
                 purify(inner, loops_share)
             _lift_constants(call)
             _rebase_captures(call)
-            shared = _shared_memory(call, loops_share)
-            _return_writes(call)
+            shared = shared_memory(call, loops_share)
+            return_writes(call)
             _clone_shared_operands(call)
             _clone_shared_results(call)
-            _refuse_later_writes(call, shared)
+            refuse_later_writes(call, shared)
     module.recompile()
 
 
@@ -130,152 +120,8 @@ def _rebase(call: RegionCall, value: fx.Node, base: fx.Node) -> None:
     call.drop_capture(number)
 
 
-def _shared_memory(call: RegionCall, loops_share: bool) -> set[tuple[int, Any]]:
-    """(result, value of the graph around or number of another result) for those that may lie in one memory."""
-    pairs: set[tuple[int, Any]] = set()
-    for module in call.modules[1:] if call.kind == "while_loop" else call.modules:
-        operands = dict(zip(call.placeholders(module), call.operands, strict=True))
-        roots = [_possible_roots(value) for value in call.outputs(module)]
-        for number, bases in enumerate(roots):
-            pairs.update((number, base) for value in bases & operands.keys() for base in _possible_roots(operands[value]))
-            pairs.update((number, other) for other in range(number) if bases & roots[other])
-    if call.kind == "while_loop" and loops_share:
-        first = enumerate(call.operands[: call.fixed])
-        pairs.update((number, base) for number, value in first for base in _possible_roots(value))
-    call.node.meta[_SHARED] = pairs
-    return pairs
-
-
-def _possible_roots(value: Any) -> set[fx.Node]:
-    """The values in whose memory `value` may lie in the original program."""
-    if not isinstance(value, fx.Node):
-        return set()
-    found = {root(value)}
-    for base in list(found):
-        if base.target is operator.getitem and regions_of(base.args[0]):
-            pairs = base.args[0].meta.get(_SHARED, ())
-            found |= {other for number, other in pairs if number == base.args[1] and isinstance(other, fx.Node)}
-    return found
-
-
-def _return_writes(call: RegionCall) -> None:
-    """cond(p, {x.add_(1)}, {}, x)  →  y = cond(p, {clone(x).add_(1)}, {clone(x)}, x); x.copy_(y); loops carry y."""
-    for number in sorted(_written_operands(call)):
-        _check_write(call, number)
-        value = call.operands[number]
-        if number < call.fixed:
-            _write_to_carried(call, number)
-            continue
-        if call.kind == "while_loop":
-            call.carry(number)
-            number = call.fixed - 1
-        for module in call.modules[1:] if call.kind == "while_loop" else call.modules:
-            call.set_outputs(module, [*call.outputs(module), _clone_input(call, module, number)])
-        _write_back(call, value, call.add_result(value.meta["val"].clone()))
-
-
-def _write_to_carried(call: RegionCall, number: int) -> None:
-    """while_loop(c, {h.add_(1); h}, (x,))  →  y = while_loop(c, {clone(h).add_(1)}, (x,)); x.copy_(y).
-
-    Where the body hands on another tensor than `h`, only the first round writes to `x`: what is in it is carried too.
-    """
-    body = call.modules[1]
-    value, handed_on = call.operands[number], call.outputs(body)[number]
-    place = call.placeholders(body)[number]
-    is_kept, is_new = same_tensor(handed_on) is place, place not in _possible_roots(handed_on)
-    clone = _clone_input(call, body, number)
-    nodes = list(call.node.graph.nodes)
-    if not _is_readable(_value(root(value)), nodes[nodes.index(call.node) + 1 :]):
-        return
-    if is_kept:
-        _write_back(call, value, number)
-    elif is_new:
-        _write_back(call, value, _carry_first_write(call, value, clone))
-    else:
-        raise _refusal(call.node, f"a loop writes in place to a tensor that it gives up in some rounds only; {_CLONE}")
-
-
-def _carry_first_write(call: RegionCall, value: fx.Node, written_to: fx.Node) -> int:
-    """Carries what is in the memory of `value`, which the body writes to in its first round; the number of that result."""
-    graph = call.node.graph
-    with graph.inserting_before(call.node):
-        memory = graph.call_function(aten.clone.default, (value,))
-        true = graph.call_function(aten.full.default, ([], True), {"dtype": torch.bool})
-    memory.meta = dict(value.meta)
-    with value.meta["val"].fake_mode:
-        true.meta["val"] = torch.full([], True, dtype=torch.bool)
-    for operand in (memory, true):
-        call.carry(call.add_capture(operand))
-    for module in call.modules[1:]:
-        before, is_first = call.placeholders(module)[call.fixed - 2 : call.fixed]
-        with _at_end(module.graph):
-            after = module.graph.call_function(aten.where.self, (is_first, written_to, before))
-            false = module.graph.call_function(aten.full.default, ([], False), {"dtype": torch.bool})
-        after.meta, false.meta = dict(value.meta), dict(true.meta)
-        call.set_outputs(module, [*call.outputs(module), after, false])
-    result = call.add_result(value.meta["val"].clone())
-    call.add_result(true.meta["val"].clone())
-    return result
-
-
-def _at_end(graph: fx.Graph) -> Any:
-    return graph.inserting_before(next(node for node in graph.nodes if node.op == "output"))
-
-
-def _write_back(call: RegionCall, value: fx.Node, result: int) -> None:
-    """value.copy_(call[result]), right behind the call."""
-    with call.node.graph.inserting_after(call.node):
-        new = call.node.graph.call_function(operator.getitem, (call.node, result))
-    with call.node.graph.inserting_after(new):
-        back = call.node.graph.call_function(aten.copy_.default, (value, new))
-    new.meta, back.meta = dict(value.meta), {**value.meta, _WRITES_BACK: True}
-
-
-def _written_operands(call: RegionCall) -> set[int]:
-    """The numbers of the operands that one of the graphs writes to."""
-    numbers = set()
-    for module in call.modules:
-        places = {node: number for number, node in enumerate(call.placeholders(module))}
-        bases = {root(value) for node in module.graph.nodes for value in written(node)}
-        numbers |= {places[base] for base in bases if base in places}
-    return numbers
-
-
-def _check_write(call: RegionCall, number: int) -> None:
-    """Refuses a write that this file cannot make a result of."""
-    if call.kind in ("scan", "map_impl"):
-        raise _refusal(call.node, f"{call.kind.removesuffix('_impl')} writes to what it is given; return it instead")
-    if call.kind != "while_loop":
-        return
-    condition, body = call.modules
-    place = call.placeholders(condition)[number]
-    if any(root(value) is place for node in condition.graph.nodes for value in written(node)):
-        raise _refusal(call.node, "the condition of a loop writes to a tensor; write in the loop's body")
-    place = call.placeholders(body)[number]
-    outputs = enumerate(call.outputs(body))
-    moved = any(place in _possible_roots(value) and result != number for result, value in outputs)
-    others = call.operands if number < call.fixed else call.operands[: call.fixed]
-    bases = _possible_roots(call.operands[number])
-    shared = any(bases & _possible_roots(other) for n, other in enumerate(others) if n != number)
-    if moved or shared:
-        raise _refusal(
-            call.node, f"a loop writes in place to a tensor that it has under another name too; {_CLONE}"
-        )
-
-
-def _clone_input(call: RegionCall, module: fx.GraphModule, number: int) -> fx.Node:
-    """Has the graph work on a copy of an input; gives the copy."""
-    placeholders = call.placeholders(module)
-    value = placeholders[number]
-    with module.graph.inserting_after(placeholders[-1]):
-        clone = module.graph.call_function(aten.clone.default, (value,))
-    clone.meta = dict(value.meta)
-    value.replace_all_uses_with(clone, delete_user_cb=lambda user: user is not clone)
-    return clone
-
-
 def _clone_shared_operands(call: RegionCall) -> None:
-    """while_loop(c, f, (x, x), (x,))  →  while_loop(c, f, (x, clone(x)), (clone(x),)): torch wants no two in one memory."""
+    """while_loop(c, f, (x, x), (x,))  →  while_loop(c, f, (x, clone(x)), (clone(x),)), since torch wants it so."""
     seen: set[fx.Node] = set()
     for number, value in enumerate(call.operands):
         if not isinstance(value, fx.Node) or not isinstance(value.meta.get("val"), torch.Tensor):
@@ -297,51 +143,11 @@ def _clone_shared_results(call: RegionCall) -> None:
             if not isinstance(value, fx.Node) or not isinstance(value.meta.get("val"), torch.Tensor):
                 continue
             if root(value) in seen:
-                with _at_end(module.graph):
+                with at_end(module.graph):
                     results[number] = module.graph.call_function(aten.clone.default, (value,))
                 results[number].meta = dict(value.meta)
             seen.add(root(value))
         call.set_outputs(module, results)
-
-
-def _refuse_later_writes(call: RegionCall, shared: set[tuple[int, Any]]) -> None:
-    """Refuses a write behind the call to one of two values that shared memory, if the other can be read after it."""
-    nodes = list(call.node.graph.nodes)
-    following = nodes[nodes.index(call.node) + 1 :]
-    for number, other in shared:
-        result = call.node, number
-        partner = (call.node, other) if isinstance(other, int) else _value(other)
-        for place, node in enumerate(following):
-            if _WRITES_BACK in node.meta:
-                continue
-            bases = [_value(root(value)) for value in written(node)]
-            for one, another in ((result, partner), (partner, result)):
-                if one in bases and _is_readable(another, following[place + 1 :]):
-                    raise _refusal(node, _MAY_SHARE)
-
-
-_MAY_SHARE = (
-    "this writes in place to a tensor that is, or is not, one with the result of a branch or loop, which depends on the "
-    f"run; {_CLONE}"
-)
-
-
-def _value(node: fx.Node) -> Any:
-    """What tells values apart: the node, or (call, number) for a result of a call with regions."""
-    if node.target is operator.getitem and regions_of(node.args[0]):
-        return node.args[0], node.args[1]
-    return node
-
-
-def _is_readable(value: Any, nodes: Sequence[fx.Node]) -> bool:
-    """Whether one of the nodes reads the value, or the caller can."""
-    is_input = isinstance(value, fx.Node) and value.op == "placeholder"
-    return is_input or any(_value(root(one)) == value for node in nodes for one in node.all_input_nodes)
-
-
-def _refusal(node: fx.Node, reason: str) -> CaptureError:
-    line = source_line(node)
-    return CaptureError(f"{line[0]}:{line[1]}: {reason}" if line else reason)
 
 
 def purified(exported: ExportedProgram, loops_share: bool = False) -> ExportedProgram:

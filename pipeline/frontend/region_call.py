@@ -27,8 +27,8 @@ _LAYOUT = {
 def writes_are_kept() -> Iterator[None]:
     """While a model is traced: a branch or loop whose results nobody uses is not dead, as it may write in place.
 
-    Gets round a defect of torch: Graph.eliminate_dead_code drops those in inner graphs. Remove when Node.is_impure looks
-    into the graphs of these ops.
+    Gets round a defect of torch: Graph.eliminate_dead_code drops those in inner graphs. Remove when Node.is_impure
+    looks into the graphs of these ops.
     """
     ops = {getattr(torch.ops.higher_order, name) for name in _LAYOUT} - _side_effectful_functions
     _side_effectful_functions.update(ops)
@@ -163,3 +163,8 @@ def _output(module: fx.GraphModule) -> fx.Node:
 
 def _at_start(graph: fx.Graph) -> Any:
     return graph.inserting_before(next(iter(graph.nodes)))
+
+
+def at_end(graph: fx.Graph) -> Any:
+    """Inserts nodes in front of the output."""
+    return graph.inserting_before(next(node for node in graph.nodes if node.op == "output"))

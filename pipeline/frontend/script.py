@@ -177,7 +177,7 @@ def _torch_op(node: Any, kind: str, values: list[Any]) -> Any:
     if schema == "(no schema)":
         raise CaptureError(f"{kind} of TorchScript is not supported")
     namespace, name = kind.split("::")
-    overload = re.match(r"[^(.]+(?:\.([^(]+))?\(", schema).group(1) or "default"
+    overload = schema.partition("(")[0].partition(".")[2] or "default"
     op = getattr(getattr(getattr(torch.ops, namespace), name), overload)
     arguments, keywords = [], {}
     for argument, value in zip(op._schema.arguments, values, strict=True):
@@ -197,5 +197,5 @@ def _at(node: Any, function: Any, *args: Any) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _call(file: str, line: str) -> Any:
-    """The code of a call that lies at a line of a file."""
-    return compile("\n" * (int(line) - 1) + "function(*args)", file, "eval")
+    """The code of a call that lies at a line of a file, in a `forward`, which is what torch takes traces from."""
+    return compile("\n" * (int(line) - 1) + "function(*args)", file, "eval").replace(co_name="forward")

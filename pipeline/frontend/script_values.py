@@ -112,7 +112,7 @@ class Layout:
 
     def pack(self, values: Sequence[Any], with_integers: bool = True) -> list[Any]:
         """The tensors of values of this layout, and the integers, which are tensors too unless `with_integers`."""
-        flat = []
+        flat: list[Any] = []
         for place, value in enumerate(values):
             spec = self.spec.child(place)
             flat += [UNINITIALIZED] * spec.num_leaves if value is UNINITIALIZED else torch_pytree.tree_leaves(value)

@@ -95,8 +95,33 @@ def rotate(loop: ir.Operation, plan: Rotation) -> None:
     with before(loop):  # which is right behind the new one
         results = list(made.results)[: len(loop.results)]
         for carry in plan.carries:
-            results[carry.place] = _tensor(_view(pool, results[carry.place], carry.kind), carry.kind)
+            last = _tensor(_view(pool, results[carry.place], carry.kind), carry.kind)
+            results[carry.place] = _own(last, carry.kind) if _leaves(carry.result, loop) else last
     replace(loop, results)
+
+
+def _leaves(result: ir.OpResult, loop: ir.Operation) -> bool:
+    """Whether the result of a loop in a branch or a loop might be handed on to what is outside of that.
+
+    Who gets a buffer there frees it, and the buffers of a loop are one allocation.
+    """
+    return loop.parent.operation.name != "func.func" and not all(map(_reads, result.uses))
+
+
+def _reads(use: ir.OpOperand) -> bool:
+    """Whether a use only reads a tensor, and hands on nothing that shares its memory."""
+    op = use.owner.operation
+    if op.name in ("tensor.insert_slice", "tensor.insert", "bufferization.materialize_in_destination"):
+        return use.operand_number == 0
+    return op.name in ("func.call", "tensor.extract")
+
+
+def _own(tensor: ir.Value, kind: ir.Type) -> ir.Value:
+    """A copy of a tensor in a buffer of its own."""
+    shape = ir.RankedTensorType(kind)
+    memory = memref.AllocOp(ir.MemRefType.get(shape.shape, shape.element_type), [], []).result
+    _materialize(tensor, memory)
+    return bufferization.ToTensorOp(kind, memory, restrict=True, writable=True).result
 
 
 def _start(loop: ir.Operation, plan: Rotation) -> ir.Operation:

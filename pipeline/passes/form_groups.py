@@ -53,9 +53,18 @@ class FormGroups(Pass):
             for growth in _grown(kind, roots, graph, rules):
                 graph.join(growth.nodes)
                 kinds[growth.nodes[0].op] = kind
-                self.passed(growth.nodes[-1].op, f"{kind} group of {len(growth.nodes)} ops")
+                self._report(growth, kind)
         self._explain(roots, graph, rules)
         build_units(graph.in_order(), set(roots), lambda unit, end: _wrap(unit, kinds.get(unit[0].op), end))
+
+    def _report(self, growth: Growth, kind: str) -> None:
+        """Says that a group was formed, and of each edge in it."""
+        self.passed(growth.nodes[-1].op, f"{kind} group of {len(growth.nodes)} ops")
+        for node in growth.nodes:
+            for source in node.inputs:
+                if source in growth.nodes:
+                    text = f"is in one {kind} group with its producer, {source.op.name}"
+                    self.passed(node.op, text, source.op)
 
     def _explain(self, roots: list[Node], graph: BlockGraph, rules: FusionRules) -> None:
         """Says of each value that goes from one group to another why they are two."""

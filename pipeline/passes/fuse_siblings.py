@@ -12,6 +12,7 @@ from pipeline.analysis.tiling import fold_ops
 from pipeline.dialects.fusion import GROUP, STOP_FUSION, create_group, target_of
 from pipeline.mlir import defining_op, ir, remap_operands, walk
 from pipeline.passes.base import Pass
+from pipeline.passes.become import CUSTOM
 from pipeline.passes.rewriting import build_generic, copy_body
 
 #: What stands beside the one op of a group: what it starts from, and views of what it reads.
@@ -82,6 +83,8 @@ class _Single:
 
 def _single(group: ir.Operation) -> _Single | None:
     """A group of one generic whose body has a vector form; None for another one."""
+    if CUSTOM in group.attributes:  # a user's own group stays what it is
+        return None
     *ops, terminator = [op.operation for op in group.regions[0].blocks[0].operations]
     computing = [op for op in ops if op.name not in _BESIDE]
     if len(computing) != 1 or computing[0].name != "linalg.generic" or STOP_FUSION in computing[0].attributes:

@@ -26,6 +26,8 @@ def place_of(value: ir.Value) -> ir.Operation | None:
         return _place_of_call(op, ir.OpResult(value).result_number)
     if op.name == "bufferization.materialize_in_destination":
         return _memory(op.operands[1])
+    if op.name == "bufferization.to_tensor":
+        return _memory(value)
     if op.name == "scf.if":
         number = ir.OpResult(value).result_number
         one, other = (place_of(_terminator(region.blocks[0]).operands[number]) for region in op.regions)

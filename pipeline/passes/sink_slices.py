@@ -8,6 +8,7 @@ from typing import ClassVar
 from pipeline.dialects.fusion import GROUP
 from pipeline.mlir import defining_op, ir, walk
 from pipeline.passes.base import Pass
+from pipeline.passes.become import CALLS
 
 _SLICE = "tensor.extract_slice"
 
@@ -20,7 +21,8 @@ class SinkSlices(Pass):
     """Give a fusion.group that reads a tensor.extract_slice the whole tensor, and have it take the slice itself.
 
     Kernels take tensors whose elements lie one after the other, so that a slice would be copied before the call; inside
-    of the kernel it is a view. Slices of sizes or offsets known at run time only are left alone.
+    of the kernel it is a view. Slices of sizes or offsets known at run time only are left alone, and so is what a group
+    reads that becomes a call of a function from outside, which gets the slice.
     """
 
     name: ClassVar[str] = "sink-slices"
@@ -29,6 +31,8 @@ class SinkSlices(Pass):
     def run(self, op: ir.Operation) -> None:
         """Sinks the slices of one function."""
         for group in walk(op, GROUP):
+            if CALLS in group.attributes:
+                continue
             for number, operand in enumerate(list(group.operands)):
                 views = _views(operand)
                 if views:

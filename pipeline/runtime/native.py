@@ -44,16 +44,16 @@ class NativeCode:
         initialize_llvm()
         machine = binding.Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-        try:
-            for one in objects:
-                self._engine.add_object_file(binding.ObjectFileRef.from_data(one))
-        except RuntimeError as error:
-            raise ArtifactError(f"not an object file for this machine: {error}") from error
         if any(threads.SPAWN in one for one in objects):
             symbols = {**threads.addresses(), **(symbols or {})}
         with _linking:
             for name, address in (symbols or {}).items():
                 binding.add_symbol(name, address)
+            try:
+                for one in objects:
+                    self._engine.add_object_file(binding.ObjectFileRef.from_data(one))
+            except RuntimeError as error:
+                raise ArtifactError(f"not an object file for this machine: {error}") from error
             self._engine.finalize_object()
         if perf_map.wanted():
             perf_map.append(objects, self._engine.get_function_address)

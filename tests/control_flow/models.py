@@ -148,9 +148,7 @@ class ReturnsCaptured(nn.Module):
 @_case(EXPORTED, *_shifted(3))
 class ConstantsInBranches(nn.Module):
     def forward(self, x):
-        return torch.cond(
-            x.sum() > 0, lambda: x + torch.tensor([1.0, 2.0, 3.0]), lambda: x * torch.tensor(5.0), ()
-        )
+        return torch.cond(x.sum() > 0, lambda: x + torch.tensor([1.0, 2.0, 3.0]), lambda: x * torch.tensor(5.0), ())
 
 
 @_case(EXPORTED, *_shifted(3, 4, shifts=(-3, 0, 3)))

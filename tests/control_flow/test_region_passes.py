@@ -240,6 +240,28 @@ PROGRAMS = {
     }}""",
         ["%z", "%r#1", "%q"],
     ),
+    # loops in a branch, whose results leave it, and a loop after another
+    "leaves": (
+        total("%s", "%x")
+        + f"""
+    %zero = arith.constant 0.0 : f32
+    %c = arith.cmpf ogt, %s, %zero : f32
+    %r:2 = scf.if %c -> ({KIND}, {KIND}) {{
+      %l:2 = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x, %g = %y) -> ({KIND}, {KIND}) {{
+    {elementwise("%t", ADD, "%h", "%g")}
+    {elementwise("%k", TANH, "%t")}
+        scf.yield %g, %k : {KIND}, {KIND}
+      }}
+      %m:2 = scf.for %i = %c0 to %n step %c1 iter_args(%h = %l#1, %g = %l#0) -> ({KIND}, {KIND}) {{
+    {elementwise("%t0", SUB, "%h", "%g")}
+        scf.yield %g, %t0 : {KIND}, {KIND}
+      }}
+      scf.yield %m#0, %m#1 : {KIND}, {KIND}
+    }} else {{
+      scf.yield %x, %y : {KIND}, {KIND}
+    }}""",
+        ["%r#0", "%r#1"],
+    ),
     # an element at a place that the loop counts, as a tensor without dimensions
     "places": (
         f"""

@@ -143,7 +143,7 @@ def library(tmp_path_factory):
     return folder
 
 
-X, Y = torch.randn(6), torch.randn(6)
+X, Y = (torch.randn(6, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1))
 
 
 # Groups
@@ -217,7 +217,7 @@ def test_several_results_and_captured_values_in_branches_and_loops():
         assert labels(exe).count("mine") == 2
 
     def loop(x, y):
-        return while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, (x * y + y).exp().sin()), (torch.tensor(0), x))[1]
+        return while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, (x * y + y).exp().tanh()), (torch.tensor(0), x))[1]
 
     assert "mine" in labels(run(loop, X, Y, fusions=[mine]))
 
@@ -414,6 +414,19 @@ def test_python_functions_in_threads_and_in_several_executables():
         thread.join()
     for k in range(4):
         torch.testing.assert_close(results[k], X * k)
+
+
+def test_passes_after_it_leave_a_called_group_alone():
+    shapes = []
+
+    def exp(x):
+        shapes.append(x.shape)
+        return np.exp(x)
+
+    mine = fuse_into(["exp"], name="mine", becomes=Callback(exp))
+    exe = run(lambda x: (x.exp(), x.sin(), x.reshape(2, 3)[:, 1:].exp()), X, fusions=[mine])
+    assert labels(exe).count("mine") == 2
+    assert sorted(shapes) == [(2, 2), (6,)]
 
 
 # Emitted MLIR

@@ -9,7 +9,7 @@ from torch import nn
 
 import pipeline
 from pipeline import FusionRules, OptionError, load_rules
-from pipeline.analysis.fusion_rules import KindRules
+from pipeline.analysis.fusion_rules import KindRules, dump
 
 GEMM_RELU = FusionRules("npu", {"matmul": KindRules(epilogue=("add", "relu"), dtypes=("f32",))})
 
@@ -91,6 +91,27 @@ def test_parts_of_a_model_go_by_other_tables(net):
         if target == "npu":
             assert "matmul" in label
     assert any(remark.key == "other-target" for remark in exe.remarks)
+
+
+def test_torch_compile_takes_a_table(net, tmp_path):
+    path = tmp_path / "npu.yaml"
+    path.write_text(dump(GEMM_RELU))
+    torch._dynamo.reset()
+    with torch.no_grad():
+        for table in (path, str(path), GEMM_RELU):
+            function = torch.compile(net, backend="pipeline", options={"fusion_rules": table})
+            torch.testing.assert_close(function(X), net(X))
+            torch._dynamo.reset()
+        with pytest.raises(Exception, match="no file, and no target"):
+            torch.compile(net, backend="pipeline", options={"fusion_rules": "nowhere.yaml"})(X)
+
+
+def test_every_edge_that_was_fused_has_a_remark(net):
+    exe = compiled(net, X)
+    passed = {remark.pass_name for remark in exe.remarks if remark.kind == "passed" and remark.edge is not None}
+    assert passed == {"fuse-elementwise", "form-groups"}
+    edges = [remark.edge for remark in exe.remarks if remark.kind == "passed" and remark.edge is not None]
+    assert any(first.label == "matmul" and "add" in second.names for first, second in edges)
 
 
 def test_the_dtypes_and_limits_of_the_other_table(net):

@@ -91,7 +91,7 @@ TO_LLVM = """builtin.module(
 
 
 #: Where the results of branches and loops lie.
-PLACE = "share-branch-destinations, rotate-carries"
+PLACE = "share-branch-destinations, rotate-carries, share-branch-destinations"
 
 
 def place_results(module: ir.Module, disable: frozenset[str]) -> None:
