@@ -1,4 +1,7 @@
-"""300 random programs: each gives what eager gives, or one clear error before anything runs."""
+"""500 random programs: each gives what eager gives, or one clear error before anything runs.
+
+Some are compiled with each op in a kernel of its own, too: fused, unfused and eager agree.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from programs import Program, programs
 from workers import outcomes
 
-COUNT = 300
+COUNT = 500
+
+#: How many of them one test runs: batches can be shared by the workers of pytest-xdist.
+BATCH = 50
+
+#: One program of so many is compiled unfused as well: a second compilation of each would take CI as long again.
+UNFUSED_EVERY = 3
 
 
 def sample(count: int) -> list[Program]:
@@ -33,25 +42,22 @@ def sample(count: int) -> list[Program]:
 
 
 @pytest.fixture(scope="module")
-def results() -> list[tuple[Program, str, str]]:
-    drawn = sample(COUNT)
-    return [(program, *outcome) for program, outcome in zip(drawn, outcomes(drawn), strict=True)]
+def drawn() -> list[Program]:
+    return sample(COUNT)
 
 
-def test_programs_are_many_and_not_trivial(results):
-    assert len(results) == COUNT
-    used = Counter(step.op for program, _, _ in results for step in program.steps)
+def test_programs_are_many_and_not_trivial(drawn):
+    assert len(drawn) == COUNT
+    used = Counter(step.op for program in drawn for step in program.steps)
     assert len(used) > 60
     assert sum(used.values()) > 2 * COUNT
 
 
-def test_programs_give_what_eager_gives_or_are_refused(results):
-    bad = [
-        f"{what}: {program}\n    {details}" for program, what, details in results if what not in ("right", "refused")
-    ]
+@pytest.mark.parametrize("first", range(0, COUNT, BATCH))
+def test_programs_give_what_eager_gives_or_are_refused(drawn, first):
+    batch = drawn[first : first + BATCH]
+    results = list(zip(batch, outcomes(batch, UNFUSED_EVERY), strict=True))
+    bad = [f"{what}: {program}\n    {text}" for program, (what, text) in results if what not in ("right", "refused")]
     assert not bad, "\n".join(bad)
-
-
-def test_few_programs_are_refused(results):
-    refused = [f"{program}\n    {details}" for program, what, details in results if what == "refused"]
-    assert len(refused) < 0.05 * COUNT, "\n".join(refused)
+    refused = [f"{program}\n    {text}" for program, (what, text) in results if what == "refused"]
+    assert len(refused) < 0.2 * BATCH, "\n".join(refused)

@@ -17,11 +17,14 @@ import pipeline
 LIMIT = 60
 
 
-def outcomes(programs: Sequence[Program]) -> Iterator[tuple[str, str]]:
-    """(what happened, details) for each program: `right`, `wrong`, `refused`, `defect`, `crashed` or `hung`."""
+def outcomes(programs: Sequence[Program], unfused_every: int = 0) -> Iterator[tuple[str, str]]:
+    """(what happened, details) for each program: `right`, `wrong`, `refused`, `defect`, `crashed` or `hung`.
+
+    One of `unfused_every` programs, if not 0, is compiled with each op in a kernel of its own, too.
+    """
     worker = _Worker()
-    for program in programs:
-        outcome = worker.run(program)
+    for number, program in enumerate(programs):
+        outcome = worker.run(program, bool(unfused_every) and number % unfused_every == 0)
         if outcome[0] in ("crashed", "hung"):
             worker.stop()
             worker = _Worker()
@@ -37,8 +40,8 @@ class _Worker:
         self._process.start()
         theirs.close()
 
-    def run(self, program: Program) -> tuple[str, str]:
-        self._pipe.send(program)
+    def run(self, program: Program, unfused: bool) -> tuple[str, str]:
+        self._pipe.send((program, unfused))
         if not self._pipe.poll(LIMIT):
             return "hung", f"no answer after {LIMIT} s"
         try:
@@ -55,14 +58,19 @@ class _Worker:
 def _serve(pipe: Connection) -> None:
     torch.set_num_threads(1)
     while True:
-        pipe.send(attempt(pipe.recv()))
+        program, unfused = pipe.recv()
+        outcome = attempt(program)
+        if unfused and outcome[0] == "right":
+            what, details = attempt(program, fusion_rules=pipeline.load_rules("cpu").apart())
+            outcome = what, details and f"unfused: {details}"
+        pipe.send(outcome)
 
 
-def attempt(program: Program) -> tuple[str, str]:
+def attempt(program: Program, **options: Any) -> tuple[str, str]:
     """Compiles and runs a program in this process and compares results and arguments with eager's."""
     model = ProgramModel(program)
     try:
-        executable = pipeline.compile(model, program.arguments())
+        executable = pipeline.compile(model, program.arguments(), **options)
     except pipeline.PipelineError as error:
         return "refused", f"{type(error).__name__}: {error}"
     except Exception as error:  # what is not a PipelineError is the finding

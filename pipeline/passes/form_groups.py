@@ -76,11 +76,21 @@ class FormGroups(Pass):
                     continue
                 refusal = reader.why_apart(node.op)
                 if refusal is None and user is not None:
-                    kind = group_kind([one.op for one in node.unit])
-                    refusal = Growth(graph, rules, kind, node.unit).why_not(user, "epilogue")
+                    refusal = _why_two(node, user, graph, rules)
                 refusal = refusal or Refusal(reasons.CLAIMED, "each is in a group of its own")
                 text = f"is not in a group with its producer, {node.op.name}: {refusal.detail}"
                 self.missed(reader.op, text, refusal.reason, node.op)
+
+
+def _why_two(node: Node, user: Node, graph: BlockGraph, rules: FusionRules) -> Refusal | None:
+    """Why the group of an anchor does not have the op before or behind it; None if it could.
+
+    Between two anchors, the first one is asked.
+    """
+    mine, other = (group_kind([one.op for one in each.unit]) for each in (node, user))
+    if mine == "elementwise" and other != "elementwise":
+        return Growth(graph, rules, other, user.unit).why_not(node, "prologue")
+    return Growth(graph, rules, mine, node.unit).why_not(user, "epilogue")
 
 
 def _grown(kind: str, roots: list[Node], graph: BlockGraph, rules: FusionRules) -> Iterator[Growth]:

@@ -9,6 +9,17 @@ import torch
 import pipeline
 
 
+class Function(torch.nn.Module):
+    """A function as a model."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
 def compiled(model, *args, **options):
     """The executable, after a comparison of its results with eager's."""
     exe = pipeline.compile(model, args, **options)
@@ -25,3 +36,10 @@ def groups(exe):
 def _attribute(line, name):
     match = re.search(rf'(?:^|, ){re.escape(name)} = "([^"]*)"', line)
     return match and match[1]
+
+
+def calls(exe):
+    """The kernels that one call runs, in order."""
+    text = exe.ir("kernels")
+    main = text[text.index("func.func @main") :]
+    return re.findall(r"call @([\w$.-]+)\(", main[: main.find("func.func", 1)])

@@ -1,0 +1,157 @@
+// RUN: pipeline-opt %s --split-input-file --propagate-reshapes --canonicalize | FileCheck %s
+
+// A collapse between two elementwise ops goes down: both run over the dims of the first, the result is collapsed.
+
+#two = affine_map<(d0, d1) -> (d0, d1)>
+#one = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @down
+// CHECK: %[[E:.*]] = linalg.generic
+// CHECK: math.exp
+// CHECK: %[[N:.*]] = linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel"]
+// CHECK-SAME: ins(%[[E]] : tensor<3x4xf32>)
+// CHECK: arith.negf
+// CHECK: %[[FLAT:.*]] = tensor.collapse_shape %[[N]]
+// CHECK-NEXT: return %[[FLAT]]
+func.func @down(%x: tensor<3x4xf32>) -> tensor<12xf32> {
+  %empty = tensor.empty() : tensor<3x4xf32>
+  %long = tensor.empty() : tensor<12xf32>
+  %e = linalg.generic {indexing_maps = [#two, #two], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<3x4xf32>) outs(%empty : tensor<3x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %d = math.exp %a : f32
+    linalg.yield %d : f32
+  } -> tensor<3x4xf32>
+  %flat = tensor.collapse_shape %e [[0, 1]] : tensor<3x4xf32> into tensor<12xf32>
+  %r = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%flat : tensor<12xf32>) outs(%long : tensor<12xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %d = arith.negf %a : f32
+    linalg.yield %d : f32
+  } -> tensor<12xf32>
+  return %r : tensor<12xf32>
+}
+
+// -----
+
+// An expand goes up, and meets the collapse before: heads of attention, split, scaled, joined, have no reshape between
+// them. The loop's counter is computed from its parts.
+
+#two = affine_map<(d0, d1) -> (d0, d1)>
+#one = affine_map<(d0) -> (d0)>
+
+// CHECK-DAG: #[[LINEAR:.*]] = affine_map<()[s0, s1] -> (s0 * 4 + s1)>
+// CHECK-LABEL: func.func @meet
+// CHECK-SAME: (%[[X:.*]]: tensor<3x4xf32>)
+// CHECK-NOT: tensor.collapse_shape
+// CHECK-NOT: tensor.expand_shape
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[X]] : tensor<3x4xf32>)
+// CHECK-DAG: %[[I:.*]] = linalg.index 0
+// CHECK-DAG: %[[J:.*]] = linalg.index 1
+// CHECK: affine.apply #[[LINEAR]]()[%[[I]], %[[J]]]
+// CHECK: return
+func.func @meet(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %long = tensor.empty() : tensor<12xf32>
+  %flat = tensor.collapse_shape %x [[0, 1]] : tensor<3x4xf32> into tensor<12xf32>
+  %r = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%flat : tensor<12xf32>) outs(%long : tensor<12xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    %d = arith.mulf %a, %f : f32
+    linalg.yield %d : f32
+  } -> tensor<12xf32>
+  %back = tensor.expand_shape %r [[0, 1]] output_shape [3, 4] : tensor<12xf32> into tensor<3x4xf32>
+  return %back : tensor<3x4xf32>
+}
+
+// -----
+
+// A product whose rows are split: its loop over rows becomes two, the weights keep theirs.
+
+#a = affine_map<(d0, d1, d2) -> (d0, d2)>
+#b = affine_map<(d0, d1, d2) -> (d2, d1)>
+#c = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @product
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3x4xf32>, %[[W:.*]]: tensor<4x5xf32>
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "parallel", "reduction"]
+// CHECK-SAME: ins(%[[X]], %[[W]] : tensor<2x3x4xf32>, tensor<4x5xf32>)
+func.func @product(%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>, %out: tensor<6x5xf32>) -> tensor<6x5xf32> {
+  %flat = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x3x4xf32> into tensor<6x4xf32>
+  %r = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%flat, %w : tensor<6x4xf32>, tensor<4x5xf32>) outs(%out : tensor<6x5xf32>) {
+  ^bb0(%l: f32, %m: f32, %o: f32):
+    %p = arith.mulf %l, %m : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<6x5xf32>
+  return %r : tensor<6x5xf32>
+}
+
+// -----
+
+// Must not fire: reshapes of arguments, with nothing to meet at a result, for an op that is not generic.
+
+// CHECK-LABEL: func.func @no_generic
+// CHECK: tensor.collapse_shape
+// CHECK-NEXT: linalg.exp
+func.func @no_generic(%x: tensor<3x4xf32>, %out: tensor<12xf32>) -> tensor<12xf32> {
+  %flat = tensor.collapse_shape %x [[0, 1]] : tensor<3x4xf32> into tensor<12xf32>
+  %r = linalg.exp ins(%flat : tensor<12xf32>) outs(%out : tensor<12xf32>) -> tensor<12xf32>
+  return %r : tensor<12xf32>
+}
+
+// -----
+
+// Must not fire: an index that is computed from the loop (here, the windows of a convolution) needs the loop whole.
+
+#window = affine_map<(d0, d1) -> (d0 + d1)>
+#w = affine_map<(d0, d1) -> (d1)>
+#o = affine_map<(d0, d1) -> (d0)>
+
+// CHECK-LABEL: func.func @windows
+// CHECK: %[[FLAT:.*]] = tensor.collapse_shape
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[FLAT]],
+func.func @windows(%x: tensor<3x4xf32>, %w: tensor<3xf32>, %out: tensor<10xf32>) -> tensor<10xf32> {
+  %flat = tensor.collapse_shape %x [[0, 1]] : tensor<3x4xf32> into tensor<12xf32>
+  %r = linalg.generic {indexing_maps = [#window, #w, #o], iterator_types = ["parallel", "reduction"]}
+      ins(%flat, %w : tensor<12xf32>, tensor<3xf32>) outs(%out : tensor<10xf32>) {
+  ^bb0(%l: f32, %m: f32, %acc: f32):
+    %p = arith.mulf %l, %m : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<10xf32>
+  return %r : tensor<10xf32>
+}
+
+// -----
+
+// Two operands that would split one loop differently: the first one decides, the other one keeps its reshape.
+
+#one = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @contradiction
+// CHECK-SAME: (%[[X:.*]]: tensor<3x4xf32>, %[[Y:.*]]: tensor<4x3xf32>)
+// CHECK: %[[FLAT:.*]] = tensor.collapse_shape %[[Y]]
+// CHECK: %[[OTHER:.*]] = tensor.expand_shape %[[FLAT]]
+// CHECK-SAME: tensor<12xf32> into tensor<3x4xf32>
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[X]], %[[OTHER]] :
+func.func @contradiction(%x: tensor<3x4xf32>, %y: tensor<4x3xf32>) -> tensor<12xf32> {
+  %long = tensor.empty() : tensor<12xf32>
+  %p = tensor.collapse_shape %x [[0, 1]] : tensor<3x4xf32> into tensor<12xf32>
+  %q = tensor.collapse_shape %y [[0, 1]] : tensor<4x3xf32> into tensor<12xf32>
+  %r = linalg.generic {indexing_maps = [#one, #one, #one], iterator_types = ["parallel"]}
+      ins(%p, %q : tensor<12xf32>, tensor<12xf32>) outs(%long : tensor<12xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.addf %a, %b : f32
+    linalg.yield %d : f32
+  } -> tensor<12xf32>
+  return %r : tensor<12xf32>
+}
