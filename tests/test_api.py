@@ -369,7 +369,7 @@ def test_ir_of_each_stage(linear, stage):
         "torch": "torch.aten.linear",
         "linalg": "linalg.matmul",
         "fused": "fusion.group",
-        "kernels": "call @fused_add_relu",
+        "kernels": "call @fused_matmul_add_relu",
         "llvm": "llvm.func @main",
     }
     assert expected[stage] in text or stage == "torch"
@@ -402,7 +402,7 @@ def test_kernels(linear):
 
 
 def test_equal_kernels_are_compiled_once():
-    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4)).requires_grad_(False)
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU()).requires_grad_(False)
     exe = pipeline.compile(model, (torch.randn(2, 4),))
     assert [kernel.calls for kernel in exe.kernels if kernel.kind == "matmul"] == [2]
 
