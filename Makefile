@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test format lint types lit pytest docs setup
+.PHONY: gpu-check demo test format lint types lit pytest docs setup
 
 demo: setup
 	$(BIN)/python examples/resnet18.py
@@ -29,6 +29,13 @@ lit: setup
 
 pytest: setup lit
 	$(BIN)/pytest -n auto
+
+# For a machine with an NVIDIA GPU: kernels and models against PyTorch, and their bandwidth.
+GPU_TARGET ?= cuda:sm_80
+gpu-check: setup
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[cuda,cuda-compiler]'
+	$(BIN)/python scripts/gpu_check.py build build/gpu-check --target $(GPU_TARGET)
+	$(BIN)/python scripts/gpu_check.py run build/gpu-check
 
 docs: setup
 	$(BIN)/python -m pipeline.tools.docs

@@ -25,6 +25,8 @@ from pipeline.options import Options
 from pipeline.plugins import plugins
 from pipeline.remarks import Remark, Subject
 from pipeline.runtime.code import Code, Place
+from pipeline.runtime.device import DeviceCode
+from pipeline.runtime.loading import code_from_json
 from pipeline.runtime.signature import Signature
 
 _COMPILERS = ("torch", "torch-mlir", "llvmlite", "numpy")
@@ -39,7 +41,7 @@ class Outcome:
         weights_library: what results are made with where no argument is a tensor.
     """
 
-    code: Code
+    code: Code | DeviceCode
     signature: Signature
     weights_library: str
     remarks: tuple[Remark, ...]
@@ -68,7 +70,7 @@ class Outcome:
         for length in head["objects"]:
             objects.append(data[start : start + length])
             start += length
-        code = Code.from_json(head["code"], tuple(objects))
+        code = code_from_json(head["code"], tuple(objects))
         kernels = zip(code.kernels, head["places"], strict=True)
         return Outcome(
             replace(code, kernels=tuple(replace(kernel, places=_places(places)) for kernel, places in kernels)),

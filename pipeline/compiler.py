@@ -21,7 +21,9 @@ from pipeline.program import Dump, Program, Source
 from pipeline.remarks import Remark, collect, note, repeat
 from pipeline.runtime.arrays import numpy_library, torch_library
 from pipeline.runtime.code import Code
+from pipeline.runtime.device import DeviceCode
 from pipeline.runtime.executable import Executable
+from pipeline.runtime.loading import make_executable
 
 #: linalg as imported → linalg with folded norms and joined products, in which weights are prepared.
 SIMPLIFY = """
@@ -209,7 +211,7 @@ def _executable(
     outcome: Outcome, weights: Mapping[str, Any], remarks: tuple[Remark, ...], source: Source, options: Options
 ) -> Executable:
     with timing.stage("load and prepare weights"):
-        return Executable(
+        return make_executable(
             outcome.code,
             outcome.signature,
             weights,
@@ -222,7 +224,7 @@ def _executable(
         )
 
 
-def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code:
+def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code | DeviceCode:
     """From a Program to code: the passes, the groups, the kernels, the target."""
     module = program.module
     with module.context, ir.Location.unknown():
@@ -249,7 +251,7 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
 
 def _rules(options: Options) -> FusionRules:
     """The table of fusion rules; raises `OptionError` if it is none."""
-    given = options.fusion_rules or options.target
+    given = options.fusion_rules or options.target.partition(":")[0]
     return given if isinstance(given, FusionRules) else load_rules(given)
 
 

@@ -8,3 +8,13 @@ echo "setup: creating .venv with $("$python" --version)"
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 echo "setup: installing pipeline and its pinned dependencies (constraints.txt) into .venv"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+
+# The tests of the target vulkan run on a Vulkan driver for CPUs. Without it they fail, nothing else does.
+if ! ls /usr/share/vulkan/icd.d/*.json >/dev/null 2>&1; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "setup: installing mesa-vulkan-drivers and libvulkan1 (apt-get): the CPU Vulkan driver that tests use"
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends mesa-vulkan-drivers libvulkan1 >/dev/null
+  else
+    echo "setup: no Vulkan driver found; for the tests of the target vulkan: sudo apt-get install mesa-vulkan-drivers libvulkan1"
+  fi
+fi

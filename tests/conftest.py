@@ -3,3 +3,6 @@
 import os
 
 os.environ["PIPELINE_CACHE_SIZE"] = "0"
+
+# More threads than processors, as some tests ask for on purpose, are slow where those that wait spin.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import shutil
 import subprocess
@@ -161,6 +162,32 @@ def test_a_c_program_calls_the_library(net, capsys):
     ran = subprocess.run([net / "program"], cwd=net, check=True, capture_output=True)
     got = np.frombuffer(ran.stdout, np.float32).reshape(5, 7)
     np.testing.assert_allclose(got, wanted(net), rtol=1e-5, atol=1e-6)
+
+
+def test_a_library_whose_kernels_are_shared_by_threads(net):
+    if shutil.which("cc") is None:
+        return  # there is a test above of what is said then
+    (net / "net.py").write_text(
+        "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x @ x\n"
+        "\n\ndef model():\n    return Net(), (torch.randn(256, 256),)\n"
+    )
+    library = ctypes.CDLL(str(emit(net, "so", "net.so")))
+    defined = dict(re.findall(r"#define NET_(\w+) (\d+)", (net / "net.h").read_text()))
+    assert "extern int32_t pipeline_threads;" in (net / "net.h").read_text()
+    x = np.random.default_rng(0).standard_normal((256, 256), np.float32)
+    results = []
+    for number in (1, 2):
+        ctypes.c_int32.in_dll(library, "pipeline_threads").value = number
+        results.append(np.empty_like(x))
+        slots = np.zeros(int(defined["SLOTS"]), np.int64)
+        slots[int(defined["ARGUMENT_X"])] = x.ctypes.data
+        slots[int(defined["RESULT_0"])] = results[-1].ctypes.data
+        workspace = np.empty(int(defined["WORKSPACE_BYTES"]) + 64, np.uint8)
+        slots[int(defined["WORKSPACE"])] = -(-workspace.ctypes.data // 64) * 64
+        slots[int(defined["WORKSPACE"]) + 1] = int(defined["WORKSPACE_BYTES"])
+        library.pipeline_main(slots.ctypes.data_as(ctypes.c_void_p))
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_allclose(results[0], x @ x, rtol=1e-3, atol=1e-3)
 
 
 def test_no_compiler_that_links(net, capsys, monkeypatch):

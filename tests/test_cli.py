@@ -277,7 +277,7 @@ def test_wrong_factory(nets, tmp_path, capsys, factory, message):
         (["absent.mlir", "-o", "{out}"], "absent.mlir: no such file"),
         (["absent.pt2", "-o", "{out}"], "absent.pt2: no such file"),
         (["{nets}"], "--emit=exe is binary: say with -o which file it goes to"),
-        (["{nets}", "--emit=ptx"], "argument --emit: invalid choice: 'ptx'"),
+        (["{nets}", "--emit=wasm"], "argument --emit: invalid choice: 'wasm'"),
         (["{nets}", "-o", "{out}/absent/out"], "cannot be written: there is no folder"),
         (["{nets}", "-o", "{folder}"], "cannot be written: it is a folder"),
         (["{nets}", "-o", "{out}", "--dump-dir", "{nets}/x"], "cannot be made a folder"),

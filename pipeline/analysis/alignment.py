@@ -23,8 +23,8 @@ class Alignment:
         ops: the ops.
         classes: the loops that are the same, as (op, loop) pairs.
         common: for each loop of more than one iteration that all ops have once, in parallel, its number in each op.
-            One loop around all ops can take its place: with such loops alone, no element is computed twice, and of a value that is handed on
-            only what one iteration needs has to exist at a time.
+            One loop around all ops can take its place: with such loops alone, no element is computed twice, and of a
+            value that is handed on only what one iteration needs has to exist at a time.
     """
 
     ops: tuple[Structured, ...]

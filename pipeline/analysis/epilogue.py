@@ -130,7 +130,7 @@ def _large(loops: Loops) -> set[int]:
 
 
 def _into(reads: ir.AffineMap, wrote: ir.AffineMap) -> dict[int, int]:
-    """From the loops of an op that reads a buffer to those of the op that wrote it; only indices that are loops count."""
+    """From the loops of an op that reads a buffer to those of the op that wrote it; for indices that are loops."""
     into: dict[int, int] = {}
     for mine, other in zip(reads.results, wrote.results, strict=True):
         if isinstance(mine, ir.AffineDimExpr) and isinstance(other, ir.AffineDimExpr):

@@ -28,7 +28,9 @@ class LowerTmTensor(Pass):
             for found in walk(op, f"tm_tensor.{kind}"):
                 with found.location, ir.InsertionPoint(found):
                     results = lower(found)
-                loop = results[0].owner
+                loop = results[0].owner.operation
+                if kind in _BY_LINE:
+                    _mark_lines(loop, ir.RankedTensorType(found.operands[0].type).rank - 1)
                 loop.attributes["pipeline.kernel"] = ir.StringAttr.get(kind, op.context)
                 for before, after in zip(found.results, results, strict=True):
                     before.replace_all_uses_with(after)
@@ -200,6 +202,20 @@ def _is_nan_in_order(op: ir.Operation, left: ir.Value, right: ir.Value) -> ir.Va
 
 
 _LESS = (arith.CmpFPredicate.OLT, arith.CmpFPredicate.OLE, arith.CmpFPredicate.ULT, arith.CmpFPredicate.ULE)
+
+#: Work on each line along a dimension on its own: the loops around are parallel.
+_BY_LINE = ("scan", "sort")
+
+#: Marks loops whose iterations do not depend on each other.
+PARALLEL = "pipeline.parallel"
+
+
+def _mark_lines(loop: ir.Operation, depth: int) -> None:
+    """Marks `depth` nested loops, from the outermost one on."""
+    for _ in range(depth):
+        loop.attributes[PARALLEL] = ir.UnitAttr.get(loop.context)
+        loop = next(op.operation for op in loop.regions[0].blocks[0].operations if op.operation.name == "scf.for")
+
 
 _LOWERINGS = {"scan": _scan, "scatter": _scatter, "sort": _sort}
 

@@ -31,8 +31,10 @@ class Arguments:
 class ArgumentReader:
     """Reads calls' arguments against a signature."""
 
-    def __init__(self, signature: Signature):
+    def __init__(self, signature: Signature, device: str = "cpu"):
+        """Tensors on the CPU are taken, and on `device`."""
         self._signature = signature
+        self._device = device
         self._positional, self._keywords = signature.argument_tree.children
         self._flat = not self._keywords.keys and all(child.kind == "leaf" for child in self._positional.children)
         self._constants = {argument.name for argument in signature.arguments if argument.kind == "constant"}
@@ -50,7 +52,7 @@ class ArgumentReader:
         first: ArrayLibrary | None = None
         for argument, leaf in zip(self._signature.arguments, leaves, strict=True):
             if argument.kind == "tensor":
-                owner = _check_argument(argument, leaf)
+                owner = _check_argument(argument, leaf, self._device)
                 first = first or owner
                 values.append(owner.contiguous(leaf))
             elif argument.kind == "int":
@@ -139,15 +141,15 @@ class ArgumentReader:
                     )
 
 
-def _check_argument(argument: Argument, leaf: Any) -> ArrayLibrary:
+def _check_argument(argument: Argument, leaf: Any, device: str) -> ArrayLibrary:
     assert argument.type is not None
-    owner = check_tensor(argument.name, argument.type, leaf)
+    owner = check_tensor(argument.name, argument.type, leaf, device)
     if argument.mutated:
         check_writable(argument.name, leaf)
     return owner
 
 
-def check_tensor(name: str, wanted: TensorType, leaf: Any) -> ArrayLibrary:
+def check_tensor(name: str, wanted: TensorType, leaf: Any, device: str = "cpu") -> ArrayLibrary:
     """The library of a leaf; raises `ArgumentError` if the leaf is no tensor of that type that code can read."""
     owner = library_of(leaf)
     if owner is None:
@@ -155,8 +157,8 @@ def check_tensor(name: str, wanted: TensorType, leaf: Any) -> ArrayLibrary:
     shape = owner.shape(leaf)
     if owner.dtype(leaf) != wanted.dtype or not _fits(shape, wanted.shape):
         raise ArgumentError(f"argument {name}: expected {wanted}, got {TensorType(owner.dtype(leaf), shape)}")
-    if owner.device(leaf) != "cpu":
-        raise ArgumentError(f"argument {name}: expected a dense tensor on cpu, got {owner.device(leaf)}")
+    if owner.device(leaf) != "cpu" and owner.device(leaf).partition(":")[0] != device:
+        raise ArgumentError(f"argument {name}: expected a dense tensor on {device}, got {owner.device(leaf)}")
     return owner
 
 

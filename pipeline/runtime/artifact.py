@@ -36,7 +36,7 @@ _WEIGHT = "weights/"
 _CODE = "code/"
 
 
-def save(path: Path, code: Code, signature: Signature, weights: Mapping[str, Any]) -> None:
+def save(path: Path, code: Any, signature: Signature, weights: Mapping[str, Any]) -> None:
     """Writes an artifact, whole or not at all; raises `ArtifactError` if the file can't be written."""
     tensors = {_WEIGHT + name: as_numpy(weight) for name, weight in weights.items()}
     tensors |= {f"{_CODE}{number}": np.frombuffer(one, np.uint8) for number, one in enumerate(code.objects)}
@@ -57,7 +57,7 @@ def _digest(manifest: Mapping[str, Any], objects: tuple[bytes, ...]) -> str:
 
 def load(path: str | Path) -> Executable:
     """Reads an artifact; raises `ArtifactError` if it is none, is damaged, or is for another version or CPU."""
-    from pipeline.runtime.executable import Executable
+    from pipeline.runtime.loading import code_from_json, make_executable
 
     path = Path(path)
     try:
@@ -74,16 +74,17 @@ def load(path: str | Path) -> Executable:
         objects = tuple(tensors.pop(f"{_CODE}{number}").tobytes() for number in range(count))
         if _digest(manifest, objects) != header["sha256"]:
             raise ArtifactError(f"{path}: the code in it is damaged")
-        code = Code.from_json(manifest["code"], objects)
+        code = code_from_json(manifest["code"], objects)
         signature = Signature.from_json(manifest["signature"])
     except (KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: its manifest is damaged: {error!r}") from error
-    _check_cpu(path, code)
+    if isinstance(code, Code):
+        _check_cpu(path, code)
     weights = {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items()}
     missing = [weight.name for weight in signature.weights if weight.name not in weights]
     if missing:
         raise ArtifactError(f"{path}: the weights {', '.join(missing)} are missing")
-    return Executable(code, signature, weights)
+    return make_executable(code, signature, weights)
 
 
 def _header(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:

@@ -133,11 +133,12 @@ class Code:
             machine=data["machine"],
             cpu=data["cpu"],
             required=tuple(data["required"]),
-            kernels=tuple(map(_kernel, data["kernels"])),
+            kernels=tuple(map(kernel_from_json, data["kernels"])),
             sites=tuple(Site(**site) for site in data["sites"]),
             externals=tuple(map(External.from_json, data["externals"])),
         )
 
 
-def _kernel(data: dict[str, Any]) -> Kernel:
+def kernel_from_json(data: dict[str, Any]) -> Kernel:
+    """A kernel from JSON values, without its places."""
     return Kernel(**{**data, "ops": tuple(data["ops"]), "words": tuple(data["words"]), "places": ()})

@@ -23,7 +23,7 @@ from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
 from pipeline.runtime.record import Record
 from pipeline.runtime.signature import Result, Signature
-from pipeline.runtime.weights import BoundWeights, bind
+from pipeline.runtime.weights import bind
 from pipeline.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -61,21 +61,27 @@ class Executable:
         self._weights = dict(weights)
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
-        self._externals = Externals(code.externals, functions or {})
+        self._timed = timed
+        self.load_code(functions or {}, num_threads)
+        self.refresh()
+
+    def load_code(self, functions: Mapping[str, Callable[..., Any]], num_threads: int | None) -> None:
+        """Makes the code callable; `functions` are those of Python that it calls."""
+        code, signature = self._code, self.signature
+        self._externals = Externals(code.externals, functions)
         self._native = NativeCode(code.objects, self._externals.addresses)
         self._main = self._native.entry(code.main.symbol)
-        self._threads = self._native.number(threads.THREADS)
+        place = self._native.number(threads.THREADS)
+        self._threads = None if place is None else threads.Number(place)
         self.num_threads = threads.wanted(num_threads)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
         self._workspace = Workspace(code.workspace)
-        self._timed = timed
         self._record = Record(len(code.sites)) if code.sites else None
-        self._fast = None
+        self._fast: fast_path.FastPath | None = None
         if not code.externals and fast_path.suits(signature, self._layout):
             self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._main)
         self._refreshing = threading.Lock()
-        self.refresh()
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -151,11 +157,11 @@ class Executable:
         self._externals.raise_failure()
         computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
-        self._write_mutations(call, computed, bound)
+        self.write_mutations(call, computed, bound.copies)
         if destinations is not None:
             destinations.fill(computed, call.leaves)
             return out
-        leaves = iter([_result(result, computed, call.leaves) for result in self.signature.results])
+        leaves = iter([result_of(result, computed, call.leaves) for result in self.signature.results])
         return unflatten(self.signature.result_tree, leaves)
 
     def refresh(self) -> None:
@@ -173,7 +179,9 @@ class Executable:
         from pipeline.runtime.profiler import measure
 
         if self._record is None and self._timed is not None:
-            return self._timed().profile(*args, repeats=repeats, **kwargs)
+            timed = self._timed()
+            timed.num_threads = self.num_threads
+            return timed.profile(*args, repeats=repeats, **kwargs)
         if self._record is None:
             raise PipelineError("this executable does not time its kernels: compile the model with profile=True")
         return measure(self, self._code, self._record, args, kwargs, repeats)
@@ -211,7 +219,8 @@ class Executable:
         if failed:
             raise PipelineError(self._code.checks[failed - 1])
 
-    def _write_mutations(self, call: Arguments, computed: dict[int, Any], bound: BoundWeights) -> None:
+    def write_mutations(self, call: Arguments, computed: dict[int, Any], copies: Mapping[str, Any]) -> None:
+        """Writes what the model mutates to the caller's tensors, the weights, and the copies of weights."""
         for mutation in self.signature.mutations:
             source = computed[mutation.result]
             targets = []
@@ -220,13 +229,14 @@ class Executable:
             else:
                 assert mutation.weight is not None
                 targets.append(self._weights[mutation.weight])
-                if mutation.weight in bound.copies:
-                    targets.append(bound.copies[mutation.weight])
+                if mutation.weight in copies:
+                    targets.append(copies[mutation.weight])
             for target in targets:
                 copy(target, source)
 
 
-def _result(result: Result, computed: dict[int, Any], leaves: list[Any]) -> Any:
+def result_of(result: Result, computed: dict[int, Any], leaves: list[Any]) -> Any:
+    """What a call returns for one leaf."""
     if result.kind == "computed":
         return computed[result.index]
     return leaves[result.index] if result.kind == "argument" else result.value

@@ -46,7 +46,7 @@ class Layout:
                 self.profile = (start, start + 1)
             else:
                 self.weight_slots.append((start, source))
-        types = _result_types(signature, len(main.moved))
+        types = result_types(signature, len(main.moved))
         own = len(code.main_sources)
         places = iter(zip(starts[own:], main.parameters[own:], strict=True))
         returned = iter(main.result_slots())
@@ -96,7 +96,7 @@ class Layout:
         return results
 
 
-def _result_types(signature: Signature, count: int) -> list[TensorType | None]:
+def result_types(signature: Signature, count: int) -> list[TensorType | None]:
     """The type of each of main's results; None for a number."""
     types: list[TensorType | None] = [None] * count
     weights = {weight.name: weight.type for weight in signature.weights}

@@ -11,6 +11,7 @@ import functools
 import os
 import re
 import warnings
+import weakref
 from typing import Any
 
 from pipeline.errors import OptionError
@@ -24,6 +25,40 @@ THREADS = "pipeline_threads"
 _FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 
 _kept: list[Any] = []
+
+#: The numbers of threads of the executables in this process.
+_numbers: weakref.WeakSet[Number] = weakref.WeakSet()
+_is_forked = False
+
+
+class Number:
+    """The number of threads of one executable's code, in the code's own memory; 0 for as many as OpenMP says.
+
+    In a process that was forked it becomes 1: libgomp waits for ever there for threads that only the parent has.
+    """
+
+    def __init__(self, place: ctypes.c_int32):
+        self._place = place
+        _numbers.add(self)
+
+    @property
+    def value(self) -> int:
+        """The number."""
+        return self._place.value
+
+    @value.setter
+    def value(self, number: int) -> None:
+        self._place.value = number or int(_is_forked)
+
+
+def _after_fork() -> None:
+    global _is_forked
+    _is_forked = True
+    for number in _numbers:
+        number.value = 1
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def wanted(given: int | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.errors import OptionError
 from pipeline.targets.target import PLAIN, Form, Target
 
-TARGETS = ("cpu",)
+TARGETS = ("cpu", "vulkan", "cuda:sm_90")
 
 
 def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), form: Form = PLAIN) -> Target:
@@ -13,8 +13,18 @@ def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), form: For
 
     Passes of its own that are in `disable` are left out.
     """
-    if name not in TARGETS:
-        raise OptionError(f"target={name!r}: expected {' or '.join(TARGETS)}")
-    from pipeline.targets.cpu.target import CpuTarget
+    if name == "cpu":
+        from pipeline.targets.cpu.target import CpuTarget
 
-    return CpuTarget(cpu, disable, form)
+        return CpuTarget(cpu, disable, form)
+    if form.profile:
+        raise OptionError(f"profile: kernels are timed on the target cpu only, not on {name}")
+    if name == "vulkan":
+        from pipeline.targets.vulkan.target import VulkanTarget
+
+        return VulkanTarget(disable)
+    if name.startswith("cuda:"):
+        from pipeline.targets.cuda.target import CudaTarget
+
+        return CudaTarget(name.partition(":")[2], disable)
+    raise OptionError(f"target={name!r}: expected {' or '.join(TARGETS)}")

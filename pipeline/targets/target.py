@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipeline.runtime.code import Code
+from pipeline.runtime.device import DeviceCode
 from pipeline.runtime.signature import Signature
 
 if TYPE_CHECKING:
@@ -44,5 +45,5 @@ class Target(ABC):
         """What the code depends on besides the module: equal for targets that make equal code of equal modules."""
 
     @abstractmethod
-    def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
+    def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code | DeviceCode:
         """Lowers a module of `@main`, `@prepare` and kernels to code; `dump` sees it at the stage `llvm`."""

@@ -9,6 +9,7 @@ from pipeline.runtime.code import Code
 from pipeline.runtime.entry_point import EntryPoint
 from pipeline.runtime.memory import ALIGNMENT, byte_size
 from pipeline.runtime.signature import Signature, Source, TensorType
+from pipeline.runtime.threads import SPAWN, THREADS
 
 _INTRODUCTION = """/* How to call {file}, which pipeline-compile wrote.
 
@@ -35,6 +36,8 @@ def c_header(code: Code, signature: Signature, file: str) -> str:
         "void pipeline_main(int64_t *slots);\n",
         *_defines(prefix, "", _main(code, signature)),
     ]
+    if any(SPAWN in one for one in code.objects):
+        lines += [f"\n/* How many threads share the work of a kernel; 0: as OpenMP says. */\nextern int32_t {THREADS};"]
     if code.prepare is not None:
         lines += [
             "\nvoid pipeline_prepare(int64_t *slots);\n",

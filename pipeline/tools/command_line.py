@@ -20,6 +20,17 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(complain(self.prog, message))
 
 
+def count(least: int) -> Callable[[str], int]:
+    """The type of an option that takes a number from `least`."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"takes a number from {least}, not '{text}'")
+        return int(text)
+
+    return number
+
+
 def complain(program: str, problem: str) -> int:
     """Says what is wrong; returns the exit code."""
     print(f"{program}: error: {problem}", file=sys.stderr)

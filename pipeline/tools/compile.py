@@ -11,7 +11,7 @@ import io
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             passes=arguments.passes,
             cache=arguments.cache,
             profile=arguments.profile,
+            num_threads=arguments.num_threads,
             fusion_rules=arguments.fusion_rules,
         )
     except _Reached as reached:
@@ -87,6 +88,10 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
     with timing.stage("write the outcome"):
         if arguments.emit in LINKED:
             _write_linked(arguments, executable)
+        elif arguments.emit == "cubin":
+            _write(arguments.output, executable.code.machine_code())
+        elif arguments.emit == "spirv":
+            _write_folder(Path(arguments.output), executable.code.files(".spv"))
         else:
             executable.save(arguments.output)
 
@@ -139,7 +144,7 @@ class _Watcher:
         """Is called by the compiler when it has reached a stage."""
         self.note(stage)
         if self._arguments.dump_dir is not None:
-            suffix = "s" if stage == "asm" else "mlir"
+            suffix = {"asm": "s", "ptx": "ptx"}.get(stage, "mlir")
             _write(Path(self._arguments.dump_dir) / f"{EMIT.index(stage):02}-{stage}.{suffix}", text.encode())
         if stage in self._arguments.print_ir_after:
             print(f"// -----// IR after {stage} //----- //\n{text}", file=self._stderr)
@@ -158,13 +163,23 @@ def _check_places(arguments: argparse.Namespace) -> None:
         raise PipelineError(
             f"{arguments.output}: cannot be written: there is no folder {Path(arguments.output).parent}"
         )
-    if arguments.output != "-" and Path(arguments.output).is_dir():
+    if arguments.output != "-" and Path(arguments.output).is_dir() and arguments.emit != "spirv":
         raise PipelineError(f"{arguments.output}: cannot be written: it is a folder")
     if arguments.dump_dir is not None:
         try:
             Path(arguments.dump_dir).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise PipelineError(f"{arguments.dump_dir}: cannot be made a folder: {error.strerror}") from None
+
+
+def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Writes files to a folder, which is made if it is not there."""
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise PipelineError(f"{path}: cannot be made a folder: {error.strerror}") from None
+    for name, data in files.items():
+        _write(path / name, data)
 
 
 def _write(path: str | Path, data: bytes) -> None:

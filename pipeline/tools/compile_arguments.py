@@ -6,15 +6,19 @@ import argparse
 from collections.abc import Sequence
 
 from pipeline.options import CAPTURE_MODES, PASS_STAGES
-from pipeline.tools.command_line import Parser
+from pipeline.tools.command_line import Parser, count
 from pipeline.tools.remark_output import FORMATS
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
 
-#: What may come out: the IR after a stage, assembly, an object file, a shared library, an artifact.
-EMIT = (*STAGES, "asm", "obj", "so", "exe")
-BINARY = ("obj", "so", "exe")
+#: What may come out: the IR after a stage, assembly, an object file, a shared library, code for GPUs, an artifact.
+EMIT = (*STAGES, "asm", "gpu", "ptx", "obj", "so", "cubin", "spirv", "exe")
+BINARY = ("obj", "so", "cubin", "spirv", "exe")
 LINKED = ("obj", "so")
+
+#: What only some targets have.
+OF_TARGET = {"asm": "cpu", "obj": "cpu", "so": "cpu", "gpu": "cuda or vulkan", "ptx": "cuda", "cubin": "cuda"}
+OF_TARGET |= {"spirv": "vulkan"}
 
 _DESCRIPTION = """Compiles a model to an artifact, which `pipeline-run` and `pipeline.load` run without PyTorch or MLIR,
 or to any of the forms that it takes on the way there."""
@@ -31,10 +35,13 @@ the stages:
   linalg             linalg on tensors, as imported
   fused              the ops of each kernel in a fusion.group, inside @main
   kernels            one function a kernel
-  llvm               LLVM dialect
+  gpu                targets cuda and vulkan: what a thread does in each launch
+  llvm               LLVM dialect; LLVM IR for cuda
   asm                assembly
   obj, so            an object file or, where there is a C compiler, a shared library; each with a C header
                      beside it that says how to call it
+  ptx, cubin         target cuda: its assembly, machine code
+  spirv              target vulkan: a folder with a file a kernel
   exe                an artifact: one file with code and weights that pipeline-run and pipeline.load run
 
 examples:
@@ -51,6 +58,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if arguments.emit in BINARY and arguments.output == "-":
         parser.error(f"--emit={arguments.emit} is binary: say with -o which file it goes to")
+    wanted = OF_TARGET.get(arguments.emit)
+    if wanted is not None and arguments.target.partition(":")[0] not in wanted:
+        parser.error(f"--emit={arguments.emit} is for the target {wanted}, not {arguments.target}")
     arguments.passes = _by_stage(parser, arguments.passes)
     return arguments
 
@@ -79,7 +89,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--emit", choices=EMIT, default="exe", help="what comes out (default: exe)")
     how = parser.add_argument_group("how it is compiled")
-    how.add_argument("--target", default="cpu", help="what for (default: cpu)")
+    how.add_argument("--target", default="cpu", help="what for: cpu, vulkan, cuda:sm_90 (default: cpu)")
     how.add_argument("--cpu", default="native", metavar="NAME", help="native, or a name such as x86-64-v3")
     how.add_argument(
         "--capture", choices=CAPTURE_MODES, default="export", help="how a module is captured (default: export)"
@@ -87,6 +97,12 @@ def _parser() -> Parser:
     how.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
     how.add_argument(
         "--passes", action="append", default=[], metavar="STAGE=PIPELINE", help="run passes of yours after a stage"
+    )
+    how.add_argument(
+        "--num-threads",
+        type=count(1),
+        metavar="N",
+        help="with 1, code without threads; else pipeline-run and pipeline.load say how many (default: as OpenMP says)",
     )
     how.add_argument("--profile", action="store_true", help="code that times its kernels, for pipeline-run --profile")
     how.add_argument(

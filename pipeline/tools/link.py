@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from pipeline.errors import PipelineError
+from pipeline.runtime.threads import SPAWN
 
 
 def link(code: bytes) -> bytes:
@@ -22,7 +23,8 @@ def link(code: bytes) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "code.o", Path(folder) / "code.so"
         source.write_bytes(code)
-        command = [compiler, "-shared", "-o", str(target), str(source), "-lm", "-lgcc_s"]
+        libraries = ["-lm", "-lgcc_s", *(["-lgomp"] if SPAWN in code else [])]
+        command = [compiler, "-shared", "-o", str(target), str(source), *libraries]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise PipelineError(f"{compiler} could not link the library: {done.stderr.strip()}")

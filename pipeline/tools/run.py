@@ -31,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace) -> None:
     forms = _forms(arguments)
+    for form in forms.values() if arguments.num_threads is not None else ():
+        form.num_threads = arguments.num_threads
     executable = next(iter(forms.values()))
     signature = executable.signature
     names = leaf_paths(signature.result_tree, "result")

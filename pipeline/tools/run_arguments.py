@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from pipeline.tools.command_line import Parser
+from pipeline.tools.command_line import Parser, count
 from pipeline.tools.model_file import is_model
 
 _DESCRIPTION = """Runs an artifact that `pipeline-compile` or `Executable.save` wrote, which needs neither PyTorch nor
@@ -47,6 +47,12 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--benchmark", action="store_true", help="call it many times and print the time of a call")
     parser.add_argument(
+        "--num-threads",
+        type=count(1),
+        metavar="N",
+        help="how many threads share the work of a kernel (default: PIPELINE_NUM_THREADS, or as OpenMP says)",
+    )
+    parser.add_argument(
         "--profile",
         action="store_true",
         help="print where the time of a call goes, kernel by kernel; the artifact must be compiled with --profile",
@@ -69,9 +75,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--fusion-rules", metavar="TABLE", help="for a model: what becomes one kernel, as in pipeline-compile"
     )
     parser.add_argument("--disable", action="append", default=[], metavar="PASS", help="for a model: leave a pass out")
-    parser.add_argument("--repeats", type=_count(1), default=10, metavar="N", help="timed calls (default: 10)")
+    parser.add_argument("--repeats", type=count(1), default=10, metavar="N", help="timed calls (default: 10)")
     parser.add_argument(
-        "--warmup", type=_count(0), default=3, metavar="N", help="calls before those, not timed (default: 3)"
+        "--warmup", type=count(0), default=3, metavar="N", help="calls before those, not timed (default: 3)"
     )
     arguments = parser.parse_args(argv)
     if arguments.trace is not None and not arguments.profile:
@@ -91,12 +97,3 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         if given and not arguments.is_model:
             parser.error(f"{option}: needs a model to compile (FILE.py, model.pt2, FILE.mlir), not an artifact")
     return arguments
-
-
-def _count(least: int):  # type: ignore[no-untyped-def]
-    def count(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"takes a number from {least}, not '{text}'")
-        return int(text)
-
-    return count

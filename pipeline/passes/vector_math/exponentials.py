@@ -26,7 +26,10 @@ def _exp_single(v: Vectors, x: ir.Value) -> ir.Value:
 
 def _remainder(v: Vectors, x: ir.Value, n: ir.Value) -> ir.Value:
     """The remainder x - n ln 2."""
-    return v.multiply_add(n, 2.12194440e-4, v.multiply_add(n, -0.693359375, x))
+    high = v.multiply_add(n, -0.693359375, x)
+    if not v.exact:
+        high = v.greatest(-1.0, high)  # it always is: this keeps the two products apart
+    return v.multiply_add(n, 2.12194440e-4, high)
 
 
 def _power_of_e(v: Vectors, r: ir.Value) -> ir.Value:

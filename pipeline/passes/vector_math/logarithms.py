@@ -79,6 +79,10 @@ def _borders(v: Vectors, x: ir.Value, value: ir.Value) -> ir.Value:
 
 def log1p(v: Vectors, x: ir.Value) -> ir.Value:
     """log of u = 1 + x, with what the rounding of u lost, divided by u, added to it."""
+    if not v.exact:
+        near = v.subtract(x, v.subtract(*_series(v, x)))
+        is_near = v.test(Predicate.OLT, v.math("absf", v.subtract(x, 0.0625)), 0.34)
+        return v.where(is_near, near, log(v, v.add(x, 1.0)))
     u = v.add(x, 1.0)
     part = v.subtract(u, 1.0)
     lost = v.add(v.subtract(1.0, v.subtract(u, part)), v.subtract(x, part))

@@ -1,4 +1,4 @@
-"""Builds arithmetic on vectors of f32 or f64 at the insertion point."""
+"""Builds arithmetic on vectors of f32 or f64, or on single numbers, at the insertion point."""
 
 from __future__ import annotations
 
@@ -15,20 +15,27 @@ _ROOT_HALF = {32: 0x3F3504F3, 64: 0x3FE6A09E << 32}
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors of one type.
+    """Vectors of one type, or numbers.
 
     Attributes:
-        kind: the type.
+        kind: the type; that of the elements alone for numbers.
         fma: whether the processor multiplies and adds with one rounding; without, it is done with two.
+        exact: whether the code generator leaves (x + c) - c as it is; drivers of Vulkan make x of it.
     """
 
-    kind: ir.VectorType
+    kind: ir.Type
     fma: bool = True
+    exact: bool = True
+
+    @property
+    def element(self) -> ir.Type:
+        """The type of an element."""
+        return self.kind.element_type if isinstance(self.kind, ir.VectorType) else self.kind
 
     @property
     def width(self) -> int:
         """The bits of an element."""
-        return self.kind.element_type.width
+        return self.element.width
 
     @property
     def mantissa(self) -> int:
@@ -41,24 +48,22 @@ class Vectors:
         return 127 if self.width == 32 else 1023
 
     @property
-    def integers(self) -> ir.VectorType:
+    def integers(self) -> ir.Type:
         """The type of integers of the same width."""
-        return ir.VectorType.get(self.kind.shape, ir.IntegerType.get_signless(self.width))
+        return self._like(ir.IntegerType.get_signless(self.width))
 
     @property
     def doubles(self) -> Vectors:
         """As many elements of f64."""
-        return Vectors(ir.VectorType.get(self.kind.shape, ir.F64Type.get()), self.fma)
+        return Vectors(self._like(ir.F64Type.get()), self.fma, self.exact)
 
     def constant(self, value: float) -> ir.Value:
         """`value`, rounded to the type, in every element."""
-        number = ir.FloatAttr.get(self.kind.element_type, value)
-        return arith.ConstantOp(self.kind, ir.DenseElementsAttr.get_splat(self.kind, number)).result
+        return _splat(self.kind, ir.FloatAttr.get(self.element, value))
 
     def integer(self, value: int) -> ir.Value:
         """`value` in every element."""
-        number = ir.IntegerAttr.get(self.integers.element_type, value)
-        return arith.ConstantOp(self.integers, ir.DenseElementsAttr.get_splat(self.integers, number)).result
+        return _splat(self.integers, ir.IntegerAttr.get(ir.IntegerType.get_signless(self.width), value))
 
     def add(self, a: ir.Value, b: ir.Value | float) -> ir.Value:
         """The sum a + b."""
@@ -118,6 +123,9 @@ class Vectors:
 
         Adding 1.5 * 2 ** mantissa leaves no bits for a fraction, and the integer in the last ones.
         """
+        if not self.exact:
+            nearest = self.math("roundeven", x if factor == 1.0 else self.multiply(x, factor))
+            return nearest, arith.FPToSIOp(self.integers, nearest).result
         shift = 1.5 * 2.0**self.mantissa
         shifted = self.add(x, shift) if factor == 1.0 else self.multiply_add(x, factor, shift)
         integer = arith.SubIOp(self.bits(shifted), self.bits(self.constant(shift))).result
@@ -163,6 +171,8 @@ class Vectors:
         k = arith.SubIOp(biased, self.integer(self.bias)).result
         power = arith.ShLIOp(k, self.integer(self.mantissa)).result
         f = self.subtract(self.from_bits(arith.SubIOp(self.bits(x), power).result), 1.0)
+        if not self.exact:
+            return arith.SIToFPOp(self.kind, k).result, f
         whole = 2.0**self.mantissa  # the last bits of which are an integer
         magic = self.from_bits(arith.OrIOp(biased, self.bits(self.constant(whole))).result)
         return self.subtract(magic, whole + self.bias), f
@@ -181,3 +191,12 @@ class Vectors:
 
     def _value(self, value: ir.Value | float) -> ir.Value:
         return self.constant(value) if isinstance(value, (int, float)) else value
+
+    def _like(self, element: ir.Type) -> ir.Type:
+        """The type with as many elements of another type."""
+        return ir.VectorType.get(self.kind.shape, element) if isinstance(self.kind, ir.VectorType) else element
+
+
+def _splat(kind: ir.Type, number: ir.Attribute) -> ir.Value:
+    value = ir.DenseElementsAttr.get_splat(kind, number) if isinstance(kind, ir.VectorType) else number
+    return arith.ConstantOp(kind, value).result

@@ -177,6 +177,7 @@ def _optimized(unit: Unit, generator: binding.TargetMachine) -> binding.ModuleRe
     options = binding.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
     options.slp_vectorization = True
+    options.loop_unrolling = False  # tiles are unrolled as far as it pays; more of it took minutes on some odd sizes
     builder = binding.create_pass_builder(generator, options)
     builder.getModulePassManager().run(module, builder)
     return module

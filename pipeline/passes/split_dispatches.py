@@ -1,0 +1,305 @@
+"""split-dispatches: what works on buffers becomes functions of its own, one launch of a device each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pipeline.analysis.access import loops_of
+from pipeline.errors import CompileError
+from pipeline.mlir import (
+    arith,
+    captured_values,
+    constant_integer,
+    defining_op,
+    func,
+    ir,
+    is_inside,
+    memref,
+    remap_operands,
+    walk,
+)
+from pipeline.passes.base import Pass
+from pipeline.passes.lower_tm_tensor import PARALLEL
+from pipeline.passes.rewriting import before
+
+#: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
+DISPATCH = "pipeline.dispatch"
+
+#: Marks the argument of a dispatch that says how many threads it needs, where that is known at run time only.
+THREADS = "pipeline.threads"
+
+#: Give another shape or name to the same memory.
+VIEWS = (
+    "memref.subview",
+    "memref.expand_shape",
+    "memref.collapse_shape",
+    "memref.reinterpret_cast",
+    "memref.cast",
+    "memref.view",
+)
+
+_PURE = ("arith.", "math.", "affine.apply", "affine.min", "affine.max")
+
+
+@dataclass(frozen=True)
+class SplitDispatches(Pass):
+    """Turn each op that works on buffers into a call of a new function marked `pipeline.dispatch`.
+
+    Such an op is a linalg.generic, a copy, a store, or a loop or branch of nothing but those; the fill that an op
+    starts from goes with it. The function takes the buffers and numbers that the op reads; views of buffers and
+    arithmetic on numbers go into it. What is left in the functions of the model is the plan: allocations, calls,
+    control flow and arithmetic on sizes. Where the number of threads depends on sizes that are known at run time only,
+    the function's first argument, marked `pipeline.threads`, is that number. Equal dispatches share a function.
+    """
+
+    name: ClassVar[str] = "split-dispatches"
+
+    def run(self, op: ir.Operation) -> None:
+        """Splits every function of the module."""
+        functions = [function for function in walk(op, "func.func") if function.regions[0].blocks]
+        outliner = _Outliner(op, {ir.StringAttr(f.attributes["sym_name"]).value for f in walk(op, "func.func")})
+        for function in functions:
+            name = ir.StringAttr(function.attributes["sym_name"]).value
+            _split(function.regions[0].blocks[0], name, outliner)
+
+
+def _split(block: ir.Block, name: str, outliner: _Outliner) -> None:
+    ops = [op.operation for op in block.operations]
+    fills: list[ir.Operation] = []
+    for number, op in enumerate(ops):
+        if is_fill(op) and _starts_next(op, ops[number + 1 :]):
+            fills.append(op)
+        elif _is_dispatch(op):
+            outliner.outline([*fills, op], name)
+            fills = []
+        else:
+            for region in op.regions:
+                for inner in region.blocks:
+                    _split(inner, name, outliner)
+
+
+def _starts_next(fill: ir.Operation, following: list[ir.Operation]) -> bool:
+    """Whether the next op that works on buffers is a linalg op that updates what `fill` has filled.
+
+    Ops in between touch no memory, or are fills of the same kind.
+    """
+    for op in following:
+        if is_fill(op) and op.operands[1] != fill.operands[1]:
+            continue
+        if op.name == "linalg.generic":
+            inputs = len(op.operands) - _outputs(op)
+            operands = list(op.operands)
+            captured = captured_values(op)[len(set(operands)) :]
+            filled = fill.operands[1]
+            return not is_fill(op) and filled in operands[inputs:] and filled not in operands[:inputs] + captured
+        if not _is_pure(op) and op.name not in ("memref.alloc", "memref.dim", *VIEWS):
+            return False
+    return False
+
+
+def is_fill(op: ir.Operation) -> bool:
+    """Whether a linalg.generic on buffers writes one number everywhere."""
+    if op.name != "linalg.generic" or len(op.operands) != 2 or isinstance(op.operands[0].type, ir.MemRefType):
+        return False
+    block = op.regions[0].blocks[0]
+    return len(block.operations) == 1 and block.operations[0].operation.operands[0] == block.arguments[0]
+
+
+def _outputs(op: ir.Operation) -> int:
+    block = op.regions[0].blocks[0]
+    return len(block.operations[len(block.operations) - 1].operation.operands)
+
+
+def _is_pure(op: ir.Operation) -> bool:
+    return op.name.startswith(_PURE)
+
+
+def _is_dispatch(op: ir.Operation) -> bool:
+    if op.name.startswith("linalg.") or op.name in ("memref.copy", "memref.store"):
+        return True
+    if not op.name.startswith("scf.") or op.results or op.name in ("scf.yield", "scf.condition"):
+        return False
+    return bool(walk(op, "memref.store", "memref.copy") or _linalg_inside(op)) and not walk(op, "func.call")
+
+
+def _linalg_inside(op: ir.Operation) -> bool:
+    found: list[ir.Operation] = []
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        if inner.operation.name.startswith("linalg."):
+            found.append(inner.operation)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+    return bool(found)
+
+
+@dataclass
+class _Outliner:
+    """Makes the functions; knows those made so far by their text, and the names that are taken."""
+
+    module: ir.Operation
+    taken: set[str]
+    by_text: dict[str, str] = field(default_factory=dict)
+
+    def outline(self, ops: list[ir.Operation], kernel: str) -> None:
+        """Moves `ops`, the last of which is the one that counts, to a function and calls it instead."""
+        root = ops[-1]
+        _hoist_allocations(root)
+        inside = _slice(ops)
+        made = {result for op in inside for result in op.results}
+        read = [value for op in inside for value in captured_values(op) if value not in made]
+        arguments = list(dict.fromkeys(read))
+        with before(root):
+            threads = _dynamic_threads(root)
+        name = self._share(self._create(inside, arguments, threads is not None, kernel, root), kernel)
+        with before(root):
+            extra = [] if threads is None else [threads]
+            func.CallOp([], ir.FlatSymbolRefAttr.get(name), extra + arguments)
+        for op in reversed(ops):
+            op.erase()
+
+    def _create(
+        self, ops: list[ir.Operation], arguments: list[ir.Value], dynamic: bool, kernel: str, root: ir.Operation
+    ) -> ir.Operation:
+        types = [value.type for value in arguments]
+        with root.location, ir.InsertionPoint.at_block_begin(self.module.regions[0].blocks[0]):
+            if dynamic:
+                types.insert(0, ir.IndexType.get())
+            function = func.FuncOp("dispatch", ir.FunctionType.get(types, []), visibility="private").operation
+            function.attributes[DISPATCH] = ir.StringAttr.get(kernel)
+            entry = ir.Block.create_at_start(function.regions[0], types)
+            if dynamic:
+                marks = [ir.DictAttr.get({THREADS: ir.UnitAttr.get()})] + [ir.DictAttr.get({})] * (len(types) - 1)
+                function.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
+        known: dict[ir.Value, ir.Value] = dict(zip(arguments, list(entry.arguments)[int(dynamic) :], strict=True))
+        with root.location, ir.InsertionPoint(entry):
+            for op in ops:
+                copy = op.clone()
+                remap_operands(copy, known)
+                known.update(zip(op.results, copy.results, strict=True))
+            func.ReturnOp([])
+        return function
+
+    def _share(self, function: ir.Operation, kernel: str) -> str:
+        text = function.get_asm(enable_debug_info=False, use_local_scope=True)
+        if text in self.by_text:
+            function.erase()
+            return self.by_text[text]
+        name, count = f"{kernel}_dispatch", 0
+        while name in self.taken:
+            count += 1
+            name = f"{kernel}_dispatch_{count}"
+        self.taken.add(name)
+        function.attributes["sym_name"] = ir.StringAttr.get(name)
+        self.by_text[text] = name
+        return name
+
+
+def _slice(ops: list[ir.Operation]) -> list[ir.Operation]:
+    """`ops`, and in front of them what they need of views, numbers and, where it is safe, loads; in program order."""
+    found: dict[ir.Operation, None] = {}
+
+    def need(value: ir.Value) -> None:
+        producer = defining_op(value)
+        if producer is None or producer in found or not _goes_along(producer, ops[0]):
+            return
+        for operand in producer.operands:
+            need(operand)
+        found[producer] = None
+
+    for op in ops:
+        for value in captured_values(op):
+            need(value)
+        found[op] = None
+    return list(found)
+
+
+def _goes_along(producer: ir.Operation, user: ir.Operation) -> bool:
+    if producer.name in VIEWS or producer.name == "memref.dim" or _is_pure(producer):
+        return not producer.regions
+    return producer.name == "memref.load" and _unchanged_between(producer, user)
+
+
+def _unchanged_between(load: ir.Operation, user: ir.Operation) -> bool:
+    """Whether nothing between the two, in one block, can have written to memory."""
+    if load.block != user.block:
+        return False
+    between = False
+    for op in load.block.operations:
+        op = op.operation
+        if op == user:
+            return True
+        if between and not (_is_pure(op) or op.name in ("memref.load", "memref.alloc", "memref.dim", *VIEWS)):
+            return False
+        between = between or op == load
+    return False
+
+
+def _dynamic_threads(root: ir.Operation) -> ir.Value | None:
+    """The number of parallel iterations of `root` as a value at the insertion point; None where it is a constant."""
+    if root.name == "memref.copy":
+        sizes = _copied_sizes(root)
+    elif nest := parallel_nest(root):
+        return _dynamic_product([loop.operands[1] for loop in nest])
+    elif root.name == "linalg.generic":
+        loops = loops_of(root)
+        if loops is None:
+            return None
+        places = [loops.bounds[dim] for dim, reduction in enumerate(loops.reductions) if not reduction]
+        sizes = [(root.operands[operand], dim) for operand, dim in places]
+    else:
+        return None
+    if not any(ir.MemRefType(value.type).is_dynamic_dim(dim) for value, dim in sizes):
+        return None
+    total = arith.ConstantOp(ir.IndexType.get(), 1).result
+    for value, dim in sizes:
+        size = memref.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result
+        total = arith.MulIOp(total, size).result
+    return total
+
+
+def _dynamic_product(factors: list[ir.Value]) -> ir.Value | None:
+    """The product of numbers, at least one of which is not known."""
+    if all(constant_integer(factor) is not None for factor in factors):
+        return None
+    total = arith.ConstantOp(ir.IndexType.get(), 1).result
+    for factor in factors:
+        total = arith.MulIOp(total, factor).result
+    return total
+
+
+def parallel_nest(root: ir.Operation) -> list[ir.Operation]:
+    """The nested loops from `root` on whose iterations are independent, all of them from 0 in steps of 1."""
+    nest: list[ir.Operation] = []
+    loop: ir.Operation | None = root
+    while loop is not None and _is_parallel(loop, root):
+        nest.append(loop)
+        effects = [op.operation for op in loop.regions[0].blocks[0].operations if not _is_pure(op.operation)]
+        loop = effects[0] if len(effects) == 2 else None  # the other one is the terminator
+    return nest
+
+
+def _is_parallel(loop: ir.Operation, root: ir.Operation) -> bool:
+    if loop.name != "scf.for" or PARALLEL not in loop.attributes or loop.results:
+        return False
+    first, last, step = list(loop.operands)[:3]
+    return constant_integer(first) == 0 and constant_integer(step) == 1 and not is_inside(last, root)
+
+
+def _hoist_allocations(root: ir.Operation) -> None:
+    """Moves buffers that a loop allocates in each iteration in front of it; its iterations are one thread's then."""
+    for alloc in walk(root, "memref.alloc"):
+        if any(is_inside(size, root) for size in alloc.operands):
+            raise CompileError(f"{alloc.location}: a temporary whose size changes in a loop is not supported on GPUs")
+        alloc.move_before(root)
+        loops = [root, *walk(root, "scf.for")]
+        for loop in loops:
+            if PARALLEL in loop.attributes:
+                del loop.attributes[PARALLEL]
+
+
+def _copied_sizes(op: ir.Operation) -> list[tuple[ir.Value, int]]:
+    target = op.operands[1]
+    return [(target, dim) for dim in range(ir.MemRefType(target.type).rank)]

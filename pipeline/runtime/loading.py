@@ -1,0 +1,20 @@
+"""Which class of code and of executable there is for what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.runtime.code import Code
+from pipeline.runtime.device import DeviceCode, DeviceExecutable
+from pipeline.runtime.executable import Executable
+
+
+def make_executable(code: Code | DeviceCode, *arguments: Any, **options: Any) -> Executable:
+    """An executable of the kind that `code` is for; the rest are the arguments of `Executable` after the code."""
+    kind = DeviceExecutable if isinstance(code, DeviceCode) else Executable
+    return kind(code, *arguments, **options)  # type: ignore[arg-type]
+
+
+def code_from_json(data: dict[str, Any], objects: tuple[bytes, ...]) -> Code | DeviceCode:
+    """The inverse of `to_json`, for code of either kind."""
+    return (DeviceCode if "launches" in data else Code).from_json(data, objects)

@@ -1,0 +1,44 @@
+"""How devices store elements: the dtypes in device memory, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+
+#: The bytes of an element as it is stored.
+ITEM_BYTES = {
+    "bool": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+}
+
+_MLIR = {"i1": "bool", "bf16": "bfloat16", "f16": "float16", "f32": "float32", "f64": "float64"}
+
+#: What Vulkan stores in 32 bits instead: it may not have smaller elements.
+_WORDS = {"bool": "int32", "int8": "int32", "int16": "int32", "float16": "float32", "bfloat16": "float32"}
+
+Stored = Callable[[str], str]
+
+
+def as_is(element: str) -> str:
+    """The dtype of an MLIR element type."""
+    return _MLIR.get(element) or f"int{element[1:]}"
+
+
+def in_words(element: str) -> str:
+    """The dtype of an MLIR element type where elements have at least 32 bits."""
+    dtype = as_is(element)
+    return _WORDS.get(dtype, dtype)
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """The NumPy dtype of a stored element."""
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)

@@ -1,0 +1,51 @@
+"""The CUDA target: kernels → PTX, and machine code where ptxas is at hand."""
+
+from __future__ import annotations
+
+from pipeline.mlir import ir, walk
+from pipeline.passes.split_dispatches import DISPATCH
+from pipeline.runtime.storage import as_is
+from pipeline.targets.cuda import nvvm, ptx
+from pipeline.targets.cuda.toolkit import libdevice
+from pipeline.targets.gpu.target import Generated, GpuTarget
+from pipeline.targets.target import Dump
+
+
+class CudaTarget(GpuTarget):
+    """NVIDIA GPUs from an architecture on, `sm_90` for example.
+
+    The executable holds PTX, which drivers translate for any later GPU, and, where ptxas is found, machine code.
+    """
+
+    mapping = "map-to-threads{shuffles=true access-bytes=16}"
+
+    def __init__(self, architecture: str, disable: frozenset[str] = frozenset()):
+        super().__init__(disable)
+        self.architecture = ptx.architecture(architecture)
+        self.name = f"cuda:{architecture}"
+
+    def fingerprint(self) -> list[str]:
+        """See `Target.fingerprint`."""
+        return [self.name, str(libdevice()), str(ptx.can_assemble(self.architecture))]
+
+    def stored(self, element: str) -> str:
+        """See `GpuTarget.stored`."""
+        return as_is(element)
+
+    def generate(self, device: ir.Module, dump: Dump) -> Generated:
+        """See `GpuTarget.generate`."""
+        nvvm.legalize(device, libdevice() is not None, self.disable)
+        dump("gpu", device)
+        llvm = nvvm.to_llvm(device)
+        dump("llvm", llvm)
+        text = ptx.to_ptx(llvm, self.architecture)
+        dump("ptx", text)
+        pieces = [text.encode()]
+        if ptx.can_assemble(self.architecture):
+            pieces.append(ptx.assemble(text, self.architecture)[0])
+        names = [
+            ir.StringAttr(op.attributes["sym_name"]).value
+            for op in walk(device, "func.func")
+            if DISPATCH in op.attributes
+        ]
+        return Generated(tuple(pieces), dict.fromkeys(names, 0))

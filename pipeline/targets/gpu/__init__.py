@@ -1,0 +1,1 @@
+"""What GPU targets share: kernels as functions of a thread, and the plan that launches them."""

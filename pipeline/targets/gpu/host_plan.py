@@ -1,0 +1,323 @@
+"""What is left of an entry on the host, after its dispatches became functions → a plan for the runtime."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from pipeline.errors import CompileError
+from pipeline.mlir import function, ir, walk
+from pipeline.passes.split_dispatches import DISPATCH, THREADS
+from pipeline.runtime.host_ops import OPS
+from pipeline.runtime.plan import Plan, Step
+from pipeline.runtime.storage import Stored, numpy_dtype
+from pipeline.targets.gpu.arena import place_in_arena
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+_DYNAMIC_STRIDE = ir.ShapedType.get_dynamic_stride_or_offset()
+
+
+@dataclass
+class Constants:
+    """The constant tensors of a module, each once."""
+
+    module: ir.Module
+    arrays: list[np.ndarray] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def number(self, symbol: str) -> int:
+        """The number of the memref.global `symbol`."""
+        if symbol not in self.numbers:
+            self.numbers[symbol] = len(self.arrays)
+            (found,) = [g for g in walk(self.module, "memref.global") if _symbol(g, "sym_name") == symbol]
+            self.arrays.append(_elements(found, self.module))
+        return self.numbers[symbol]
+
+    def stored(self, stored: Stored) -> list[np.ndarray]:
+        """The arrays as a device stores them."""
+        return [array.astype(numpy_dtype(stored(_mlir_name(array.dtype)))) for array in self.arrays]
+
+
+def _mlir_name(dtype: np.dtype) -> str:
+    """The MLIR element type of a constant's dtype."""
+    names = {"bool": "i1", "bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64"}
+    return names.get(str(dtype)) or f"i{8 * dtype.itemsize}"
+
+
+def build_plan(module: ir.Module, entry: str, kernels: dict[str, int], stored: Stored, constants: Constants) -> Plan:
+    """The plan of the function `entry`.
+
+    Args:
+        module: bufferized, with dispatches as calls.
+        kernels: the number of each dispatch.
+        stored: how a device stores elements of an MLIR type.
+        constants: gets the constants that the plan uses.
+    """
+    main = function(module, entry)
+    builder = _Builder(module, kernels, stored, constants)
+    block = main.regions[0].blocks[0]
+    parameters = [builder.new(argument) for argument in block.arguments]
+    kinds = [argument.type for argument in block.arguments]
+    steps, results = builder.block(block)
+    steps, arena = place_in_arena(steps, results)
+    return Plan(
+        registers=builder.count,
+        initial=tuple(builder.initial),
+        parameters=tuple(parameters),
+        dtypes=tuple(stored(str(k.element_type)) if isinstance(k, ir.MemRefType) else None for k in kinds),
+        shapes=tuple(_shape(kind) if isinstance(kind, ir.MemRefType) else None for kind in kinds),
+        steps=tuple(steps),
+        results=tuple(results),
+        arena=arena,
+    )
+
+
+def _shape(kind: ir.MemRefType) -> tuple[int, ...]:
+    return tuple(-1 if size == _DYNAMIC else size for size in kind.shape)
+
+
+class _Builder:
+    """Translates ops to steps; `registers` has the register of each value."""
+
+    def __init__(self, module: ir.Module, kernels: dict[str, int], stored: Stored, constants: Constants):
+        self.module = module
+        self.kernels = kernels
+        self.stored = stored
+        self.constants = constants
+        self.count = 0
+        self.initial: list[tuple[int, Any]] = []
+        self.registers: dict[ir.Value, int] = {}
+
+    def new(self, value: ir.Value) -> int:
+        """A new register for a value."""
+        self.registers[value] = self.count
+        self.count += 1
+        return self.registers[value]
+
+    def of(self, values: Sequence[ir.Value]) -> list[int]:
+        """The registers of values."""
+        return [self.registers[value] for value in values]
+
+    def block(self, block: ir.Block) -> tuple[list[Step], list[int]]:
+        """The steps of a block, and the registers of what its terminator hands on."""
+        *ops, terminator = [op.operation for op in block.operations]
+        steps = [step for op in ops for step in self._op(op)]
+        return steps, self.of(terminator.operands)
+
+    def _op(self, op: ir.Operation) -> list[Step]:
+        short = op.name.partition(".")[2]
+        if op.name == "arith.constant":
+            self.initial.append((self.new(op.results[0]), _number(op.attributes["value"])))
+            return []
+        if op.name.startswith("arith.") and short in OPS:
+            return [self._compute(op, short)]
+        handler = _HANDLERS.get(op.name)
+        if handler is None:
+            raise CompileError(f"{op.location}: {op.name} between kernels is not supported on GPUs")
+        return handler(self, op)
+
+    def _compute(self, op: ir.Operation, name: str) -> Step:
+        predicate = ir.IntegerAttr(op.attributes["predicate"]).value if "predicate" in op.attributes else 0
+        source = op.operands[1] if name == "select" else op.operands[0]
+        arguments = self.of(op.operands)
+        return [
+            "compute",
+            self.new(op.results[0]),
+            name,
+            arguments,
+            str(op.results[0].type),
+            str(source.type),
+            predicate,
+        ]
+
+    def _alloc(self, op: ir.Operation) -> list[Step]:
+        kind = ir.MemRefType(op.results[0].type)
+        sizes = self._mixed(kind.shape, op.operands, _DYNAMIC)
+        return [["alloc", self.new(op.results[0]), self.stored(str(kind.element_type)), sizes]]
+
+    def _global(self, op: ir.Operation) -> list[Step]:
+        number = self.constants.number(_symbol(op, "name"))
+        return [["constant", self.new(op.results[0]), number]]
+
+    def _dim(self, op: ir.Operation) -> list[Step]:
+        view, number = self.of(op.operands)
+        return [["dim", self.new(op.results[0]), view, number]]
+
+    def _load(self, op: ir.Operation) -> list[Step]:
+        view, *indices = self.of(op.operands)
+        return [["load", self.new(op.results[0]), view, indices]]
+
+    def _same(self, op: ir.Operation) -> list[Step]:
+        self.registers[op.results[0]] = self.registers[op.operands[0]]
+        return []
+
+    def _subview(self, op: ir.Operation) -> list[Step]:
+        view, *dynamic = list(op.operands)
+        offsets, sizes, strides = _mixed_groups(op, dynamic, ("offsets", "sizes", "strides"))
+        kept = _kept_dims(sizes, list(ir.MemRefType(op.results[0].type).shape))
+        groups = [[self._mix(one) for one in group] for group in (offsets, strides, sizes)]
+        source = self.registers[view]
+        return [["subview", self.new(op.results[0]), source, *groups, kept]]
+
+    def _collapse(self, op: ir.Operation) -> list[Step]:
+        source = self.registers[op.operands[0]]
+        return [["collapse", self.new(op.results[0]), source, _groups(op)]]
+
+    def _expand(self, op: ir.Operation) -> list[Step]:
+        source, *dynamic = list(op.operands)
+        sizes = self._mixed(ir.MemRefType(op.results[0].type).shape, dynamic, _DYNAMIC)
+        return [["expand", self.new(op.results[0]), self.registers[source], _groups(op), sizes]]
+
+    def _reinterpret(self, op: ir.Operation) -> list[Step]:
+        view, *dynamic = list(op.operands)
+        offsets, sizes, strides = _mixed_groups(op, dynamic, ("offsets", "sizes", "strides"))
+        source = self.registers[view]
+        to = self.new(op.results[0])
+        return [
+            [
+                "layout",
+                to,
+                source,
+                self._mix(offsets[0]),
+                [self._mix(s) for s in sizes],
+                [self._mix(s) for s in strides],
+            ]
+        ]
+
+    def _call(self, op: ir.Operation) -> list[Step]:
+        callee = function(self.module, _symbol(op, "callee"))
+        if DISPATCH in callee.attributes:
+            return [self._launch(op, callee)]
+        body = callee.regions[0].blocks[0]
+        saved = {value: self.registers[value] for value in list(body.arguments) if value in self.registers}
+        for argument, value in zip(body.arguments, op.operands, strict=True):
+            self.registers[argument] = self.registers[value]
+        steps, results = self.block(body)
+        self.registers |= saved
+        for result, register in zip(op.results, results, strict=True):
+            self.registers[result] = register
+        return steps
+
+    def _launch(self, op: ir.Operation, callee: ir.Operation) -> Step:
+        arguments = self.of(op.operands)
+        if "arg_attrs" in callee.attributes and THREADS in ir.ArrayAttr(callee.attributes["arg_attrs"])[0]:
+            return ["launch", self.kernels[_symbol(op, "callee")], arguments[0], arguments[1:]]
+        return ["launch", self.kernels[_symbol(op, "callee")], ["#", -1], arguments]  # the kernel has the number
+
+    def _if(self, op: ir.Operation) -> list[Step]:
+        condition = self.registers[op.operands[0]]
+        branches = [self.block(r.blocks[0]) if len(r.blocks) else ([], []) for r in op.regions]
+        (then, from_then), (other, from_other) = branches
+        to = [self.new(result) for result in op.results]
+        return [["if", condition, then, other, to, from_then, from_other]]
+
+    def _for(self, op: ir.Operation) -> list[Step]:
+        body = op.regions[0].blocks[0]
+        first, last, step, *initial = self.of(op.operands)
+        index, *carried = [self.new(argument) for argument in body.arguments]
+        steps, following = self.block(body)
+        to = [self.new(result) for result in op.results]
+        return [["for", first, last, step, index, steps, carried, initial, following, to]]
+
+    def _while(self, op: ir.Operation) -> list[Step]:
+        before, after = (region.blocks[0] for region in op.regions)
+        initial = self.of(op.operands)
+        carried = [self.new(argument) for argument in before.arguments]
+        steps, (condition, *passed) = self.block(before)
+        arguments = [self.new(argument) for argument in after.arguments]
+        body, following = self.block(after)
+        to = [self.new(result) for result in op.results]
+        return [["while", steps, carried, initial, condition, passed, body, arguments, following, to]]
+
+    def _mix(self, value: int | ir.Value) -> Any:
+        return ["#", value] if isinstance(value, int) else self.registers[value]
+
+    def _mixed(self, static: Sequence[int], dynamic: Sequence[ir.Value], unknown: int) -> list[Any]:
+        rest = iter(dynamic)
+        return [self._mix(next(rest) if number == unknown else number) for number in static]
+
+
+_HANDLERS: dict[str, Callable[[_Builder, ir.Operation], list[Step]]] = {
+    "memref.alloc": _Builder._alloc,
+    "memref.alloca": _Builder._alloc,
+    "memref.get_global": _Builder._global,
+    "memref.dim": _Builder._dim,
+    "memref.load": _Builder._load,
+    "memref.cast": _Builder._same,
+    "memref.subview": _Builder._subview,
+    "memref.collapse_shape": _Builder._collapse,
+    "memref.expand_shape": _Builder._expand,
+    "memref.reinterpret_cast": _Builder._reinterpret,
+    "func.call": _Builder._call,
+    "scf.if": _Builder._if,
+    "scf.for": _Builder._for,
+    "scf.while": _Builder._while,
+}
+
+
+def _mixed_groups(op: ir.Operation, dynamic: Sequence[ir.Value], names: Sequence[str]) -> list[list[int | ir.Value]]:
+    """The offsets, sizes and strides of a view op, each a number or a value."""
+    rest = iter(dynamic)
+    groups: list[list[int | ir.Value]] = []
+    for name in names:
+        static = list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]))
+        groups.append([next(rest) if number in (_DYNAMIC, _DYNAMIC_STRIDE) else number for number in static])
+    return groups
+
+
+def _kept_dims(sizes: Sequence[int | ir.Value], result: list[int]) -> list[int]:
+    """Which dims a subview keeps: those of size 1 that its result does not have are dropped."""
+    kept: list[int] = []
+    spare = len(sizes) - len(result)
+    for dim, size in enumerate(sizes):
+        wanted = result[len(kept)] if len(kept) < len(result) else None
+        if spare and size == 1 and wanted != 1:
+            spare -= 1
+        else:
+            kept.append(dim)
+    return kept
+
+
+def _groups(op: ir.Operation) -> list[list[int]]:
+    """Which dims of the larger shape make up each dim of the smaller one."""
+    reassociation = ir.ArrayAttr(op.attributes["reassociation"])
+    return [[ir.IntegerAttr(dim).value for dim in ir.ArrayAttr(group)] for group in reassociation]
+
+
+def _symbol(op: ir.Operation, name: str) -> str:
+    attribute = op.attributes[name]
+    return attribute.value if isinstance(attribute, ir.StringAttr) else ir.FlatSymbolRefAttr(attribute).value
+
+
+def _number(attribute: ir.Attribute) -> Any:
+    if isinstance(attribute, ir.BoolAttr):
+        return int(attribute.value)
+    if isinstance(attribute, (ir.IntegerAttr, ir.FloatAttr)):
+        return attribute.value
+    raise CompileError(f"constant {attribute} between kernels is not supported on GPUs")
+
+
+_NUMPY = {"i1": "bool", "f16": "float16", "f32": "float32", "f64": "float64"}
+
+
+def _elements(op: ir.Operation, module: ir.Module) -> np.ndarray:
+    """The elements of a memref.global."""
+    kind = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
+    element = str(kind.element_type)
+    dtype = np.dtype(ml_dtypes.bfloat16 if element == "bf16" else _NUMPY.get(element, f"int{element[1:]}"))
+    value = op.attributes["initial_value"]
+    if isinstance(value, ir.DenseIntElementsAttr) or (isinstance(value, ir.DenseFPElementsAttr) and element != "bf16"):
+        return np.array(value).astype(dtype).reshape(kind.shape)
+    text = str(value)
+    resource = re.match(r"dense_resource<\"?(.*?)\"?>", text)
+    if resource:
+        found = re.search(rf'\b"?{re.escape(resource[1])}"?: "0x([0-9A-Fa-f]*)"', module.operation.get_asm())
+        assert found is not None
+        return np.frombuffer(bytes.fromhex(found[1])[4:], dtype).reshape(kind.shape)
+    numbers = [float(number) for number in re.findall(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?", text.partition(" : ")[0])]
+    return np.broadcast_to(np.array(numbers).astype(dtype), (int(np.prod(kind.shape)),)).reshape(kind.shape)

@@ -1,0 +1,77 @@
+"""Kernels on tensors → functions of a thread, and a host program that launches them.
+
+The stages are flat lists of passes, to be read from top to bottom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.mlir import function, ir, run_pipeline, walk
+from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.passes.split_dispatches import DISPATCH
+
+#: No deallocations: the plan knows by itself when a buffer is needed last.
+BUFFERIZE = """builtin.module(
+    canonicalize,
+    cse,
+    one-shot-bufferize{
+      bufferize-function-boundaries=1
+      allow-return-allocs-from-loops=1
+      function-boundary-type-conversion=identity-layout-map
+    },
+    drop-equivalent-buffer-results,
+    canonicalize,
+    cse,
+    func.func(linalg-generalize-named-ops)
+)"""
+
+#: One function for each launch; what is left of @main is the host's part.
+SPLIT = "split-dispatches, canonicalize, cse, symbol-dce"
+
+#: The dispatches alone, as functions of a thread on flat buffers.
+TO_THREADS = """
+    {mapping},
+    fold-memref-alias-ops,
+    func.func(affine-expand-index-ops),
+    lower-affine,
+    canonicalize,
+    cse,
+    fold-memref-alias-ops,
+    flatten-buffers,
+    loop-invariant-code-motion,
+    canonicalize,
+    cse
+"""
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A module for the host, in which dispatches are declarations, and one for the device, which has them."""
+
+    host: ir.Module
+    device: ir.Module
+
+
+def lower(module: ir.Module, mapping: str, disable: frozenset[str]) -> Lowered:
+    """Buffers, dispatches, threads. `module` has @main, @prepare and kernels on tensors, results as arguments.
+
+    `mapping` is the pass map-to-threads with its options.
+    """
+    run_pipeline(module.operation, BUFFERIZE)
+    PassPipeline.parse(SPLIT).run(module, disable=disable)
+    device = ir.Module.create()
+    for op in walk(module, "func.func"):
+        if DISPATCH in op.attributes:
+            device.body.append(op.clone())
+    PassPipeline.parse(TO_THREADS.format(mapping=mapping)).run(device, disable=disable)
+    run_pipeline(module.operation, "builtin.module(lower-affine, canonicalize, cse)")
+    return Lowered(module, device)
+
+
+def dispatches(device: ir.Module) -> dict[str, ir.Operation]:
+    """The functions of a thread, by name."""
+    return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in walk(device, "func.func")}
+
+
+__all__ = ["BUFFERIZE", "Lowered", "dispatches", "function", "lower"]

@@ -1,0 +1,1 @@
+"""The Vulkan target: kernels as SPIR-V, run by any Vulkan driver."""

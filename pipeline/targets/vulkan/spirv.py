@@ -1,0 +1,207 @@
+"""Functions of a thread → SPIR-V for Vulkan, by MLIR's own serializer."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable
+
+from pipeline.mlir import arith, gpu, ir, memref, remap_operands, run_pipeline, walk
+from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.passes.rewriting import before, replace
+from pipeline.passes.split_dispatches import DISPATCH
+from pipeline.targets.gpu.scalars import passed_type, unpack
+
+_CAPABILITIES = "Shader, Int64, Float64"
+_EXTENSIONS = "SPV_KHR_storage_buffer_storage_class"
+_TARGET = (
+    f"#spirv.target_env<#spirv.vce<v1.3, [{_CAPABILITIES}], [{_EXTENSIONS}]>, api=Vulkan,"
+    " #spirv.resource_limits<max_compute_workgroup_size = [1024, 1024, 64], max_compute_workgroup_invocations = 1024>>"
+)
+
+#: Narrow types, and math that Vulkan's instructions lack. Numbers that fit 32 bits are computed in 32: that is faster,
+#: and Mesa 22.3 compares a number that was extended to 64 bits with a constant as if it were unsigned.
+LEGALIZE = """
+    func.func(
+      arith-expand,
+      int-range-optimizations,
+      arith-int-range-narrowing{int-bitwidths-supported=32},
+      math-extend-to-supported-types
+    ),
+    convert-through-f32,
+    widen-types,
+    func.func(math-expand-ops{ops=fpowi,ctlz}),
+    expand-scalar-math{
+      ops=exp,exp2,expm1,log,log2,log10,log1p,tanh,erf,powf,sinh,cosh,asinh,acosh,atanh,asin,acos,atan,atan2
+      exact=false
+    },
+    canonicalize,
+    cse
+"""
+
+#: The conversion; without canonicalization after it, which would undo what Vulkan needs.
+TO_SPIRV = f"""builtin.module(
+    gpu.module(lower-affine),
+    spirv-attach-target{{ver=v1.3 caps={_CAPABILITIES.replace(" ", "")} exts={_EXTENSIONS} client_api=Vulkan}},
+    gpu.module(map-memref-spirv-storage-class{{client-api=vulkan}}, convert-math-to-spirv),
+    convert-gpu-to-spirv{{use-64bit-index=false}},
+    spirv.module(spirv-lower-abi-attrs, spirv-update-vce)
+)"""
+
+
+def legalize(device: ir.Module, disable: frozenset[str]) -> None:
+    """Rewrites what Vulkan does not have."""
+    PassPipeline.parse(LEGALIZE).run(device, disable=disable)
+    for cast in walk(device, "arith.index_cast"):
+        _saturate(cast)
+
+
+def _saturate(cast: ir.Operation) -> None:
+    """index_cast i64 -> index clamps: indices have 32 bits, and one that does not fit must not wrap into range."""
+    source = cast.operands[0]
+    if str(source.type) != "i64" or not isinstance(cast.results[0].type, ir.IndexType):
+        return
+    with before(cast):
+        least, most = (arith.ConstantOp(source.type, bound).result for bound in (-(2**31), 2**31 - 1))
+        cast.operands[0] = arith.MaxSIOp(arith.MinSIOp(source, most).result, least).result
+
+
+def serialize(device: ir.Module) -> dict[str, bytes]:
+    """The SPIR-V of each dispatch, by name; its entry point is `main`."""
+    blobs = {}
+    for function in walk(device, "func.func"):
+        if DISPATCH in function.attributes:
+            name = ir.StringAttr(function.attributes["sym_name"]).value
+            blobs[name] = _binary(_gpu_module(function))
+    return blobs
+
+
+def _gpu_module(function: ir.Operation) -> ir.Module:
+    """A module with a gpu.func that takes the buffers and, where there are numbers, one buffer of 32-bit words."""
+    block = function.regions[0].blocks[0]
+    buffers = [argument for argument in block.arguments if isinstance(argument.type, ir.MemRefType)]
+    numbers = [argument for argument in block.arguments if not isinstance(argument.type, ir.MemRefType)]
+    types = [str(argument.type) for argument in buffers] + ["memref<?xi32>"] * bool(numbers)
+    size = ir.IntegerAttr(function.attributes["pipeline.block"]).value
+    takes = ", ".join(f"%a{number}: {kind}" for number, kind in enumerate(types))
+    module = ir.Module.parse(
+        f"""module attributes {{gpu.container_module}} {{
+          gpu.module @kernel attributes {{spirv.target_env = {_TARGET}}} {{
+            gpu.func @main({takes}) kernel attributes {{
+                spirv.entry_point_abi = #spirv.entry_point_abi<workgroup_size = [{size}, 1, 1]>}} {{
+              gpu.return
+            }}
+          }}
+        }}"""
+    )
+    (kernel,) = walk(module, "gpu.func")
+    entry = kernel.regions[0].blocks[0]
+    arguments = list(entry.arguments)
+    known = dict(zip(buffers, arguments, strict=False))
+    with function.location, ir.InsertionPoint(entry.operations[0]):
+        known |= _load_numbers(numbers, arguments[-1] if numbers else None)
+        for op in list(block.operations)[:-1]:
+            copy = op.operation.clone()
+            remap_operands(copy, known)
+            if copy.name == "memref.alloc":
+                _share(copy.results[0])
+            known.update(zip(op.operation.results, copy.results, strict=True))
+    return module
+
+
+def _share(buffer: ir.Value) -> None:
+    """Says that a buffer belongs to the block, in the words that the conversion to SPIR-V knows."""
+    kind = ir.MemRefType(buffer.type)
+    shared = ir.Attribute.parse("#spirv.storage_class<Workgroup>")
+    buffer.set_type(ir.MemRefType.get(kind.shape, kind.element_type, memory_space=shared))
+
+
+def _load_numbers(numbers: Iterable[ir.Value], buffer: ir.Value | None) -> dict[ir.Value, ir.Value]:
+    """What was passed in words, as values: two words for 64 bits, low one first."""
+    known, word = {}, 0
+    i32, i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
+
+    def load() -> ir.Value:
+        nonlocal word
+        place = arith.ConstantOp(ir.IndexType.get(), word).result
+        word += 1
+        return memref.LoadOp(buffer, [place]).result
+
+    for number in numbers:
+        kind = passed_type(number.type)
+        if isinstance(kind, ir.IndexType):
+            value = arith.IndexCastOp(kind, load()).result
+        elif kind == i32:
+            value = load()
+        elif isinstance(kind, ir.F32Type):
+            value = arith.BitcastOp(kind, load()).result
+        else:
+            low, high = arith.ExtUIOp(i64, load()).result, arith.ExtUIOp(i64, load()).result
+            shifted = arith.ShLIOp(high, arith.ConstantOp(i64, 32).result).result
+            value = arith.OrIOp(low, shifted).result
+            value = value if kind == i64 else arith.BitcastOp(kind, value).result
+        known[number] = unpack(value, number.type)
+    return known
+
+
+def _binary(module: ir.Module) -> bytes:
+    """Converts and serializes; the serializer wants the spirv.module inside of a gpu.module."""
+    run_pipeline(module.operation, TO_SPIRV)
+    (converted,) = walk(module, "spirv.module")
+    _avoid_infinities(converted)
+    _make_signs_explicit(converted)
+    outer = ir.Module.parse(f"module attributes {{gpu.container_module}} {{ gpu.module @kernel [{_TARGET}] {{}} }}")
+    (inner,) = walk(outer, "gpu.module")
+    inner.regions[0].blocks[0].append(converted.clone())
+    run_pipeline(outer.operation, "builtin.module(gpu-module-to-binary)")
+    (binary,) = walk(outer, "gpu.binary")
+    return bytes(gpu.ObjectAttr(binary.attributes["objects"][0]).object)  # type: ignore[attr-defined]
+
+
+def _avoid_infinities(module: ir.Operation) -> None:
+    """spirv.Constant inf -> spirv.Bitcast of its bits: naga, which reads the code, refuses what is not finite."""
+    for constant in walk(module, "spirv.Constant"):
+        value = constant.attributes["value"]
+        if not isinstance(value, ir.FloatAttr) or math.isfinite(value.value):
+            continue
+        kind = constant.results[0].type
+        width = kind.width
+        code, bits = ("<d", "<q") if width == 64 else ("<f", "<i")
+        number = struct.unpack(bits, struct.pack(code, value.value))[0]
+        word = ir.IntegerType.get_signless(width)
+        with before(constant):
+            attributes = {"value": ir.IntegerAttr.get(word, number)}
+            raw = ir.Operation.create("spirv.Constant", results=[word], attributes=attributes).result
+            replace(constant, [ir.Operation.create("spirv.Bitcast", results=[kind], operands=[raw]).result])
+
+
+#: Ops that naga computes by the sign of their types instead of what they are: its operands and results, all integers.
+_SIGNED = {
+    *("spirv.GL.SMin", "spirv.GL.SMax", "spirv.GL.SClamp", "spirv.GL.SAbs", "spirv.GL.SSign", "spirv.SConvert"),
+    *("spirv.ShiftRightArithmetic", "spirv.SDiv", "spirv.SRem", "spirv.SMod", "spirv.SNegate"),
+    *("spirv.ConvertSToF", "spirv.ConvertFToS"),
+}
+
+
+def _make_signs_explicit(module: ir.Operation) -> None:
+    """spirv.SMin : i32 -> spirv.SMin : si32, with casts around it.
+
+    MLIR's integers have no sign, which SPIR-V reads as unsigned. It does not matter there, but naga, which translates
+    the code for wgpu, goes by the type.
+    """
+    for op in walk(module, *_SIGNED):
+        with before(op):
+            for number, operand in enumerate(list(op.operands)):
+                if isinstance(operand.type, ir.IntegerType):
+                    op.operands[number] = _cast(operand, ir.IntegerType.get_signed(operand.type.width))
+        kind = op.results[0].type
+        if not isinstance(kind, ir.IntegerType):
+            continue
+        with op.location, ir.InsertionPoint.after(op):
+            op.results[0].set_type(ir.IntegerType.get_signed(kind.width))
+            result = ir.Operation.create("spirv.Bitcast", results=[kind], operands=[op.results[0]])
+            op.results[0].replace_all_uses_except(result.result, [result])
+
+
+def _cast(value: ir.Value, kind: ir.Type) -> ir.Value:
+    return ir.Operation.create("spirv.Bitcast", results=[kind], operands=[value]).result

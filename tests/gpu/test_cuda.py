@@ -1,0 +1,139 @@
+"""The target cuda: whole models on the simulator, PTX by its text, machine code by what ptxas says of it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from agreement_with_eager import check, compare
+from cuda_simulator import SimulatedExecutable
+from gpu_models import MODELS, Function
+from torch import nn
+
+import pipeline
+from pipeline.errors import CompileError, PipelineError
+from pipeline.runtime import loading
+from pipeline.targets.cuda import ptx
+
+
+@pytest.fixture(autouse=True)
+def simulator(monkeypatch):
+    monkeypatch.setattr(loading, "DeviceExecutable", SimulatedExecutable)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_agrees_with_eager(name):
+    executable = check(MODELS[name](), "cuda:sm_80")
+    _check_ptx(executable.ir("ptx"))
+
+
+def _check_ptx(text):
+    """Nothing left to be linked, no memory of a thread's own."""
+    assert not re.search(r"^\s*call|\.extern|\.local", text, re.M)
+
+
+@pytest.mark.parametrize("architecture", [70, 75, 80, 86, 89, 90, 100])
+def test_every_architecture(architecture):
+    x = torch.randn(5, 33)
+    executable = pipeline.compile(nn.Sequential(nn.LayerNorm(33), nn.GELU()), (x,), target=f"cuda:sm_{architecture}")
+    assert f".target sm_{architecture}" in executable.ir("ptx")
+    _check_ptx(executable.ir("ptx"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_16_bit_floats_round_after_each_op(dtype):
+    a, b = (torch.randn(7, 9, generator=torch.Generator().manual_seed(seed)).to(dtype) for seed in (1, 2))
+
+    def function(a, b):
+        return a * b + a, a / b, a.float() + b, a > b, (a * 100).to(torch.int32)
+
+    executable = pipeline.compile(Function(function), (a, b), target="cuda:sm_80")
+    compare(executable(a, b), function(a, b), 0)
+
+
+def test_elementwise_kernel():
+    executable = pipeline.compile(
+        Function(lambda x, y: x * y + 2), (torch.randn(32), torch.randn(32)), target="cuda:sm_90"
+    )
+    text = executable.ir("ptx")
+    assert text.count(".entry") == 1
+    assert text.count("ld.global.v4") == 2 and text.count("st.global.v4") == 1
+    assert "mul.rn.f32" in text and "add.rn.f32" in text, "a model's x * y + z rounds twice"
+
+
+def test_without_libdevice(monkeypatch):
+    from pipeline.targets.cuda import target
+
+    monkeypatch.setattr(target, "libdevice", lambda: None)
+    monkeypatch.setattr(ptx, "libdevice", lambda: None)
+    x = torch.randn(40)
+
+    def function(x):
+        return x.exp(), x.tanh(), torch.erf(x), x.abs().log(), torch.pow(x.abs(), 1.7)
+
+    executable = pipeline.compile(Function(function), (x,), target="cuda:sm_80")
+    assert "__nv_exp" not in executable.ir("llvm")
+    _check_ptx(executable.ir("ptx"))
+    compare(executable(x), function(x), 1e-6)
+    with pytest.raises(CompileError, match="nvidia-nvvm"):
+        pipeline.compile(Function(torch.sin), (x,), target="cuda:sm_80")
+
+
+def test_without_ptxas(monkeypatch):
+    monkeypatch.setattr(ptx, "ptxas", lambda: None)
+    executable = pipeline.compile(nn.ReLU(), (torch.randn(3),), target="cuda:sm_80")
+    assert len(executable._code.code) == 1, "PTX for the driver to translate"
+    with pytest.raises(CompileError, match="pip install nvidia-cuda-nvcc"):
+        ptx.assemble(executable.ir("ptx"), 80)
+
+
+def test_unknown_architecture():
+    with pytest.raises(CompileError, match="expected one of sm_70"):
+        pipeline.compile(nn.ReLU(), (torch.randn(3),), target="cuda:sm_12")
+
+
+@pytest.mark.parametrize("name", ["mlp", "transformer block", "scans", "sort", "float64"])
+def test_ptxas_takes_it(name):
+    """For sm_80 and sm_90, with no spills; where there is an assembler at all."""
+    case = MODELS[name]()
+    for architecture in (80, 90):
+        executable = pipeline.compile(case.model, case.args, target=f"cuda:sm_{architecture}")
+        if not ptx.can_assemble(architecture):
+            assert len(executable._code.code) == 1
+            continue
+        _, said = ptx.assemble(executable.ir("ptx"), architecture)
+        kernels = len(executable._code.launches)
+        assert len(re.findall(r"Used \d+ registers", said)) == kernels
+        assert len(re.findall(r"\b0 bytes spill stores, 0 bytes spill loads", said)) == kernels
+        assert all(int(count) <= 128 for count in re.findall(r"Used (\d+) registers", said))
+
+
+def test_artifact_keeps_everything(tmp_path):
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.Softmax(-1)), torch.randn(3, 4)
+    executable = pipeline.compile(model, (x,), target="cuda:sm_80")
+    executable.save(tmp_path / "model.pipeline")
+    loaded = pipeline.load(tmp_path / "model.pipeline")
+    assert loaded._code.launches == executable._code.launches
+    assert loaded._code.main == executable._code.main
+    assert loaded._code.code == executable._code.code
+
+
+def test_no_driver_is_one_error(monkeypatch):
+    monkeypatch.undo()
+    executable = pipeline.compile(nn.ReLU(), (torch.randn(3),), target="cuda:sm_80")
+    with pytest.raises(PipelineError, match=r"cuda-bindings|CUDA"):
+        executable(torch.randn(3))
+
+
+def test_a_product_shares_tiles_and_fuses_its_own_sum():
+    executable = pipeline.compile(
+        Function(lambda x, y: x @ y), (torch.randn(64, 64), torch.randn(64, 64)), target="cuda:sm_90"
+    )
+    text = executable.ir("ptx")
+    assert "bar.sync" in text and "ld.shared" in text and "fma.rn.f32" in text
+
+
+def test_a_row_is_reduced_by_shuffles():
+    executable = pipeline.compile(Function(lambda x: x.sum(1)), (torch.randn(4, 256),), target="cuda:sm_90")
+    assert executable.ir("ptx").count("shfl.sync.bfly") == 5

@@ -1,0 +1,163 @@
+"""CudaDevice against a driver that keeps memory on the CPU and launches on the simulator."""
+
+from __future__ import annotations
+
+import ctypes
+import types
+
+import numpy as np
+import pytest
+import torch
+from cuda_simulator import SimulatedDevice
+from gpu_models import MODELS, Function
+
+import pipeline
+from pipeline.errors import PipelineError
+from pipeline.runtime import loading
+from pipeline.runtime.cuda import CudaDevice
+from pipeline.runtime.device import DeviceExecutable
+from pipeline.runtime.plan import row_major
+
+
+class FakeDriver:
+    """The functions of cuda.bindings.driver that the runtime uses, with their way of returning (error, value...)."""
+
+    CUdevice_attribute = types.SimpleNamespace(
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR="major", CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR="minor"
+    )
+
+    def __init__(self, kernels, llvm, capability=(9, 0)):
+        self.simulator = SimulatedDevice(kernels, llvm)
+        self.kernels = {kernel.name: kernel for kernel in kernels}
+        self.capability = dict(zip(("major", "minor"), capability, strict=True))
+        self.memory = {}
+        self.loaded = b""
+        self.launches = []
+        self.failing = None
+
+    def cuInit(self, flags):
+        return (0,)
+
+    def cuDeviceGet(self, number):
+        return 0, number
+
+    def cuDevicePrimaryCtxRetain(self, device):
+        return 0, "context"
+
+    def cuCtxSetCurrent(self, context):
+        return (0,)
+
+    def cuDeviceGetAttribute(self, which, device):
+        return 0, self.capability[which]
+
+    def cuModuleLoadData(self, image):
+        self.loaded = image
+        return 0, "module"
+
+    def cuModuleGetFunction(self, module, name):
+        return 0, name.decode()
+
+    def cuMemAlloc(self, size):
+        array = np.full(size + 256, 0xA5, np.uint8)
+        address = -(-array.ctypes.data // 256) * 256
+        self.memory[address] = array
+        return 0, address
+
+    def cuMemFree(self, address):
+        del self.memory[address]
+        return (0,)
+
+    def cuMemcpyHtoDAsync(self, target, source, size, stream):
+        ctypes.memmove(target, source, size)
+        return (0,)
+
+    cuMemcpyDtoHAsync = cuMemcpyDtoDAsync = cuMemcpyHtoDAsync
+
+    def cuStreamSynchronize(self, stream):
+        return (0,)
+
+    def cuGetErrorString(self, error):
+        return 0, b"an illegal memory access was encountered"
+
+    def cuLaunchKernel(self, name, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra):
+        self.launches.append(name)
+        if name == self.failing:
+            return (700,)
+        kernel = self.kernels[name]
+        assert (gy, gz, bx, by, bz) == (1, 1, kernel.block, 1, 1)
+        along = sum(len(kind[2]) + bool(kind[3]) + len(kind[4]) for kind in kernel.arguments if kind[0] == "buffer")
+        count = len(kernel.arguments) + along
+        values = [ctypes.c_int64.from_address(p).value for p in (ctypes.c_void_p * count).from_address(parameters)]
+        order = sorted(range(len(kernel.arguments)), key=lambda number: kernel.arguments[number][0] == "number")
+        slots = (ctypes.c_int64 * count)(*(values[number] for number in order), *values[len(kernel.arguments) :])
+        self.simulator._run(kernel, gx, slots)
+        return (0,)
+
+
+@pytest.fixture
+def on_fake_driver(monkeypatch):
+    drivers = []
+
+    class Executable(DeviceExecutable):
+        def make_device(self):
+            drivers.append(FakeDriver(self._code.launches, self.ir("llvm")))
+            return CudaDevice(self._code.code, self._code.launches, self._code.target, drivers[-1])
+
+    monkeypatch.setattr(loading, "DeviceExecutable", Executable)
+    return drivers
+
+
+@pytest.mark.parametrize("name", ["mlp", "while", "dynamic batch", "gather", "rows", "products", "sort"])
+def test_models(name, on_fake_driver):
+    from agreement_with_eager import check
+
+    check(MODELS[name](), "cuda:sm_80")
+    assert on_fake_driver[0].launches
+
+
+def _executable(function, *args, target="cuda:sm_80"):
+    return pipeline.compile(Function(function), args, target=target)
+
+
+def test_machine_code_for_this_gpu_else_ptx():
+    executable = _executable(lambda x: x + 1, torch.randn(4))
+    code = executable.code
+    pieces = (code.code[0], b"cubin")
+    for capability, expected in (((8, 6), b"cubin"), ((9, 0), code.code[0] + b"\0")):
+        driver = FakeDriver(code.launches, executable.ir("llvm"), capability)
+        CudaDevice(pieces, code.launches, code.target, driver)
+        assert driver.loaded == expected
+    with pytest.raises(PipelineError, match="is for cuda:sm_80 and later, this GPU is sm_75"):
+        CudaDevice(pieces, code.launches, code.target, FakeDriver(code.launches, executable.ir("llvm"), (7, 5)))
+
+
+def test_an_error_names_the_kernel_and_the_launch(on_fake_driver):
+    executable = _executable(lambda x: x + 1, torch.randn(300))
+    executable(torch.randn(300))
+    driver = on_fake_driver[0]
+    driver.failing = driver.launches[-1]
+    with pytest.raises(PipelineError, match=r"kernel add_0_dispatch with 1 blocks of \d+ threads: an illegal memory"):
+        executable(torch.randn(300))
+
+
+def test_memory_is_used_again(on_fake_driver):
+    executable = _executable(lambda x: torch.softmax(x @ x, -1), torch.randn(8, 8))
+    executable(torch.randn(8, 8))
+    before = len(on_fake_driver[0].memory)
+    for _ in range(3):
+        executable(torch.randn(8, 8))
+    assert len(on_fake_driver[0].memory) == before
+
+
+def test_a_tensor_that_is_not_aligned_is_copied():
+    executable = _executable(lambda x: x + 1, torch.randn(8))
+    code = executable.code
+    device = CudaDevice(code.code, code.launches, code.target, FakeDriver(code.launches, executable.ir("llvm")))
+    whole = torch.arange(65, dtype=torch.float32)
+    start = next(number for number in range(4) if whole[number:].data_ptr() % 16 == 0)
+    aligned = device.borrow(whole[start : start + 8], "float32")
+    assert aligned.buffer.address == whole[start:].data_ptr()
+    copied = device.borrow(whole[start + 1 : start + 9], "float32")
+    assert copied.buffer.address % 16 == 0
+    (array,) = device.download([row_major(copied.buffer, "float32", (8,))])
+    assert np.array_equal(array, whole[start + 1 : start + 9].numpy())

@@ -1,0 +1,190 @@
+"""The target vulkan, end to end on the driver for CPUs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from agreement_with_eager import check, compare
+from gpu_models import MODELS, Function, ResNet18
+from torch import nn
+
+import pipeline
+from pipeline.errors import ArgumentError, PipelineError
+from pipeline.runtime.vulkan import VulkanDevice
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_agrees_with_eager(name):
+    check(MODELS[name](), "vulkan")
+
+
+def _run(function, *args, tolerance=1e-5):
+    model = Function(function)
+    compare(pipeline.compile(model, args, target="vulkan")(*args), function(*args), tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_16_bit_floats_round_after_each_op(dtype):
+    a, b = (torch.randn(7, 9, generator=torch.Generator().manual_seed(seed)).to(dtype) for seed in (1, 2))
+    _run(lambda a, b: (a * b + a, a / b, a.float() + b, a > b, (a * 100).to(torch.int32), a.exp()), a, b, tolerance=0)
+    _run(lambda a, b: a @ b.t(), a, b, tolerance=2e-2)
+
+
+def test_rounding_to_16_bits():
+    x = torch.randn(4000) * torch.logspace(-9, 6, 4000)
+    x = torch.cat([x, torch.tensor([0.0, -0.0, 65519.0, 65520.0, float("inf"), -float("inf"), float("nan"), 2.0**-25])])
+    _run(lambda x: (x.half(), x.bfloat16()), x, tolerance=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64])
+def test_integers_wrap(dtype):
+    generator = torch.Generator().manual_seed(0)
+    low = 0 if dtype == torch.uint8 else -120
+    a, b = torch.randint(low, 120, (50,), generator=generator), torch.randint(1, 120, (50,), generator=generator)
+
+    def ops(a, b):
+        return (
+            a * b + a,
+            a - b,
+            a // b,
+            a % b,
+            a < b,
+            a >> 2,
+            a << 1,
+            a & b,
+            -a,
+            a.max(),
+            torch.maximum(a, b),
+            a.float(),
+        )
+
+    _run(ops, a.to(dtype), b.to(dtype), tolerance=0)
+
+
+def test_integers_of_32_bits_in_64():
+    """Mesa 22.3 compares a number that was extended to 64 bits with a constant as if it were unsigned."""
+    x = torch.tensor([-100, -7, -6, 0, 6, 13], dtype=torch.int32)
+    _run(lambda x: (x.long() < 0, x.long() > -3, x.long() < 1, x.long() + 1 < 0, x.long() >= 2**40), x, tolerance=0)
+
+
+def test_division_of_integers_rounds_down():
+    x = torch.tensor([-100, -7, -6, 6, 13, 14], dtype=torch.int32)
+    _run(lambda x: (x // 7, x % 7, torch.div(x, 7, rounding_mode="trunc"), x.fmod(7)), x, tolerance=0)
+
+
+_FUNCTIONS = (
+    "exp exp2 expm1 log log2 log10 log1p tanh erf sin cos tan asin acos atan sinh cosh asinh acosh atanh "
+    "sqrt rsqrt floor ceil round trunc sigmoid sign"
+)
+
+
+@pytest.mark.parametrize("name", _FUNCTIONS.split())
+def test_functions(name):
+    """Within 8 units of the last place, and infinities and NaN where they belong."""
+    special = torch.tensor([0.0, -0.0, 1.0, -1.0, 20.0, -20.0, 1e-30])
+    if name not in ("sin", "cos", "tan"):
+        special = torch.cat([special, torch.tensor([float("inf"), -float("inf"), float("nan"), 88.0, -103.0])])
+    x = torch.cat(
+        [torch.randn(500, generator=torch.Generator().manual_seed(0)) * 3, torch.linspace(-1e-3, 1e-3, 99), special]
+    )
+    function = getattr(torch, name)
+    got = pipeline.compile(Function(function), (x,), target="vulkan")(x)
+    torch.testing.assert_close(got, function(x.double()).float(), rtol=1e-6, atol=1e-37, equal_nan=True)
+
+
+def test_infinities_as_constants():
+    """Naga refuses them; they come in as bits."""
+    x = torch.tensor([1.0, -2.0, float("nan")])
+    _run(
+        lambda x: (torch.where(x > 0, float("inf"), -float("inf")), x.clamp(max=float("inf")), x.amax()), x, tolerance=0
+    )
+
+
+def test_one_submission_per_call(monkeypatch):
+    counts = []
+    original = VulkanDevice.download
+    monkeypatch.setattr(VulkanDevice, "download", lambda self, views: counts.append(1) or original(self, views))
+    model, x = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 4), nn.LayerNorm(4)), torch.tensor([1, 2])
+    executable = pipeline.compile(model, (x,), target="vulkan")
+    executable(x)
+    counts.clear()
+    executable(x)
+    assert counts == [1]
+
+
+def test_index_out_of_range_is_an_error():
+    model = nn.Embedding(10, 5)
+    executable = pipeline.compile(model, (torch.tensor([1, 2]),), target="vulkan")
+    for index in (10, -1, 2**32):
+        with pytest.raises(PipelineError, match="index out of range"):
+            executable(torch.tensor([1, index]))
+    compare(executable(torch.tensor([0, 9])), model(torch.tensor([0, 9])), 0)
+
+
+def test_mutated_buffers_and_arguments():
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(3))
+
+        def forward(self, x):
+            self.count += x
+            x.mul_(2)
+            return self.count + 1
+
+    model = Counter()
+    executable = pipeline.compile(model, (torch.ones(3),), target="vulkan")
+    for number in (1.0, 2.0):
+        x = torch.ones(3)
+        assert torch.equal(executable(x), torch.full((3,), number + 1))
+        assert torch.equal(x, torch.full((3,), 2.0))
+    assert torch.equal(model.count, torch.full((3,), 2.0))
+
+
+def test_refresh_reads_new_weights():
+    model, x = nn.Linear(4, 3), torch.randn(2, 4)
+    executable = pipeline.compile(model, (x,), target="vulkan")
+    executable(x)
+    with torch.no_grad():
+        model.weight.mul_(2)
+    executable.refresh()
+    compare(executable(x), model(x), 1e-5)
+
+
+def test_out_takes_the_result():
+    model, x = nn.Linear(4, 3), torch.randn(2, 4)
+    executable = pipeline.compile(model, (x,), target="vulkan")
+    out = torch.empty(2, 3)
+    assert executable(x, out=out) is out
+    compare(out, model(x), 1e-5)
+
+
+def test_artifact(tmp_path):
+    model, x = ResNet18().eval(), torch.randn(1, 3, 32, 32)
+    executable = pipeline.compile(model, (x,), target="vulkan")
+    executable.save(tmp_path / "model.pipeline")
+    loaded = pipeline.load(tmp_path / "model.pipeline")
+    assert torch.equal(torch.from_numpy(loaded(x.numpy())), executable(x))
+
+
+def test_numpy_arrays():
+    import numpy as np
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    executable = pipeline.compile(Function(lambda x: x + 1), (torch.from_numpy(x),), target="vulkan")
+    assert np.array_equal(executable(x), x + 1)
+
+
+def test_a_wrong_argument_is_named():
+    executable = pipeline.compile(nn.Linear(4, 3), (torch.randn(2, 4),), target="vulkan")
+    with pytest.raises(ArgumentError, match="argument input: expected float32"):
+        executable(torch.randn(2, 5))
+
+
+def test_buffers_share_the_arena():
+    executable = pipeline.compile(
+        Function(lambda x: torch.softmax(torch.softmax(x @ x, -1) @ x, 0)), (torch.randn(16, 16),), target="vulkan"
+    )
+    arena = executable._code.main.arena
+    separate = sum(16 * 16 * 4 for step in executable._code.main.steps if step[0] == "arena")
+    assert 0 < arena < separate
