@@ -126,7 +126,8 @@ func.func @rows_then_columns(%x: tensor<4x6xf32>, %row: tensor<4xf32>, %column: 
     %product = arith.mulf %a, %b : f32
     linalg.yield %product : f32
   } -> tensor<4x6xf32>
-  // expected-remark @below {{reduction group of 2 ops}}
+  // expected-remark @+2 {{reduction group of 2 ops}}
+  // expected-remark @below {{passed: is in one reduction group with its producer, linalg.generic}}
   %r = linalg.generic {indexing_maps = [#id, #columns], iterator_types = ["reduction", "parallel"]}
       ins(%scaled : tensor<4x6xf32>) outs(%column : tensor<6xf32>) {
   ^bb0(%a: f32, %out: f32):

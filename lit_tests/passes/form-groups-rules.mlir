@@ -12,7 +12,8 @@
 func.func @relu(%a: tensor<4x4xf32>, %init: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %zero = arith.constant 0.0 : f32
   %product = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%init : tensor<4x4xf32>) -> tensor<4x4xf32>
-  // expected-remark @below {{passed: matmul group of 2 ops}}
+  // expected-remark @+2 {{passed: matmul group of 2 ops}}
+  // expected-remark @below {{passed: is in one matmul group with its producer, linalg.matmul}}
   %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
       ins(%product : tensor<4x4xf32>) outs(%init : tensor<4x4xf32>) {
   ^bb0(%x: f32, %out: f32):

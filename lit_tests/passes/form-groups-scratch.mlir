@@ -38,7 +38,8 @@ func.func @short_rows(%x: tensor<5x4xf32>, %line: tensor<5xf32>) -> tensor<5xf32
     %n = arith.negf %a : f32
     linalg.yield %n : f32
   } -> tensor<5x4xf32>
-  // expected-remark @below {{passed: reduction group of 2 ops}}
+  // expected-remark @+2 {{passed: reduction group of 2 ops}}
+  // expected-remark @below {{passed: is in one reduction group with its producer, linalg.generic}}
   %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
       ins(%neg : tensor<5x4xf32>) outs(%line : tensor<5xf32>) {
   ^bb0(%a: f32, %out: f32):
