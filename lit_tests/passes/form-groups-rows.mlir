@@ -18,7 +18,7 @@
 // SMALL-LABEL: func.func @softmax
 // SMALL: label = "neg"
 // SMALL: label = "fused_reduce_max_sub_exp"
-// SMALL: kind = "reduction", label = "mean"
+// SMALL: kind = "reduction", label = "fused_reduce_add_div"
 func.func @softmax(%x: tensor<5x7xf32>, %line: tensor<5xf32>) -> tensor<5x7xf32> {
   %full = tensor.empty() : tensor<5x7xf32>
   %neg = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}

@@ -33,20 +33,20 @@ _BODY = {"maximumf": "max", "minimumf": "min", "maxnumf": "max", "minnumf": "min
 _BODY |= dict.fromkeys(("extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui"), "cast")
 _BODY |= {"cmpf": "compare", "cmpi": "compare", "negf": "neg", "absf": "abs", "absi": "abs", "extract": "gather"}
 #: What several words together are called; a word in brackets may be missing.
-_COMPOSITES = {
-    "softmax": "reduce_max sub exp reduce_add div",
-    "log_softmax": "reduce_max sub exp reduce_add log sub",
-    "layer_norm": "reduce_add div sub mul reduce_add div add rsqrt mul",
-    "group_norm": "reduce_add div sub mul reduce_add div add rsqrt sub mul",
-    "rms_norm": "mul reduce_add div [add] rsqrt mul",
-    "var": "reduce_add div sub mul reduce_add div",
-    "mean": "reduce_add div",
-    "gelu": "div erf add mul mul",
-    "gelu_tanh": "mul mul mul add mul tanh add mul mul",
-    "silu": "neg exp add div mul",
-    "sigmoid": "neg exp add div",
-    "attention": "matmul [mul] [add] [select] softmax matmul",
-}
+_COMPOSITES = (
+    ("softmax", "reduce_max sub exp reduce_add div"),
+    ("softmax", "reduce_max sub exp reduce_add [cast] compare reduce_andi div select"),  # some rows masked
+    ("log_softmax", "reduce_max sub exp reduce_add log sub"),
+    ("layer_norm", "reduce_add div sub mul reduce_add div add rsqrt mul"),
+    ("group_norm", "reduce_add div sub mul reduce_add div add rsqrt sub mul"),
+    ("rms_norm", "mul reduce_add div [add] rsqrt mul"),
+    ("var", "reduce_add div sub mul reduce_add div"),
+    ("gelu", "div erf add mul mul"),
+    ("gelu_tanh", "mul mul mul add mul tanh add mul mul"),
+    ("silu", "neg exp add div mul"),
+    ("sigmoid", "neg exp add div"),
+    ("attention", "matmul [mul] [add] [select] softmax matmul"),
+)
 
 _CASTS = ("arith.extf", "arith.extsi", "arith.extui", "arith.truncf", "arith.trunci")
 
@@ -190,7 +190,7 @@ def compose(words: Sequence[str]) -> list[str]:
 @functools.cache
 def _compose(words: tuple[str, ...]) -> tuple[str, ...]:
     found = list(words)
-    for name, pattern in _COMPOSITES.items():
+    for name, pattern in _COMPOSITES:
         place = 0
         while place < len(found):
             length = _matches(found[place:], pattern.split())

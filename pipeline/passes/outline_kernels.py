@@ -170,7 +170,7 @@ def _create_kernel(
 def _words(group: ir.Operation) -> list[str]:
     """What the group computes, in words; initial values count where there is nothing else."""
     ops = _ops(group)
-    computing = [op for op in ops if op.name != "linalg.fill"]
+    computing = [op for op in ops if op.name != "linalg.fill" and not op.name.startswith("tensor.")]
     return [word for op in computing or ops for word in op_label(op)]
 
 
