@@ -152,7 +152,7 @@ func.func private @lines(%x: memref<6x4xf32>) attributes {pipeline.dispatch = "l
       %v = memref.load %x[%i, %c0] : memref<6x4xf32>
       memref.store %v, %x[%i, %j] : memref<6x4xf32>
     }
-  } {pipeline.parallel}
+  } {pipeline.lines}
   return
 }
 func.func private @serial(%x: memref<6x4xf32>) attributes {pipeline.dispatch = "serial"} {

@@ -206,14 +206,14 @@ _LESS = (arith.CmpFPredicate.OLT, arith.CmpFPredicate.OLE, arith.CmpFPredicate.U
 #: Work on each line along a dimension on its own: the loops around are parallel.
 _BY_LINE = ("scan", "sort")
 
-#: Marks loops whose iterations do not depend on each other.
-PARALLEL = "pipeline.parallel"
+#: Marks loops over lines, which do not depend on each other; GPUs give each a thread.
+LINES = "pipeline.lines"
 
 
 def _mark_lines(loop: ir.Operation, depth: int) -> None:
     """Marks `depth` nested loops, from the outermost one on."""
     for _ in range(depth):
-        loop.attributes[PARALLEL] = ir.UnitAttr.get(loop.context)
+        loop.attributes[LINES] = ir.UnitAttr.get(loop.context)
         loop = next(op.operation for op in loop.regions[0].blocks[0].operations if op.operation.name == "scf.for")
 
 

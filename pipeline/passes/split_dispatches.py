@@ -20,7 +20,7 @@ from pipeline.mlir import (
     walk,
 )
 from pipeline.passes.base import Pass
-from pipeline.passes.lower_tm_tensor import PARALLEL
+from pipeline.passes.lower_tm_tensor import LINES
 from pipeline.passes.rewriting import before
 
 #: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
@@ -282,7 +282,7 @@ def parallel_nest(root: ir.Operation) -> list[ir.Operation]:
 
 
 def _is_parallel(loop: ir.Operation, root: ir.Operation) -> bool:
-    if loop.name != "scf.for" or PARALLEL not in loop.attributes or loop.results:
+    if loop.name != "scf.for" or LINES not in loop.attributes or loop.results:
         return False
     first, last, step = list(loop.operands)[:3]
     return constant_integer(first) == 0 and constant_integer(step) == 1 and not is_inside(last, root)
@@ -296,8 +296,8 @@ def _hoist_allocations(root: ir.Operation) -> None:
         alloc.move_before(root)
         loops = [root, *walk(root, "scf.for")]
         for loop in loops:
-            if PARALLEL in loop.attributes:
-                del loop.attributes[PARALLEL]
+            if LINES in loop.attributes:
+                del loop.attributes[LINES]
 
 
 def _copied_sizes(op: ir.Operation) -> list[tuple[ir.Value, int]]:
