@@ -7,8 +7,8 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
+from fusion.support import Function
 from numerics import differences
-from support import Function
 from torch import nn
 
 import pipeline

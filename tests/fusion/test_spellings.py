@@ -7,7 +7,7 @@ import re
 
 import pytest
 import torch
-from support import Function, calls, compiled
+from fusion.support import Function, calls, compiled
 from torch import nn
 
 import pipeline
