@@ -91,7 +91,7 @@ FUSE = """
 GROUP = "form-groups{{rules={rules}}}, move-slices-into-groups"
 
 #: What only told the passes before what to do goes; kernels take the tensors whose slices they read.
-AFTER_GROUPS = "fuse-siblings, erase-barriers, sink-slices"
+AFTER_GROUPS = "fuse-siblings, erase-barriers"
 
 #: A function for each kernel.
 OUTLINE = "outline-kernels"

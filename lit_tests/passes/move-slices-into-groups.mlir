@@ -49,6 +49,53 @@ func.func @captured(%x: tensor<8xf32>, %c: i1) -> tensor<3xf32> {
   return %r : tensor<3xf32>
 }
 
+// Two halves of one tensor, one of them with its dim split: the group takes the whole tensor.
+
+// CHECK-LABEL: func.func @halves
+// CHECK-SAME: (%[[X:.*]]: tensor<4x12xf32>)
+// CHECK-NEXT: %[[R:.*]] = "fusion.group"(%[[X]]) ({
+// CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<4x12xf32>):
+// CHECK-NEXT: %[[FIRST:.*]] = tensor.extract_slice %[[A]][0, 0] [4, 6] [1, 1]
+// CHECK-NEXT: %[[SECOND:.*]] = tensor.extract_slice %[[A]][0, 6] [4, 6] [1, 1]
+// CHECK-NEXT: %[[SPLIT:.*]] = tensor.expand_shape %[[SECOND]] {{.*}} : tensor<4x6xf32> into tensor<4x2x3xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[FIRST]], %[[SPLIT]] :
+// CHECK: return %[[R]]
+func.func @halves(%x: tensor<4x12xf32>) -> tensor<4x6xf32> {
+  %a = tensor.extract_slice %x[0, 0] [4, 6] [1, 1] : tensor<4x12xf32> to tensor<4x6xf32>
+  %b = tensor.extract_slice %x[0, 6] [4, 6] [1, 1] : tensor<4x12xf32> to tensor<4x6xf32>
+  %c = tensor.expand_shape %b [[0], [1, 2]] output_shape [4, 2, 3] : tensor<4x6xf32> into tensor<4x2x3xf32>
+  // expected-remark @below {{passed: reads 2 slices where they lie}}
+  %r = "fusion.group"(%a, %c) ({
+  ^bb0(%l: tensor<4x6xf32>, %r: tensor<4x2x3xf32>):
+    %e = tensor.empty() : tensor<4x6xf32>
+    %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, 0, 0)>,
+        affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+        ins(%l, %r : tensor<4x6xf32>, tensor<4x2x3xf32>) outs(%e : tensor<4x6xf32>) {
+    ^bb0(%u: f32, %v: f32, %out: f32):
+      %sum = arith.addf %u, %v : f32
+      linalg.yield %sum : f32
+    } -> tensor<4x6xf32>
+    "fusion.yield"(%y) : (tensor<4x6xf32>) -> ()
+  }) {kind = "elementwise", label = "add"} : (tensor<4x6xf32>, tensor<4x2x3xf32>) -> tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+
+// Must not fire: a reshape of a whole tensor.
+
+// CHECK-LABEL: func.func @a_reshape_alone
+// CHECK: %[[B:.*]] = tensor.expand_shape
+// CHECK: "fusion.group"(%[[B]])
+func.func @a_reshape_alone(%y: tensor<24xf32>) -> tensor<4x6xf32> {
+  %b = tensor.expand_shape %y [[0, 1]] output_shape [4, 6] : tensor<24xf32> into tensor<4x6xf32>
+  %r = "fusion.group"(%b) ({
+  ^bb0(%v: tensor<4x6xf32>):
+    %e = tensor.empty() : tensor<4x6xf32>
+    %s = linalg.exp ins(%v : tensor<4x6xf32>) outs(%e : tensor<4x6xf32>) -> tensor<4x6xf32>
+    "fusion.yield"(%s) : (tensor<4x6xf32>) -> ()
+  }) {kind = "elementwise", label = "exp"} : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+
 // Must not fire: elements that do not lie side by side; a group that calls something outside.
 
 // CHECK-LABEL: func.func @left_alone

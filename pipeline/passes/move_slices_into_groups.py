@@ -8,10 +8,10 @@ from typing import ClassVar
 from pipeline.dialects.fusion import GROUP
 from pipeline.mlir import defining_op, ir, remap_operands, walk
 from pipeline.passes.base import Pass
+from pipeline.passes.become import CALLS
 from pipeline.passes.rewriting import before, is_unused, replace
 
-#: On a group: it is a call of something outside.
-_CALLS = "pipeline.calls"
+_SLICE = "tensor.extract_slice"
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class MoveSlicesIntoGroups(Pass):
     """Take the slices that a fusion.group reads into the group, which reads the whole tensor then.
 
     A kernel takes tensors that lie row by row, so a slice would be copied for it; inside of the kernel a slice is a
-    matter of addresses. Slices whose innermost elements do not lie side by side are left to the copy.
+    matter of addresses. A tensor.expand_shape of a slice comes along. Slices whose innermost elements do not lie side
+    by side are left to the copy.
     """
 
     name: ClassVar[str] = "move-slices-into-groups"
@@ -28,31 +29,45 @@ class MoveSlicesIntoGroups(Pass):
     def run(self, op: ir.Operation) -> None:
         """Moves the slices of every group in one function."""
         for group in walk(op, GROUP):
-            slices = [operand for operand in group.operands if _slice(operand) is not None]
-            if slices and _CALLS in group.attributes:
+            count = sum(1 for operand in group.operands if _views(operand))
+            if count and CALLS in group.attributes:
                 self.missed(group, "takes slices as copies: what it calls reads tensors that lie row by row")
-            elif slices:
-                self.passed(group, f"reads {len(slices)} slices where they lie")
+            elif count:
+                self.passed(group, f"reads {count} slices where they lie")
                 _absorb(group)
 
 
-def _slice(value: ir.Value) -> ir.Operation | None:
-    """The slice that a value is, if its innermost elements lie side by side in the tensor it is one of."""
-    op = defining_op(value)
-    if op is None or op.name != "tensor.extract_slice":
-        return None
+def _views(value: ir.Value) -> list[ir.Operation]:
+    """The slice behind a value and the views that lead from it to the value, slice first; none without a slice."""
+    views: list[ir.Operation] = []
+    while (op := defining_op(value)) is not None and _is_view(op):
+        views.insert(0, op)
+        value = op.operands[0]
+    while views and views[0].name != _SLICE:
+        views.pop(0)
+    return views
+
+
+def _is_view(op: ir.Operation) -> bool:
+    """Whether an op is a slice whose innermost elements lie side by side, or a reshape of known sizes."""
+    if op.name == "tensor.expand_shape":
+        return len(op.operands) == 1
+    if op.name != _SLICE:
+        return False
     strides = list(ir.DenseI64ArrayAttr(op.attributes["static_strides"]))
-    return op if strides and strides[-1] == 1 and ir.RankedTensorType(value.type).rank else None
+    return bool(strides) and strides[-1] == 1 and bool(ir.RankedTensorType(op.results[0].type).rank)
 
 
 def _absorb(group: ir.Operation) -> None:
     """group(slice(x)) { f } -> group(x) { f(slice) }."""
     old = group.regions[0].blocks[0]
-    slices = [_slice(operand) for operand in group.operands]
+    views = [_views(operand) for operand in group.operands]
+    moved = list(dict.fromkeys(view for chain in views for view in chain))
+    made_inside = {view.results[0] for view in moved}
     inputs = dict.fromkeys(
         value
-        for operand, cut in zip(group.operands, slices, strict=True)
-        for value in ([operand] if cut is None else cut.operands)
+        for operand, chain in zip(group.operands, views, strict=True)
+        for value in ([read for view in chain for read in view.operands if read not in made_inside] or [operand])
     )
     with before(group):
         made = ir.Operation.create(
@@ -64,18 +79,20 @@ def _absorb(group: ir.Operation) -> None:
         )
         block = ir.Block.create_at_start(made.regions[0], [value.type for value in inputs])
     known: dict[ir.Value, ir.Value] = dict(zip(inputs, block.arguments, strict=True))
-    for argument, operand, cut in zip(old.arguments, group.operands, slices, strict=True):
-        argument.replace_all_uses_with(known[operand] if cut is None else _copy(cut, known, block))
+    for view in moved:
+        known[view.results[0]] = _copy(view, known, block)
+    for argument, operand in zip(old.arguments, group.operands, strict=True):
+        argument.replace_all_uses_with(known[operand])
     for op in [op.operation for op in old.operations]:
         block.append(op)
     replace(group, list(made.results))
-    for cut in slices:
-        if cut is not None and is_unused(cut.results[0]):
-            cut.erase()
+    for view in reversed(moved):
+        if is_unused(view.results[0]):
+            view.erase()
 
 
-def _copy(cut: ir.Operation, known: dict[ir.Value, ir.Value], block: ir.Block) -> ir.Value:
-    with cut.location, ir.InsertionPoint(block):
-        copy = cut.clone()
+def _copy(view: ir.Operation, known: dict[ir.Value, ir.Value], block: ir.Block) -> ir.Value:
+    with view.location, ir.InsertionPoint(block):
+        copy = view.clone()
     remap_operands(copy, known)
     return copy.results[0]
