@@ -87,14 +87,14 @@ def build_generic(
     return generic
 
 
-def empty_like(data: ir.Value, element: ir.Type) -> ir.Value:
-    """A tensor.empty of the shape of `data`."""
+def empty_like(data: ir.Value, element: ir.Type, permutation: Sequence[int] | None = None) -> ir.Value:
+    """A tensor.empty of the shape of `data`, its dims in the order of a permutation."""
     kind = ir.RankedTensorType(data.type)
     sizes = [
         tensor.DimOp(data, arith.ConstantOp(ir.IndexType.get(), dim).result).result
         if kind.is_dynamic_dim(dim)
         else kind.get_dim_size(dim)
-        for dim in range(kind.rank)
+        for dim in permutation or range(kind.rank)
     ]
     return tensor.EmptyOp(sizes, element).result
 
