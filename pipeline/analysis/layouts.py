@@ -18,10 +18,10 @@ from pipeline.mlir import defining_op, ir
 LAST = (0, 2, 3, 1)
 FIRST = (0, 3, 1, 2)
 
-#: Ops that sum over channels: their data may lie in either way. And what they are called with channels last.
-CONVOLUTIONS = {"linalg.conv_2d_nchw_fchw": "linalg.conv_2d_nhwc_hwcf"}
+#: Ops that sum over channels: their data may lie in either way.
+CONVOLUTIONS = ("linalg.conv_2d_nchw_fchw",)
 
-#: Ops that compute each channel by itself: their data has the layout of their result.
+#: Ops that compute each channel by itself: their data has the layout of their result. With what they are called then.
 WINDOWS = {
     "linalg.depthwise_conv_2d_nchw_chw": "linalg.depthwise_conv_2d_nhwc_hwc",
     "linalg.pooling_nchw_max": "linalg.pooling_nhwc_max",

@@ -63,9 +63,21 @@ def op_label(op: ir.Operation) -> list[str]:
     words = _body_words(op)
     if is_reduction(op):
         if is_product(op):
-            return ["matmul"]
+            return [_product_word(op)]
         return compose([*words[:-1], f"reduce_{words[-1]}"]) if words else ["reduce"]
     return compose(words) or [_copy_word(op)]
+
+
+def _product_word(op: ir.Operation) -> str:
+    """`matmul`, or `conv2d` for one whose data is read through windows that move along two dims."""
+    view = any_structured(op)
+    assert view is not None
+    sliding = max(_sliding_dims(indexing) for indexing in view.maps[: view.inputs])
+    return f"conv{sliding}d" if sliding else "matmul"
+
+
+def _sliding_dims(indexing: ir.AffineMap) -> int:
+    return sum(isinstance(expression, ir.AffineAddExpr) for expression in indexing.results)
 
 
 def _body_words(op: ir.Operation) -> list[str]:
@@ -178,7 +190,9 @@ def op_kind(op: ir.Operation) -> str:
     if short.startswith("pooling"):
         return "pooling"
     if short == "generic" and is_reduction(op):
-        return "matmul" if is_product(op) else "reduction"
+        if not is_product(op):
+            return "reduction"
+        return "matmul" if _product_word(op) == "matmul" else "conv"
     return "elementwise"
 
 

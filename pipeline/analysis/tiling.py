@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.analysis.access import Loops, moves
+from pipeline.analysis.access import Loops, block_of, moves
 from pipeline.mlir import defining_op, ir
 
 #: What has a vector form that lowers to vector instructions, or to a call for each element (math).
@@ -71,8 +71,8 @@ def choose_tile(
 ) -> Tile | str:
     """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none."""
     parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
-    candidates = [dim for dim in parallel if loops.sizes[dim] != 1 and _can_be_vector_dim(loops, dim)]
     lanes = _lanes(generic, vector_bytes)
+    candidates = [dim for dim in parallel if loops.sizes[dim] != 1 and _can_be_vector_dim(loops, dim, lanes)]
     if not candidates:
         return _row_reduction(generic, loops, lanes, tuple(parallel))
     vector_dim = candidates[0]
@@ -81,6 +81,8 @@ def choose_tile(
     rest = [dim for dim in parallel if dim != vector_dim]
     row_dim = _row_dim(loops, rest, vector_dim) if reduces else None
     vectors = _vectors(size, lanes, row_dim is None, reduces)
+    while not _lies_in_blocks(loops, vector_dim, vectors * lanes):
+        vectors -= 1
     rows = 1 if row_dim is None else _rows(loops.sizes[row_dim], int(registers * _ACCUMULATORS) // vectors)
     outer = tuple(dim for dim in rest if dim != row_dim)
     single = _masks_are_bad(generic, loops, masked_bits)
@@ -89,7 +91,8 @@ def choose_tile(
 
 def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
     """Whether an elementwise op, with maps from the loops that a tile is of, can run on vectors of that tile."""
-    if tile.folds or not _can_be_vector_dim(loops, tile.vector_dim):
+    step = tile.vectors * tile.lanes
+    if tile.folds or not _can_be_vector_dim(loops, tile.vector_dim, step):
         return False
     size = loops.sizes[tile.vector_dim]
     whole = size is not None and size % tile.lanes == 0
@@ -137,7 +140,7 @@ def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tu
     for dim, reduction in enumerate(loops.reductions):
         walks = [moves(loops.maps[operand], dim) for operand in range(loops.inputs)]
         fixed = all(moves(loops.maps[output], dim) == "fixed" for output in loops.outputs)
-        if reduction and fixed and "unit" in walks and "other" not in walks:
+        if reduction and fixed and "unit" in walks and not {"other", "blocked"} & set(walks):
             size = loops.sizes[dim]
             vectors = _MOST_FOLDS if size is None else max(1, min(_MOST_FOLDS, -(-size // lanes)))
             return Tile(dim, None, 1, vectors, lanes, parallel, folds)
@@ -161,9 +164,16 @@ def fold_ops(generic: ir.Operation) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _can_be_vector_dim(loops: Loops, dim: int) -> bool:
+def _can_be_vector_dim(loops: Loops, dim: int, lanes: int) -> bool:
     walks = [moves(indexing, dim) for indexing in loops.maps]
-    return "other" not in walks and all(walks[output] == "unit" for output in loops.outputs)
+    if "other" in walks or not _lies_in_blocks(loops, dim, lanes):
+        return False
+    return all(walks[output] == "unit" for output in loops.outputs)
+
+
+def _lies_in_blocks(loops: Loops, dim: int, step: int) -> bool:
+    """Whether no block of an operand ends within a step along a loop."""
+    return all((block_of(indexing, dim) or step) % step == 0 for indexing in loops.maps)
 
 
 def _row_dim(loops: Loops, candidates: list[int], vector_dim: int) -> int | None:

@@ -24,6 +24,9 @@ from pipeline.mlir import defining_op, ir, linalg, tensor
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, build_generic, copy_body, empty_like, is_unused
 
+#: How many channels of a result a block of weights is for: two vectors of the widest registers.
+_BLOCK = 32
+
 _PARALLEL, _REDUCTION = "#linalg.iterator_type<parallel>", "#linalg.iterator_type<reduction>"
 
 
@@ -112,10 +115,22 @@ class _Rewriter:
 
     def _convolution(self, op: ir.Operation) -> ir.Operation:
         data, weight, output = op.operands
-        taps = _transpose(weight, (2, 3, 1, 0))
-        if data in self._chosen:
-            return _named(CONVOLUTIONS[op.name], op, [self._in_last(data), taps, self._in_last(output)])
-        return _convolution_of_first(op, taps, self._in_last(output))
+        is_last = data in self._chosen
+        view = any_structured(op)
+        assert view is not None
+        n, h, w, f, *sums = (ir.AffineDimExpr.get(loop) for loop in range(7))
+        r, s, c = sums if is_last else [*sums[1:], sums[0]]  # the innermost loop is along rows of the data
+        strides, dilations = (list(ir.DenseIntElementsAttr(op.attributes[name])) for name in ("strides", "dilations"))
+        first = [n, c, h * strides[0] + r * dilations[0], w * strides[1] + s * dilations[1]]
+        taps, places = _pack(weight, [f, c, r, s], [2, 3, 1] if is_last else [1, 2, 3])
+        results = [_permuted(first, LAST) if is_last else first, places, [n, h, w, f]]
+        return build_generic(
+            [self._in_last(data) if is_last else data, taps],
+            [self._in_last(output)],
+            [ir.AffineMap.get(7, 0, one) for one in results],
+            [ir.Attribute.parse(kind) for kind in (_PARALLEL,) * 4 + (_REDUCTION,) * 3],
+            lambda elements: copy_body(view, elements),
+        )
 
     def _window(self, op: ir.Operation) -> ir.Operation:
         data, taps, output = op.operands
@@ -211,21 +226,24 @@ def _named(name: str, op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Oper
     return result.owner.operation if isinstance(result, ir.Value) else result.operation
 
 
-def _convolution_of_first(op: ir.Operation, taps: ir.Value, output: ir.Value) -> ir.Operation:
-    """A convolution of data with channels first whose result has them last."""
-    strides, dilations = (list(ir.DenseIntElementsAttr(op.attributes[name])) for name in ("strides", "dilations"))
-    n, h, w, f, c, r, s = (ir.AffineDimExpr.get(loop) for loop in range(7))
-    rows, columns = h * strides[0] + r * dilations[0], w * strides[1] + s * dilations[1]
-    results = [[n, c, rows, columns], [r, s, c, f], [n, h, w, f]]
-    view = any_structured(op)
-    assert view is not None
-    return build_generic(
-        [op.operands[0], taps],
-        [output],
-        [ir.AffineMap.get(7, 0, one) for one in results],
-        [ir.Attribute.parse(kind) for kind in (_PARALLEL,) * 4 + (_REDUCTION,) * 3],
-        lambda elements: copy_body(view, elements),
-    )
+def _pack(
+    weight: ir.Value, loops: Sequence[ir.AffineExpr], order: list[int]
+) -> tuple[ir.Value, list[ir.AffineExpr]]:
+    """A weight [F, C, R, S] with the dims of the sum in an order, F behind them; and where the loops are in it.
+
+    F is split into blocks where that goes, [F / block, .., block]: what a tile reads lies in one piece then.
+    """
+    kind = ir.RankedTensorType(weight.type)
+    size = kind.get_dim_size(0)
+    places = _permuted(loops, [*order, 0])
+    if kind.is_dynamic_dim(0) or size % _BLOCK or not isinstance(kind.element_type, (ir.F32Type, ir.F64Type)):
+        return _transpose(weight, [*order, 0]), places
+    shape = [size // _BLOCK, _BLOCK, *kind.shape[1:]]
+    split = tensor.ExpandShapeOp(
+        ir.RankedTensorType.get(shape, kind.element_type), weight, [[0, 1], [2], [3], [4]], [], shape
+    ).result
+    block = ir.AffineExpr.get_floor_div(loops[0], _BLOCK), ir.AffineExpr.get_mod(loops[0], _BLOCK)
+    return _transpose(split, [0, *(dim + 1 for dim in order), 1]), [block[0], *places[:-1], block[1]]
 
 
 def _read_last(generic: ir.Operation, number: int, value: ir.Value) -> None:

@@ -19,6 +19,10 @@ from pipeline.passes import small_elements
 from pipeline.passes.parallelize_kernels import PARALLEL, PLACES
 
 
+#: How many bytes of weights may be read again and again: a part of the second-level cache.
+_IN_CACHE = 1 << 18
+
+
 @dataclass(frozen=True)
 class Context:
     """What stands around an op.
@@ -53,27 +57,43 @@ class Emitter:
             self._nest(at, self._fold_row)
         elif self._rows_outermost():
             self._rows(at, lambda at, rows: self._nest(at, lambda at: self._columns(at, rows)))
+        elif self._vectors_outermost():
+            self._vector_tiles(
+                at,
+                lambda at, vectors, mask: self._nest(
+                    at, lambda at: self._rows(at, lambda at, rows: self._tile(at, rows, vectors, mask))
+                ),
+            )
         else:
             self._nest(at, lambda at: self._vector_loop(at))
 
     def _rows_outermost(self) -> bool:
         """Whether what is fixed along vectors (weights of a convolution) is larger than what moves, so is read once."""
-        tile, sizes = self.tile, self.loops.sizes
+        if self.tile.row_dim is None or not self.tile.outer:
+            return False
+        fixed, moving = self._input_bytes()
+        return fixed is not None and moving is not None and fixed > moving
+
+    def _vectors_outermost(self) -> bool:
+        """Whether what moves along vectors (weights with channels last) is too large to be read once a row."""
+        tile = self.tile
         if tile.row_dim is None or not tile.outer:
             return False
-        fixed, moving = 0, 0
+        fixed, moving = self._input_bytes()
+        return fixed is not None and moving is not None and moving > max(fixed, _IN_CACHE)
+
+    def _input_bytes(self) -> tuple[int | None, int | None]:
+        """The bytes of the inputs that are fixed along vectors, and of those that move; None if not known."""
+        sizes = {True: 0, False: 0}
         for operand in range(self.loops.inputs):
             if is_scalar(self.generic.operands[operand]):
                 continue
             kind = ir.ShapedType(self.generic.operands[operand].type)
-            if not kind.has_static_shape:
-                return False
-            elements = prod(kind.shape)
-            if moves(self.loops.maps[operand], tile.vector_dim) == "fixed":
-                fixed += elements
-            else:
-                moving += elements
-        return fixed > moving and all(size is not None for size in sizes)
+            if not kind.has_static_shape or None in self.loops.sizes:
+                return None, None
+            width = max(8, kind.element_type.width) // 8
+            sizes[moves(self.loops.maps[operand], self.tile.vector_dim) == "fixed"] += prod(kind.shape) * width
+        return sizes[True], sizes[False]
 
     def _nest(self, at: dict[int, ir.Value], inner: Callable[[dict[int, ir.Value]], None]) -> None:
         def level(depth: int, at: dict[int, ir.Value]) -> None:
