@@ -7,7 +7,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar
 
 from pipeline.analysis.access import Loops, loops_of
-from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between
+from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between
+from pipeline.analysis.naming import is_reduction
 from pipeline.analysis.tiling import Tile, choose_tile, fits_tile, unsupported
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
@@ -39,23 +40,23 @@ class TileAndVectorize(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
-        generics = iter(walk(op, "linalg.generic"))
-        for generic in generics:
-            for _ in range(self._vectorize(generic)):
-                next(generics)  # an epilogue that is gone
+        for reduces in (True, False):  # reductions take in fills before them and epilogues behind them
+            for generic in walk(op, "linalg.generic"):
+                if is_reduction(generic) == reduces:
+                    self._vectorize(generic)
 
-    def _vectorize(self, generic: ir.Operation) -> int:
-        """Vectorizes an op together with the ops behind it that are its epilogues; returns how many these are."""
+    def _vectorize(self, generic: ir.Operation) -> None:
+        """Vectorizes an op together with the ops behind it that are its epilogues."""
         from pipeline.passes.register_tiles import Emitter  # it needs MLIR's vector dialect, which is slow to import
 
         problem, loops = unsupported(generic), loops_of(generic)
         if problem or loops is None:
             self.missed(generic, problem or "a loop is bounded by no operand's dimension")
-            return 0
+            return
         tile = choose_tile(generic, loops, self.vector_bytes, self.registers, self.masked_bits)
         if isinstance(tile, str):
             self.missed(generic, tile)
-            return 0
+            return
         context, fills = _context(generic, loops, tile, self.masked_bits)
         behind = [epilogue.op for epilogue in context.epilogues]
         with_epilogue = f" with {len(behind)} epilogues" if behind else ""
@@ -65,7 +66,6 @@ class TileAndVectorize(Pass):
             Emitter(generic, loops, tile, self.fma, context).emit()
         for gone in (*reversed(behind), generic, *fills):
             gone.erase()
-        return len(behind)
 
 
 def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> tuple[Context, list[ir.Operation]]:
@@ -84,7 +84,7 @@ def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) 
 
 
 def _outputs(op: ir.Operation) -> int:
-    if op.name == "linalg.fill":
+    if is_fill(op):
         return 1
     block = op.regions[0].blocks[0]
     return len(block.operations[len(block.operations) - 1].operation.operands)
