@@ -1,7 +1,7 @@
 """Layouts: which tensors of a function are better held with channels innermost, and what that saves and costs.
 
-Images come as [N, C, H, W] (channels first). Channels last is [N, H, W, C]: a convolution then has its vectors along its
-own channels, whatever the width of the image, and a depthwise one or a pool along those of its data.
+Images come as [N, C, H, W] (channels first). Channels last is [N, H, W, C]: a convolution then has its vectors along
+its own channels, whatever the width of the image, and a depthwise one or a pool along those of its data.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ WINDOWS = {
 #: Tensors that can be made in any layout.
 _MADE = ("linalg.fill", "tensor.empty")
 
-#: What kernels reach on one core of an AVX-512 machine, in operations a nanosecond: channels first (where rows fill their
-#: vectors), last. The ratio is what matters.
+#: What kernels reach on one core of an AVX-512 machine, in operations a nanosecond: channels first (where rows fill
+#: their vectors), last. The ratio is what matters.
 _CONVOLUTION = (90.0, 113.0)
 _WINDOW = (20.0, 45.0)
 

@@ -226,9 +226,7 @@ def _named(name: str, op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Oper
     return result.owner.operation if isinstance(result, ir.Value) else result.operation
 
 
-def _pack(
-    weight: ir.Value, loops: Sequence[ir.AffineExpr], order: list[int]
-) -> tuple[ir.Value, list[ir.AffineExpr]]:
+def _pack(weight: ir.Value, loops: Sequence[ir.AffineExpr], order: list[int]) -> tuple[ir.Value, list[ir.AffineExpr]]:
     """A weight [F, C, R, S] with the dims of the sum in an order, F behind them; and where the loops are in it.
 
     F is split into blocks where that goes, [F / block, .., block]: what a tile reads lies in one piece then.
