@@ -139,7 +139,7 @@ def is_reduction(op: ir.Operation) -> bool:
 def is_product(op: ir.Operation) -> bool:
     """Whether an op sums products of elements of which one is used for many results, as a matrix product does."""
     view = any_structured(op)
-    if view is None or view.inputs != 2 or not any(view.reductions) or not _sums_products(view):
+    if view is None or view.inputs < 2 or not any(view.reductions) or not _sums_products(view):
         return False
     loops = [loop for loop, reduces in enumerate(view.reductions) if not reduces and view.size(loop) != 1]
     read = [set(view.loops_read(operand)) for operand in range(2)]
@@ -147,11 +147,13 @@ def is_product(op: ir.Operation) -> bool:
 
 
 def _sums_products(view: Structured) -> bool:
-    """out + a * b, possibly with casts of a and b before."""
+    """out + a * b of the first two inputs, possibly with casts before; others are not used."""
     last = defining_op(view.yielded[0])
     if last is None or last.name not in ("arith.addf", "arith.addi") or len(view.yielded) != 1:
         return False
-    accumulator = view.body.arguments[2]
+    accumulator = view.body.arguments[view.inputs]
+    if any(list(argument.uses) for argument in list(view.body.arguments)[2 : view.inputs]):
+        return False
     products = [defining_op(value) for value in last.operands if value != accumulator]
     if len(products) != 1 or products[0] is None or products[0].name not in ("arith.mulf", "arith.muli"):
         return False

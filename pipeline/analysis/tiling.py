@@ -83,7 +83,7 @@ def choose_tile(
     vectors = _vectors(size, lanes, row_dim is None, reduces)
     while not _lies_in_blocks(loops, vector_dim, vectors * lanes):
         vectors -= 1
-    rows = 1 if row_dim is None else _rows(loops.sizes[row_dim], int(registers * _ACCUMULATORS) // vectors)
+    rows = 1 if row_dim is None else choose_rows(loops.sizes[row_dim], vectors, registers)
     outer = tuple(dim for dim in rest if dim != row_dim)
     single = _masks_are_bad(generic, loops, masked_bits)
     return Tile(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
@@ -198,9 +198,9 @@ def _vectors(size: int | None, lanes: int, alone: bool, reduces: bool) -> int:
     return max(1, min(most, -(-size // lanes)))
 
 
-def _rows(size: int | None, most: int) -> int:
-    """How many rows: as many as there are registers for, preferably without a rest."""
-    most = max(1, most)
+def choose_rows(size: int | None, vectors: int, registers: int) -> int:
+    """How many rows of some vectors: as many as there are registers for, preferably without a rest."""
+    most = max(1, int(registers * _ACCUMULATORS) // vectors)
     if size == 0:
         return 1
     if size is None or size >= 4 * most:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from pipeline.analysis.access import loops_of
 from pipeline.analysis.motion import why_not_speculated
 from pipeline.analysis.structured import bounded_loops, structured
+from pipeline.analysis.winograd import WINOGRAD
 from pipeline.mlir import arith, defining_op, ir, tensor, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.number_carries import carry_numbers
@@ -150,6 +151,8 @@ def _drop_unused_inputs(generic: ir.Operation) -> None:
     ]
     maps = [view.maps[number] for number in kept]
     if len(kept) == len(generic.operands) or bounded_loops(maps) != set(range(view.loops)):
+        return
+    if WINOGRAD in generic.attributes:  # an input of it is another form of another one
         return
     operands = [generic.operands[number] for number in kept]
     inputs, outputs = operands[: len(kept) - len(generic.results)], operands[len(kept) - len(generic.results) :]
