@@ -37,7 +37,7 @@ _CONVOLUTION = (90.0, 113.0)
 _WINDOW = (20.0, 45.0)
 
 #: What it takes to give an element its place in the other layout, in nanoseconds.
-_TRANSPOSE = 0.5
+_TRANSPOSE = 0.15
 
 #: The elements of a row that fill whole vectors.
 _LANES = 16

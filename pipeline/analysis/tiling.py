@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pipeline.analysis.access import Loops, block_of, moves
+from pipeline.analysis.access import Loops, block_of, coefficient, moves
 from pipeline.mlir import defining_op, ir
 
 #: What has a vector form that lowers to vector instructions, or to a call for each element (math).
@@ -74,7 +74,8 @@ def choose_tile(
     lanes = _lanes(generic, vector_bytes)
     candidates = [dim for dim in parallel if loops.sizes[dim] != 1 and _can_be_vector_dim(loops, dim, lanes)]
     if not candidates:
-        return _row_reduction(generic, loops, lanes, tuple(parallel))
+        crossing = _crossing(generic, loops, lanes, masked_bits)
+        return crossing or _row_reduction(generic, loops, lanes, tuple(parallel))
     vector_dim = candidates[0]
     size = loops.sizes[vector_dim]
     reduces = any(loops.reductions)
@@ -92,11 +93,45 @@ def choose_tile(
 def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
     """Whether an elementwise op, with maps from the loops that a tile is of, can run on vectors of that tile."""
     step = tile.vectors * tile.lanes
-    if tile.folds or not _can_be_vector_dim(loops, tile.vector_dim, step):
-        return False
     size = loops.sizes[tile.vector_dim]
     whole = size is not None and size % tile.lanes == 0
+    crossing = [number for number in loops.outputs if crosses_vectors(loops, number, tile.vector_dim, tile.row_dim)]
+    if any(not whole or tile.rows > tile.lanes or not _can_be_crossed(op.operands[number]) for number in crossing):
+        return False
+    rest = replace(loops, maps=tuple(one for number, one in enumerate(loops.maps) if number not in crossing))
+    if tile.folds or not _can_be_vector_dim(rest, tile.vector_dim, step):
+        return False
     return whole or tile.single_edges or not _masks_are_bad(op, loops, masked_bits)
+
+
+def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int) -> Tile | None:
+    """Square tiles for an op that transposes: some inputs move along rows where the outputs move along vectors."""
+    if any(loops.reductions) or _masks_are_bad(generic, loops, masked_bits):
+        return None
+    pairs = [(dim, row) for dim in range(len(loops.sizes)) for row in range(len(loops.sizes)) if dim != row]
+    for dim, row in pairs:
+        walks = [moves(indexing, dim) for indexing in loops.maps]
+        crosses = [operand for operand in range(loops.inputs) if crosses_vectors(loops, operand, dim, row)]
+        plain = all(walks[operand] in ("fixed", "unit") for operand in range(loops.inputs) if operand not in crosses)
+        whole = all(_can_be_crossed(generic.operands[operand]) for operand in crosses)
+        if crosses and plain and whole and all(walks[output] == "unit" for output in loops.outputs):
+            outer = tuple(other for other in range(len(loops.sizes)) if other not in (dim, row))
+            return Tile(dim, row, lanes, 1, lanes, outer)
+    return None
+
+
+def crosses_vectors(loops: Loops, operand: int, vector_dim: int, row_dim: int | None) -> bool:
+    """Whether an operand moves one by one along the rows of a tile, and in steps of whole rows along its vectors."""
+    indexing = loops.maps[operand]
+    if row_dim is None or moves(indexing, row_dim) != "unit" or moves(indexing, vector_dim) != "other":
+        return False
+    return None not in [coefficient(expression, vector_dim) for expression in indexing.results]
+
+
+def _can_be_crossed(operand: ir.Value) -> bool:
+    """Whether vectors of an operand's elements can be shuffled."""
+    kind = element_type(operand)
+    return isinstance(kind, (ir.F32Type, ir.F64Type, ir.IntegerType)) and kind.width in (32, 64)
 
 
 def _lanes(generic: ir.Operation, vector_bytes: int) -> int:
@@ -179,12 +214,12 @@ def _lies_in_blocks(loops: Loops, dim: int, step: int) -> bool:
 def _row_dim(loops: Loops, candidates: list[int], vector_dim: int) -> int | None:
     """The loop whose rows share the most vector loads: one in which what moves along vectors is fixed, if possible."""
 
-    def gain(dim: int) -> tuple[bool, int]:
+    def gain(dim: int) -> tuple[bool, int, int]:
         vectors_move = any(
             moves(loops.maps[operand], vector_dim) != "fixed" and moves(loops.maps[operand], dim) != "fixed"
             for operand in range(loops.inputs)
         )
-        return not vectors_move, loops.sizes[dim] or 64
+        return not vectors_move, loops.sizes[dim] or 64, dim  # rows next to each other, of those of one size
 
     usable = [dim for dim in candidates if loops.sizes[dim] != 1]
     return max(usable, key=gain, default=None)

@@ -10,9 +10,10 @@ from types import MappingProxyType
 import numpy as np
 
 from pipeline.analysis.access import Loops, coefficient, moves
-from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, element_type, is_scalar
+from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, crosses_vectors, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, vector
 from pipeline.passes import small_elements
+from pipeline.passes.transposes import transpose
 from pipeline.passes.vector_values import MultiplyAdds, combine, constant_index, splat, terminator, zeros
 
 
@@ -45,6 +46,7 @@ class Window:
         self._rows = rows
         self._vectors = vectors
         self._mask = mask
+        self._crossed: dict[int, list[ir.Value]] = {}
 
     def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """A vector of an operand: loaded where it moves along vectors, else one element broadcast."""
@@ -52,12 +54,62 @@ class Window:
         source = self.stage.generic.operands[operand]
         if is_scalar(source):
             return self._broadcast(small_elements.number(source))
+        if self._crosses(operand):
+            return self._load_crossed(operand, at)[row]
         indices, element = self._indices(operand, at, row, column), element_type(source)
         if moves(self.stage.loops.maps[operand], tile.vector_dim) == "fixed":
             number = memref.LoadOp(self._buffer(operand), indices).result
             return self._broadcast(small_elements.after_load(number, element))
         kind = ir.VectorType.get([tile.lanes], small_elements.stored(element))
         return small_elements.after_load(self._load_vector(kind, operand, indices, column), element)
+
+    def _crosses(self, operand: int) -> bool:
+        tile = self.stage.tile
+        return crosses_vectors(self.stage.loops, operand, tile.vector_dim, tile.row_dim)
+
+    def _load_crossed(self, operand: int, at: dict[int, ir.Value]) -> list[ir.Value]:
+        """The vectors of all rows of an operand that moves along rows: loaded along those, and transposed.
+
+        Behind the edge of the vectors the last element before it is loaded again.
+        """
+        if operand in self._crossed:
+            return self._crossed[operand]
+        tile, source = self.stage.tile, self.stage.generic.operands[operand]
+        kind = ir.VectorType.get([tile.lanes], element_type(source))
+        rows = None if self._rows == tile.lanes else self._first_lanes(self._rows)
+        lines = []
+        for lane in range(tile.lanes):
+            place = arith.AddIOp(at[tile.vector_dim], constant_index(lane)).result
+            if self._mask is not None:
+                last = arith.AddIOp(at[tile.vector_dim], self._mask).result
+                place = arith.MinUIOp(place, arith.SubIOp(last, constant_index(1)).result).result
+            indices = self._indices(operand, {**at, tile.vector_dim: place}, 0, 0)
+            if rows is None:
+                lines.append(vector.LoadOp(kind, source, indices).result)
+            else:
+                lines.append(vector.MaskedLoadOp(kind, source, indices, rows, zeros(kind)).result)
+        self._crossed[operand] = transpose(lines)
+        return self._crossed[operand]
+
+    def _store_crossed(self, vectors: list[ir.Value], operand: int) -> None:
+        """Stores the tile of an output that moves along rows: transposed, then along those."""
+        tile, buffer = self.stage.tile, self.stage.generic.operands[operand]
+        rows = None if self._rows == tile.lanes else self._first_lanes(self._rows)
+        for column in range(self._vectors):
+            lines = vectors[column :: self._vectors]
+            kind = ir.VectorType(lines[0].type)
+            lines += [zeros(kind)] * (tile.lanes - len(lines))
+            for lane, line in enumerate(transpose(lines)):
+                step = constant_index(column * tile.lanes + lane)
+                place = arith.AddIOp(self._at[tile.vector_dim], step).result
+                indices = self._indices(operand, {**self._at, tile.vector_dim: place}, 0, 0)
+                if rows is None:
+                    vector.StoreOp(line, buffer, indices)
+                else:
+                    vector.MaskedStoreOp(buffer, indices, rows, line)
+
+    def _first_lanes(self, count: int) -> ir.Value:
+        return vector.CreateMaskOp(self._mask_type(), [constant_index(count)]).result
 
     def _buffer(self, operand: int) -> ir.Value:
         return small_elements.stored_view(self.stage.generic.operands[operand])
@@ -119,6 +171,9 @@ class Window:
 
     def store_all(self, vectors: list[ir.Value], operand: int) -> None:
         """Stores the whole tile of an output."""
+        if self._crosses(operand):
+            self._store_crossed(vectors, operand)
+            return
         values = iter(vectors)
         for row in range(self._rows):
             for column in range(self._vectors):
