@@ -12,6 +12,7 @@ from math import ceil, prod
 
 from pipeline.analysis.structured import Structured, any_structured, structured
 from pipeline.analysis.weights import Weights
+from pipeline.analysis.winograd import Sizes
 from pipeline.mlir import defining_op, ir
 
 #: The dim of a tensor with channels first that each dim of one with channels last is, and the other way round.
@@ -38,6 +39,9 @@ _WINDOW = (20.0, 45.0)
 
 #: What it takes to give an element its place in the other layout, in nanoseconds.
 _TRANSPOSE = 0.15
+
+#: How many channels of a result a block of weights is for: two vectors of the widest registers.
+BLOCK = 32
 
 #: The elements of a row that fill whole vectors.
 _LANES = 16
@@ -74,6 +78,7 @@ def components(function: ir.Operation, weights: Weights) -> list[Component]:
         found.setdefault(sets.root(value), Component(op)).values.append(value)
     for component in found.values():
         component.gain = sum(gain(op) for value in component.values if (op := defining_op(value)) is not None)
+        component.gain += sum(_gain_of_use(use) for value in component.values for use in value.uses)
         component.cost = sum(_border(value, weights) for value in component.values)
     return [component for component in found.values() if component.gain > 0]
 
@@ -132,6 +137,24 @@ def gain(op: ir.Operation) -> float:
     operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes))
     filled = width / (ceil(width / _LANES) * _LANES)
     return operations / (first * filled) - operations / last
+
+
+def _gain_of_use(use: ir.OpOperand) -> float:
+    """The nanoseconds that a convolution by Winograd's algorithm saves, which needs data with channels last."""
+    op = use.owner.operation
+    if op.name not in CONVOLUTIONS or use.operand_number != 0:
+        return 0.0
+    kinds = [ir.RankedTensorType(operand.type) for operand in op.operands]
+    steps = [step for name in ("strides", "dilations") for step in ir.DenseIntElementsAttr(op.attributes[name])]
+    if set(steps) != {1} or not all(
+        kind.has_static_shape and isinstance(kind.element_type, ir.F32Type) for kind in kinds
+    ):
+        return 0.0
+    f, c, *taps = kinds[1].shape
+    if taps != [3, 3] or f % BLOCK or c % _LANES:
+        return 0.0
+    n, _, h, w = kinds[2].shape
+    return Sizes(n, h, w, c, f).saves(2)
 
 
 def _border(value: ir.Value, weights: Weights) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.layouts import (
+    BLOCK,
     CONVOLUTIONS,
     FIRST,
     LAST,
@@ -23,9 +24,6 @@ from pipeline.analysis.weights import Weights
 from pipeline.mlir import defining_op, ir, linalg, tensor
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, build_generic, copy_body, empty_like, is_unused
-
-#: How many channels of a result a block of weights is for: two vectors of the widest registers.
-_BLOCK = 32
 
 _PARALLEL, _REDUCTION = "#linalg.iterator_type<parallel>", "#linalg.iterator_type<reduction>"
 
@@ -234,13 +232,13 @@ def _pack(weight: ir.Value, loops: Sequence[ir.AffineExpr], order: list[int]) ->
     kind = ir.RankedTensorType(weight.type)
     size = kind.get_dim_size(0)
     places = _permuted(loops, [*order, 0])
-    if kind.is_dynamic_dim(0) or size % _BLOCK or not isinstance(kind.element_type, (ir.F32Type, ir.F64Type)):
+    if kind.is_dynamic_dim(0) or size % BLOCK or not isinstance(kind.element_type, (ir.F32Type, ir.F64Type)):
         return _transpose(weight, [*order, 0]), places
-    shape = [size // _BLOCK, _BLOCK, *kind.shape[1:]]
+    shape = [size // BLOCK, BLOCK, *kind.shape[1:]]
     split = tensor.ExpandShapeOp(
         ir.RankedTensorType.get(shape, kind.element_type), weight, [[0, 1], [2], [3], [4]], [], shape
     ).result
-    block = ir.AffineExpr.get_floor_div(loops[0], _BLOCK), ir.AffineExpr.get_mod(loops[0], _BLOCK)
+    block = ir.AffineExpr.get_floor_div(loops[0], BLOCK), ir.AffineExpr.get_mod(loops[0], BLOCK)
     return _transpose(split, [0, *(dim + 1 for dim in order), 1]), [block[0], *places[:-1], block[1]]
 
 
