@@ -113,6 +113,6 @@ def read_sizes(generic: ir.Operation, loops: Loops) -> Sizes | None:
     if block is None or list(loops.maps[1].results)[1:4] != [r, s, c]:
         return None
     images, height, width, channels, rows, columns, data = (size or 0 for size in loops.sizes)
-    if (rows, columns) != (3, 3) or data % block:
+    if (rows, columns) != (3, 3) or channels % block:
         return None
     return Sizes(images, height, width, data, channels)
