@@ -95,10 +95,12 @@ def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> b
     step = tile.vectors * tile.lanes
     size = loops.sizes[tile.vector_dim]
     whole = size is not None and size % tile.lanes == 0
-    crossing = [number for number in loops.outputs if crosses_vectors(loops, number, tile.vector_dim, tile.row_dim)]
+    operands = range(len(loops.maps))
+    crossing = [number for number in operands if crosses_vectors(loops, number, tile.vector_dim, tile.row_dim)]
     if any(not whole or tile.rows > tile.lanes or not _can_be_crossed(op.operands[number]) for number in crossing):
         return False
-    rest = replace(loops, maps=tuple(one for number, one in enumerate(loops.maps) if number not in crossing))
+    kept = [number for number in operands if number not in crossing]
+    rest = replace(loops, maps=tuple(loops.maps[n] for n in kept), inputs=sum(number < loops.inputs for number in kept))
     if tile.folds or not _can_be_vector_dim(rest, tile.vector_dim, step):
         return False
     return whole or tile.single_edges or not _masks_are_bad(op, loops, masked_bits)

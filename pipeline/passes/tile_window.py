@@ -46,7 +46,7 @@ class Window:
         self._rows = rows
         self._vectors = vectors
         self._mask = mask
-        self._crossed: dict[int, list[ir.Value]] = {}
+        self._crossed: dict[tuple[int, int], list[ir.Value]] = {}
 
     def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """A vector of an operand: loaded where it moves along vectors, else one element broadcast."""
@@ -55,7 +55,7 @@ class Window:
         if is_scalar(source):
             return self._broadcast(small_elements.number(source))
         if self._crosses(operand):
-            return self._load_crossed(operand, at)[row]
+            return self._load_crossed(operand, at, column)[row]
         indices, element = self._indices(operand, at, row, column), element_type(source)
         if moves(self.stage.loops.maps[operand], tile.vector_dim) == "fixed":
             number = memref.LoadOp(self._buffer(operand), indices).result
@@ -67,29 +67,30 @@ class Window:
         tile = self.stage.tile
         return crosses_vectors(self.stage.loops, operand, tile.vector_dim, tile.row_dim)
 
-    def _load_crossed(self, operand: int, at: dict[int, ir.Value]) -> list[ir.Value]:
+    def _load_crossed(self, operand: int, at: dict[int, ir.Value], column: int) -> list[ir.Value]:
         """The vectors of all rows of an operand that moves along rows: loaded along those, and transposed.
 
         Behind the edge of the vectors the last element before it is loaded again.
         """
-        if operand in self._crossed:
-            return self._crossed[operand]
+        if (operand, column) in self._crossed:
+            return self._crossed[operand, column]
         tile, source = self.stage.tile, self.stage.generic.operands[operand]
         kind = ir.VectorType.get([tile.lanes], element_type(source))
         rows = None if self._rows == tile.lanes else self._first_lanes(self._rows)
         lines = []
         for lane in range(tile.lanes):
-            place = arith.AddIOp(at[tile.vector_dim], constant_index(lane)).result
-            if self._mask is not None:
-                last = arith.AddIOp(at[tile.vector_dim], self._mask).result
-                place = arith.MinUIOp(place, arith.SubIOp(last, constant_index(1)).result).result
+            step = constant_index(column * tile.lanes + lane)
+            if self._is_masked(column):
+                last = arith.SubIOp(self._mask, constant_index(1)).result
+                step = arith.MinUIOp(step, arith.AddIOp(constant_index(column * tile.lanes), last).result).result
+            place = arith.AddIOp(at[tile.vector_dim], step).result
             indices = self._indices(operand, {**at, tile.vector_dim: place}, 0, 0)
             if rows is None:
                 lines.append(vector.LoadOp(kind, source, indices).result)
             else:
                 lines.append(vector.MaskedLoadOp(kind, source, indices, rows, zeros(kind)).result)
-        self._crossed[operand] = transpose(lines)
-        return self._crossed[operand]
+        self._crossed[operand, column] = transpose(lines)
+        return self._crossed[operand, column]
 
     def _store_crossed(self, vectors: list[ir.Value], operand: int) -> None:
         """Stores the tile of an output that moves along rows: transposed, then along those."""

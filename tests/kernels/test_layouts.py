@@ -1,4 +1,4 @@
-"""Convolutions with channels last, by blocks and by Winograd's algorithm, against float64; layouts are forced on them."""
+"""Convolutions with channels last, by blocks and by Winograd's algorithm, against float64; layouts are forced."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def check(net, shape, cpu="native", dtype=torch.float32, factor=8, **options):
 
 
 WINDOWS = {
-    "plain": dict(kernel_size=3, padding=1),
-    "strided": dict(kernel_size=3, stride=2, padding=1),
-    "uneven": dict(kernel_size=(3, 2), stride=(1, 2), padding=(0, 1)),
-    "dilated": dict(kernel_size=3, dilation=2, padding=2),
-    "point": dict(kernel_size=1),
-    "large": dict(kernel_size=7, stride=2, padding=3),
+    "plain": {"kernel_size": 3, "padding": 1},
+    "strided": {"kernel_size": 3, "stride": 2, "padding": 1},
+    "uneven": {"kernel_size": (3, 2), "stride": (1, 2), "padding": (0, 1)},
+    "dilated": {"kernel_size": 3, "dilation": 2, "padding": 2},
+    "point": {"kernel_size": 1},
+    "large": {"kernel_size": 7, "stride": 2, "padding": 3},
 }
 
 
@@ -123,12 +123,15 @@ def test_winograd(forced, cpu, size):
     assert any("Winograd's algorithm, 2 x 2" in remark for remark in remarks)
 
 
-def test_winograd_with_an_epilogue_and_threads(forced):
+@pytest.mark.parametrize("of_input", [False, True])
+def test_winograd_with_an_epilogue_and_threads(forced, of_input):
+    """The epilogue reads data with channels last, or the argument, whose channels are first; the result's are, too."""
     forced()
 
     class Residual(Net):
         def forward(self, x):
-            return torch.relu(super().forward(x) + x)
+            y = self.first(x)
+            return torch.relu(self.second(y) + (x if of_input else y))
 
     remarks = check(Residual(64, 64, kernel_size=3, padding=1), (1, 64, 21, 30), num_threads=2)
     assert any("2 results a tile with 1 epilogues" in remark for remark in remarks)
@@ -138,7 +141,6 @@ def test_winograd_of_larger_tiles_is_less_exact(forced):
     forced(4)
     remarks = check(Net(64, 32, kernel_size=3, padding=1), (1, 64, 9, 14), factor=50)
     assert any("Winograd's algorithm, 4 x 4" in remark for remark in remarks)
-
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.int64, torch.int8, torch.bfloat16])
