@@ -54,6 +54,9 @@ SIMPLIFY = """
 REGIONS = """
     remove-unused-carries,
     compute-numbers,
+    fold-known-ranges,
+    canonicalize,
+    fold-known-ranges,
     gathers-to-slices,
     canonicalize,
     cse,
@@ -84,6 +87,7 @@ FUSE = """
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
     canonicalize,
+    gathers-to-slices,
     cse
 """
 
