@@ -58,6 +58,8 @@ REGIONS = """
     canonicalize,
     fold-known-ranges,
     gathers-to-slices,
+    slices-of-concats,
+    compute-counters,
     canonicalize,
     cse,
     inline-constant-regions,
