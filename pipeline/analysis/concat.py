@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from pipeline.analysis.structured import Structured
+from pipeline.analysis.tiling import element_bytes
 from pipeline.mlir import defining_op, ir
 
 #: What puts a part into its place.
@@ -52,6 +55,14 @@ def parts_of(last: ir.Operation) -> list[ir.Operation] | None:
             return None
         end += size
     return chain if end == shape[cut[0]] else None
+
+
+def row_bytes(last: ir.Operation) -> int:
+    """What a concatenation has at one place of the dimensions in front of the one that its parts lie along."""
+    kind = ir.RankedTensorType(last.results[0].type)
+    part = list(ir.RankedTensorType(last.operands[0].type).shape)
+    cut = next(dim for dim, size in enumerate(kind.shape) if part[dim] != size)
+    return prod(kind.shape[cut:]) * element_bytes(last.results[0])
 
 
 def _numbers(op: ir.Operation, name: str) -> list[int]:

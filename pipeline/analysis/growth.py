@@ -9,13 +9,13 @@ from math import prod
 from pipeline.analysis import reasons
 from pipeline.analysis.alignment import Alignment, Loop, align
 from pipeline.analysis.block_graph import BlockGraph, Node
-from pipeline.analysis.concat import INSERT, parts_of
+from pipeline.analysis.concat import INSERT, parts_of, row_bytes
 from pipeline.analysis.fusion_rules import FusionRules, Role
 from pipeline.analysis.joining import target_of
 from pipeline.analysis.op_facts import OpFacts
 from pipeline.analysis.reasons import Refusal
 from pipeline.analysis.structured import Structured
-from pipeline.analysis.tiling import element_type
+from pipeline.analysis.tiling import element_bytes
 from pipeline.dialects.fusion import BARRIER, stops_fusion
 from pipeline.mlir import ir
 
@@ -25,6 +25,9 @@ _TILED = ("matmul", "conv", "pooling")
 
 #: Kinds that compute row after row.
 _OF_ROWS = ("elementwise", "reduction")
+
+#: What a row of a concatenation may have, in bytes: it is written and read again, and has to stay in the first cache.
+_ROW = 16384
 
 #: What ops without a loop in common may hand on, in bytes: it has to stay in the first cache.
 _SCRATCH_AT_ONCE = 32768
@@ -123,6 +126,9 @@ class Growth:
             return Refusal(reasons.NOT_TILED, f"a group of kind {self.kind} has no place for a concatenation")
         if role != "prologue" or parts_of(node.op) is None:
             return Refusal(reasons.NOT_TILED, "it only gives a result its place")
+        row = row_bytes(node.op)
+        if row > _ROW:
+            return Refusal(reasons.COST, f"a row of the concatenation has {row} bytes, more than {_ROW}")
         others = [user for user in node.users if user not in self.nodes]
         if any(user.view is None or not user.view.is_elementwise or len(user.unit) > 1 for user in others):
             return Refusal(reasons.MULTI_USE, "ops that are not of the group's kind read the concatenation, too")
@@ -220,13 +226,8 @@ def scratch_bytes(nodes: Sequence[Node], alignment: Alignment) -> int:
     for value in alignment.inner:
         sizes = alignment.sizes(value)
         if value not in outside and None not in sizes:
-            total += prod(size for size in sizes if size is not None) * _bytes(value)
+            total += prod(size for size in sizes if size is not None) * element_bytes(value)
     return total
-
-
-def _bytes(value: ir.Value) -> int:
-    kind = element_type(value)
-    return -(-kind.width // 8) if isinstance(kind, (ir.IntegerType, ir.FloatType)) else 8
 
 
 def _same_loops(joined: Sequence[Node], node: Node, alignment: Alignment) -> bool:
