@@ -58,7 +58,12 @@ PREPARE = """
 REGIONS = """
     remove-unused-carries,
     compute-numbers,
+    fold-known-ranges,
+    canonicalize,
+    fold-known-ranges,
     gathers-to-slices,
+    slices-of-concats,
+    compute-counters,
     canonicalize,
     cse,
     inline-constant-regions,
@@ -87,7 +92,9 @@ FUSE = """
     fold-unit-reshapes,
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
+    drop-broadcast-loops,
     canonicalize,
+    gathers-to-slices,
     cse
 """
 
