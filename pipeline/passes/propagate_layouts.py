@@ -158,9 +158,9 @@ class _Rewriter:
         view = any_structured(op)
         assert view is not None
         operands = [self._operand(view, number) for number in range(len(op.operands))]
-        values, maps = zip(*operands, strict=True)
+        values = [value for value, _ in operands]
         to_last = ir.AffineMap.get(4, 0, _permuted(ir.AffineMap.get_identity(4).results, FIRST))
-        maps = [ir.AffineMap.get(4, 0, [one.compose(to_last) for one in indexing.results]) for indexing in maps]
+        maps = [ir.AffineMap.get(4, 0, [one.compose(to_last) for one in read.results]) for _, read in operands]
         return build_generic(
             values[: view.inputs],
             values[view.inputs :],

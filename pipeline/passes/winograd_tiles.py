@@ -198,10 +198,10 @@ class WinogradEmitter(Emitter):
         def point(number: ir.Value) -> None:
             for column in range(0, self._plan.block, vectors * self._plan.lanes):
 
-                def tiles(tile: ir.Value, count: int, column: int = column) -> None:
+                def tiles(tile: ir.Value, count: int = rows, column: int = column) -> None:
                     self._product(block, number, tile, count, column, vectors, data, products)
 
-                self._each(full, rows, lambda tile, tiles=tiles: tiles(tile, rows))
+                self._each(full, rows, tiles)
                 if full < self._tiles:
                     tiles(constant_index(full), self._tiles - full)
 
