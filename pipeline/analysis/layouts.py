@@ -35,7 +35,7 @@ _MADE = ("linalg.fill", "tensor.empty")
 #: What kernels reach on one core of an AVX-512 machine, in operations a nanosecond: channels first (where rows fill
 #: their vectors), last. The ratio is what matters.
 _CONVOLUTION = (90.0, 113.0)
-_WINDOW = (20.0, 45.0)
+_WINDOW = (32.0, 45.0)
 
 #: What it takes to give an element its place in the other layout, in nanoseconds.
 _TRANSPOSE = 0.15
