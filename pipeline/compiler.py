@@ -54,7 +54,12 @@ SIMPLIFY = """
 REGIONS = """
     remove-unused-carries,
     compute-numbers,
+    fold-known-ranges,
+    canonicalize,
+    fold-known-ranges,
     gathers-to-slices,
+    slices-of-concats,
+    compute-counters,
     canonicalize,
     cse,
     inline-constant-regions,
@@ -84,6 +89,7 @@ FUSE = """
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
     canonicalize,
+    gathers-to-slices,
     cse
 """
 
