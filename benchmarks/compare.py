@@ -2,12 +2,12 @@
 
 Usage: python benchmarks/compare.py [--contestants NAME,...] [--python NAME,...=PATH] [--write] [WORKLOAD ...]
 
-Every contestant (contestants.py) compiles every workload (workloads.py) in a process of its own. Then these run slices of
-calls in turn, A B C A B C, on one processor while nothing else runs, so that ratios hold where the machine's speed
+Every contestant (contestants.py) compiles every workload (workloads.py) in a process of its own. Then these run slices
+of calls in turn, A B C A B C, on one processor while nothing else runs, so that ratios hold where the machine's speed
 drifts. What is not installed is left out; `--python iree=/some/venv/bin/python` names the Python that has it.
 
-Outcomes are lines of JSON in a file; workloads that it has already are not measured again. Tables of them are printed
-(report.py), and with `--write` put into docs/performance.md with a picture.
+Outcomes are lines of JSON in a file; what it has already is measured again only where workloads are named. Tables of
+them are printed (report.py), and with `--write` put into docs/performance.md with a picture.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Process:
     def __init__(self, contestant: str, workload: str, settings: Settings, folder: Path):
         script = str(FOLDER / "contestant_process.py")
         command = [settings.pythons[contestant], script, "run", contestant, workload, str(settings.threads)]
-        self._log = tempfile.TemporaryFile(dir=folder)
+        self._log = (folder / "log").open("w+b")
         self._process = subprocess.Popen(
             [*command, str(folder)],
             stdin=subprocess.PIPE,
@@ -274,14 +274,13 @@ def chosen_pythons(arguments: argparse.Namespace, console: Console) -> tuple[dic
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="all of them by default")
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="by default those that the file has not")
     parser.add_argument("--contestants", default=",".join(CONTESTANTS), metavar="NAME,...", help="default: %(default)s")
     parser.add_argument("--python", action="append", default=[], metavar="NAME,...=PATH", help="who runs contestants")
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument("--malloc-tuned", action="store_true", help="malloc keeps the memory that it has got")
     parser.add_argument("--no-warm", action="store_true", help="do not compile again with a full cache")
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, metavar="FILE", help="default: %(default)s")
-    parser.add_argument("--again", action="store_true", help="measure also what the file has already")
     parser.add_argument("--report", action="store_true", help="measure nothing, print the tables of the file")
     parser.add_argument("--write", action="store_true", help="put tables and picture into docs/")
     return parser.parse_args(arguments)
@@ -303,7 +302,7 @@ def measure(arguments: argparse.Namespace, console: Console) -> None:
     lines.append({"machine": machine(versions)})
     with tempfile.TemporaryDirectory(prefix="benchmark-") as scratch:
         for name in arguments.workloads or WORKLOADS:
-            if not arguments.again and lines.has(name, pythons, settings.threads, settings.malloc_tuned):
+            if not arguments.workloads and lines.has(name, pythons, settings.threads, settings.malloc_tuned):
                 continue
             with console.status(name):
                 for outcome in race(name, settings, Path(scratch)):

@@ -45,30 +45,34 @@ def versions(name: str) -> dict[str, Any]:
 
 
 def compiled(contestant: Contestant, workload: Any, threads: int, folder: Path) -> tuple[Run, dict[str, float]]:
-    """A call of the workload, and what it took to make: CPU and wall seconds, MB; its largest relative error."""
+    """A call of the workload, and what it took to make, in CPU seconds and MB; its largest relative error."""
     model, inputs = workload.make(contestant.runs_python)
     job = Job(model, inputs, threads, folder)
     empty = resident()
-    captured, capture_cpu, capture_wall = timed(lambda: contestant.capture(job))
-    run, build_cpu, build_wall = timed(lambda: contestant.build(captured, job))
-    del captured
+    run, capture_cpu, build_cpu = built(contestant, job)
     held = resident() - empty
-    (result, first_cpu, first_wall), growth = with_growth(lambda: timed(run))
+    (result, first_cpu), growth = with_growth(lambda: timed(run))
     return run, {
         "capture_cpu": capture_cpu,
         "compile_cpu": build_cpu + first_cpu,
-        "wall": capture_wall + build_wall + first_wall,
         "held_mb": held,
         "call_mb": growth,
         "error": error(contestant.arrays(result), workload),
     }
 
 
-def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
-    """What `work` returns, and the CPU seconds, those of child processes too, and wall seconds that it took."""
-    cpu, wall = cpu_seconds(), time.perf_counter()
+def built(contestant: Contestant, job: Job) -> tuple[Run, float, float]:
+    """A call of the workload, and the CPU seconds of its capture and of the rest."""
+    captured, capture_cpu = timed(lambda: contestant.capture(job))
+    run, build_cpu = timed(lambda: contestant.build(captured, job))
+    return run, capture_cpu, build_cpu
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What `work` returns, and the CPU seconds that it took."""
+    start = cpu_seconds()
     result = work()
-    return result, cpu_seconds() - cpu, time.perf_counter() - wall
+    return result, cpu_seconds() - start
 
 
 def cpu_seconds() -> float:

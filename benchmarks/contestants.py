@@ -1,7 +1,7 @@
 """Who is timed: pipeline, PyTorch itself, and other compilers and runtimes; each makes a call of a module.
 
-Add one by a subclass of `Contestant` in `CONTESTANTS`. Nothing is imported here before it is needed: each contestant may
-live in another virtual environment.
+Add one by a subclass of `Contestant` in `CONTESTANTS`. Nothing is imported here before it is needed: each contestant
+may live in another virtual environment.
 """
 
 from __future__ import annotations

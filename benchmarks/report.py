@@ -96,8 +96,7 @@ def write_page(lines: Lines, console: Console) -> None:
 def tables(lines: Lines) -> str:
     """All tables as Markdown."""
     parts = [_about(lines)]
-    for setting in lines.settings():
-        parts.append(f"#### Times: {_described(setting)}\n\n{_times(lines, setting)}")
+    parts += [f"#### Times: {_described(setting)}\n\n{_times(lines, setting)}" for setting in lines.settings()]
     if lines.workloads(USUAL):
         parts.append(f"#### Largest error, relative to the largest result in float64\n\n{_errors(lines)}")
         parts.append(f"#### Compilation, CPU seconds: capture + the rest\n\n{_compilation(lines)}")
@@ -132,7 +131,10 @@ def _times(lines: Lines, setting: Setting) -> str:
     """Ratios to eager, pipeline's place among its peers, and what part of the machine's peak it reaches."""
     names = lines.contestants(setting)
     others = [name for name in names if name != "eager"]
-    header = ["workload", "eager ms", "pipeline ms (best)", *(f"{name} ×" for name in others), "to best peer", "of peak"]
+    ratios_of = [f"{name} ×" for name in others]
+    header = ["workload", "eager ms", "pipeline ms (best)", *ratios_of, "to best peer", "of peak"]
+    if setting[0] > 1:
+        header.append("to one thread")
     rows = []
     for workload in lines.workloads(setting):
         ratios = {name: lines.get(setting, workload, name).get("ratio") for name in others}
@@ -149,6 +151,9 @@ def _times(lines: Lines, setting: Setting) -> str:
                 _share(lines, workload, setting, ours.get("ms")),
             ]
         )
+        if setting[0] > 1:
+            alone = lines.get((1, setting[1]), workload, "pipeline").get("ms")
+            rows[-1].append(_ratio(alone / ours["ms"] if alone and "ms" in ours else None))
     return markdown(header, rows)
 
 
