@@ -98,7 +98,7 @@ class Pipeline(Contestant):
     has_cache = True
 
     def settings(self, own: Path, common: Path) -> dict[str, str]:
-        return {"PIPELINE_CACHE_DIR": str(own)}
+        return {"PIPELINE_CACHE_DIR": str(own), "PIPELINE_CACHE_SIZE": "1G"}
 
     def capture(self, job: Job) -> Any:
         import torch
