@@ -88,6 +88,7 @@ FUSE = """
     fold-unit-reshapes,
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
+    drop-broadcast-loops,
     canonicalize,
     gathers-to-slices,
     cse
