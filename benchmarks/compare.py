@@ -38,7 +38,7 @@ DEFAULT_OUTPUT = FOLDER.parent / "build" / "benchmarks.jsonl"
 #: A slice of calls; how many each contestant has of a workload, at least and at most; when it has had enough of them.
 SLICE_SECONDS = 0.03
 FEWEST_SLICES, MOST_SLICES = 3, 15
-ENOUGH_SECONDS = 4.0
+ENOUGH_SECONDS = 3.0
 
 COMPILE_SECONDS, CALL_SECONDS = 300, 60
 
@@ -234,7 +234,7 @@ def installed(contestant: str, python: str) -> dict[str, Any]:
 
 
 def machine(versions: dict[str, str]) -> dict[str, Any]:
-    """What figures depend on: the processor, what it can do at most, versions, the day."""
+    """What figures depend on: the processor, what it can do at most, versions, what else it does, the day."""
     from pipeline.runtime.peak import measured_peak
 
     peak = measured_peak()
@@ -244,6 +244,7 @@ def machine(versions: dict[str, str]) -> dict[str, Any]:
         "flops": peak.operations,
         "bytes": peak.bytes,
         "versions": versions,
+        "load": os.getloadavg()[0],
         "date": time.strftime("%Y-%m-%d"),
     }
 

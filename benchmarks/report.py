@@ -118,7 +118,7 @@ def _about(lines: Lines) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return (
         f"{machine['date']}, {machine['cpu']}; one thread's peak {machine['flops'] / 1e9:.0f} GFLOP/s, "
-        f"{machine['bytes'] / 1e9:.0f} GB/s; {versions}."
+        f"{machine['bytes'] / 1e9:.0f} GB/s; {versions}. Load average at the beginning: {machine['load']:.1f}."
     )
 
 

@@ -39,7 +39,14 @@ def outcome(contestant, workload=SMALLEST, threads=1, **values):
 
 def lines_of(path, *outcomes):
     lines = report.Lines(path / "lines.jsonl")
-    peak = {"cpu": "some CPU", "flops": 1e11, "bytes": 2e10, "date": "2026-01-02", "versions": {"torch": "2.13.0"}}
+    peak = {
+        "cpu": "some CPU",
+        "flops": 1e11,
+        "bytes": 2e10,
+        "date": "2026-01-02",
+        "load": 0.5,
+        "versions": {"torch": "2.13.0"},
+    }
     for line in ({"machine": peak}, *outcomes):
         lines.append(line)
     return lines
