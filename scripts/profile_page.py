@@ -6,6 +6,7 @@ Usage: taskset -c 0 python scripts/profile_page.py
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -36,7 +37,8 @@ def main() -> None:
         PICTURE.write_text(draw(json.loads(trace.read_text())["traceEvents"]))
     before, rest = PAGE.read_text().split(START)
     table = shortened(str(profile).replace(f"{ROOT}/", ""))
-    PAGE.write_text(f"{before}{START}\n```\n{table}\n```\n{END}{rest.split(END)[1]}")
+    load = f"The machine's load average was {os.getloadavg()[0]:.1f}."
+    PAGE.write_text(f"{before}{START}\n```\n{table}\n```\n\n{load}\n{END}{rest.split(END)[1]}")
 
 
 def shortened(table: str) -> str:
