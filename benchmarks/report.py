@@ -70,8 +70,9 @@ class Lines:
 
     def _take(self, line: dict[str, Any]) -> None:
         if "machine" in line:
-            versions = {**self.machine.get("versions", {}), **line["machine"]["versions"]}
-            self.machine = {**line["machine"], "versions": versions}
+            old, new = self.machine, line["machine"]
+            peak = {name: max(old.get(name, 0.0), new[name]) for name in ("flops", "bytes")}  # a busy machine has less
+            self.machine = {**new, **peak, "versions": {**old.get("versions", {}), **new["versions"]}}
             return
         setting = (line["threads"], line["malloc_tuned"])
         self.outcomes[setting, line["workload"], line["contestant"]] = line

@@ -149,7 +149,17 @@ def test_tables(tmp_path):
 
 
 def test_of_several_outcomes_the_last_one_counts(tmp_path):
-    lines = lines_of(tmp_path, outcome("eager", ms=4.0), outcome("eager", ms=3.0))
+    busy = {
+        "cpu": "some CPU",
+        "flops": 9e10,
+        "bytes": 1e10,
+        "date": "2026-01-03",
+        "load": 9.0,
+        "versions": {"tvm": "1"},
+    }
+    lines = lines_of(tmp_path, outcome("eager", ms=4.0), {"machine": busy}, outcome("eager", ms=3.0))
+    assert lines.machine["bytes"] == 2e10  # what it can do at most
+    assert lines.machine["versions"] == {"torch": "2.13.0", "tvm": "1"}
     assert report.Lines(lines.path).get(report.USUAL, SMALLEST, "eager")["ms"] == 3.0
     assert lines.has(SMALLEST, ["eager"], 1, False)
     assert not lines.has(SMALLEST, ["eager", "pipeline"], 1, False)
