@@ -69,6 +69,16 @@ def epilogues(anchor: ir.Operation, loops: Loops) -> list[Epilogue]:
     return found
 
 
+def follows_anchor(op: ir.Operation, loops: Loops) -> bool:
+    """Whether an op reads what a reduction right before it computes, and so may be its epilogue."""
+    before = _neighbour(op, forward=False)
+    anchor = loops_of(before) if before is not None and before.name == "linalg.generic" else None
+    if before is None or anchor is None or not any(anchor.reductions):
+        return False
+    made = {before.operands[output] for output in anchor.outputs}
+    return any(op.operands[number] in made for number in range(loops.inputs))
+
+
 def base(buffer: ir.Value) -> ir.Value:
     """The buffer that a view is a part of."""
     while (op := defining_op(buffer)) is not None and op.name in _VIEWS:

@@ -13,7 +13,7 @@ from pipeline.analysis.access import Loops, coefficient, moves
 from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, crosses_vectors, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, vector
 from pipeline.passes import small_elements
-from pipeline.passes.transposes import transpose
+from pipeline.passes.transpose_tiles import transposed
 from pipeline.passes.vector_values import MultiplyAdds, combine, constant_index, splat, terminator, zeros
 
 
@@ -89,7 +89,7 @@ class Window:
                 lines.append(vector.LoadOp(kind, source, indices).result)
             else:
                 lines.append(vector.MaskedLoadOp(kind, source, indices, rows, zeros(kind)).result)
-        self._crossed[operand, column] = transpose(lines)
+        self._crossed[operand, column] = transposed(lines)
         return self._crossed[operand, column]
 
     def _store_crossed(self, vectors: list[ir.Value], operand: int) -> None:
@@ -100,7 +100,7 @@ class Window:
             lines = vectors[column :: self._vectors]
             kind = ir.VectorType(lines[0].type)
             lines += [zeros(kind)] * (tile.lanes - len(lines))
-            for lane, line in enumerate(transpose(lines)):
+            for lane, line in enumerate(transposed(lines)):
                 step = constant_index(column * tile.lanes + lane)
                 place = arith.AddIOp(self._at[tile.vector_dim], step).result
                 indices = self._indices(operand, {**self._at, tile.vector_dim: place}, 0, 0)
