@@ -14,6 +14,7 @@ from math import prod
 from pipeline.analysis.access import Loops, coefficient
 from pipeline.analysis.tiling import FOLDS, fold_ops
 from pipeline.mlir import arith, gpu, ir, memref, scf
+from pipeline.passes.thread_results import index
 
 _WARP = 32
 _MOST_THREADS = 256
@@ -85,7 +86,7 @@ class Emitter:
     ) -> None:
         """`body` gets a position in the row; `finish` the results, in the first thread."""
         start = [_identity(fold, kind) for fold, kind in zip(self.rows.folds, self.kinds, strict=True)]
-        loop = scf.ForOp(self.thread, _index(self.rows.length), _index(self.rows.threads), start)
+        loop = scf.ForOp(self.thread, index(self.rows.length), index(self.rows.threads), start)
         with ir.InsertionPoint(loop.body):
             scf.YieldOp(body(loop.induction_variable, list(loop.inner_iter_args)))
         partial = list(loop.results)
@@ -107,16 +108,16 @@ class Emitter:
         if warps == 1:
             return values
         shared = [_shared(kind, warps) for kind in self.kinds]
-        warp = arith.DivUIOp(self.thread, _index(_WARP)).result
-        leads = scf.IfOp(self._is(arith.RemUIOp(self.thread, _index(_WARP)).result, 0))
+        warp = arith.DivUIOp(self.thread, index(_WARP)).result
+        leads = scf.IfOp(self._is(arith.RemUIOp(self.thread, index(_WARP)).result, 0))
         with ir.InsertionPoint(leads.then_block):
             for buffer, value in zip(shared, values, strict=True):
                 memref.StoreOp(value, buffer, [warp])
             scf.YieldOp([])
         gpu.BarrierOp()
-        total = [memref.LoadOp(buffer, [_index(0)]).result for buffer in shared]
+        total = [memref.LoadOp(buffer, [index(0)]).result for buffer in shared]
         for number in range(1, warps):
-            total = self._combine(total, [memref.LoadOp(buffer, [_index(number)]).result for buffer in shared])
+            total = self._combine(total, [memref.LoadOp(buffer, [index(number)]).result for buffer in shared])
         return total
 
     def _in_a_tree(self, values: list[ir.Value]) -> list[ir.Value]:
@@ -126,22 +127,22 @@ class Emitter:
         gpu.BarrierOp()
         half = self.rows.threads // 2
         while half:
-            inside = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, self.thread, _index(half)).result)
+            inside = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, self.thread, index(half)).result)
             with ir.InsertionPoint(inside.then_block):
-                other = arith.AddIOp(self.thread, _index(half)).result
+                other = arith.AddIOp(self.thread, index(half)).result
                 pairs = [[memref.LoadOp(buffer, [at]).result for buffer in shared] for at in (self.thread, other)]
                 for buffer, value in zip(shared, self._combine(*pairs), strict=True):
                     memref.StoreOp(value, buffer, [self.thread])
                 scf.YieldOp([])
             gpu.BarrierOp()
             half //= 2
-        return [memref.LoadOp(buffer, [_index(0)]).result for buffer in shared]
+        return [memref.LoadOp(buffer, [index(0)]).result for buffer in shared]
 
     def _combine(self, left: list[ir.Value], right: list[ir.Value]) -> list[ir.Value]:
         return [combine(fold, a, b) for fold, a, b in zip(self.rows.folds, left, right, strict=True)]
 
     def _is(self, value: ir.Value, number: int) -> ir.Value:
-        return arith.CmpIOp(arith.CmpIPredicate.eq, value, _index(number)).result
+        return arith.CmpIOp(arith.CmpIPredicate.eq, value, index(number)).result
 
 
 def combine(fold: str, left: ir.Value, right: ir.Value) -> ir.Value:
@@ -163,7 +164,3 @@ def _identity(fold: str, kind: ir.Type) -> ir.Value:
 def _shared(kind: ir.Type, size: int) -> ir.Value:
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     return memref.AllocOp(ir.MemRefType.get([size], kind, memory_space=space), [], []).result
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result

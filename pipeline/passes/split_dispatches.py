@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.access import loops_of
+from pipeline.analysis.epilogue import epilogues
 from pipeline.errors import CompileError
 from pipeline.mlir import (
     arith,
@@ -29,6 +30,9 @@ DISPATCH = "pipeline.dispatch"
 #: Marks the argument of a dispatch that says how many threads it needs, where that is known at run time only.
 THREADS = "pipeline.threads"
 
+#: Marks a loop whose iterations are blocks of threads.
+BLOCKS = "pipeline.blocks"
+
 #: Give another shape or name to the same memory.
 VIEWS = (
     "memref.subview",
@@ -47,10 +51,12 @@ class SplitDispatches(Pass):
     """Turn each op that works on buffers into a call of a new function marked `pipeline.dispatch`.
 
     Such an op is a linalg.generic, a copy, a store, or a loop or branch of nothing but those; the fill that an op
-    starts from goes with it. The function takes the buffers and numbers that the op reads; views of buffers and
+    starts from goes with it, and so do elementwise ops behind it that run over the same loops, and the buffers that
+    nothing else touches. The function takes the buffers and numbers that the op reads; views of buffers and
     arithmetic on numbers go into it. What is left in the functions of the model is the plan: allocations, calls,
     control flow and arithmetic on sizes. Where the number of threads depends on sizes that are known at run time only,
-    the function's first argument, marked `pipeline.threads`, is that number. Equal dispatches share a function.
+    the function's first argument, marked `pipeline.threads`, is that number: of a nest of loops marked by
+    group-blocks, it is the number of blocks. Equal dispatches share a function.
     """
 
     name: ClassVar[str] = "split-dispatches"
@@ -67,11 +73,16 @@ class SplitDispatches(Pass):
 def _split(block: ir.Block, name: str, outliner: _Outliner) -> None:
     ops = [op.operation for op in block.operations]
     fills: list[ir.Operation] = []
+    taken: set[int] = set()  # numbers, for the ops are gone
     for number, op in enumerate(ops):
+        if number in taken:
+            continue
         if is_fill(op) and _starts_next(op, ops[number + 1 :]):
             fills.append(op)
         elif _is_dispatch(op):
-            outliner.outline([*fills, op], name)
+            behind = epilogues_of(op)
+            taken |= {later for later in range(number + 1, len(ops)) if later not in taken and ops[later] in behind}
+            outliner.outline(fills, op, behind, name)
             fills = []
         else:
             for region in op.regions:
@@ -104,6 +115,18 @@ def is_fill(op: ir.Operation) -> bool:
         return False
     block = op.regions[0].blocks[0]
     return len(block.operations) == 1 and block.operations[0].operation.operands[0] == block.arguments[0]
+
+
+def epilogues_of(op: ir.Operation) -> list[ir.Operation]:
+    """The elementwise ops right behind a linalg.generic that its launch does, too."""
+    loops = loops_of(op) if op.name == "linalg.generic" and is_arithmetic(op) and not is_fill(op) else None
+    return [] if loops is None else [one.op for one in epilogues(op, loops, is_arithmetic)]
+
+
+def is_arithmetic(generic: ir.Operation) -> bool:
+    """Whether the body computes from the elements of the operands and numbers alone."""
+    names = [op.operation.name for op in generic.regions[0].blocks[0].operations][:-1]
+    return all(name.startswith(("arith.", "math.")) for name in names)
 
 
 def _outputs(op: ir.Operation) -> int:
@@ -143,18 +166,19 @@ class _Outliner:
     taken: set[str]
     by_text: dict[str, str] = field(default_factory=dict)
 
-    def outline(self, ops: list[ir.Operation], kernel: str) -> None:
-        """Moves `ops`, the last of which is the one that counts, to a function and calls it instead."""
-        root = ops[-1]
-        _hoist_allocations(root)
-        inside = _slice(ops)
+    def outline(self, fills: list[ir.Operation], root: ir.Operation, behind: list[ir.Operation], kernel: str) -> None:
+        """Moves `root`, its fills and what is done with its results to a function and calls it instead."""
+        ops = [*fills, root, *behind]
+        if not block_nest(root):
+            _hoist_allocations(root)
+        inside = _slice(ops, may_have_buffers=root.name == "linalg.generic" or bool(block_nest(root)))
         made = {result for op in inside for result in op.results}
         read = [value for op in inside for value in captured_values(op) if value not in made]
         arguments = list(dict.fromkeys(read))
-        with before(root):
+        with before(ops[-1]):
             threads = _dynamic_threads(root)
         name = self._share(self._create(inside, arguments, threads is not None, kernel, root), kernel)
-        with before(root):
+        with before(ops[-1]):
             extra = [] if threads is None else [threads]
             func.CallOp([], ir.FlatSymbolRefAttr.get(name), extra + arguments)
         for op in reversed(ops):
@@ -197,13 +221,18 @@ class _Outliner:
         return name
 
 
-def _slice(ops: list[ir.Operation]) -> list[ir.Operation]:
-    """`ops`, and in front of them what they need of views, numbers and, where it is safe, loads; in program order."""
+def _slice(ops: list[ir.Operation], may_have_buffers: bool) -> list[ir.Operation]:
+    """`ops`, and in front of them what they need of views, numbers, buffers of their own and, where it is safe, loads.
+
+    In program order.
+    """
     found: dict[ir.Operation, None] = {}
 
     def need(value: ir.Value) -> None:
         producer = defining_op(value)
-        if producer is None or producer in found or not _goes_along(producer, ops[0]):
+        if producer is None or producer in found:
+            return
+        if not _goes_along(producer, ops[0]) and not (may_have_buffers and _is_own(value, ops)):
             return
         for operand in producer.operands:
             need(operand)
@@ -220,6 +249,27 @@ def _goes_along(producer: ir.Operation, user: ir.Operation) -> bool:
     if producer.name in VIEWS or producer.name == "memref.dim" or _is_pure(producer):
         return not producer.regions
     return producer.name == "memref.load" and _unchanged_between(producer, user)
+
+
+def _is_own(buffer: ir.Value, ops: list[ir.Operation]) -> bool:
+    """Whether nothing but some ops, and what is inside of them, touches a buffer."""
+    owner = defining_op(buffer)
+    if owner is None or owner.name not in ("memref.alloc", "memref.alloca"):
+        return False
+    pending = [use.owner.operation for use in buffer.uses]
+    while pending:
+        user = pending.pop()
+        if user.name in VIEWS and not any(_encloses(op, user) for op in ops):
+            pending += [use.owner.operation for use in user.results[0].uses]
+        elif user.name != "memref.dim" and not any(_encloses(op, user) for op in ops):
+            return False
+    return True
+
+
+def _encloses(op: ir.Operation, inner: ir.Operation | None) -> bool:
+    while inner is not None and inner != op:
+        inner = None if inner.parent is None else inner.parent.operation
+    return inner is not None
 
 
 def _unchanged_between(load: ir.Operation, user: ir.Operation) -> bool:
@@ -241,8 +291,8 @@ def _dynamic_threads(root: ir.Operation) -> ir.Value | None:
     """The number of parallel iterations of `root` as a value at the insertion point; None where it is a constant."""
     if root.name == "memref.copy":
         sizes = _copied_sizes(root)
-    elif nest := parallel_nest(root):
-        return _dynamic_product([loop.operands[1] for loop in nest])
+    elif nest := parallel_nest(root) or block_nest(root):
+        return _dynamic_product([iterations(loop) for loop in nest])
     elif root.name == "linalg.generic":
         loops = loops_of(root)
         if loops is None:
@@ -260,32 +310,51 @@ def _dynamic_threads(root: ir.Operation) -> ir.Value | None:
     return total
 
 
-def _dynamic_product(factors: list[ir.Value]) -> ir.Value | None:
-    """The product of numbers, at least one of which is not known."""
-    if all(constant_integer(factor) is not None for factor in factors):
+def _dynamic_product(factors: list[ir.Value | int]) -> ir.Value | None:
+    """The product of numbers; None if all of them are known."""
+    if all(isinstance(factor, int) or constant_integer(factor) is not None for factor in factors):
         return None
     total = arith.ConstantOp(ir.IndexType.get(), 1).result
     for factor in factors:
-        total = arith.MulIOp(total, factor).result
+        known = arith.ConstantOp(ir.IndexType.get(), factor).result if isinstance(factor, int) else factor
+        total = arith.MulIOp(total, known).result
     return total
 
 
 def parallel_nest(root: ir.Operation) -> list[ir.Operation]:
     """The nested loops from `root` on whose iterations are independent, all of them from 0 in steps of 1."""
+    return _nest(root, LINES)
+
+
+def block_nest(root: ir.Operation) -> list[ir.Operation]:
+    """The nested loops from `root` on whose iterations are blocks, all of them from 0; see `iterations`."""
+    return _nest(root, BLOCKS, most_steps=None)
+
+
+def iterations(loop: ir.Operation) -> ir.Value | int:
+    """How often a loop of a nest runs: a loop whose length is not known takes steps of 1."""
+    last, step = constant_integer(loop.operands[1]), constant_integer(loop.operands[2])
+    return loop.operands[1] if last is None or step is None else -(-last // step)
+
+
+def _nest(root: ir.Operation, mark: str, most_steps: int | None = 1) -> list[ir.Operation]:
     nest: list[ir.Operation] = []
     loop: ir.Operation | None = root
-    while loop is not None and _is_parallel(loop, root):
+    while loop is not None and _is_parallel(loop, root, mark, most_steps):
         nest.append(loop)
         effects = [op.operation for op in loop.regions[0].blocks[0].operations if not _is_pure(op.operation)]
         loop = effects[0] if len(effects) == 2 else None  # the other one is the terminator
     return nest
 
 
-def _is_parallel(loop: ir.Operation, root: ir.Operation) -> bool:
-    if loop.name != "scf.for" or LINES not in loop.attributes or loop.results:
+def _is_parallel(loop: ir.Operation, root: ir.Operation, mark: str, most_steps: int | None) -> bool:
+    if loop.name != "scf.for" or mark not in loop.attributes or loop.results:
         return False
     first, last, step = list(loop.operands)[:3]
-    return constant_integer(first) == 0 and constant_integer(step) == 1 and not is_inside(last, root)
+    steps = constant_integer(step)
+    if constant_integer(first) != 0 or steps is None or is_inside(last, root):
+        return False
+    return steps <= most_steps if most_steps is not None else steps == 1 or constant_integer(last) is not None
 
 
 def _hoist_allocations(root: ir.Operation) -> None:

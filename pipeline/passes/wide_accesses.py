@@ -10,6 +10,8 @@ from math import prod
 
 from pipeline.analysis.access import Loops
 from pipeline.mlir import arith, ir, memref, vector
+from pipeline.passes.split_dispatches import is_arithmetic
+from pipeline.passes.thread_results import zero
 
 #: Types that fill whole bytes, and whose vectors every code generator takes.
 _BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8}
@@ -18,7 +20,7 @@ _BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8}
 def lanes(generic: ir.Operation, loops: Loops, width: int) -> int:
     """How many elements a thread takes if accesses have `width` bytes; 1 where elements are not side by side."""
     buffers = [operand for operand in generic.operands if isinstance(operand.type, ir.MemRefType)]
-    if not width or any(loops.reductions) or not _is_arithmetic(generic) or not all(map(_is_row_major, buffers)):
+    if not width or any(loops.reductions) or not is_arithmetic(generic) or not all(map(_is_row_major, buffers)):
         return 1
     identity = ir.AffineMap.get_identity(len(loops.reductions))
     for operand, indexing in zip(generic.operands, loops.maps, strict=True):
@@ -29,11 +31,6 @@ def lanes(generic: ir.Operation, loops: Loops, width: int) -> int:
         return 1
     count = width // max(_BYTES[element] for element in elements)
     return count if prod(ir.MemRefType(buffers[0].type).shape) % count == 0 else 1
-
-
-def _is_arithmetic(generic: ir.Operation) -> bool:
-    names = [op.operation.name for op in generic.regions[0].blocks[0].operations][:-1]
-    return all(name.startswith(("arith.", "math.")) for name in names)
 
 
 def _is_row_major(buffer: ir.Value) -> bool:
@@ -90,9 +87,7 @@ def _lane(loaded: ir.Value | None, operand: ir.Value, lane: int) -> ir.Value:
         return vector.ExtractOp(loaded, [], [lane]).result
     if not isinstance(operand.type, ir.MemRefType):
         return operand
-    kind = ir.MemRefType(operand.type).element_type
-    zero = ir.FloatAttr.get(kind, 0.0) if isinstance(kind, ir.FloatType) else ir.IntegerAttr.get(kind, 0)
-    return arith.ConstantOp(kind, zero).result
+    return zero(ir.MemRefType(operand.type).element_type)
 
 
 def _alignment(kind: ir.VectorType) -> int:

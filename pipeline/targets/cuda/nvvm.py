@@ -35,6 +35,7 @@ EXPAND_MATH = """
 TO_NVVM = """builtin.module(
     convert-math-to-nvvm,
     gpu.module(
+      arith-expand{include-bf16=1},
       convert-scf-to-cf,
       expand-strided-metadata,
       lower-affine,
