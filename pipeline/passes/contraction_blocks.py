@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.analysis.access import Loops, coefficient
-from pipeline.mlir import arith, gpu, ir, memref, remap_operands, scf
+from pipeline.mlir import arith, defining_op, gpu, ir, memref, scf
 from pipeline.passes.split_dispatches import is_arithmetic
-from pipeline.passes.thread_results import Results, index, load, unravel
+from pipeline.passes.thread_results import Results, clone_block, index, load, unravel
 
 #: The tile of a block, how far it goes along the sum at a time, and the rows and columns of a thread.
 TILE, STEP, EACH = 64, 16, 4
@@ -199,16 +199,9 @@ class Emitter:
         return [memref.LoadOp(tile, [place]).result for place in places]
 
     def _body(self, left: ir.Value, right: ir.Value, value: ir.Value) -> ir.Value:
-        block = self.generic.regions[0].blocks[0]
-        known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, (left, right, value), strict=True))
-        *ops, terminator = [op.operation for op in block.operations]
-        for op in ops:
-            copy = op.clone()
-            remap_operands(copy, known)
-            if op.name in ("arith.mulf", "arith.addf"):  # the sum's own accumulation may round once
-                copy.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")
-            known.update(zip(op.results, copy.results, strict=True))
-        return known.get(terminator.operands[0], terminator.operands[0])
+        (result,) = clone_block(self.generic.regions[0].blocks[0], [left, right, value], [])
+        contract_sums([result])
+        return result
 
     def _element(self, operand: int, at: dict[int, ir.Value]) -> ir.Value:
         return load(self.generic.operands[operand], self.loops.maps[operand], at)
@@ -216,3 +209,14 @@ class Emitter:
 
 def _at_most(place: ir.Value, last: int, always: bool) -> ir.Value:
     return place if always else arith.MinUIOp(place, index(last)).result
+
+
+def contract_sums(values: Sequence[ir.Value]) -> None:
+    """Lets sums `a + x * y` round once: the own sums of a product, never a model's arithmetic."""
+    for value in values:
+        total = defining_op(value)
+        if total is None or total.name != "arith.addf":
+            continue
+        factors = [op for op in map(defining_op, total.operands) if op is not None and op.name == "arith.mulf"]
+        for op in (total, *factors):
+            op.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")

@@ -10,12 +10,12 @@ from typing import ClassVar
 from pipeline.analysis.access import loops_of
 from pipeline.analysis.epilogue import epilogues
 from pipeline.mlir import arith, constant_integer, gpu, ir, memref, remap_operands, scf, walk
-from pipeline.passes import contraction_blocks, row_reductions, wide_accesses
+from pipeline.passes import block_rows, contraction_blocks, row_reductions, wide_accesses
 from pipeline.passes.base import Pass
 from pipeline.passes.contraction_blocks import split_contraction
 from pipeline.passes.rewriting import before, is_unused
 from pipeline.passes.row_reductions import choose_rows
-from pipeline.passes.split_dispatches import DISPATCH, THREADS, is_arithmetic, is_fill, parallel_nest
+from pipeline.passes.split_dispatches import DISPATCH, THREADS, block_nest, is_arithmetic, is_fill, parallel_nest
 from pipeline.passes.thread_loops import Thread, size_of
 from pipeline.passes.thread_results import Results, as_value, index, unravel
 
@@ -42,6 +42,7 @@ class MapToThreads(Pass):
     name: ClassVar[str] = "map-to-threads"
 
     block: int = field(default=128, metadata={"help": "how many threads a block has"})
+    most_threads: int = field(default=256, metadata={"help": "how many threads a block may have"})
     shared_memory: bool = field(default=True, metadata={"help": "threads of a block work together"})
     access_bytes: int = field(default=0, metadata={"help": "a thread's accesses are that wide where elements allow it"})
     shuffles: bool = field(default=False, metadata={"help": "the 32 threads of a warp can hand numbers to each other"})
@@ -73,7 +74,12 @@ class MapToThreads(Pass):
                 op.erase()
 
     def _loops(self, function: ir.Operation, ops: list[ir.Operation]) -> None:
-        """One thread for each iteration of the parallel loops; one in all if there are none."""
+        """One block or one thread for each iteration of the parallel loops; one in all if there are none."""
+        of_blocks = next((found for found in map(block_nest, ops) if found), None)
+        if of_blocks is not None:
+            blocks, threads = block_rows.emit(function, of_blocks, self.most_threads, self.access_bytes, self.shuffles)
+            describe(function, blocks, threads, 1)
+            return
         nest = next((found for found in map(parallel_nest, ops) if found), None)
         if nest is None:
             describe(function, 1, 1, 1)

@@ -16,7 +16,8 @@ from pipeline.analysis.tiling import FOLDS, fold_ops
 from pipeline.mlir import arith, gpu, ir, memref, scf
 from pipeline.passes.thread_results import index
 
-_WARP = 32
+#: The threads of a warp can hand numbers to each other.
+WARP = 32
 _MOST_THREADS = 256
 _MOST_BLOCKS = 65535
 
@@ -53,7 +54,7 @@ def choose_rows(generic: ir.Operation, loops: Loops) -> Rows | None:
     count = prod(size for size, reduced in zip(sizes, loops.reductions, strict=True) if not reduced)
     if length < _SHORTEST or not 0 < count <= _MOST_BLOCKS:
         return None
-    threads = _WARP
+    threads = WARP
     while threads < _MOST_THREADS and threads * 2 <= length:
         threads *= 2
     return Rows(count, length, threads, folds)
@@ -85,31 +86,37 @@ class Emitter:
         finish: Callable[[list[ir.Value]], None],
     ) -> None:
         """`body` gets a position in the row; `finish` the results, in the first thread."""
-        start = [_identity(fold, kind) for fold, kind in zip(self.rows.folds, self.kinds, strict=True)]
-        loop = scf.ForOp(self.thread, index(self.rows.length), index(self.rows.threads), start)
+        loop = scf.ForOp(self.thread, index(self.rows.length), index(self.rows.threads), self.identities())
         with ir.InsertionPoint(loop.body):
             scf.YieldOp(body(loop.induction_variable, list(loop.inner_iter_args)))
-        partial = list(loop.results)
-        total = self._by_shuffles(partial) if self.shuffles else self._in_a_tree(partial)
+        total = self.total(list(loop.results))
         branch = scf.IfOp(self._is(self.thread, 0))
         with ir.InsertionPoint(branch.then_block):
             finish(total)
             scf.YieldOp([])
 
+    def identities(self) -> list[ir.Value]:
+        """What each result begins with: combined with x it gives x."""
+        return [_identity(fold, kind) for fold, kind in zip(self.rows.folds, self.kinds, strict=True)]
+
+    def total(self, partial: list[ir.Value]) -> list[ir.Value]:
+        """The results in every thread, from the partial ones of each."""
+        return self._by_shuffles(partial) if self.shuffles else self._in_a_tree(partial)
+
     def _by_shuffles(self, values: list[ir.Value]) -> list[ir.Value]:
         word = ir.IntegerType.get_signless(32)
-        distance = _WARP // 2
+        distance = WARP // 2
         while distance:
-            offset, width = (arith.ConstantOp(word, number).result for number in (distance, _WARP))
+            offset, width = (arith.ConstantOp(word, number).result for number in (distance, WARP))
             others = [gpu.ShuffleOp(value, offset, width, gpu.ShuffleMode.XOR).shuffleResult for value in values]
             values = self._combine(values, others)
             distance //= 2
-        warps = self.rows.threads // _WARP
+        warps = self.rows.threads // WARP
         if warps == 1:
             return values
         shared = [_shared(kind, warps) for kind in self.kinds]
-        warp = arith.DivUIOp(self.thread, index(_WARP)).result
-        leads = scf.IfOp(self._is(arith.RemUIOp(self.thread, index(_WARP)).result, 0))
+        warp = arith.DivUIOp(self.thread, index(WARP)).result
+        leads = scf.IfOp(self._is(arith.RemUIOp(self.thread, index(WARP)).result, 0))
         with ir.InsertionPoint(leads.then_block):
             for buffer, value in zip(shared, values, strict=True):
                 memref.StoreOp(value, buffer, [warp])
@@ -143,6 +150,18 @@ class Emitter:
 
     def _is(self, value: ir.Value, number: int) -> ir.Value:
         return arith.CmpIOp(arith.CmpIPredicate.eq, value, index(number)).result
+
+
+def folds_of(generic: ir.Operation) -> tuple[str, ...]:
+    """For each result the op that combines partial ones, of an op that is known to be a fold."""
+    folds = fold_ops(generic)
+    assert folds is not None
+    return folds
+
+
+def length_of(loops: Loops) -> int:
+    """How many elements are folded into each result."""
+    return prod(size or 0 for size, reduced in zip(loops.sizes, loops.reductions, strict=True) if reduced)
 
 
 def combine(fold: str, left: ir.Value, right: ir.Value) -> ir.Value:

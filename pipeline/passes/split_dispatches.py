@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -22,6 +23,7 @@ from pipeline.mlir import (
 )
 from pipeline.passes.base import Pass
 from pipeline.passes.lower_tm_tensor import LINES
+from pipeline.passes.parallelize_kernels import PARALLEL, TILES
 from pipeline.passes.rewriting import before
 
 #: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
@@ -29,9 +31,6 @@ DISPATCH = "pipeline.dispatch"
 
 #: Marks the argument of a dispatch that says how many threads it needs, where that is known at run time only.
 THREADS = "pipeline.threads"
-
-#: Marks a loop whose iterations are blocks of threads.
-BLOCKS = "pipeline.blocks"
 
 #: Give another shape or name to the same memory.
 VIEWS = (
@@ -55,8 +54,8 @@ class SplitDispatches(Pass):
     nothing else touches. The function takes the buffers and numbers that the op reads; views of buffers and
     arithmetic on numbers go into it. What is left in the functions of the model is the plan: allocations, calls,
     control flow and arithmetic on sizes. Where the number of threads depends on sizes that are known at run time only,
-    the function's first argument, marked `pipeline.threads`, is that number: of a nest of loops marked by
-    group-blocks, it is the number of blocks. Equal dispatches share a function.
+    the function's first argument, marked `pipeline.threads`, is that number: of loops of
+    block-groups, it is the number of blocks. Equal dispatches share a function.
     """
 
     name: ClassVar[str] = "split-dispatches"
@@ -321,14 +320,25 @@ def _dynamic_product(factors: list[ir.Value | int]) -> ir.Value | None:
     return total
 
 
+#: What the body of a loop may have whose iterations are blocks of threads.
+_OF_BLOCKS = ("linalg.generic", "memref.copy", "memref.alloc", "memref.alloca", "memref.dim", "scf.yield", *VIEWS)
+
+
 def parallel_nest(root: ir.Operation) -> list[ir.Operation]:
     """The nested loops from `root` on whose iterations are independent, all of them from 0 in steps of 1."""
-    return _nest(root, LINES)
+    return _nest(root, _is_of_lines)
 
 
 def block_nest(root: ir.Operation) -> list[ir.Operation]:
-    """The nested loops from `root` on whose iterations are blocks, all of them from 0; see `iterations`."""
-    return _nest(root, BLOCKS, most_steps=None)
+    """The nested loops from `root` on whose iterations are blocks of threads, all of them from 0; see `iterations`.
+
+    They are those of block-groups; in the innermost one are linalg ops, copies, views and buffers alone.
+    """
+    nest = _nest(root, _is_of_blocks)
+    if not nest:
+        return []
+    body = [op.operation for op in nest[-1].regions[0].blocks[0].operations]
+    return nest if all(op.name in _OF_BLOCKS or _is_pure(op) for op in body) else []
 
 
 def iterations(loop: ir.Operation) -> ir.Value | int:
@@ -337,24 +347,29 @@ def iterations(loop: ir.Operation) -> ir.Value | int:
     return loop.operands[1] if last is None or step is None else -(-last // step)
 
 
-def _nest(root: ir.Operation, mark: str, most_steps: int | None = 1) -> list[ir.Operation]:
+def _nest(root: ir.Operation, suits: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
     nest: list[ir.Operation] = []
     loop: ir.Operation | None = root
-    while loop is not None and _is_parallel(loop, root, mark, most_steps):
+    while loop is not None and _is_from_zero(loop) and suits(loop) and not is_inside(loop.operands[1], root):
         nest.append(loop)
         effects = [op.operation for op in loop.regions[0].blocks[0].operations if not _is_pure(op.operation)]
         loop = effects[0] if len(effects) == 2 else None  # the other one is the terminator
     return nest
 
 
-def _is_parallel(loop: ir.Operation, root: ir.Operation, mark: str, most_steps: int | None) -> bool:
-    if loop.name != "scf.for" or mark not in loop.attributes or loop.results:
+def _is_from_zero(loop: ir.Operation) -> bool:
+    return loop.name == "scf.for" and not loop.results and constant_integer(loop.operands[0]) == 0
+
+
+def _is_of_lines(loop: ir.Operation) -> bool:
+    return LINES in loop.attributes and constant_integer(loop.operands[2]) == 1
+
+
+def _is_of_blocks(loop: ir.Operation) -> bool:
+    if PARALLEL not in loop.attributes or ir.StringAttr(loop.attributes[PARALLEL]).value != TILES:
         return False
-    first, last, step = list(loop.operands)[:3]
-    steps = constant_integer(step)
-    if constant_integer(first) != 0 or steps is None or is_inside(last, root):
-        return False
-    return steps <= most_steps if most_steps is not None else steps == 1 or constant_integer(last) is not None
+    _, last, step = list(loop.operands)[:3]
+    return constant_integer(step) == 1 or None not in (constant_integer(last), constant_integer(step))
 
 
 def _hoist_allocations(root: ir.Operation) -> None:

@@ -14,7 +14,7 @@ from pipeline.passes.split_dispatches import is_arithmetic
 from pipeline.passes.thread_results import zero
 
 #: Types that fill whole bytes, and whose vectors every code generator takes.
-_BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8}
+BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8}
 
 
 def lanes(generic: ir.Operation, loops: Loops, width: int) -> int:
@@ -27,9 +27,9 @@ def lanes(generic: ir.Operation, loops: Loops, width: int) -> int:
         if isinstance(operand.type, ir.MemRefType) and indexing != identity:
             return 1
     elements = [str(ir.MemRefType(buffer.type).element_type) for buffer in buffers]
-    if any(element not in _BYTES for element in elements):
+    if any(element not in BYTES for element in elements):
         return 1
-    count = width // max(_BYTES[element] for element in elements)
+    count = width // max(BYTES[element] for element in elements)
     return count if prod(ir.MemRefType(buffers[0].type).shape) % count == 0 else 1
 
 
@@ -91,4 +91,4 @@ def _lane(loaded: ir.Value | None, operand: ir.Value, lane: int) -> ir.Value:
 
 
 def _alignment(kind: ir.VectorType) -> int:
-    return kind.shape[0] * _BYTES[str(kind.element_type)]
+    return kind.shape[0] * BYTES[str(kind.element_type)]

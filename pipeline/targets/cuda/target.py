@@ -17,7 +17,8 @@ class CudaTarget(GpuTarget):
     The executable holds PTX, which drivers translate for any later GPU, and, where ptxas is found, machine code.
     """
 
-    mapping = "map-to-threads{shuffles=true access-bytes=16}"
+    blocks = "block-groups{scratch=40960}"
+    mapping = "map-to-threads{shuffles=true access-bytes=16 most-threads=1024}"
 
     def __init__(self, architecture: str, disable: frozenset[str] = frozenset()):
         super().__init__(disable)
