@@ -14,7 +14,7 @@ from pipeline.passes.split_dispatches import is_arithmetic
 from pipeline.passes.thread_results import zero
 
 #: Types that fill whole bytes, and whose vectors every code generator takes.
-BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8}
+BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 
 def lanes(generic: ir.Operation, loops: Loops, width: int) -> int:

@@ -21,6 +21,9 @@ from pipeline.runtime.plan import View
 from pipeline.runtime.storage import ITEM_BYTES, numpy_dtype
 from pipeline.targets.cpu.llvm_text import to_llvm22
 
+#: The most blocks along one dimension of a launch.
+MOST_BLOCKS = 65535
+
 #: Where a context has which number: three of each.
 _REGISTERS = {
     f"{name}.{dim}": 3 * row + column
@@ -53,7 +56,7 @@ class SimulatedDevice:
 
     def launch(self, kernel: int, threads: int, arguments: Sequence[Any]) -> None:
         info = self.kernels[kernel]
-        blocks = min(info.blocks(threads), 65535)
+        blocks = min(info.blocks(threads), MOST_BLOCKS)
         if not blocks:
             return
         self.launches.append(info.name)

@@ -45,8 +45,11 @@ TO_SPIRV = f"""builtin.module(
     spirv-attach-target{{ver=v1.3 caps={_CAPABILITIES.replace(" ", "")} exts={_EXTENSIONS} client_api=Vulkan}},
     gpu.module(map-memref-spirv-storage-class{{client-api=vulkan}}, convert-math-to-spirv),
     convert-gpu-to-spirv{{use-64bit-index=false}},
-    spirv.module(spirv-lower-abi-attrs, spirv-update-vce)
+    spirv.module(spirv-lower-abi-attrs)
 )"""
+
+#: What a device must have; after infinities have become integers.
+STATE_NEEDS = "builtin.module(spirv.module(spirv-update-vce))"
 
 
 def legalize(device: ir.Module, disable: frozenset[str]) -> None:
@@ -149,6 +152,7 @@ def _binary(module: ir.Module) -> bytes:
     run_pipeline(module.operation, TO_SPIRV)
     (converted,) = walk(module, "spirv.module")
     _avoid_infinities(converted)
+    run_pipeline(module.operation, STATE_NEEDS)
     _make_signs_explicit(converted)
     outer = ir.Module.parse(f"module attributes {{gpu.container_module}} {{ gpu.module @kernel [{_TARGET}] {{}} }}")
     (inner,) = walk(outer, "gpu.module")
