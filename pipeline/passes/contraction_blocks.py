@@ -66,14 +66,14 @@ def split_contraction(generic: ir.Operation, loops: Loops) -> Split | None:
     if not all(isinstance(operand.type, ir.MemRefType) for operand in generic.operands) or not is_arithmetic(generic):
         return None
     sizes = tuple(size for size in loops.sizes if size is not None)
-    left, right, result = (_loops_in(indexing) for indexing in loops.maps)
+    left, right, result = (loops_in(indexing) for indexing in loops.maps)
     parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
     sums = tuple(dim for dim, reduction in enumerate(loops.reductions) if reduction)
     if not sums or any(dim not in result or (dim not in left and dim not in right) for dim in parallel):
         return None
     only = [tuple(d for d in parallel if d in own and d not in other) for own, other in ((left, right), (right, left))]
     sides = [Side(number, dims, prod(sizes[dim] for dim in dims)) for number, dims in enumerate(only)]
-    last = _loops_in(loops.maps[2], last=True)
+    last = loops_in(loops.maps[2], last=True)
     rows, columns = sides if any(dim in last for dim in sides[1].dims) else sides[::-1]
     batch = tuple(dim for dim in parallel if dim in left and dim in right)
     split = Split(rows, columns, batch, sums, sizes)
@@ -81,7 +81,7 @@ def split_contraction(generic: ir.Operation, loops: Loops) -> Split | None:
     return split if large and split.blocks <= _MOST_BLOCKS else None
 
 
-def _loops_in(indexing: ir.AffineMap, last: bool = False) -> set[int]:
+def loops_in(indexing: ir.AffineMap, last: bool = False) -> set[int]:
     """The loops that an operand moves with; along its last dimension only if `last`."""
     expressions = list(indexing.results)[-1:] if last else list(indexing.results)
     return {
@@ -161,7 +161,7 @@ class Emitter:
     def _fill_tiles(self, tiles: list[ir.Value], first: ir.Value, total: int) -> None:
         """Loads the tiles from step `first` of the sum on; what lies outside is a copy of what lies at the border."""
         for side in (self.split.rows, self.split.columns):
-            moving = _loops_in(self.loops.maps[side.operand], last=True)
+            moving = loops_in(self.loops.maps[side.operand], last=True)
             along_sum = not any(dim in moving for dim in side.dims)
             for number in range(STEP * TILE // THREADS):
                 one = arith.AddIOp(self.thread, index(number * THREADS)).result

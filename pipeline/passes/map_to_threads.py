@@ -10,7 +10,7 @@ from typing import ClassVar
 from pipeline.analysis.access import loops_of
 from pipeline.analysis.epilogue import epilogues
 from pipeline.mlir import arith, constant_integer, gpu, ir, memref, remap_operands, scf, walk
-from pipeline.passes import block_rows, contraction_blocks, row_reductions, wide_accesses
+from pipeline.passes import block_rows, contraction_blocks, row_reductions, tensor_core_blocks, wide_accesses
 from pipeline.passes.base import Pass
 from pipeline.passes.contraction_blocks import split_contraction
 from pipeline.passes.rewriting import before, is_unused
@@ -46,6 +46,8 @@ class MapToThreads(Pass):
     shared_memory: bool = field(default=True, metadata={"help": "threads of a block work together"})
     access_bytes: int = field(default=0, metadata={"help": "a thread's accesses are that wide where elements allow it"})
     shuffles: bool = field(default=False, metadata={"help": "the 32 threads of a warp can hand numbers to each other"})
+
+    tensor_cores: bool = field(default=False, metadata={"help": "sm_80's: mma.sync, ldmatrix, cp.async"})
 
     def run(self, op: ir.Operation) -> None:
         """Maps every dispatch of the module."""
@@ -110,6 +112,13 @@ class MapToThreads(Pass):
         results = Results(generic, loops, behind)
         starts = {buffer: fill.operands[0] for buffer, fill in fills.items()}
         split = split_contraction(generic, loops) if self.shared_memory else None
+        tile = None
+        if split is not None and self.tensor_cores:
+            tile = tensor_core_blocks.choose_tile(generic, split, starts.get(generic.operands[2]))
+        if split is not None and tile is not None:
+            tensor_core_blocks.Emitter(results, split, tile).emit()
+            describe(launch.function, tile.blocks(split) * tile.threads, tile.threads, tile.threads)
+            return
         if split is not None:
             contraction_blocks.Emitter(results, split, starts.get(generic.operands[2])).emit()
             threads = contraction_blocks.THREADS

@@ -10,6 +10,9 @@ from pipeline.targets.cuda.toolkit import libdevice
 from pipeline.targets.gpu.target import Generated, GpuTarget
 from pipeline.targets.target import Dump
 
+#: The first architecture that has the instructions we use.
+_TENSOR_CORES = 80
+
 
 class CudaTarget(GpuTarget):
     """NVIDIA GPUs from an architecture on, `sm_90` for example.
@@ -18,12 +21,13 @@ class CudaTarget(GpuTarget):
     """
 
     blocks = "block-groups{scratch=40960}"
-    mapping = "map-to-threads{shuffles=true access-bytes=16 most-threads=1024}"
 
     def __init__(self, architecture: str, disable: frozenset[str] = frozenset()):
         super().__init__(disable)
         self.architecture = ptx.architecture(architecture)
         self.name = f"cuda:{architecture}"
+        tensor_cores = str(self.architecture >= _TENSOR_CORES).lower()
+        self.mapping = f"map-to-threads{{shuffles=true access-bytes=16 most-threads=1024 tensor-cores={tensor_cores}}}"
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
