@@ -113,10 +113,9 @@ def _into_shared_memory(function: ir.Operation) -> None:
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     for alloc in walk(function, *_ALLOCATIONS):
         kind = ir.MemRefType(alloc.results[0].type)
-        shared = ir.MemRefType.get(kind.shape, kind.element_type, memory_space=space)
-        with function.location, ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
-            new = memref.AllocOp(shared, [], []).result
-        _retype(alloc.results[0], space)
+        with alloc.location, ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
+            new = memref.AllocOp(ir.MemRefType.get(kind.shape, kind.element_type, memory_space=space), [], []).result
+            _retype(alloc.results[0], space)
         alloc.results[0].replace_all_uses_with(new)
         alloc.erase()
 

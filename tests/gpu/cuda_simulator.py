@@ -16,7 +16,8 @@ import numpy as np
 import simulated_tensor_cores as tensor_cores
 from llvmlite import binding
 
-from pipeline.runtime.device import DeviceExecutable, DeviceKernel
+from pipeline.runtime.device_code import DeviceKernel
+from pipeline.runtime.device_executable import DeviceExecutable
 from pipeline.runtime.native import host_cpu, initialize_llvm
 from pipeline.runtime.plan import View
 from pipeline.runtime.storage import ITEM_BYTES, numpy_dtype

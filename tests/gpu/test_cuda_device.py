@@ -15,7 +15,7 @@ import pipeline
 from pipeline.errors import PipelineError
 from pipeline.runtime import loading
 from pipeline.runtime.cuda import CudaDevice
-from pipeline.runtime.device import DeviceExecutable
+from pipeline.runtime.device_executable import DeviceExecutable
 from pipeline.runtime.plan import row_major
 
 

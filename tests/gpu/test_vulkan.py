@@ -182,9 +182,7 @@ def test_a_wrong_argument_is_named():
 
 
 def test_buffers_share_the_arena():
-    executable = pipeline.compile(
-        Function(lambda x: torch.softmax(torch.softmax(x @ x, -1) @ x, 0)), (torch.randn(16, 16),), target="vulkan"
-    )
+    executable = pipeline.compile(Function(lambda x: x @ x @ x @ x @ x), (torch.randn(16, 16),), target="vulkan")
     arena = executable._code.main.arena
     separate = sum(16 * 16 * 4 for step in executable._code.main.steps if step[0] == "arena")
     assert 0 < arena < separate

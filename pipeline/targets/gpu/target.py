@@ -9,7 +9,7 @@ from pipeline.errors import CompileError
 from pipeline.mlir import function, ir, walk
 from pipeline.passes.become import CALLS
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
-from pipeline.runtime.device import DeviceCode, DeviceKernel
+from pipeline.runtime.device_code import DeviceCode, DeviceKernel
 from pipeline.runtime.signature import Signature
 from pipeline.runtime.storage import Stored
 from pipeline.targets.cpu.lower import results_to_arguments
