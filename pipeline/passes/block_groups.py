@@ -10,7 +10,7 @@ from pipeline.analysis.alignment import Alignment, align
 from pipeline.analysis.group_tiles import in_tiling_order
 from pipeline.analysis.naming import is_product
 from pipeline.analysis.structured import Structured
-from pipeline.analysis.tiling import element_type
+from pipeline.analysis.tiling import element_bytes
 from pipeline.mlir import ir
 from pipeline.passes.base import Pass
 from pipeline.passes.become import CUSTOM
@@ -97,20 +97,16 @@ def _bytes_of_one(kernel: ir.Operation, alignment: Alignment) -> int:
     """What the values between the ops take for one iteration; one that takes another one's place takes nothing."""
     kept = [value for view in alignment.ops for value in view.op.results if value not in _returned(kernel)]
     new = [value for value in kept if not _takes_a_place(value, alignment)]
-    return sum(prod(size or 1 for size in alignment.sizes(value)) * _width(value) for value in new)
-
-
-def _width(value: ir.Value) -> int:
-    kind = element_type(value)
-    bits = kind.width if isinstance(kind, (ir.IntegerType, ir.FloatType)) else 64
-    return max(_LEAST_BYTES, -(-bits // 8))
+    return sum(
+        prod(size or 1 for size in alignment.sizes(value)) * max(_LEAST_BYTES, element_bytes(value)) for value in new
+    )
 
 
 def _takes_a_place(value: ir.Value, alignment: Alignment) -> bool:
     """Whether the op of a value is elementwise and the last to read another value of the same type and indices."""
     number = next(number for number, view in enumerate(alignment.ops) if value in list(view.op.results))
     view = alignment.ops[number]
-    if not view.is_elementwise:
+    if not view.op.name.startswith("linalg.") or not view.is_elementwise:
         return False
     wrote = view.maps[view.inputs + ir.OpResult(value).result_number]
     return any(

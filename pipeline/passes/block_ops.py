@@ -33,11 +33,15 @@ from pipeline.passes.thread_results import (
 _MOST_AT_ONCE = 8
 
 
+#: A view of a buffer, how many elements it has, and how many neighbours a thread takes.
+_Numbering = tuple[ir.Value, int, int]
+
+
 @dataclass(frozen=True)
 class _Access:
-    """How a buffer was accessed since the last barrier: by which numbering of its elements, and whether written."""
+    """How a buffer was accessed since the last barrier: by which numbering of elements, and whether to write."""
 
-    numbering: tuple[int, int] | None
+    numbering: _Numbering | None
     wrote: bool
 
 
@@ -137,18 +141,18 @@ class Emitter:
         for access in accesses:
             self._note(*access)
 
-    def _numbering(self, one: BlockOp, number: int) -> tuple[int, int] | None:
+    def _numbering(self, one: BlockOp, number: int) -> _Numbering | None:
         if one.kind not in ("fold", "elements") or not one.is_numbered(number):
             return None
-        return one.count, self._shape.lanes_of(one)
+        return one.op.operands[number], one.count, self._shape.lanes_of(one)
 
-    def _conflicts(self, buffer: ir.Value, numbering: tuple[int, int] | None, writes: bool) -> bool:
+    def _conflicts(self, buffer: ir.Value, numbering: _Numbering | None, writes: bool) -> bool:
         return any(
             (writes or access.wrote) and (numbering is None or access.numbering != numbering)
             for access in self._accesses.get(base(buffer), [])
         )
 
-    def _note(self, buffer: ir.Value, numbering: tuple[int, int] | None, wrote: bool) -> None:
+    def _note(self, buffer: ir.Value, numbering: _Numbering | None, wrote: bool) -> None:
         self._accesses.setdefault(base(buffer), []).append(_Access(numbering, wrote))
 
     # Elements

@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.errors import CompileError
-from pipeline.mlir import arith, constant_integer, gpu, ir, memref, scf, walk
+from pipeline.mlir import arith, constant_integer, defining_op, gpu, ir, memref, scf, walk
 from pipeline.passes.block_ops import Emitter
 from pipeline.passes.block_plan import BlockOp, choose_shape, describe
 from pipeline.passes.rewriting import before, is_unused
 from pipeline.passes.split_dispatches import VIEWS, is_fill, iterations
-from pipeline.passes.thread_results import as_value, index, is_private, unravel
+from pipeline.passes.thread_results import as_value, index, unravel
 
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _MOST_BLOCKS = 65535
@@ -94,14 +94,22 @@ def _share_places(ops: list[ir.Operation]) -> None:
             continue
         for output in plan.loops.outputs:
             target = op.operands[output]
-            if not is_private(target) or plan.reads_output(output) or _uses(ops[:number], target):
+            if not _is_whole(target) or plan.reads_output(output) or _uses(ops[:number], target):
                 continue
             for position in range(plan.loops.inputs):
                 source = op.operands[position]
                 is_same = source.type == target.type and plan.loops.maps[position] == plan.loops.maps[output]
-                if is_same and source != target and is_private(source) and not _uses(ops[number + 1 :], source):
+                if is_same and source != target and _is_whole(source) and not _uses(ops[number + 1 :], source):
                     target.replace_all_uses_with(source)
                     break
+
+
+def _is_whole(buffer: ir.Value) -> bool:
+    """Whether a buffer belongs to the block and nothing reads or writes a part of it."""
+    owner = defining_op(buffer)
+    if owner is None or owner.name not in _ALLOCATIONS:
+        return False
+    return not any(use.owner.operation.name in VIEWS for use in buffer.uses)
 
 
 def _uses(ops: list[ir.Operation], buffer: ir.Value) -> bool:

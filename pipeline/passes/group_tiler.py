@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.alignment import Alignment
+from pipeline.analysis.concat import INSERT
 from pipeline.analysis.destination import origin
 from pipeline.analysis.group_tiles import in_tiling_order
 from pipeline.analysis.structured import Structured
@@ -110,6 +111,8 @@ class Tiler:
             else:
                 result = view.op.results[number - view.inputs]
                 operands.append(self._initial(operand, result, _place(operand.type, indexing, spans), carried))
+        if view.op.name == INSERT:
+            return self._insertion(view, operands)
         copy = view.op.clone()
         for number, value in enumerate(operands):
             copy.operands[number] = value
@@ -117,6 +120,13 @@ class Tiler:
             result.set_type(value.type)
         _shift_indices(copy, spans)
         return copy
+
+    def _insertion(self, view: Structured, operands: list[ir.Value]) -> ir.Operation:
+        """A tensor.insert_slice of a part into a tile of the whole."""
+        part, whole = operands
+        offsets = list(ir.DenseI64ArrayAttr(view.op.attributes["static_offsets"]))
+        sizes = list(ir.RankedTensorType(part.type).shape)
+        return tensor.InsertSliceOp(part, whole, [], [], [], offsets, sizes, [1] * len(sizes)).operation
 
     def _initial(self, init: ir.Value, result: ir.Value, place: _Place, carried: list[ir.Value]) -> ir.Value:
         """What an op starts from for a tile: a part of the destination, scratch, or one of these filled."""

@@ -11,6 +11,7 @@ from pipeline.analysis.structured import Structured, any_structured
 from pipeline.analysis.vectors import reassociation
 from pipeline.mlir import affine, arith, defining_op, ir, linalg, tensor, walk
 from pipeline.passes.base import Pass
+from pipeline.passes.expanded_concats import expand_parts
 from pipeline.passes.rewriting import before, build_generic, copy_body, replace
 
 #: How often reshapes move down and up; each time they pass all ops that let them.
@@ -25,8 +26,8 @@ class PropagateReshapes(Pass):
 
     A reshape between two ops hides that they run over the same elements. An op that reads a collapsed tensor reads the
     tensor itself, with more loops, and its result is collapsed instead; an op whose result is expanded computes the
-    expanded tensor. Reshapes meet and cancel, or end up at arguments and results, where they cost nothing. Dims of
-    size 1 are not looked at, see fold-unit-reshapes.
+    expanded tensor, and so does a concatenation along another dim. Reshapes meet and cancel, or end up at arguments and
+    results, where they cost nothing. Dims of size 1 are not looked at, see fold-unit-reshapes.
     """
 
     name: ClassVar[str] = "propagate-reshapes"
@@ -36,9 +37,16 @@ class PropagateReshapes(Pass):
         """Moves what can be moved in one function."""
         for _ in range(_SWEEPS):
             down = [self._split(generic, splits_of_input) for generic in walk(op, "linalg.generic")]
+            over = [self._pass_concat(expand) for expand in walk(op, "tensor.expand_shape")]
             up = [self._split(generic, splits_of_result) for generic in reversed(walk(op, "linalg.generic"))]
-            if not any(down + up):
+            if not any(down + over + up):
                 return
+
+    def _pass_concat(self, expand: ir.Operation) -> bool:
+        last = expand_parts(expand)
+        if last is not None:
+            self.passed(last, "the parts of a concatenation are expanded instead of it")
+        return last is not None
 
     def _split(self, generic: ir.Operation, find: Callable[[Structured], Splits | None]) -> bool:
         view = any_structured(generic)

@@ -110,6 +110,16 @@ def test_numbers_of_a_row_are_results_too(target):
     _run(lambda x: (x * 2 > x.mean(-1, True)).sum(-1), _randn(5, 70), target=target)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_rows_that_are_put_together(target):
+    """Parts of a row are written by ops of their own, and read by other threads."""
+    x, y = _randn(5, 33), _randn(5, 40, seed=1)
+    executable = _run(lambda x, y: torch.softmax(torch.cat([x.exp(), y * 2], 1), 1), x, y, target=target)
+    assert len(executable.kernels) == 1
+    _run(lambda x, y: F.layer_norm(torch.cat([x, y.sin(), x + 1], 1), (106,)), x, y, target=target)
+    _run(lambda x: torch.softmax(x.flip(-1) + x.roll(3, -1), -1), x, target=target)
+
+
 class Attention(nn.Module):
     def __init__(self, **options: Any):
         super().__init__()
