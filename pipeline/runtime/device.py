@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,6 +49,13 @@ class TensorDevice(Device, Protocol):
 
     def borrow(self, tensor: Any, dtype: str) -> View:
         """A torch tensor on the device as a view, with no copy."""
+        ...
+
+    def replay(self, parameters: Sequence[Any], work: Callable[[], Any]) -> bool:
+        """Does in one go what `work` did for the same parameters before; False if the caller has to call it.
+
+        `work` launches kernels and no more; it returns the memory that they need.
+        """
         ...
 
     def copy(self, target: View, source: View) -> None:
