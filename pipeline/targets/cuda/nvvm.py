@@ -37,6 +37,7 @@ TO_NVVM = """builtin.module(
     convert-nvgpu-to-nvvm,
     gpu.module(
       arith-expand{include-bf16=1},
+      convert-math-to-llvm,
       convert-scf-to-cf,
       expand-strided-metadata,
       lower-affine,
