@@ -64,7 +64,7 @@ func.func private @several(%x: memref<4x4xf32>, %i: index) attributes {pipeline.
 // CHECK-LABEL: func.func private @fetch
 // CHECK-SAME: (%[[X:.*]]: memref<?xbf16>, %[[I:.*]]: index)
 // CHECK: %[[ROW:.*]] = arith.muli %[[I]], %{{.*}}
-// CHECK: nvgpu.device_async_copy %[[X]][%{{.*}}], %{{.*}}[%{{.*}}, %{{.*}}], 8 {{.*}} : memref<?xbf16> to memref<4x16xbf16, #gpu.address_space<workgroup>>
+// CHECK: nvgpu.device_async_copy %[[X]][%{{.*}}], %{{.*}}[%{{.*}}, %{{.*}}], 8{{.*}} : memref<?xbf16> to memref<4x16xbf16, #gpu.address_space<workgroup>>
 func.func private @fetch(%x: memref<4x16xbf16>, %i: index) attributes {pipeline.dispatch = "fetch"} {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index

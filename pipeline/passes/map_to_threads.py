@@ -48,6 +48,7 @@ class MapToThreads(Pass):
     shuffles: bool = field(default=False, metadata={"help": "the 32 threads of a warp can hand numbers to each other"})
 
     tensor_cores: bool = field(default=False, metadata={"help": "sm_80's: mma.sync, ldmatrix, cp.async"})
+    tf32: bool = field(default=False, metadata={"help": "tensor cores multiply float32, with 10 bits of mantissa"})
 
     def run(self, op: ir.Operation) -> None:
         """Maps every dispatch of the module."""
@@ -112,13 +113,13 @@ class MapToThreads(Pass):
         results = Results(generic, loops, behind)
         starts = {buffer: fill.operands[0] for buffer, fill in fills.items()}
         split = split_contraction(generic, loops) if self.shared_memory else None
-        tile = None
-        if split is not None and self.tensor_cores:
-            tile = tensor_core_blocks.choose_tile(generic, split, starts.get(generic.operands[2]))
-        if split is not None and tile is not None:
-            tensor_core_blocks.Emitter(results, split, tile).emit()
-            describe(launch.function, tile.blocks(split) * tile.threads, tile.threads, tile.threads)
-            return
+        tile = None if split is None else tensor_core_blocks.choose_tile(split)
+        if split is not None and tile is not None and self.tensor_cores:
+            form = tensor_core_blocks.choose_form(generic, starts.get(generic.operands[2]), self.tf32)
+            if form is not None:
+                tensor_core_blocks.Emitter(results, split, tile, form).emit()
+                describe(launch.function, tile.blocks(split) * tile.threads, tile.threads, tile.threads)
+                return
         if split is not None:
             contraction_blocks.Emitter(results, split, starts.get(generic.operands[2])).emit()
             threads = contraction_blocks.THREADS

@@ -1,10 +1,11 @@
-"""Writes what a warp does for a contraction of 16-bit floats on tensor cores; what map-to-threads emits.
+"""Writes what a warp does for a contraction on tensor cores; what map-to-threads emits.
 
 As in contraction_blocks, a block computes a tile of the result and walks along the sum in steps, for each of which its
 threads load a tile of both operands to shared memory. While one step is computed, the next one is loaded to a second
 tile: by cp.async, 16 bytes at a time and zeros outside, where an operand allows it. A warp computes its part with
-mma.sync on fragments of 16 x 16 and 16 x 8, which ldmatrix loads. Accumulators are f32 and stay in registers, where
-the ops behind the product find them.
+mma.sync: of 16-bit floats on fragments of 16 x 16 and 16 x 8, which ldmatrix loads; of float32 as tf32, whose products
+have 10 bits of mantissa, on fragments of 16 x 8 and 8 x 8. Accumulators are f32 and stay in registers, where the ops
+behind the product find them.
 """
 
 from __future__ import annotations
@@ -19,13 +20,6 @@ from pipeline.passes.contraction_blocks import Side, Split, loops_in
 from pipeline.passes.thread_results import Results, index, indices, load, unravel, zero
 
 _WARP = 32
-
-#: How far a block goes along the sum at a time, and one instruction.
-_STEP, _DEPTH = 32, 16
-
-#: How many elements 16 bytes hold; rows in shared memory are so much longer, so that eight of them start in different
-#: banks.
-_CHUNK = 8
 
 _MOST_BLOCKS = 65535
 
@@ -54,10 +48,42 @@ class Tile:
 _LARGE, _SMALL = Tile(128, 128, (2, 4)), Tile(64, 64, (2, 2))
 
 
-def choose_tile(generic: ir.Operation, split: Split, start: ir.Value | None) -> Tile | None:
-    """None where the op is no sum from 0 on of products of two bfloat16 or two float16, in float32."""
-    if not _is_zero(start) or not _is_product_of_16_bits(generic):
+@dataclass(frozen=True)
+class Form:
+    """How elements of a type are multiplied.
+
+    Attributes:
+        step: how far a block goes along the sum at a time.
+        depth: how far one instruction goes.
+        chunk: how many elements 16 bytes hold.
+        padding: how much longer rows are in shared memory than the tile, along the sum and across, so that what a warp
+            loads at a time lies in different banks.
+    """
+
+    step: int
+    depth: int
+    chunk: int
+    padding: tuple[int, int]
+
+
+_OF_16_BITS, _OF_TF32 = Form(32, 16, 8, (8, 8)), Form(16, 8, 4, (4, 8))
+
+
+def choose_form(generic: ir.Operation, start: ir.Value | None, tf32: bool) -> Form | None:
+    """None where the op is no sum from 0 on, in float32, of products of two numbers of a type that tensor cores take.
+
+    Those are bfloat16, float16 and, with `tf32`, float32.
+    """
+    if not _is_zero(start):
         return None
+    element = generic.regions[0].blocks[0].arguments[0].type
+    if isinstance(element, (ir.F16Type, ir.BF16Type)):
+        return _OF_16_BITS if _is_sum_of_products(generic, ("arith.extf", "arith.extf")) else None
+    return _OF_TF32 if tf32 and isinstance(element, ir.F32Type) and _is_sum_of_products(generic, ()) else None
+
+
+def choose_tile(split: Split) -> Tile | None:
+    """None where there would be too many blocks."""
     tile = _LARGE if _LARGE.blocks(split) >= _ENOUGH_BLOCKS else _SMALL
     return tile if tile.blocks(split) <= _MOST_BLOCKS else None
 
@@ -70,22 +96,22 @@ def _is_zero(start: ir.Value | None) -> bool:
     return isinstance(value, ir.FloatAttr) and value.value == 0.0
 
 
-def _is_product_of_16_bits(generic: ir.Operation) -> bool:
-    """out + extf(a) * extf(b)"""
+def _is_sum_of_products(generic: ir.Operation, casts: tuple[str, ...]) -> bool:
+    """out + a * b in float32, with these casts of a and b"""
     block = generic.regions[0].blocks[0]
     left, right, out = block.arguments
-    if left.type != right.type or not isinstance(left.type, (ir.F16Type, ir.BF16Type)):
-        return False
     *ops, terminator = [op.operation for op in block.operations]
-    if sorted(op.name for op in ops) != ["arith.addf", "arith.extf", "arith.extf", "arith.mulf"]:
+    if left.type != right.type or not isinstance(out.type, ir.F32Type):
+        return False
+    if sorted(op.name for op in ops) != ["arith.addf", *casts, "arith.mulf"]:
         return False
     total = defining_op(terminator.operands[0])
     if total is None or total.name != "arith.addf" or out not in list(total.operands):
         return False
     products = [op for op in map(defining_op, total.operands) if op is not None and op.name == "arith.mulf"]
-    factors = [defining_op(value) for product in products for value in product.operands]
-    sources = [op.operands[0] for op in factors if op is not None and op.name == "arith.extf"]
-    return isinstance(out.type, ir.F32Type) and sorted(map(_number_of, sources)) == [0, 1]
+    factors = [value for product in products for value in product.operands]
+    sources = [value.owner.operands[0] for value in factors] if casts else factors
+    return all(isinstance(one, ir.BlockArgument) for one in sources) and sorted(map(_number_of, sources)) == [0, 1]
 
 
 def _number_of(value: ir.Value) -> int:
@@ -95,10 +121,11 @@ def _number_of(value: ir.Value) -> int:
 class Emitter:
     """Writes the kernel at the insertion point: the op that `results` is of, and what is done with its results."""
 
-    def __init__(self, results: Results, split: Split, tile: Tile):
+    def __init__(self, results: Results, split: Split, tile: Tile, form: Form):
         self.results = results
         self.split = split
         self.tile = tile
+        self.form = form
         self.total = split.size_of(split.sums)
         thread = gpu.ThreadIdOp(gpu.Dimension.x).result
         self.thread = thread
@@ -124,7 +151,7 @@ class Emitter:
 
     def emit(self) -> None:
         """Everything."""
-        steps = -(-self.total // _STEP)
+        steps = -(-self.total // self.form.step)
         kind = ir.VectorType.get([2, 2], ir.F32Type.get())
         nothing = arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get_f32(0.0))).result
         count = (self.warp_rows // 16) * (self.warp_columns // 8)
@@ -146,22 +173,23 @@ class Emitter:
 
     def _fetch(self, step: ir.Value, buffer: ir.Value) -> ir.Value | None:
         """Loads a step of both operands to shared memory; returns what to wait for, if something is under way."""
-        first = arith.MulIOp(step, index(_STEP)).result
+        first = arith.MulIOp(step, index(self.form.step)).result
         tokens = [token for operand in self.operands for token in operand.fetch(first, buffer)]
         return nvgpu.DeviceAsyncCreateGroupOp(tokens).result if tokens else None
 
     def _multiply(self, buffer: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
         """The warp's part of the tile for one step."""
         rows, columns = self.operands
-        for depth in range(0, _STEP, _DEPTH):
-            left = [rows.fragment(buffer, self.row, 16 * i, depth) for i in range(self.warp_rows // 16)]
+        shape = [16, 8, self.form.depth]
+        tf32 = True if self.form == _OF_TF32 else None
+        for depth in range(0, self.form.step, self.form.depth):
+            left = [rows.left(buffer, self.row, 16 * i, depth) for i in range(self.warp_rows // 16)]
             right: list[ir.Value] = []
             for j in range(self.warp_columns // 16):
-                pair = columns.fragment(buffer, self.column, 16 * j, depth, is_right=True)
-                right += [_half(pair, 0), _half(pair, 1)]
+                right += columns.right(buffer, self.column, 16 * j, depth)
             pairs = [(a, b) for a in left for b in right]
             sums = [
-                nvgpu.MmaSyncOp(total.type, a, b, total, [16, 8, _DEPTH]).result
+                nvgpu.MmaSyncOp(total.type, a, b, total, shape, tf32Enabled=tf32).result
                 for (a, b), total in zip(pairs, sums, strict=True)
             ]
         return sums
@@ -212,20 +240,22 @@ class _Operand:
         self.buffer = emitter.results.anchor.operands[side.operand]
         moving = loops_in(self.loops.maps[side.operand], last=True)
         self.along_sum = not any(dim in moving for dim in side.dims)
-        self.shape = (length, _STEP) if self.along_sum else (_STEP, length)
+        self.form = emitter.form
+        self.shape = (length, self.form.step) if self.along_sum else (self.form.step, length)
         self.is_wide = self._can_be_wide()
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        kind = ir.MemRefType.get([2, self.shape[0], self.shape[1] + _CHUNK], emitter.element, memory_space=space)
+        row = self.shape[1] + self.form.padding[0 if self.along_sum else 1]
+        kind = ir.MemRefType.get([2, self.shape[0], row], emitter.element, memory_space=space)
         self.shared = memref.AllocOp(kind, [], [], alignment=16).result
 
     def _can_be_wide(self) -> bool:
-        """Whether 8 neighbours in a row of the tile are neighbours in memory, at a multiple of 16 bytes."""
+        """Whether 16 bytes of a row of the tile are side by side in memory, at a multiple of 16 bytes."""
         dims = self.emitter.split.sums if self.along_sum else self.side.dims
         indexing = self.loops.maps[self.side.operand]
         *outer, last = indexing.results
-        if not dims or last != ir.AffineDimExpr.get(dims[-1]) or self.emitter.split.sizes[dims[-1]] % _CHUNK:
+        if not dims or last != ir.AffineDimExpr.get(dims[-1]) or self.emitter.split.sizes[dims[-1]] % self.form.chunk:
             return False
-        return all(coefficient(one, dims[-1]) == 0 for one in outer) and is_aligned(self.buffer, _CHUNK)
+        return all(coefficient(one, dims[-1]) == 0 for one in outer) and is_aligned(self.buffer, self.form.chunk)
 
     def at(self, place: ir.Value) -> dict[int, ir.Value]:
         """The counters of the side's own loops."""
@@ -237,20 +267,20 @@ class _Operand:
         if not self.is_wide:
             self._fetch_elements(first, buffer)
             return []
-        chunks = self.shape[0] * self.shape[1] // _CHUNK
+        chunks = self.shape[0] * self.shape[1] // self.form.chunk
         return [self._fetch_chunk(first, buffer, n) for n in range(chunks // self.emitter.tile.threads)]
 
     def _fetch_chunk(self, first: ir.Value, buffer: ir.Value, number: int) -> ir.Value:
         one = arith.AddIOp(self.emitter.thread, index(number * self.emitter.tile.threads)).result
-        outer, chunk = unravel(one, [self.shape[0], self.shape[1] // _CHUNK])
-        inner = arith.MulIOp(chunk, index(_CHUNK)).result
+        outer, chunk = unravel(one, [self.shape[0], self.shape[1] // self.form.chunk])
+        inner = arith.MulIOp(chunk, index(self.form.chunk)).result
         at, inside = self._counters(first, outer, inner)
-        size = arith.SelectOp(inside, index(_CHUNK), index(0)).result
+        size = arith.SelectOp(inside, index(self.form.chunk), index(0)).result
         token = ir.Type.parse("!nvgpu.device.async.token")
         places = self._places(at)
         target = [buffer, outer, inner]
         return nvgpu.DeviceAsyncCopyOp(
-            self.shared, target, self.buffer, places, _CHUNK, srcElements=size, bypassL1=True, results=[token]
+            self.shared, target, self.buffer, places, self.form.chunk, srcElements=size, bypassL1=True, results=[token]
         ).result
 
     def _fetch_elements(self, first: ir.Value, buffer: ir.Value) -> None:
@@ -279,7 +309,34 @@ class _Operand:
     def _places(self, at: dict[int, ir.Value]) -> list[ir.Value]:
         return indices(self.loops.maps[self.side.operand], at)
 
-    def fragment(self, buffer: ir.Value, own: ir.Value, place: int, depth: int, is_right: bool = False) -> ir.Value:
+    def left(self, buffer: ir.Value, own: ir.Value, place: int, depth: int) -> ir.Value:
+        """The left fragment from a place along the operand's own loops, and in the step, on."""
+        if self.form == _OF_TF32:
+            return self._words(
+                buffer, own, [(place, depth), (place + 8, depth), (place, depth + 4), (place + 8, depth + 4)]
+            )
+        return self._matrices(buffer, own, place, depth, is_right=False)
+
+    def right(self, buffer: ir.Value, own: ir.Value, place: int, depth: int) -> list[ir.Value]:
+        """Two right fragments, side by side."""
+        if self.form == _OF_TF32:
+            return [self._words(buffer, own, [(one, depth), (one, depth + 4)]) for one in (place, place + 8)]
+        pair = self._matrices(buffer, own, place, depth, is_right=True)
+        return [_half(pair, 0), _half(pair, 1)]
+
+    def _words(self, buffer: ir.Value, own: ir.Value, starts: Sequence[tuple[int, int]]) -> ir.Value:
+        """A fragment of float32: thread l has place l / 4 and depth l % 4 from each start on."""
+        lane = self.emitter.lane
+        places = arith.AddIOp(own, arith.DivUIOp(lane, index(4)).result).result
+        depths = arith.RemUIOp(lane, index(4)).result
+        words = []
+        for place, depth in starts:
+            at = [arith.AddIOp(places, index(place)).result, arith.AddIOp(depths, index(depth)).result]
+            words.append(memref.LoadOp(self.shared, [buffer, *(at if self.along_sum else at[::-1])]).result)
+        kind = ir.VectorType.get([len(words), 1], self.emitter.element)
+        return vector.FromElementsOp(kind, words).result
+
+    def _matrices(self, buffer: ir.Value, own: ir.Value, place: int, depth: int, is_right: bool) -> ir.Value:
         """16 x 16 elements as ldmatrix's four matrices of 8 x 8, in the order of a left or of two right fragments.
 
         Lane l names row l % 8 of matrix l / 8. A left fragment has the rows' halves first, then those of the sum; of

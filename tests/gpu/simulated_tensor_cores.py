@@ -22,6 +22,7 @@ def for_cpu(llvm: str) -> str:
         r"@llvm\.nvvm\.ldmatrix\.sync\.aligned\.m8n8\.x4\.trans\.b16\.p3\(", "@sim_transposed(ptr %ctx, ", llvm
     )
     llvm = llvm.replace("@llvm.nvvm.mma.m16n8k16.row.col.bf16(", "@sim_multiply_bf16(ptr %ctx, ")
+    llvm = llvm.replace("@llvm.nvvm.mma.m16n8k8.row.col.tf32(", "@sim_multiply_tf32(ptr %ctx, ")
     return llvm.replace("@llvm.nvvm.mma.m16n8k16.row.col.f32.f32(", "@sim_multiply_f16(ptr %ctx, ")
 
 
@@ -98,8 +99,12 @@ define internal {{ i32, i32, i32, i32 }} @sim_{"transposed" if transposed else "
 """
 
 
-def _dot(name: str, to_float: str) -> str:
-    """Row x column of the left and right fragments in the slots of a warp, added to a number one after the other."""
+def _dot(name: str, to_float: str, depth: int) -> str:
+    """Row x column of the left and right fragments in the slots of a warp, added to a number one after the other.
+
+    A register holds the elements of one 32-bit word: neighbours along the sum.
+    """
+    half, each = depth // 2, depth // 8
     return f"""
 define internal float @sim_element_{name}(ptr %ctx, i32 %lane, i32 %register, i32 %half) alwaysinline {{
   %slot = call ptr @sim_slot(ptr %ctx, i32 %lane)
@@ -118,10 +123,10 @@ entry:
 loop:
   %k = phi i32 [ 0, %entry ], [ %next, %loop ]
   %sum = phi float [ %start, %entry ], [ %more, %loop ]
-  %k8 = urem i32 %k, 8
-  %k_half = udiv i32 %k, 8
-  %pair = udiv i32 %k8, 2
-  %half = urem i32 %k8, 2
+  %k8 = urem i32 %k, {half}
+  %k_half = udiv i32 %k, {half}
+  %pair = udiv i32 %k8, {each}
+  %half = urem i32 %k8, {each}
   %l = add i32 %left_lane, %pair
   %twice = mul i32 %k_half, 2
   %lr = add i32 %row_half, %twice
@@ -132,7 +137,7 @@ loop:
   %product = fmul float %a, %b
   %more = fadd float %sum, %product
   %next = add i32 %k, 1
-  %go = icmp ult i32 %next, 16
+  %go = icmp ult i32 %next, {depth}
   br i1 %go, label %loop, label %done
 done:
   ret float %more
@@ -141,7 +146,7 @@ done:
 
 
 def _multiply(name: str, kind: str) -> str:
-    """mma.sync.m16n8k16 with f32 accumulators."""
+    """mma.sync of 16 x 8 with f32 accumulators."""
     registers = [f"{kind} %v{number}" for number in range(6)]
     sums = [f"float %c{number}" for number in range(4)]
     stores = "".join(
@@ -180,15 +185,23 @@ _FROM_F16 = """  %h = bitcast i16 %bits to half
   %x = fpext half %h to float
 """
 
+#: What tensor cores see of a float32.
+_FROM_TF32 = """  %word = load i32, ptr %p
+  %cut = and i32 %word, -8192
+  %x = bitcast i32 %cut to float
+"""
+
 HELPERS = "".join(
     [
         _COPY,
         _SLOTS,
         _matrices(False),
         _matrices(True),
-        _dot("bf16", _FROM_BF16),
-        _dot("f16", _FROM_F16),
+        _dot("bf16", _FROM_BF16, 16),
+        _dot("f16", _FROM_F16, 16),
+        _dot("tf32", _FROM_TF32, 8),
         _multiply("bf16", "i32"),
         _multiply("f16", "<2 x half>"),
+        _multiply("tf32", "i32"),
     ]
 )

@@ -121,3 +121,37 @@ def test_must_not_fire():
     """Products of float32, and of few rows."""
     for a, b in ((_randn(64, 32).float(), _randn(32, 64).float()), (_randn(8, 32), _randn(32, 64))):
         assert "mma.sync" not in _compile(lambda a, b: a @ b, a, b).ir("ptx")
+
+
+def _tf32(x):
+    """What tensor cores see of float32: 10 bits of mantissa."""
+    return (x.view(torch.int32) & -8192).view(torch.float32)
+
+
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(64, 32, 64), (33, 17, 45), (130, 24, 40)])
+def test_tf32(rows, inner, columns):
+    """An option; products are those of the cut numbers, sums are float32."""
+    a, b = _randn(rows, inner, dtype=torch.float32), _randn(inner, columns, seed=1, dtype=torch.float32)
+    for function, x, y in (
+        (lambda a, b: a @ b, a, b),
+        (lambda a, b: a @ b.t(), a, b.t().contiguous()),
+        (lambda a, b: torch.relu(a.t() @ b), a.t().contiguous(), b),
+    ):
+        executable = _compile(function, x, y, target="cuda:sm_80+tf32")
+        assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" in executable.ir("ptx")
+        compare(executable(x, y), function(_tf32(x), _tf32(y)), 1e-4)
+
+
+def test_tf32_has_no_spills(monkeypatch):
+    monkeypatch.setattr(tensor_core_blocks, "_ENOUGH_BLOCKS", 1)
+    args = (torch.randn(256, 128), torch.randn(128, 256))
+    text = _compile(lambda a, b: a @ b, *args, target="cuda:sm_90+tf32").ir("ptx")
+    assert text.count("cp.async.cg.shared.global") == 8 and ".local" not in text
+    if ptx.can_assemble(90):
+        assert "0 bytes spill stores, 0 bytes spill loads" in ptx.assemble(text, 90)[1]
+
+
+def test_unknown_features():
+    for target, message in (("cuda:sm_90+fp4", "there is tf32"), ("cuda:sm_75+tf32", "from sm_80 on")):
+        with pytest.raises(pipeline.PipelineError, match=message):
+            _compile(lambda a: a + 1, _randn(3), target=target)
