@@ -8,8 +8,8 @@ from pipeline.errors import CompileError
 from pipeline.mlir import arith, constant_integer, defining_op, gpu, ir, memref, scf, walk
 from pipeline.passes.block_ops import Emitter
 from pipeline.passes.block_plan import BlockOp, choose_shape, describe
+from pipeline.passes.launches import VIEWS, is_fill, iterations
 from pipeline.passes.rewriting import before, is_unused
-from pipeline.passes.split_dispatches import VIEWS, is_fill, iterations
 from pipeline.passes.thread_results import as_value, index, unravel
 
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")

@@ -14,7 +14,7 @@ from math import prod
 
 from pipeline.analysis.access import Loops, coefficient
 from pipeline.mlir import arith, defining_op, gpu, ir, memref, scf
-from pipeline.passes.split_dispatches import is_arithmetic
+from pipeline.passes.launches import is_arithmetic
 from pipeline.passes.thread_results import Results, clone_block, index, load, unravel
 
 #: The tile of a block, how far it goes along the sum at a time, and the rows and columns of a thread.

@@ -13,9 +13,10 @@ from pipeline.mlir import arith, constant_integer, gpu, ir, memref, remap_operan
 from pipeline.passes import block_rows, contraction_blocks, row_reductions, tensor_core_blocks, wide_accesses
 from pipeline.passes.base import Pass
 from pipeline.passes.contraction_blocks import split_contraction
+from pipeline.passes.launches import block_nest, is_arithmetic, is_fill, parallel_nest
 from pipeline.passes.rewriting import before, is_unused
 from pipeline.passes.row_reductions import choose_rows
-from pipeline.passes.split_dispatches import DISPATCH, THREADS, block_nest, is_arithmetic, is_fill, parallel_nest
+from pipeline.passes.split_dispatches import DISPATCH, THREADS
 from pipeline.passes.thread_loops import Thread, size_of
 from pipeline.passes.thread_results import Results, as_value, index, unravel
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.access import loops_of
-from pipeline.analysis.epilogue import epilogues
 from pipeline.errors import CompileError
 from pipeline.mlir import (
     arith,
@@ -22,8 +20,8 @@ from pipeline.mlir import (
     walk,
 )
 from pipeline.passes.base import Pass
+from pipeline.passes.launches import VIEWS, block_nest, epilogues_of, is_fill, is_pure, iterations, parallel_nest
 from pipeline.passes.lower_tm_tensor import LINES
-from pipeline.passes.parallelize_kernels import PARALLEL, TILES
 from pipeline.passes.rewriting import before
 
 #: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
@@ -31,18 +29,6 @@ DISPATCH = "pipeline.dispatch"
 
 #: Marks the argument of a dispatch that says how many threads it needs, where that is known at run time only.
 THREADS = "pipeline.threads"
-
-#: Give another shape or name to the same memory.
-VIEWS = (
-    "memref.subview",
-    "memref.expand_shape",
-    "memref.collapse_shape",
-    "memref.reinterpret_cast",
-    "memref.cast",
-    "memref.view",
-)
-
-_PURE = ("arith.", "math.", "affine.apply", "affine.min", "affine.max")
 
 
 @dataclass(frozen=True)
@@ -103,38 +89,14 @@ def _starts_next(fill: ir.Operation, following: list[ir.Operation]) -> bool:
             captured = captured_values(op)[len(set(operands)) :]
             filled = fill.operands[1]
             return not is_fill(op) and filled in operands[inputs:] and filled not in operands[:inputs] + captured
-        if not _is_pure(op) and op.name not in ("memref.alloc", "memref.dim", *VIEWS):
+        if not is_pure(op) and op.name not in ("memref.alloc", "memref.dim", *VIEWS):
             return False
     return False
-
-
-def is_fill(op: ir.Operation) -> bool:
-    """Whether a linalg.generic on buffers writes one number everywhere."""
-    if op.name != "linalg.generic" or len(op.operands) != 2 or isinstance(op.operands[0].type, ir.MemRefType):
-        return False
-    block = op.regions[0].blocks[0]
-    return len(block.operations) == 1 and block.operations[0].operation.operands[0] == block.arguments[0]
-
-
-def epilogues_of(op: ir.Operation) -> list[ir.Operation]:
-    """The elementwise ops right behind a linalg.generic that its launch does, too."""
-    loops = loops_of(op) if op.name == "linalg.generic" and is_arithmetic(op) and not is_fill(op) else None
-    return [] if loops is None else [one.op for one in epilogues(op, loops, is_arithmetic)]
-
-
-def is_arithmetic(generic: ir.Operation) -> bool:
-    """Whether the body computes from the elements of the operands and numbers alone."""
-    names = [op.operation.name for op in generic.regions[0].blocks[0].operations][:-1]
-    return all(name.startswith(("arith.", "math.")) for name in names)
 
 
 def _outputs(op: ir.Operation) -> int:
     block = op.regions[0].blocks[0]
     return len(block.operations[len(block.operations) - 1].operation.operands)
-
-
-def _is_pure(op: ir.Operation) -> bool:
-    return op.name.startswith(_PURE)
 
 
 def _is_dispatch(op: ir.Operation) -> bool:
@@ -245,7 +207,7 @@ def _slice(ops: list[ir.Operation], may_have_buffers: bool) -> list[ir.Operation
 
 
 def _goes_along(producer: ir.Operation, user: ir.Operation) -> bool:
-    if producer.name in VIEWS or producer.name == "memref.dim" or _is_pure(producer):
+    if producer.name in VIEWS or producer.name == "memref.dim" or is_pure(producer):
         return not producer.regions
     return producer.name == "memref.load" and _unchanged_between(producer, user)
 
@@ -280,7 +242,7 @@ def _unchanged_between(load: ir.Operation, user: ir.Operation) -> bool:
         op = op.operation
         if op == user:
             return True
-        if between and not (_is_pure(op) or op.name in ("memref.load", "memref.alloc", "memref.dim", *VIEWS)):
+        if between and not (is_pure(op) or op.name in ("memref.load", "memref.alloc", "memref.dim", *VIEWS)):
             return False
         between = between or op == load
     return False
@@ -318,58 +280,6 @@ def _dynamic_product(factors: list[ir.Value | int]) -> ir.Value | None:
         known = arith.ConstantOp(ir.IndexType.get(), factor).result if isinstance(factor, int) else factor
         total = arith.MulIOp(total, known).result
     return total
-
-
-#: What the body of a loop may have whose iterations are blocks of threads.
-_OF_BLOCKS = ("linalg.generic", "memref.copy", "memref.alloc", "memref.alloca", "memref.dim", "scf.yield", *VIEWS)
-
-
-def parallel_nest(root: ir.Operation) -> list[ir.Operation]:
-    """The nested loops from `root` on whose iterations are independent, all of them from 0 in steps of 1."""
-    return _nest(root, _is_of_lines)
-
-
-def block_nest(root: ir.Operation) -> list[ir.Operation]:
-    """The nested loops from `root` on whose iterations are blocks of threads, all of them from 0; see `iterations`.
-
-    They are those of block-groups; in the innermost one are linalg ops, copies, views and buffers alone.
-    """
-    nest = _nest(root, _is_of_blocks)
-    if not nest:
-        return []
-    body = [op.operation for op in nest[-1].regions[0].blocks[0].operations]
-    return nest if all(op.name in _OF_BLOCKS or _is_pure(op) for op in body) else []
-
-
-def iterations(loop: ir.Operation) -> ir.Value | int:
-    """How often a loop of a nest runs: a loop whose length is not known takes steps of 1."""
-    last, step = constant_integer(loop.operands[1]), constant_integer(loop.operands[2])
-    return loop.operands[1] if last is None or step is None else -(-last // step)
-
-
-def _nest(root: ir.Operation, suits: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
-    nest: list[ir.Operation] = []
-    loop: ir.Operation | None = root
-    while loop is not None and _is_from_zero(loop) and suits(loop) and not is_inside(loop.operands[1], root):
-        nest.append(loop)
-        effects = [op.operation for op in loop.regions[0].blocks[0].operations if not _is_pure(op.operation)]
-        loop = effects[0] if len(effects) == 2 else None  # the other one is the terminator
-    return nest
-
-
-def _is_from_zero(loop: ir.Operation) -> bool:
-    return loop.name == "scf.for" and not loop.results and constant_integer(loop.operands[0]) == 0
-
-
-def _is_of_lines(loop: ir.Operation) -> bool:
-    return LINES in loop.attributes and constant_integer(loop.operands[2]) == 1
-
-
-def _is_of_blocks(loop: ir.Operation) -> bool:
-    if PARALLEL not in loop.attributes or ir.StringAttr(loop.attributes[PARALLEL]).value != TILES:
-        return False
-    _, last, step = list(loop.operands)[:3]
-    return constant_integer(step) == 1 or None not in (constant_integer(last), constant_integer(step))
 
 
 def _hoist_allocations(root: ir.Operation) -> None:

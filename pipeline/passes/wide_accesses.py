@@ -10,7 +10,7 @@ from math import prod
 
 from pipeline.analysis.access import Loops
 from pipeline.mlir import arith, ir, memref, vector
-from pipeline.passes.split_dispatches import is_arithmetic
+from pipeline.passes.launches import is_arithmetic
 from pipeline.passes.thread_results import zero
 
 #: Types that fill whole bytes, and whose vectors every code generator takes.
