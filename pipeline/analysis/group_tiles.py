@@ -13,7 +13,7 @@ from pipeline.mlir import ir
 _ROWS_OF_A_PRODUCT = 32
 
 #: What a tile with matrix products may take, in multiples of what another one may: it is read again and again.
-_SCRATCH_OF_A_PRODUCT = 8
+_SCRATCH_OF_A_PRODUCT = 32
 
 
 def in_tiling_order(alignment: Alignment) -> list[tuple[int, ...]]:

@@ -31,7 +31,7 @@ class TileGroups(Pass):
     name: ClassVar[str] = "tile-groups"
     anchor: ClassVar[str] = "func.func"
 
-    scratch: int = field(default=32768, metadata={"help": "how many bytes the values between the ops may take"})
+    scratch: int = field(default=8192, metadata={"help": "how many bytes the values between the ops may take"})
 
     def run(self, op: ir.Operation) -> None:
         """Tiles one function if it is a kernel of several ops."""

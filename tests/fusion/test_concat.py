@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from fusion.support import Function, calls, compiled
 
 import pipeline
-from fusion.support import Function, calls, compiled
 
 
 def rotated(x, y):

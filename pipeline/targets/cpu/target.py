@@ -19,6 +19,7 @@ from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
     add_memory,
     bufferize,
+    pack_weights,
     place_results,
     results_to_arguments,
     to_llvm,
@@ -44,6 +45,7 @@ class CpuTarget(Target):
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
+        pack_weights(module, self.isa, self.disable)
         kernels = kernels_of(module)
         checks = check_messages(module)
         place_results(module, self.disable)
