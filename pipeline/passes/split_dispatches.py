@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline import remarks
 from pipeline.analysis.access import loops_of
 from pipeline.errors import CompileError
 from pipeline.mlir import (
@@ -22,6 +23,7 @@ from pipeline.mlir import (
 from pipeline.passes.base import Pass
 from pipeline.passes.launches import VIEWS, block_nest, epilogues_of, is_fill, is_pure, iterations, parallel_nest
 from pipeline.passes.lower_tm_tensor import LINES
+from pipeline.passes.parallelize_kernels import PARALLEL
 from pipeline.passes.rewriting import before
 
 #: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
@@ -65,6 +67,8 @@ def _split(block: ir.Block, name: str, outliner: _Outliner) -> None:
         if is_fill(op) and _starts_next(op, ops[number + 1 :]):
             fills.append(op)
         elif _is_dispatch(op):
+            if PARALLEL in op.attributes and not block_nest(op):
+                remarks.missed(SplitDispatches.name, op, "one thread does all iterations: their bodies are no block's")
             behind = epilogues_of(op)
             taken |= {later for later in range(number + 1, len(ops)) if later not in taken and ops[later] in behind}
             outliner.outline(fills, op, behind, name)
