@@ -1,5 +1,6 @@
 // RUN: pipeline-opt %s --split-input-file --map-to-threads | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --map-to-threads=tensor-cores | FileCheck %s --check-prefix=CORES
+// RUN: pipeline-opt %s --split-input-file --map-to-threads="access-bytes=16" | FileCheck %s --check-prefix=WIDE
 
 // What is behind a reduction runs on the register: the buffer between them goes.
 
@@ -168,6 +169,39 @@ func.func private @product_of_f32(%x: memref<64x64xf32>, %y: memref<64x64xf32>, 
   ^bb0(%a: f32, %b: f32, %out: f32):
     %m = arith.mulf %a, %b : f32
     %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Elementwise ops over the same loops: one launch, whose accesses are wide if all of them can be. What the first hands
+// to the second stays in registers.
+
+// CHECK-LABEL: func.func private @two
+// CHECK: memref.load
+// CHECK: math.exp
+// CHECK: math.rsqrt
+// CHECK: memref.store
+// CHECK-NOT: memref.
+// WIDE-LABEL: func.func private @two
+// WIDE: vector.load {{.*}} vector<4xf32>
+// WIDE-NOT: vector.load
+// WIDE: vector.store {{.*}} vector<4xf32>
+// WIDE-NOT: vector.store
+func.func private @two(%x: memref<64xf32>, %y: memref<64xf32>) attributes {pipeline.dispatch = "two"} {
+  %t = memref.alloc() : memref<64xf32>
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : memref<64xf32>) outs(%t : memref<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = math.exp %in : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%t : memref<64xf32>) outs(%y : memref<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = math.rsqrt %in : f32
     linalg.yield %s : f32
   }
   return

@@ -10,7 +10,7 @@ from typing import ClassVar
 from pipeline.analysis.access import loops_of
 from pipeline.analysis.epilogue import epilogues
 from pipeline.mlir import arith, constant_integer, gpu, ir, memref, remap_operands, scf, walk
-from pipeline.passes import block_rows, contraction_blocks, row_reductions, tensor_core_blocks, wide_accesses
+from pipeline.passes import block_rows, contraction_blocks, row_reductions, tensor_core_blocks
 from pipeline.passes.base import Pass
 from pipeline.passes.contraction_blocks import split_contraction
 from pipeline.passes.launches import block_nest, is_arithmetic, is_fill, parallel_nest
@@ -132,7 +132,7 @@ class MapToThreads(Pass):
             thread.emit_rows(row_reductions.Emitter(rows, thread.kinds, self.shuffles))
             describe(launch.function, rows.count * rows.threads, rows.threads, rows.threads)
             return
-        lanes = 1 if behind else wide_accesses.lanes(generic, loops, self.access_bytes)
+        lanes = thread.lanes(self.access_bytes)
         if lanes > 1:
             launch.over([prod(size for size in loops.sizes if size is not None) // lanes], thread.emit_wide(lanes))
             return

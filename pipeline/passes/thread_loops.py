@@ -70,12 +70,20 @@ class Thread:
 
     def emit_wide(self, lanes: int) -> Callable[[list[ir.Value]], None]:
         """Everything, for several elements side by side."""
-        block = self.generic.regions[0].blocks[0]
 
-        def one(elements: list[ir.Value]) -> list[ir.Value]:
-            return clone_block(block, elements, [])
+        def write(point: list[ir.Value]) -> None:
+            known: dict[ir.Value, list[ir.Value]] = {}
+            for op, loops in self._ops():
+                wide_accesses.emit(op, loops, lanes, point[0], known)
 
-        return lambda point: wide_accesses.emit(self.generic, self.loops, lanes, point[0], one)
+        return write
+
+    def lanes(self, access_bytes: int) -> int:
+        """How many elements side by side all ops can take at a time, with accesses of so many bytes."""
+        return min(wide_accesses.lanes(op, loops, access_bytes) for op, loops in self._ops())
+
+    def _ops(self) -> list[tuple[ir.Operation, Loops]]:
+        return [(self.generic, self.loops), *((one.op, one.loops) for one in self.output.behind)]
 
     def emit(self, point: list[ir.Value]) -> None:
         """Everything, for one point of the parallel loops."""
