@@ -48,7 +48,7 @@ def _launches(executable: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("length", [2, 31, 33, 64, 100, 128, 1000, 1024, 1026])
+@pytest.mark.parametrize("length", [2, 33, 64, 1000, 1024, 1026])
 def test_softmax_is_one_launch(length, target):
     """Rows that fill registers, that do so in part, and that lie in shared memory."""
     executable = _run(nn.Softmax(-1), _randn(3, length), target=target)
