@@ -215,3 +215,24 @@ func.func @number(%x: memref<f32>, %y: memref<f32>) {
   }
   return
 }
+
+// -----
+
+// Must not fire: it is the epilogue of a product, which transposes what it has in registers.
+
+// CHECK-LABEL: func.func @epilogue
+// CHECK-COUNT-2: linalg.generic
+// CHECK-NOT: vector.shuffle
+func.func @epilogue(%x: memref<8x3xf32>, %w: memref<3x8xf32>, %between: memref<8x8xf32>, %y: memref<8x8xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<8x3xf32>, memref<3x8xf32>) outs(%between : memref<8x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1, d0)>], iterator_types = ["parallel", "parallel"]} ins(%between : memref<8x8xf32>) outs(%y : memref<8x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}

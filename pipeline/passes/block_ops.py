@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pipeline.analysis.epilogue import base
+from pipeline.analysis.epilogue import base, is_fill
 from pipeline.mlir import arith, gpu, ir, memref, scf, vector
 from pipeline.passes import row_reductions
 from pipeline.passes.block_order import Access, Numbering, Order
 from pipeline.passes.block_plan import BlockOp, Shape, describe, is_aligned
 from pipeline.passes.block_points import Points, share
-from pipeline.passes.launches import is_fill
 from pipeline.passes.row_reductions import Rows, combine
 from pipeline.passes.thread_results import (
     clone_block,

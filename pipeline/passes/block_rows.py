@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+from pipeline.analysis.epilogue import is_fill
 from pipeline.errors import CompileError
 from pipeline.mlir import arith, constant_integer, defining_op, gpu, ir, memref, scf, walk
 from pipeline.passes.block_ops import Emitter
 from pipeline.passes.block_plan import BlockOp, choose_shape, describe
-from pipeline.passes.launches import VIEWS, is_fill, iterations
+from pipeline.passes.launches import VIEWS, iterations
 from pipeline.passes.rewriting import before, is_unused
 from pipeline.passes.thread_results import as_value, index, unravel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.analysis.access import loops_of
-from pipeline.analysis.epilogue import epilogues
+from pipeline.analysis.epilogue import epilogues, is_fill
 from pipeline.mlir import constant_integer, ir, is_inside
 from pipeline.passes.lower_tm_tensor import LINES
 from pipeline.passes.parallelize_kernels import PARALLEL, TILES
@@ -24,14 +24,6 @@ _PURE = ("arith.", "math.", "affine.apply", "affine.min", "affine.max")
 
 #: What the body of a loop may have whose iterations are blocks of threads.
 _OF_BLOCKS = ("linalg.generic", "memref.copy", "memref.alloc", "memref.alloca", "memref.dim", "scf.yield", *VIEWS)
-
-
-def is_fill(op: ir.Operation) -> bool:
-    """Whether a linalg.generic on buffers writes one number everywhere."""
-    if op.name != "linalg.generic" or len(op.operands) != 2 or isinstance(op.operands[0].type, ir.MemRefType):
-        return False
-    block = op.regions[0].blocks[0]
-    return len(block.operations) == 1 and block.operations[0].operation.operands[0] == block.arguments[0]
 
 
 def epilogues_of(op: ir.Operation) -> list[ir.Operation]:

@@ -8,12 +8,12 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.analysis.access import loops_of
-from pipeline.analysis.epilogue import epilogues
+from pipeline.analysis.epilogue import epilogues, is_fill
 from pipeline.mlir import arith, constant_integer, gpu, ir, memref, remap_operands, scf, walk
 from pipeline.passes import block_rows, contraction_blocks, row_reductions, tensor_core_blocks
 from pipeline.passes.base import Pass
 from pipeline.passes.contraction_blocks import split_contraction
-from pipeline.passes.launches import block_nest, is_arithmetic, is_fill, parallel_nest
+from pipeline.passes.launches import block_nest, is_arithmetic, parallel_nest
 from pipeline.passes.rewriting import before, is_unused
 from pipeline.passes.row_reductions import choose_rows
 from pipeline.passes.split_dispatches import DISPATCH, THREADS

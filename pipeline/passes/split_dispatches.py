@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pipeline import remarks
 from pipeline.analysis.access import loops_of
+from pipeline.analysis.epilogue import is_fill
 from pipeline.errors import CompileError
 from pipeline.mlir import (
     arith,
@@ -21,7 +22,7 @@ from pipeline.mlir import (
     walk,
 )
 from pipeline.passes.base import Pass
-from pipeline.passes.launches import VIEWS, block_nest, epilogues_of, is_fill, is_pure, iterations, parallel_nest
+from pipeline.passes.launches import VIEWS, block_nest, epilogues_of, is_pure, iterations, parallel_nest
 from pipeline.passes.lower_tm_tensor import LINES
 from pipeline.passes.parallelize_kernels import PARALLEL
 from pipeline.passes.rewriting import before

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.access import Loops, loops_of
+from pipeline.analysis.epilogue import follows_anchor
 from pipeline.analysis.tiling import element_type, unsupported
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
@@ -21,7 +22,7 @@ class TransposeInRegisters(Pass):
     A tile is as many rows as a vector has elements: so many vectors are read, transposed by shuffles, and written, and
     each cache line is touched once. What is left at the edges is copied element by element. Taken are elements of 32
     and 64 bits, where both dimensions have room for a tile. Copies that keep the innermost dimension are left for
-    tile-and-vectorize.
+    tile-and-vectorize, and so are those of what a reduction right before them computes, whose epilogue they may be.
     """
 
     name: ClassVar[str] = "transpose-in-registers"
@@ -36,7 +37,7 @@ class TransposeInRegisters(Pass):
 
     def _rewrite(self, generic: ir.Operation) -> None:
         loops = loops_of(generic)
-        if loops is None or not _permutes(generic, loops) or unsupported(generic):
+        if loops is None or not _permutes(generic, loops) or unsupported(generic) or follows_anchor(generic, loops):
             return
         column, row = _innermost(loops.maps[0]), _innermost(loops.maps[1])
         if column == row:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from pipeline.analysis.access import Loops
 from pipeline.analysis.tiling import element_type
-from pipeline.mlir import arith, ir, memref, scf, vector
-from pipeline.passes.parallelize_kernels import PARALLEL, PLACES
+from pipeline.mlir import arith, ir, memref, vector
+from pipeline.passes.vector_values import constant_index, floor_to, parallel_loop
 
 At = dict[int, ir.Value]
 
@@ -39,22 +39,22 @@ class _Emitter:
             inner(at)
             return
         dim, *rest = dims
-        _loop(_index(0), self._size(dim), 1, lambda i: self._nest(rest, {**at, dim: i}, inner))
+        parallel_loop(constant_index(0), self._size(dim), 1, lambda i: self._nest(rest, {**at, dim: i}, inner))
 
     def _columns(self, at: At) -> None:
         """Bands of as many columns of the source as a tile has, each of which is some whole rows of the target."""
         size = self._size(self.column)
-        full = _floor_to(size, self.lanes)
-        _loop(_index(0), full, self.lanes, lambda i: self._band({**at, self.column: i}))
-        _loop(full, size, 1, lambda i: self._elements({**at, self.column: i}, self.row, _index(0)))
+        full = floor_to(size, self.lanes)
+        parallel_loop(constant_index(0), full, self.lanes, lambda i: self._band({**at, self.column: i}))
+        parallel_loop(full, size, 1, lambda i: self._elements({**at, self.column: i}, self.row, constant_index(0)))
 
     def _band(self, at: At) -> None:
         size = self._size(self.row)
-        full = _floor_to(size, self.lanes)
-        _loop(_index(0), full, self.lanes, lambda i: self._tile({**at, self.row: i}))
+        full = floor_to(size, self.lanes)
+        parallel_loop(constant_index(0), full, self.lanes, lambda i: self._tile({**at, self.row: i}))
         first = at[self.column]
-        end = arith.AddIOp(first, _index(self.lanes)).result
-        _loop(first, end, 1, lambda i: self._elements({**at, self.column: i}, self.row, full))
+        end = arith.AddIOp(first, constant_index(self.lanes)).result
+        parallel_loop(first, end, 1, lambda i: self._elements({**at, self.column: i}, self.row, full))
 
     def _elements(self, at: At, dim: int, first: ir.Value) -> None:
         """Copies the elements from `first` on along a loop."""
@@ -64,7 +64,7 @@ class _Emitter:
             element = memref.LoadOp(self.source, self._place(0, here)).result
             memref.StoreOp(element, self.target, self._place(1, here))
 
-        _loop(first, self._size(dim), 1, copy)
+        parallel_loop(first, self._size(dim), 1, copy)
 
     def _tile(self, at: At) -> None:
         rows = [
@@ -75,7 +75,7 @@ class _Emitter:
             vector.StoreOp(one, self.target, self._place(1, self._moved(at, self.column, step)))
 
     def _moved(self, at: At, dim: int, step: int) -> At:
-        return {**at, dim: arith.AddIOp(at[dim], _index(step)).result} if step else at
+        return {**at, dim: arith.AddIOp(at[dim], constant_index(step)).result} if step else at
 
     def _place(self, operand: int, at: At) -> list[ir.Value]:
         return [at[ir.AffineDimExpr(expression).position] for expression in self.loops.maps[operand].results]
@@ -83,9 +83,9 @@ class _Emitter:
     def _size(self, dim: int) -> ir.Value:
         known = self.loops.sizes[dim]
         if known is not None:
-            return _index(known)
+            return constant_index(known)
         operand, position = self.loops.bounds[dim]
-        return memref.DimOp((self.source, self.target)[operand], _index(position)).result
+        return memref.DimOp((self.source, self.target)[operand], constant_index(position)).result
 
 
 def transposed(rows: list[ir.Value]) -> list[ir.Value]:
@@ -108,19 +108,3 @@ def transposed(rows: list[ir.Value]) -> list[ir.Value]:
 def _mask(lanes: int, block: int, half: int) -> list[int]:
     """Takes the even (half 0) or the odd (half 1) blocks of two vectors, in turn from the first and the second."""
     return [(lane & ~block) + half * block + (lanes if lane & block else 0) for lane in range(lanes)]
-
-
-def _loop(first: ir.Value, last: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
-    loop = scf.ForOp(first, last, _index(step))
-    loop.operation.attributes[PARALLEL] = ir.StringAttr.get(PLACES)
-    with ir.InsertionPoint(loop.body):
-        body(loop.induction_variable)
-        scf.YieldOp([])
-
-
-def _floor_to(value: ir.Value, step: int) -> ir.Value:
-    return arith.SubIOp(value, arith.RemUIOp(value, _index(step)).result).result
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result

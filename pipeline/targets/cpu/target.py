@@ -34,6 +34,8 @@ from pipeline.targets.target import PLAIN, Dump, Form, Target
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
+    layouts = "canonicalize, cse, propagate-layouts, winograd"
+
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: Form = PLAIN):
         self.isa = isa(cpu)
         self.disable = disable
