@@ -214,3 +214,26 @@ func.func @rows(%x: memref<?x8xf32>) {
   } {pipeline.parallel = "tiles"}
   return
 }
+
+// -----
+
+// Must not fire: adding a number is no fill.
+
+// CHECK-LABEL: func.func @add
+// CHECK: call @add_dispatch(
+// CHECK-NEXT: call @add_dispatch_1(
+func.func @add(%v: f32, %x: memref<4x8xf32>, %y: memref<4xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> ()>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%v : f32) outs(%y : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                  iterator_types = ["parallel", "reduction"]} ins(%x : memref<4x8xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  }
+  return
+}
