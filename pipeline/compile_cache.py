@@ -25,7 +25,7 @@ from pipeline.options import Options
 from pipeline.plugins import plugins
 from pipeline.remarks import Remark, Subject
 from pipeline.runtime.code import Code, Place
-from pipeline.runtime.device import DeviceCode
+from pipeline.runtime.device_code import DeviceCode
 from pipeline.runtime.loading import code_from_json
 from pipeline.runtime.signature import Signature
 

@@ -21,7 +21,7 @@ from pipeline.program import Dump, Program, Source
 from pipeline.remarks import Remark, collect, note, repeat
 from pipeline.runtime.arrays import numpy_library, torch_library
 from pipeline.runtime.code import Code
-from pipeline.runtime.device import DeviceCode
+from pipeline.runtime.device_code import DeviceCode
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.loading import make_executable
 

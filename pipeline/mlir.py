@@ -67,6 +67,7 @@ __all__ = [
 _LARGE_DIALECTS = {
     "gpu": "torch_mlir.dialects.gpu",
     "math": "torch_mlir.dialects.math",
+    "nvgpu": "torch_mlir.dialects.nvgpu",
     "torch_dialect": "torch_mlir.dialects.torch",
     "vector": "torch_mlir.dialects.vector",
 }

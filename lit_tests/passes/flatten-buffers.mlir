@@ -56,3 +56,19 @@ func.func private @several(%x: memref<4x4xf32>, %i: index) attributes {pipeline.
   vector.store %v, %row[%i] {alignment = 16 : i64} : memref<16xf32>, vector<4xf32>
   return
 }
+
+// -----
+
+// Copies to shared memory take the place in the row, too; shared memory stays as it is.
+
+// CHECK-LABEL: func.func private @fetch
+// CHECK-SAME: (%[[X:.*]]: memref<?xbf16>, %[[I:.*]]: index)
+// CHECK: %[[ROW:.*]] = arith.muli %[[I]], %{{.*}}
+// CHECK: nvgpu.device_async_copy %[[X]][%{{.*}}], %{{.*}}[%{{.*}}, %{{.*}}], 8{{.*}} : memref<?xbf16> to memref<4x16xbf16, #gpu.address_space<workgroup>>
+func.func private @fetch(%x: memref<4x16xbf16>, %i: index) attributes {pipeline.dispatch = "fetch"} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %shared = memref.alloc() : memref<4x16xbf16, #gpu.address_space<workgroup>>
+  %token = nvgpu.device_async_copy %x[%i, %c8], %shared[%c0, %c0], 8, %c8 {bypassL1} : memref<4x16xbf16> to memref<4x16xbf16, #gpu.address_space<workgroup>>
+  return
+}

@@ -115,3 +115,125 @@ func.func @before(%x: memref<1xi64>, %y: memref<1xi64>) {
   memref.store %old, %y[%c0] : memref<1xi64>
   return
 }
+
+// -----
+
+// What is elementwise behind a reduction, over the same loops, goes with it; so does a buffer that nothing else touches.
+
+// CHECK: func.func private @norm_dispatch(%[[X:.*]]: memref<4x8xf32>, %[[OUT:.*]]: memref<4xf32>) attributes {pipeline.dispatch = "norm"}
+// CHECK: %[[OWN:.*]] = memref.alloc() : memref<4xf32>
+// CHECK: linalg.generic {{.*}} outs(%[[OWN]] : memref<4xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[X]] : memref<4x8xf32>) outs(%[[OWN]] : memref<4xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[OWN]] : memref<4xf32>) outs(%[[OUT]] : memref<4xf32>)
+// CHECK-LABEL: func.func @norm
+// CHECK: call @norm_dispatch
+// CHECK-NOT: call
+func.func @norm(%x: memref<4x8xf32>, %y: memref<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %t = memref.alloc() : memref<4xf32>
+  linalg.generic {indexing_maps = [affine_map<(i) -> ()>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%zero : f32) outs(%t : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                  iterator_types = ["parallel", "reduction"]} ins(%x : memref<4x8xf32>) outs(%t : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%t : memref<4xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = math.rsqrt %in : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Must not fire: the second op reads other elements than the thread has, or loops that the first has not.
+
+// CHECK-LABEL: func.func @crossed
+// CHECK: call @crossed_dispatch(
+// CHECK-NEXT: call @crossed_dispatch_1(
+// CHECK-NEXT: call @crossed_dispatch_2(
+func.func @crossed(%x: memref<4x4xf32>, %t: memref<4x4xf32>, %y: memref<4x4xf32>, %z: memref<4x4x2xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]} ins(%x : memref<4x4xf32>) outs(%t : memref<4x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = math.exp %in : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]}
+      ins(%t, %t : memref<4x4xf32>, memref<4x4xf32>) outs(%y : memref<4x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j)>, affine_map<(i, j, k) -> (i, j, k)>],
+                  iterator_types = ["parallel", "parallel", "parallel"]} ins(%y : memref<4x4xf32>) outs(%z : memref<4x4x2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = math.exp %in : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Loops of block-groups are one launch, with the buffers that its iterations use; an argument says how many blocks.
+
+// CHECK: func.func private @rows_dispatch(%{{.*}}: index {pipeline.threads}, %{{.*}}: memref<?x8xf32>
+// CHECK: memref.alloc() : memref<8xf32>
+// CHECK: scf.for
+// CHECK-LABEL: func.func @rows
+// CHECK-NOT: memref.alloc
+// CHECK: %[[N:.*]] = memref.dim
+// CHECK: call @rows_dispatch(
+func.func @rows(%x: memref<?x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?x8xf32>
+  %t = memref.alloc() : memref<8xf32>
+  scf.for %i = %c0 to %n step %c1 {
+    %row = memref.subview %x[%i, 0] [1, 8] [1, 1] : memref<?x8xf32> to memref<8xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+        ins(%row : memref<8xf32, strided<[1], offset: ?>>) outs(%t : memref<8xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %s = math.exp %in : f32
+      linalg.yield %s : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(i) -> (-i + 7)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+        ins(%t : memref<8xf32>) outs(%row : memref<8xf32, strided<[1], offset: ?>>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+    }
+  } {pipeline.parallel = "tiles"}
+  return
+}
+
+// -----
+
+// Must not fire: adding a number is no fill.
+
+// CHECK-LABEL: func.func @add
+// CHECK: call @add_dispatch(
+// CHECK-NEXT: call @add_dispatch_1(
+func.func @add(%v: f32, %x: memref<4x8xf32>, %y: memref<4xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> ()>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%v : f32) outs(%y : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                  iterator_types = ["parallel", "reduction"]} ins(%x : memref<4x8xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  }
+  return
+}

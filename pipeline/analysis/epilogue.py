@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.access import Loops, loops_of
@@ -46,17 +47,26 @@ def is_fill(op: ir.Operation) -> bool:
     if op.name != "linalg.generic" or len(op.operands) != 2 or isinstance(op.operands[0].type, ir.ShapedType):
         return False
     block = op.regions[0].blocks[0]
-    return block.operations[0].operation.operands[0] == block.arguments[0]
+    return len(block.operations) == 1 and block.operations[0].operation.operands[0] == block.arguments[0]
 
 
-def epilogues(anchor: ir.Operation, loops: Loops) -> list[Epilogue]:
-    """The elementwise ops right behind an anchor that run over its results with the same loops."""
+def _has_vector_form(op: ir.Operation) -> bool:
+    return unsupported(op) is None
+
+
+def epilogues(
+    anchor: ir.Operation, loops: Loops, suits: Callable[[ir.Operation], bool] = _has_vector_form
+) -> list[Epilogue]:
+    """The elementwise ops right behind an anchor that run over its results with the same loops.
+
+    `suits` says whether an op may be one, whatever it reads; its body must not ask for loop counters.
+    """
     found: list[Epilogue] = []
     known = {anchor.operands[output]: loops.maps[output] for output in loops.outputs}
     read = {base(anchor.operands[operand]) for operand in range(loops.inputs)}
     written = {base(buffer) for buffer in known}
     after = _neighbour(anchor, forward=True)
-    while after is not None and (epilogue := _epilogue(after, known, loops)) is not None:
+    while after is not None and (epilogue := _epilogue(after, known, loops, suits)) is not None:
         reads = {base(after.operands[n]) for n in range(epilogue.loops.inputs) if after.operands[n] not in known}
         outputs = [after.operands[output] for output in epilogue.loops.outputs]
         if reads & written or any(base(buffer) in read for buffer in outputs):
@@ -107,9 +117,11 @@ def _neighbour(op: ir.Operation, forward: bool) -> ir.Operation | None:
     return None
 
 
-def _epilogue(op: ir.Operation, known: dict[ir.Value, ir.AffineMap], anchor: Loops) -> Epilogue | None:
+def _epilogue(
+    op: ir.Operation, known: dict[ir.Value, ir.AffineMap], anchor: Loops, suits: Callable[[ir.Operation], bool]
+) -> Epilogue | None:
     """`op` over the loops of an anchor; None if it is no elementwise op over what is known with just these loops."""
-    if op.name != "linalg.generic" or unsupported(op):
+    if op.name != "linalg.generic" or not suits(op):
         return None
     loops = loops_of(op)
     if loops is None or any(loops.reductions) or not _ignores_outputs(op, loops):

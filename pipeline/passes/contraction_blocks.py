@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.analysis.access import Loops, coefficient
-from pipeline.mlir import affine, arith, gpu, ir, memref, remap_operands, scf
+from pipeline.mlir import arith, defining_op, gpu, ir, memref, scf
+from pipeline.passes.launches import is_arithmetic
+from pipeline.passes.thread_results import Results, clone_block, index, load, unravel
 
 #: The tile of a block, how far it goes along the sum at a time, and the rows and columns of a thread.
 TILE, STEP, EACH = 64, 16, 4
@@ -61,17 +63,17 @@ def split_contraction(generic: ir.Operation, loops: Loops) -> Split | None:
     """The loops of a linalg.generic with two inputs; None if it is no contraction, or too small to share anything."""
     if loops.inputs != 2 or len(loops.maps) != 3 or any(size is None for size in loops.sizes):
         return None
-    if not all(isinstance(operand.type, ir.MemRefType) for operand in generic.operands) or not _is_plain(generic):
+    if not all(isinstance(operand.type, ir.MemRefType) for operand in generic.operands) or not is_arithmetic(generic):
         return None
     sizes = tuple(size for size in loops.sizes if size is not None)
-    left, right, result = (_loops_in(indexing) for indexing in loops.maps)
+    left, right, result = (loops_in(indexing) for indexing in loops.maps)
     parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
     sums = tuple(dim for dim, reduction in enumerate(loops.reductions) if reduction)
     if not sums or any(dim not in result or (dim not in left and dim not in right) for dim in parallel):
         return None
     only = [tuple(d for d in parallel if d in own and d not in other) for own, other in ((left, right), (right, left))]
     sides = [Side(number, dims, prod(sizes[dim] for dim in dims)) for number, dims in enumerate(only)]
-    last = _loops_in(loops.maps[2], last=True)
+    last = loops_in(loops.maps[2], last=True)
     rows, columns = sides if any(dim in last for dim in sides[1].dims) else sides[::-1]
     batch = tuple(dim for dim in parallel if dim in left and dim in right)
     split = Split(rows, columns, batch, sums, sizes)
@@ -79,7 +81,7 @@ def split_contraction(generic: ir.Operation, loops: Loops) -> Split | None:
     return split if large and split.blocks <= _MOST_BLOCKS else None
 
 
-def _loops_in(indexing: ir.AffineMap, last: bool = False) -> set[int]:
+def loops_in(indexing: ir.AffineMap, last: bool = False) -> set[int]:
     """The loops that an operand moves with; along its last dimension only if `last`."""
     expressions = list(indexing.results)[-1:] if last else list(indexing.results)
     return {
@@ -87,48 +89,43 @@ def _loops_in(indexing: ir.AffineMap, last: bool = False) -> set[int]:
     }
 
 
-def _is_plain(generic: ir.Operation) -> bool:
-    """Whether the body is arithmetic on its arguments alone."""
-    names = [op.operation.name for op in generic.regions[0].blocks[0].operations][:-1]
-    return all(name.startswith(("arith.", "math.")) for name in names)
-
-
 class Emitter:
-    """Writes the kernel at the insertion point.
+    """Writes the kernel at the insertion point: the op that `results` is of, and what is done with its results.
 
     The result begins with the number `start`, or with what is in its memory where that is None.
     """
 
-    def __init__(self, generic: ir.Operation, loops: Loops, split: Split, start: ir.Value | None):
-        self.generic = generic
-        self.loops = loops
+    def __init__(self, results: Results, split: Split, start: ir.Value | None):
+        self.results = results
+        self.generic = results.anchor
+        self.loops = results.loops
         self.split = split
         self.start = start
         self.thread = gpu.ThreadIdOp(gpu.Dimension.x).result
         across = TILE // EACH
-        self.column = arith.RemUIOp(self.thread, _index(across)).result
-        self.row = arith.DivUIOp(self.thread, _index(across)).result
+        self.column = arith.RemUIOp(self.thread, index(across)).result
+        self.row = arith.DivUIOp(self.thread, index(across)).result
         self._place_block()
 
     def _place_block(self) -> None:
         """Which tile of the result the block computes, and the indices of the batch."""
         rows, columns = _tiles(self.split.rows.size), _tiles(self.split.columns.size)
         block = gpu.BlockIdOp(gpu.Dimension.x).result
-        batch, row, column = _unravel(block, [self.split.size_of(self.split.batch), rows, columns])
+        batch, row, column = unravel(block, [self.split.size_of(self.split.batch), rows, columns])
         self.first = {
-            self.split.rows.operand: arith.MulIOp(row, _index(TILE)).result,
-            self.split.columns.operand: arith.MulIOp(column, _index(TILE)).result,
+            self.split.rows.operand: arith.MulIOp(row, index(TILE)).result,
+            self.split.columns.operand: arith.MulIOp(column, index(TILE)).result,
         }
         sizes = [self.split.sizes[dim] for dim in self.split.batch]
-        self.batch = dict(zip(self.split.batch, _unravel(batch, sizes), strict=True))
+        self.batch = dict(zip(self.split.batch, unravel(batch, sizes), strict=True))
 
     def emit(self) -> None:
         """Everything."""
         tiles = [self._allocate(operand) for operand in range(2)]
         points = [(self._in_result(row, column)) for row in range(EACH) for column in range(EACH)]
-        values = [self.start if self.start is not None else self._load(2, at) for at, _ in points]
+        values = [self.start if self.start is not None else self._element(2, at) for at, _ in points]
         total = self.split.size_of(self.split.sums)
-        walk = scf.ForOp(_index(0), _index(total), _index(STEP), values)
+        walk = scf.ForOp(index(0), index(total), index(STEP), values)
         with ir.InsertionPoint(walk.body):
             self._fill_tiles(tiles, walk.induction_variable, total)
             gpu.BarrierOp()
@@ -138,7 +135,7 @@ class Emitter:
         for (at, inside), value in zip(points, walk.results, strict=True):
             branch = scf.IfOp(inside)
             with ir.InsertionPoint(branch.then_block):
-                memref.StoreOp(value, self.generic.operands[2], self._indices(2, at))
+                self.results.write(at, [value])
                 scf.YieldOp([])
 
     def _allocate(self, operand: int) -> ir.Value:
@@ -151,42 +148,42 @@ class Emitter:
         """The loop indices of one of the thread's elements, clamped into the result, and whether it lies inside."""
         at, inside = dict(self.batch), []
         for side, own, number in ((self.split.rows, self.row, row), (self.split.columns, self.column, column)):
-            offset = arith.AddIOp(own, _index(number * (TILE // EACH))).result
+            offset = arith.AddIOp(own, index(number * (TILE // EACH))).result
             place = arith.AddIOp(self.first[side.operand], offset).result
-            inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, place, _index(side.size)).result)
+            inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, place, index(side.size)).result)
             at |= self._unravel_side(side, place)
         return at, arith.AndIOp(*inside).result
 
     def _unravel_side(self, side: Side, place: ir.Value) -> dict[int, ir.Value]:
         clamped = _at_most(place, side.size - 1, side.size % TILE == 0)
-        return dict(zip(side.dims, _unravel(clamped, [self.split.sizes[dim] for dim in side.dims]), strict=True))
+        return dict(zip(side.dims, unravel(clamped, [self.split.sizes[dim] for dim in side.dims]), strict=True))
 
     def _fill_tiles(self, tiles: list[ir.Value], first: ir.Value, total: int) -> None:
         """Loads the tiles from step `first` of the sum on; what lies outside is a copy of what lies at the border."""
         for side in (self.split.rows, self.split.columns):
-            moving = _loops_in(self.loops.maps[side.operand], last=True)
+            moving = loops_in(self.loops.maps[side.operand], last=True)
             along_sum = not any(dim in moving for dim in side.dims)
             for number in range(STEP * TILE // THREADS):
-                one = arith.AddIOp(self.thread, _index(number * THREADS)).result
-                outer, inner = _unravel(one, [TILE, STEP] if along_sum else [STEP, TILE])
+                one = arith.AddIOp(self.thread, index(number * THREADS)).result
+                outer, inner = unravel(one, [TILE, STEP] if along_sum else [STEP, TILE])
                 place, step = (outer, inner) if along_sum else (inner, outer)
                 at = dict(self.batch) | self._unravel_side(side, arith.AddIOp(self.first[side.operand], place).result)
                 at |= self._in_sum(arith.AddIOp(first, step).result, total)
-                target = arith.AddIOp(arith.MulIOp(step, _index(_ROW)).result, place).result
-                memref.StoreOp(self._load(side.operand, at), tiles[side.operand], [target])
+                target = arith.AddIOp(arith.MulIOp(step, index(_ROW)).result, place).result
+                memref.StoreOp(self._element(side.operand, at), tiles[side.operand], [target])
 
     def _in_sum(self, place: ir.Value, total: int) -> dict[int, ir.Value]:
         clamped = _at_most(place, total - 1, total % STEP == 0)
         sizes = [self.split.sizes[dim] for dim in self.split.sums]
-        return dict(zip(self.split.sums, _unravel(clamped, sizes), strict=True))
+        return dict(zip(self.split.sums, unravel(clamped, sizes), strict=True))
 
     def _sum(self, tiles: list[ir.Value], first: ir.Value, total: int, values: list[ir.Value]) -> list[ir.Value]:
-        last = _index(STEP)
+        last = index(STEP)
         if total % STEP:
-            last = arith.MinUIOp(last, arith.SubIOp(_index(total), first).result).result
-        loop = scf.ForOp(_index(0), last, _index(1), values)
+            last = arith.MinUIOp(last, arith.SubIOp(index(total), first).result).result
+        loop = scf.ForOp(index(0), last, index(1), values)
         with ir.InsertionPoint(loop.body):
-            line = arith.MulIOp(loop.induction_variable, _index(_ROW)).result
+            line = arith.MulIOp(loop.induction_variable, index(_ROW)).result
             rows = self._from_tile(tiles[self.split.rows.operand], line, self.row)
             columns = self._from_tile(tiles[self.split.columns.operand], line, self.column)
             carried = iter(loop.inner_iter_args)
@@ -198,45 +195,28 @@ class Emitter:
 
     def _from_tile(self, tile: ir.Value, line: ir.Value, own: ir.Value) -> list[ir.Value]:
         start = arith.AddIOp(line, own).result
-        places = [arith.AddIOp(start, _index(number * (TILE // EACH))).result for number in range(EACH)]
+        places = [arith.AddIOp(start, index(number * (TILE // EACH))).result for number in range(EACH)]
         return [memref.LoadOp(tile, [place]).result for place in places]
 
     def _body(self, left: ir.Value, right: ir.Value, value: ir.Value) -> ir.Value:
-        block = self.generic.regions[0].blocks[0]
-        known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, (left, right, value), strict=True))
-        *ops, terminator = [op.operation for op in block.operations]
-        for op in ops:
-            copy = op.clone()
-            remap_operands(copy, known)
-            if op.name in ("arith.mulf", "arith.addf"):  # the sum's own accumulation may round once
-                copy.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")
-            known.update(zip(op.results, copy.results, strict=True))
-        return known.get(terminator.operands[0], terminator.operands[0])
+        (result,) = clone_block(self.generic.regions[0].blocks[0], [left, right, value], [])
+        contract_sums([result])
+        return result
 
-    def _load(self, operand: int, at: dict[int, ir.Value]) -> ir.Value:
-        return memref.LoadOp(self.generic.operands[operand], self._indices(operand, at)).result
-
-    def _indices(self, operand: int, at: dict[int, ir.Value]) -> list[ir.Value]:
-        indexing = self.loops.maps[operand]
-        values = [at[dim] if dim in at else _index(0) for dim in range(indexing.n_dims)]
-        return [
-            affine.AffineApplyOp(ir.AffineMap.get(indexing.n_dims, 0, [expression]), values).result
-            for expression in indexing.results
-        ]
+    def _element(self, operand: int, at: dict[int, ir.Value]) -> ir.Value:
+        return load(self.generic.operands[operand], self.loops.maps[operand], at)
 
 
 def _at_most(place: ir.Value, last: int, always: bool) -> ir.Value:
-    return place if always else arith.MinUIOp(place, _index(last)).result
+    return place if always else arith.MinUIOp(place, index(last)).result
 
 
-def _unravel(number: ir.Value, sizes: Sequence[int]) -> list[ir.Value]:
-    """The indices of point `number` of a box, the last one running fastest."""
-    indices: list[ir.Value] = []
-    for size in reversed(sizes[1:]):
-        indices.insert(0, arith.RemUIOp(number, _index(size)).result)
-        number = arith.DivUIOp(number, _index(size)).result
-    return [number, *indices] if sizes else []
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result
+def contract_sums(values: Sequence[ir.Value]) -> None:
+    """Lets sums `a + x * y` round once: the own sums of a product, never a model's arithmetic."""
+    for value in values:
+        total = defining_op(value)
+        if total is None or total.name != "arith.addf":
+            continue
+        factors = [op for op in map(defining_op, total.operands) if op is not None and op.name == "arith.mulf"]
+        for op in (total, *factors):
+            op.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.errors import CompileError
-from pipeline.mlir import arith, ir, memref, vector, walk
+from pipeline.mlir import arith, ir, memref, nvgpu, vector, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, replace
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
@@ -87,6 +87,8 @@ class _Buffer:
             op.erase()
         elif op.name in _VECTORS:
             self._access_several(op, self._place(_indices(op)))
+        elif op.name == "nvgpu.device_async_copy":
+            self._copy_from_here(op)
         elif op.name == "memref.reinterpret_cast":
             self._look_through(op)
         elif op.name == "memref.dim":
@@ -94,6 +96,25 @@ class _Buffer:
             replace(op, [self.sizes[number]])
         else:
             raise CompileError(f"{op.location}: {op.name} of a buffer is not supported on GPUs")
+
+    def _copy_from_here(self, op: ir.Operation) -> None:
+        """A copy to shared memory."""
+        target, *rest = op.operands
+        rank = ir.MemRefType(target.type).rank
+        places = rest[rank + 1 : rank + 1 + len(self.strides)]
+        elements = ir.IntegerAttr(op.attributes["dstElements"]).value
+        size = rest[rank + 1 + len(self.strides) :]
+        copy = nvgpu.DeviceAsyncCopyOp(
+            target,
+            rest[:rank],
+            self.argument,
+            [self._place(places)],
+            elements,
+            srcElements=size[0] if size else None,
+            bypassL1="bypassL1" in op.attributes,
+            results=[op.results[0].type],
+        )
+        replace(op, [copy.result])
 
     def _look_through(self, cast: ir.Operation) -> None:
         """A row-major buffer as one row: its places are the buffer's."""

@@ -14,8 +14,10 @@ from math import prod
 from pipeline.analysis.access import Loops, coefficient
 from pipeline.analysis.tiling import FOLDS, fold_ops
 from pipeline.mlir import arith, gpu, ir, memref, scf
+from pipeline.passes.thread_results import index
 
-_WARP = 32
+#: The threads of a warp can hand numbers to each other.
+WARP = 32
 _MOST_THREADS = 256
 _MOST_BLOCKS = 65535
 
@@ -52,7 +54,7 @@ def choose_rows(generic: ir.Operation, loops: Loops) -> Rows | None:
     count = prod(size for size, reduced in zip(sizes, loops.reductions, strict=True) if not reduced)
     if length < _SHORTEST or not 0 < count <= _MOST_BLOCKS:
         return None
-    threads = _WARP
+    threads = WARP
     while threads < _MOST_THREADS and threads * 2 <= length:
         threads *= 2
     return Rows(count, length, threads, folds)
@@ -84,39 +86,45 @@ class Emitter:
         finish: Callable[[list[ir.Value]], None],
     ) -> None:
         """`body` gets a position in the row; `finish` the results, in the first thread."""
-        start = [_identity(fold, kind) for fold, kind in zip(self.rows.folds, self.kinds, strict=True)]
-        loop = scf.ForOp(self.thread, _index(self.rows.length), _index(self.rows.threads), start)
+        loop = scf.ForOp(self.thread, index(self.rows.length), index(self.rows.threads), self.identities())
         with ir.InsertionPoint(loop.body):
             scf.YieldOp(body(loop.induction_variable, list(loop.inner_iter_args)))
-        partial = list(loop.results)
-        total = self._by_shuffles(partial) if self.shuffles else self._in_a_tree(partial)
+        total = self.total(list(loop.results))
         branch = scf.IfOp(self._is(self.thread, 0))
         with ir.InsertionPoint(branch.then_block):
             finish(total)
             scf.YieldOp([])
 
+    def identities(self) -> list[ir.Value]:
+        """What each result begins with: combined with x it gives x."""
+        return [_identity(fold, kind) for fold, kind in zip(self.rows.folds, self.kinds, strict=True)]
+
+    def total(self, partial: list[ir.Value]) -> list[ir.Value]:
+        """The results in every thread, from the partial ones of each."""
+        return self._by_shuffles(partial) if self.shuffles else self._in_a_tree(partial)
+
     def _by_shuffles(self, values: list[ir.Value]) -> list[ir.Value]:
         word = ir.IntegerType.get_signless(32)
-        distance = _WARP // 2
+        distance = WARP // 2
         while distance:
-            offset, width = (arith.ConstantOp(word, number).result for number in (distance, _WARP))
+            offset, width = (arith.ConstantOp(word, number).result for number in (distance, WARP))
             others = [gpu.ShuffleOp(value, offset, width, gpu.ShuffleMode.XOR).shuffleResult for value in values]
             values = self._combine(values, others)
             distance //= 2
-        warps = self.rows.threads // _WARP
+        warps = self.rows.threads // WARP
         if warps == 1:
             return values
         shared = [_shared(kind, warps) for kind in self.kinds]
-        warp = arith.DivUIOp(self.thread, _index(_WARP)).result
-        leads = scf.IfOp(self._is(arith.RemUIOp(self.thread, _index(_WARP)).result, 0))
+        warp = arith.DivUIOp(self.thread, index(WARP)).result
+        leads = scf.IfOp(self._is(arith.RemUIOp(self.thread, index(WARP)).result, 0))
         with ir.InsertionPoint(leads.then_block):
             for buffer, value in zip(shared, values, strict=True):
                 memref.StoreOp(value, buffer, [warp])
             scf.YieldOp([])
         gpu.BarrierOp()
-        total = [memref.LoadOp(buffer, [_index(0)]).result for buffer in shared]
+        total = [memref.LoadOp(buffer, [index(0)]).result for buffer in shared]
         for number in range(1, warps):
-            total = self._combine(total, [memref.LoadOp(buffer, [_index(number)]).result for buffer in shared])
+            total = self._combine(total, [memref.LoadOp(buffer, [index(number)]).result for buffer in shared])
         return total
 
     def _in_a_tree(self, values: list[ir.Value]) -> list[ir.Value]:
@@ -126,22 +134,34 @@ class Emitter:
         gpu.BarrierOp()
         half = self.rows.threads // 2
         while half:
-            inside = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, self.thread, _index(half)).result)
+            inside = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, self.thread, index(half)).result)
             with ir.InsertionPoint(inside.then_block):
-                other = arith.AddIOp(self.thread, _index(half)).result
+                other = arith.AddIOp(self.thread, index(half)).result
                 pairs = [[memref.LoadOp(buffer, [at]).result for buffer in shared] for at in (self.thread, other)]
                 for buffer, value in zip(shared, self._combine(*pairs), strict=True):
                     memref.StoreOp(value, buffer, [self.thread])
                 scf.YieldOp([])
             gpu.BarrierOp()
             half //= 2
-        return [memref.LoadOp(buffer, [_index(0)]).result for buffer in shared]
+        return [memref.LoadOp(buffer, [index(0)]).result for buffer in shared]
 
     def _combine(self, left: list[ir.Value], right: list[ir.Value]) -> list[ir.Value]:
         return [combine(fold, a, b) for fold, a, b in zip(self.rows.folds, left, right, strict=True)]
 
     def _is(self, value: ir.Value, number: int) -> ir.Value:
-        return arith.CmpIOp(arith.CmpIPredicate.eq, value, _index(number)).result
+        return arith.CmpIOp(arith.CmpIPredicate.eq, value, index(number)).result
+
+
+def folds_of(generic: ir.Operation) -> tuple[str, ...]:
+    """For each result the op that combines partial ones, of an op that is known to be a fold."""
+    folds = fold_ops(generic)
+    assert folds is not None
+    return folds
+
+
+def length_of(loops: Loops) -> int:
+    """How many elements are folded into each result."""
+    return prod(size or 0 for size, reduced in zip(loops.sizes, loops.reductions, strict=True) if reduced)
 
 
 def combine(fold: str, left: ir.Value, right: ir.Value) -> ir.Value:
@@ -163,7 +183,3 @@ def _identity(fold: str, kind: ir.Type) -> ir.Value:
 def _shared(kind: ir.Type, size: int) -> ir.Value:
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     return memref.AllocOp(ir.MemRefType.get([size], kind, memory_space=space), [], []).result
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline import remarks
 from pipeline.analysis.access import loops_of
+from pipeline.analysis.epilogue import is_fill
 from pipeline.errors import CompileError
 from pipeline.mlir import (
     arith,
@@ -20,7 +22,9 @@ from pipeline.mlir import (
     walk,
 )
 from pipeline.passes.base import Pass
+from pipeline.passes.launches import VIEWS, block_nest, epilogues_of, is_pure, iterations, parallel_nest
 from pipeline.passes.lower_tm_tensor import LINES
+from pipeline.passes.parallelize_kernels import PARALLEL
 from pipeline.passes.rewriting import before
 
 #: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
@@ -29,28 +33,18 @@ DISPATCH = "pipeline.dispatch"
 #: Marks the argument of a dispatch that says how many threads it needs, where that is known at run time only.
 THREADS = "pipeline.threads"
 
-#: Give another shape or name to the same memory.
-VIEWS = (
-    "memref.subview",
-    "memref.expand_shape",
-    "memref.collapse_shape",
-    "memref.reinterpret_cast",
-    "memref.cast",
-    "memref.view",
-)
-
-_PURE = ("arith.", "math.", "affine.apply", "affine.min", "affine.max")
-
 
 @dataclass(frozen=True)
 class SplitDispatches(Pass):
     """Turn each op that works on buffers into a call of a new function marked `pipeline.dispatch`.
 
     Such an op is a linalg.generic, a copy, a store, or a loop or branch of nothing but those; the fill that an op
-    starts from goes with it. The function takes the buffers and numbers that the op reads; views of buffers and
+    starts from goes with it, and so do elementwise ops behind it that run over the same loops, and the buffers that
+    nothing else touches. The function takes the buffers and numbers that the op reads; views of buffers and
     arithmetic on numbers go into it. What is left in the functions of the model is the plan: allocations, calls,
     control flow and arithmetic on sizes. Where the number of threads depends on sizes that are known at run time only,
-    the function's first argument, marked `pipeline.threads`, is that number. Equal dispatches share a function.
+    the function's first argument, marked `pipeline.threads`, is that number: of loops of
+    block-groups, it is the number of blocks. Equal dispatches share a function.
     """
 
     name: ClassVar[str] = "split-dispatches"
@@ -67,11 +61,18 @@ class SplitDispatches(Pass):
 def _split(block: ir.Block, name: str, outliner: _Outliner) -> None:
     ops = [op.operation for op in block.operations]
     fills: list[ir.Operation] = []
+    taken: set[int] = set()  # numbers, for the ops are gone
     for number, op in enumerate(ops):
+        if number in taken:
+            continue
         if is_fill(op) and _starts_next(op, ops[number + 1 :]):
             fills.append(op)
         elif _is_dispatch(op):
-            outliner.outline([*fills, op], name)
+            if PARALLEL in op.attributes and not block_nest(op):
+                remarks.missed(SplitDispatches.name, op, "one thread does all iterations: their bodies are no block's")
+            behind = epilogues_of(op)
+            taken |= {later for later in range(number + 1, len(ops)) if later not in taken and ops[later] in behind}
+            outliner.outline(fills, op, behind, name)
             fills = []
         else:
             for region in op.regions:
@@ -93,26 +94,14 @@ def _starts_next(fill: ir.Operation, following: list[ir.Operation]) -> bool:
             captured = captured_values(op)[len(set(operands)) :]
             filled = fill.operands[1]
             return not is_fill(op) and filled in operands[inputs:] and filled not in operands[:inputs] + captured
-        if not _is_pure(op) and op.name not in ("memref.alloc", "memref.dim", *VIEWS):
+        if not is_pure(op) and op.name not in ("memref.alloc", "memref.dim", *VIEWS):
             return False
     return False
-
-
-def is_fill(op: ir.Operation) -> bool:
-    """Whether a linalg.generic on buffers writes one number everywhere."""
-    if op.name != "linalg.generic" or len(op.operands) != 2 or isinstance(op.operands[0].type, ir.MemRefType):
-        return False
-    block = op.regions[0].blocks[0]
-    return len(block.operations) == 1 and block.operations[0].operation.operands[0] == block.arguments[0]
 
 
 def _outputs(op: ir.Operation) -> int:
     block = op.regions[0].blocks[0]
     return len(block.operations[len(block.operations) - 1].operation.operands)
-
-
-def _is_pure(op: ir.Operation) -> bool:
-    return op.name.startswith(_PURE)
 
 
 def _is_dispatch(op: ir.Operation) -> bool:
@@ -143,18 +132,19 @@ class _Outliner:
     taken: set[str]
     by_text: dict[str, str] = field(default_factory=dict)
 
-    def outline(self, ops: list[ir.Operation], kernel: str) -> None:
-        """Moves `ops`, the last of which is the one that counts, to a function and calls it instead."""
-        root = ops[-1]
-        _hoist_allocations(root)
-        inside = _slice(ops)
+    def outline(self, fills: list[ir.Operation], root: ir.Operation, behind: list[ir.Operation], kernel: str) -> None:
+        """Moves `root`, its fills and what is done with its results to a function and calls it instead."""
+        ops = [*fills, root, *behind]
+        if not block_nest(root):
+            _hoist_allocations(root)
+        inside = _slice(ops, may_have_buffers=root.name == "linalg.generic" or bool(block_nest(root)))
         made = {result for op in inside for result in op.results}
         read = [value for op in inside for value in captured_values(op) if value not in made]
         arguments = list(dict.fromkeys(read))
-        with before(root):
+        with before(ops[-1]):
             threads = _dynamic_threads(root)
         name = self._share(self._create(inside, arguments, threads is not None, kernel, root), kernel)
-        with before(root):
+        with before(ops[-1]):
             extra = [] if threads is None else [threads]
             func.CallOp([], ir.FlatSymbolRefAttr.get(name), extra + arguments)
         for op in reversed(ops):
@@ -197,13 +187,18 @@ class _Outliner:
         return name
 
 
-def _slice(ops: list[ir.Operation]) -> list[ir.Operation]:
-    """`ops`, and in front of them what they need of views, numbers and, where it is safe, loads; in program order."""
+def _slice(ops: list[ir.Operation], may_have_buffers: bool) -> list[ir.Operation]:
+    """`ops`, and in front of them what they need of views, numbers, buffers of their own and, where it is safe, loads.
+
+    In program order.
+    """
     found: dict[ir.Operation, None] = {}
 
     def need(value: ir.Value) -> None:
         producer = defining_op(value)
-        if producer is None or producer in found or not _goes_along(producer, ops[0]):
+        if producer is None or producer in found:
+            return
+        if not _goes_along(producer, ops[0]) and not (may_have_buffers and _is_own(value, ops)):
             return
         for operand in producer.operands:
             need(operand)
@@ -217,9 +212,30 @@ def _slice(ops: list[ir.Operation]) -> list[ir.Operation]:
 
 
 def _goes_along(producer: ir.Operation, user: ir.Operation) -> bool:
-    if producer.name in VIEWS or producer.name == "memref.dim" or _is_pure(producer):
+    if producer.name in VIEWS or producer.name == "memref.dim" or is_pure(producer):
         return not producer.regions
     return producer.name == "memref.load" and _unchanged_between(producer, user)
+
+
+def _is_own(buffer: ir.Value, ops: list[ir.Operation]) -> bool:
+    """Whether nothing but some ops, and what is inside of them, touches a buffer."""
+    owner = defining_op(buffer)
+    if owner is None or owner.name not in ("memref.alloc", "memref.alloca"):
+        return False
+    pending = [use.owner.operation for use in buffer.uses]
+    while pending:
+        user = pending.pop()
+        if user.name in VIEWS and not any(_encloses(op, user) for op in ops):
+            pending += [use.owner.operation for use in user.results[0].uses]
+        elif user.name != "memref.dim" and not any(_encloses(op, user) for op in ops):
+            return False
+    return True
+
+
+def _encloses(op: ir.Operation, inner: ir.Operation | None) -> bool:
+    while inner is not None and inner != op:
+        inner = None if inner.parent is None else inner.parent.operation
+    return inner is not None
 
 
 def _unchanged_between(load: ir.Operation, user: ir.Operation) -> bool:
@@ -231,7 +247,7 @@ def _unchanged_between(load: ir.Operation, user: ir.Operation) -> bool:
         op = op.operation
         if op == user:
             return True
-        if between and not (_is_pure(op) or op.name in ("memref.load", "memref.alloc", "memref.dim", *VIEWS)):
+        if between and not (is_pure(op) or op.name in ("memref.load", "memref.alloc", "memref.dim", *VIEWS)):
             return False
         between = between or op == load
     return False
@@ -241,8 +257,8 @@ def _dynamic_threads(root: ir.Operation) -> ir.Value | None:
     """The number of parallel iterations of `root` as a value at the insertion point; None where it is a constant."""
     if root.name == "memref.copy":
         sizes = _copied_sizes(root)
-    elif nest := parallel_nest(root):
-        return _dynamic_product([loop.operands[1] for loop in nest])
+    elif nest := parallel_nest(root) or block_nest(root):
+        return _dynamic_product([iterations(loop) for loop in nest])
     elif root.name == "linalg.generic":
         loops = loops_of(root)
         if loops is None:
@@ -260,32 +276,15 @@ def _dynamic_threads(root: ir.Operation) -> ir.Value | None:
     return total
 
 
-def _dynamic_product(factors: list[ir.Value]) -> ir.Value | None:
-    """The product of numbers, at least one of which is not known."""
-    if all(constant_integer(factor) is not None for factor in factors):
+def _dynamic_product(factors: list[ir.Value | int]) -> ir.Value | None:
+    """The product of numbers; None if all of them are known."""
+    if all(isinstance(factor, int) or constant_integer(factor) is not None for factor in factors):
         return None
     total = arith.ConstantOp(ir.IndexType.get(), 1).result
     for factor in factors:
-        total = arith.MulIOp(total, factor).result
+        known = arith.ConstantOp(ir.IndexType.get(), factor).result if isinstance(factor, int) else factor
+        total = arith.MulIOp(total, known).result
     return total
-
-
-def parallel_nest(root: ir.Operation) -> list[ir.Operation]:
-    """The nested loops from `root` on whose iterations are independent, all of them from 0 in steps of 1."""
-    nest: list[ir.Operation] = []
-    loop: ir.Operation | None = root
-    while loop is not None and _is_parallel(loop, root):
-        nest.append(loop)
-        effects = [op.operation for op in loop.regions[0].blocks[0].operations if not _is_pure(op.operation)]
-        loop = effects[0] if len(effects) == 2 else None  # the other one is the terminator
-    return nest
-
-
-def _is_parallel(loop: ir.Operation, root: ir.Operation) -> bool:
-    if loop.name != "scf.for" or LINES not in loop.attributes or loop.results:
-        return False
-    first, last, step = list(loop.operands)[:3]
-    return constant_integer(first) == 0 and constant_integer(step) == 1 and not is_inside(last, root)
 
 
 def _hoist_allocations(root: ir.Operation) -> None:

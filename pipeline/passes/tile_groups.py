@@ -13,8 +13,8 @@ from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.become import CUSTOM
 
-#: Kinds of groups whose tiles are made by tile-and-vectorize, in registers.
-_IN_REGISTERS = ("conv", "matmul", "pooling")
+#: Kinds of groups whose tiles are made in registers: by tile-and-vectorize, or by map-to-threads.
+IN_REGISTERS = ("conv", "matmul", "pooling")
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class TileGroups(Pass):
         """Tiles one function if it is a kernel of several ops."""
         if "pipeline.kernel" not in op.attributes:
             return
-        if CUSTOM in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in _IN_REGISTERS:
+        if CUSTOM in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in IN_REGISTERS:
             return
-        views = _computing_ops(op)
+        views = computing_ops(op)
         if views is None or len(views) < 2:
             return
         alignment = align(views)
@@ -53,7 +53,7 @@ class TileGroups(Pass):
         Tiler(op, alignment, tiles).emit()
 
 
-def _computing_ops(kernel: ir.Operation) -> list[Structured] | None:
+def computing_ops(kernel: ir.Operation) -> list[Structured] | None:
     """The ops of a kernel other than slices and fills of initial values; None if one has no indexing maps.
 
     None too if one takes single elements of what another computes, which may lie in any tile of it.

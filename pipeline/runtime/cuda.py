@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import PipelineError
-from pipeline.runtime.device import DeviceKernel
+from pipeline.runtime.cuda_graphs import Graphs
+from pipeline.runtime.device_code import DeviceKernel
 from pipeline.runtime.plan import View, row_major
 from pipeline.runtime.storage import ITEM_BYTES, numpy_dtype
 
@@ -63,6 +64,7 @@ class CudaDevice:
         self._device = self._check(self._driver.cuDeviceGet(_torch_device()), "cuDeviceGet")
         self._context = self._check(self._driver.cuDevicePrimaryCtxRetain(self._device), "cuDevicePrimaryCtxRetain")
         self._check(self._driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
+        self._graphs = Graphs(self._driver, self._check)
         module = self._load(code)
         self._functions = [
             self._check(self._driver.cuModuleGetFunction(module, kernel.name.encode()), f"kernel {kernel.name}")
@@ -116,6 +118,22 @@ class CudaDevice:
             ctypes.addressof(pointers), 0,
         )  # fmt: skip
         self._check(launched, f"kernel {info.name} with {blocks} blocks of {info.block} threads")
+
+    def replay(self, parameters: Sequence[Any], work: Callable[[], Any]) -> bool:
+        """Does again in one go what `work` did for the same parameters, if it came often enough to be recorded.
+
+        `work` launches kernels and no more, and gets all its memory through `arena`.
+        """
+        key = tuple((_address(one), one.sizes) if isinstance(one, View) else one for one in parameters)
+
+        def record(stream: Any) -> Any:
+            current, self._stream = self._stream, stream
+            try:
+                return work()
+            finally:
+                self._stream = current
+
+        return self._graphs.replay(key, self._stream, record)
 
     def read_number(self, buffer: _Memory, dtype: str, place: int) -> int | float:
         """Waits, and reads one element."""

@@ -19,6 +19,7 @@ class Destinations:
     """
 
     def __init__(self, signature: Signature, out: Any):
+        self.out = out
         names = leaf_paths(signature.result_tree, "out")
         self._taken: list[tuple[str, Result, Any]] = []
         for name, result, leaf in zip(

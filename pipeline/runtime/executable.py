@@ -158,9 +158,13 @@ class Executable:
         computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
         self.write_mutations(call, computed, bound.copies)
+        return self.hand_out(call, computed, destinations)
+
+    def hand_out(self, call: Arguments, computed: dict[int, Any], destinations: Destinations | None) -> Any:
+        """What a call returns: the results in the model's structure, or the tensors that the caller wants filled."""
         if destinations is not None:
             destinations.fill(computed, call.leaves)
-            return out
+            return destinations.out
         leaves = iter([result_of(result, computed, call.leaves) for result in self.signature.results])
         return unflatten(self.signature.result_tree, leaves)
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 import operator
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
+
+from pipeline.runtime.storage import numpy_dtype
 
 Number = Any  # int, float or bool
 
@@ -75,11 +78,26 @@ _FLOAT: dict[str, Callable[..., float]] = {
     "minimumf": lambda a, b: math.nan if math.isnan(a) or math.isnan(b) else min(a, b),
 }
 
+#: Functions of one number, of MLIR's dialect math, as NumPy computes them of float64.
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "absf": np.abs,
+    "ceil": np.ceil,
+    "cos": np.cos,
+    "exp": np.exp,
+    "floor": np.floor,
+    "log": np.log,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "sqrt": np.sqrt,
+    "tanh": np.tanh,
+}
+
 #: What a plan may compute.
 OPS = (
     *_INTEGER,
     *_UNSIGNED,
     *_FLOAT,
+    *_FUNCTIONS,
     *("cmpi", "cmpf", "select", "extsi", "extui", "trunci", "index_cast", "index_castui", "sitofp", "uitofp"),
     *("fptosi", "fptoui", "extf", "truncf"),
 )
@@ -100,6 +118,9 @@ def compute(name: str, arguments: Sequence[Number], kind: str, source: str, pred
         return signed(_UNSIGNED[name](a, b), width(kind))
     if name in _FLOAT:
         return _rounded(_FLOAT[name](*arguments), kind)
+    if name in _FUNCTIONS:
+        with np.errstate(all="ignore"):
+            return _rounded(float(_FUNCTIONS[name](np.float64(arguments[0]))), kind)
     return _convert(name, arguments[0], kind, source)
 
 
@@ -134,13 +155,14 @@ def _convert(name: str, value: Number, kind: str, source: str) -> Number:
     return _rounded(float(value), kind)
 
 
+_FORMATS = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+
+
 def _rounded(value: float, kind: str) -> float:
-    if kind != "f32":
+    if kind not in _FORMATS:
         return value
-    try:
-        return struct.unpack("<f", struct.pack("<f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
+    with np.errstate(over="ignore"):
+        return float(np.float64(value).astype(numpy_dtype(_FORMATS[kind])))
 
 
 def width(kind: str) -> int:

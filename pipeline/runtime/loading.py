@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.runtime.code import Code
-from pipeline.runtime.device import DeviceCode, DeviceExecutable
+from pipeline.runtime.device_code import DeviceCode
+from pipeline.runtime.device_executable import DeviceExecutable
 from pipeline.runtime.executable import Executable
 
 

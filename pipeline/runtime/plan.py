@@ -97,6 +97,11 @@ class Plan:
     results: tuple[int, ...]
     arena: int = 0
 
+    @property
+    def only_launches(self) -> bool:
+        """Whether it is always the same launches, and all memory that they need is that of the arena."""
+        return not self.results and all(step[0] in _OF_LAUNCHES for step in self.steps)
+
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON values."""
         return asdict(self)
@@ -116,6 +121,10 @@ class Plan:
         )
 
 
+#: Steps that neither read from the device nor allocate.
+_OF_LAUNCHES = ("compute", "arena", "constant", "subview", "collapse", "expand", "layout", "dim", "launch")
+
+
 class Run:
     """One run of a plan on a device; see `pipeline.runtime.device.Device` for what that can do."""
 
@@ -124,7 +133,7 @@ class Run:
         self._device = device
         self._constants = constants
         self._values: list[Any] = [None] * plan.registers
-        self._arena = device.arena(plan.arena) if plan.arena else None
+        self.arena = device.arena(plan.arena) if plan.arena else None
 
     def __call__(self, parameters: Sequence[Any]) -> list[Any]:
         """Runs the plan; returns the values of its results."""
@@ -159,7 +168,7 @@ class Run:
         self._values[to] = row_major(self._device.allocate(dtype, math.prod(known)), dtype, known)
 
     def _in_arena(self, to: int, dtype: str, sizes: list[Any], offset: int) -> None:
-        self._values[to] = row_major(self._arena, dtype, self._all(sizes), offset)
+        self._values[to] = row_major(self.arena, dtype, self._all(sizes), offset)
 
     def _constant(self, to: int, number: int) -> None:
         self._values[to] = self._constants[number]

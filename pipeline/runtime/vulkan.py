@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import PipelineError
-from pipeline.runtime.device import DeviceKernel
+from pipeline.runtime.device_code import DeviceKernel
 from pipeline.runtime.plan import View
 from pipeline.runtime.storage import ITEM_BYTES, numpy_dtype
 

@@ -13,7 +13,7 @@ from pipeline.runtime.code import Code
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.memory import Arena, offsets
 from pipeline.runtime.native import NativeCode
-from pipeline.runtime.signature import Signature, TensorType
+from pipeline.runtime.signature import Signature, TensorType, Weight
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,7 @@ def bind(
     tensors: dict[str, Any] = {}
     copies: dict[str, Any] = {}
     for weight in signature.weights:
-        live = weights[weight.name]
-        got = TensorType(*dtype_and_shape(live))
-        if got != weight.type:
-            raise PipelineError(f"weight {weight.name}: expected {weight.type}, is now {got}")
+        live = live_weight(weight, weights)
         owner = library_of(live)
         assert owner is not None
         tensors[weight.name] = owner.contiguous(live)
@@ -63,6 +60,15 @@ def bind(
         template[slot] = pointer(tensors[source.name]) if source.kind == "weight" else places[source.index]
     extents = tuple(extent(f"weight {name}", tensor) for name, tensor in tensors.items())
     return BoundWeights(template, (*tensors.values(), prepared), extents, copies)
+
+
+def live_weight(weight: Weight, weights: Mapping[str, Any]) -> Any:
+    """The tensor that a weight is now; raises `PipelineError` if it has another dtype or shape than at compilation."""
+    live = weights[weight.name]
+    got = TensorType(*dtype_and_shape(live))
+    if got != weight.type:
+        raise PipelineError(f"weight {weight.name}: expected {weight.type}, is now {got}")
+    return live
 
 
 def _prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any]) -> tuple[Arena, list[int]]:

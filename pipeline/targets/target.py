@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pipeline.runtime.code import Code
-from pipeline.runtime.device import DeviceCode
+from pipeline.runtime.device_code import DeviceCode
 from pipeline.runtime.signature import Signature
 
 if TYPE_CHECKING:

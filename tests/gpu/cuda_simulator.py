@@ -13,13 +13,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import simulated_tensor_cores as tensor_cores
 from llvmlite import binding
 
-from pipeline.runtime.device import DeviceExecutable, DeviceKernel
+from pipeline.runtime.device_code import DeviceKernel
+from pipeline.runtime.device_executable import DeviceExecutable
 from pipeline.runtime.native import host_cpu, initialize_llvm
 from pipeline.runtime.plan import View
 from pipeline.runtime.storage import ITEM_BYTES, numpy_dtype
 from pipeline.targets.cpu.llvm_text import to_llvm22
+
+#: The most blocks along one dimension of a launch.
+MOST_BLOCKS = 65535
 
 #: Where a context has which number: three of each.
 _REGISTERS = {
@@ -53,7 +58,7 @@ class SimulatedDevice:
 
     def launch(self, kernel: int, threads: int, arguments: Sequence[Any]) -> None:
         info = self.kernels[kernel]
-        blocks = min(info.blocks(threads), 65535)
+        blocks = min(info.blocks(threads), MOST_BLOCKS)
         if not blocks:
             return
         self.launches.append(info.name)
@@ -120,7 +125,7 @@ def _run_together(function: int, threads: int, blocks: int, arguments: Any) -> N
     states = ctypes.create_string_buffer(_UCONTEXT * (threads + 1))
     first = ctypes.addressof(states)
     stacks = ctypes.create_string_buffer(_STACK_BYTES * threads)
-    slots = np.zeros(threads, np.int64)
+    slots = np.zeros(threads * tensor_cores.SLOT, np.uint8)
     state = [first + _UCONTEXT * number for number in range(threads + 1)]  # the last one is ours
     contexts = [
         _Context(own=state[t], following=state[(t + 1) % threads], slots=slots.ctypes.data) for t in range(threads)
@@ -159,7 +164,8 @@ def _body(llvm: str, kernel: str) -> str:
 
 
 def _has_barriers(llvm: str, kernel: str) -> bool:
-    return "llvm.nvvm.barrier" in _body(llvm, kernel) or "llvm.nvvm.shfl" in _body(llvm, kernel)
+    body = _body(llvm, kernel)
+    return "llvm.nvvm.barrier" in body or "llvm.nvvm.shfl" in body or tensor_cores.uses_warps(body)
 
 
 def _compile(llvm: str, kernels: Sequence[DeviceKernel]) -> Any:
@@ -168,7 +174,7 @@ def _compile(llvm: str, kernels: Sequence[DeviceKernel]) -> Any:
     machine = binding.Target.from_default_triple().create_target_machine(
         cpu=cpu, features=features, opt=2, codemodel="jitdefault", jit=True
     )
-    text = _for_cpu(to_llvm22(llvm)) + _HELPERS + "".join(map(_driver, kernels))
+    text = _for_cpu(to_llvm22(llvm)) + _HELPERS + tensor_cores.HELPERS + "".join(map(_driver, kernels))
     module = binding.parse_assembly(text)
     module.verify()
     engine = binding.create_mcjit_compiler(module, machine)
@@ -181,6 +187,7 @@ def _for_cpu(llvm: str) -> str:
     llvm = re.sub(r"^(target |attributes #|declare .*@llvm\.nvvm).*$", "", llvm, flags=re.M)
     llvm = re.sub(r"^(define .*?) #\d+ \{$", r"\1 {", llvm, flags=re.M)
     llvm = llvm.replace("ptx_kernel ", "").replace(" addrspace(3)", "")
+    llvm = tensor_cores.for_cpu(llvm)
     llvm = re.sub(r"addrspacecast ptr (\S+) to ptr", r"getelementptr i8, ptr \1, i64 0", llvm)
     llvm = re.sub(r"^(define void @[^(]*\()", r"\1ptr %ctx, ", llvm, flags=re.M).replace("ptr %ctx, )", "ptr %ctx)")
     llvm = re.sub(

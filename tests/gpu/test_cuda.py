@@ -62,6 +62,31 @@ def test_elementwise_kernel():
     assert "mul.rn.f32" in text and "add.rn.f32" in text, "a model's x * y + z rounds twice"
 
 
+@pytest.mark.parametrize("model", [nn.Softmax(-1), nn.LayerNorm(1024, elementwise_affine=False)])
+def test_rows_are_read_once(model):
+    """One launch that loads each element once, 16 bytes at a time; numbers of a row go from warp to warp."""
+    executable = pipeline.compile(model, (torch.randn(64, 1024),), target="cuda:sm_90")
+    text = executable.ir("ptx")
+    assert text.count(".entry") == 1 and ".maxntid 128" in text
+    assert text.count("ld.global") == text.count("ld.global.v4") == 2, "128 threads, 8 elements each"
+    assert text.count("st.global") == text.count("st.global.v4") == 2
+    assert text.count("shfl.sync.bfly") == 10 and text.count("bar.sync") == 2
+    _check_ptx(text)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64])
+def test_absolute_values_of_integers(dtype):
+    x = torch.arange(-5, 6).to(dtype)
+    compare(pipeline.compile(Function(torch.abs), (x,), target="cuda:sm_80")(x), x.abs(), 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_numbers_that_the_host_computes_are_rounded(dtype):
+    """A GELU's square root of 2 is a number of the model's dtype."""
+    x = torch.randn(40, generator=torch.Generator().manual_seed(0)).to(dtype)
+    compare(pipeline.compile(nn.GELU(), (x,), target="cuda:sm_80")(x), nn.GELU()(x), 1e-2)
+
+
 def test_without_libdevice(monkeypatch):
     from pipeline.targets.cuda import target
 

@@ -10,12 +10,13 @@ import pytest
 import torch
 from cuda_simulator import SimulatedDevice
 from gpu_models import MODELS, Function
+from torch import nn
 
 import pipeline
 from pipeline.errors import PipelineError
 from pipeline.runtime import loading
 from pipeline.runtime.cuda import CudaDevice
-from pipeline.runtime.device import DeviceExecutable
+from pipeline.runtime.device_executable import DeviceExecutable
 from pipeline.runtime.plan import row_major
 
 
@@ -26,6 +27,9 @@ class FakeDriver:
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR="major", CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR="minor"
     )
 
+    CUstream_flags = types.SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
+    CUstreamCaptureMode = types.SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL=1)
+
     def __init__(self, kernels, llvm, capability=(9, 0)):
         self.simulator = SimulatedDevice(kernels, llvm)
         self.kernels = {kernel.name: kernel for kernel in kernels}
@@ -34,6 +38,9 @@ class FakeDriver:
         self.loaded = b""
         self.launches = []
         self.failing = None
+        self.recording = None
+        self.graphs = []
+        self.graph_launches = 0
 
     def cuInit(self, flags):
         return (0,)
@@ -83,6 +90,7 @@ class FakeDriver:
         self.launches.append(name)
         if name == self.failing:
             return (700,)
+        assert (stream == "ours") == (self.recording is not None), "other streams may not launch while one records"
         kernel = self.kernels[name]
         assert (gy, gz, bx, by, bz) == (1, 1, kernel.block, 1, 1)
         along = sum(len(kind[2]) + bool(kind[3]) + len(kind[4]) for kind in kernel.arguments if kind[0] == "buffer")
@@ -90,7 +98,40 @@ class FakeDriver:
         values = [ctypes.c_int64.from_address(p).value for p in (ctypes.c_void_p * count).from_address(parameters)]
         order = sorted(range(len(kernel.arguments)), key=lambda number: kernel.arguments[number][0] == "number")
         slots = (ctypes.c_int64 * count)(*(values[number] for number in order), *values[len(kernel.arguments) :])
-        self.simulator._run(kernel, gx, slots)
+        if self.recording is not None:
+            self.recording.append((kernel, gx, slots))
+        else:
+            self.simulator._run(kernel, gx, slots)
+        return (0,)
+
+    def cuStreamCreate(self, flags):
+        return 0, "ours"
+
+    def cuStreamBeginCapture(self, stream, mode):
+        self.recording = []
+        return (0,)
+
+    def cuStreamEndCapture(self, stream):
+        graph, self.recording = self.recording, None
+        return 0, graph
+
+    def cuGraphInstantiate(self, graph, flags):
+        self.graphs.append(graph)
+        return 0, len(self.graphs) - 1
+
+    def cuGraphDestroy(self, graph):
+        return (0,)
+
+    def cuGraphExecDestroy(self, number):
+        self.graphs[number] = None
+        return (0,)
+
+    def cuGraphLaunch(self, number, stream):
+        if self.failing == "graph":
+            return (700,)
+        self.graph_launches += 1
+        for kernel, blocks, slots in self.graphs[number]:
+            self.simulator._run(kernel, blocks, slots)
         return (0,)
 
 
@@ -161,3 +202,47 @@ def test_a_tensor_that_is_not_aligned_is_copied():
     assert copied.buffer.address % 16 == 0
     (array,) = device.download([row_major(copied.buffer, "float32", (8,))])
     assert np.array_equal(array, whole[start + 1 : start + 9].numpy())
+
+
+def test_a_call_that_comes_again_is_a_graph(on_fake_driver):
+    """Not the first time: the addresses may never come again. Arguments change, results stay right."""
+    model = nn.Sequential(nn.Linear(8, 40), nn.LayerNorm(40), nn.Softmax(-1))
+    executable = pipeline.compile(model, (torch.randn(4, 8),), target="cuda:sm_80")
+    for number in range(4):
+        x = torch.randn(4, 8)
+        torch.testing.assert_close(executable(x), model(x))
+        driver = on_fake_driver[0]
+        assert driver.graph_launches == max(0, number)
+    assert len(driver.graphs) == 1 and len(driver.graphs[0]) > 1
+
+
+def test_what_reads_numbers_back_is_no_graph(on_fake_driver):
+    """Must not fire: which launches there are depends on what the device computes; nor with one launch alone."""
+    loop = MODELS["while"]()
+    executable = pipeline.compile(loop.model, loop.args, target="cuda:sm_80")
+    single = _executable(lambda x: x + 1, torch.randn(4))
+    for _ in range(3):
+        executable(*loop.args)
+        single(torch.randn(4))
+    assert not on_fake_driver[0].graphs and not on_fake_driver[1].graphs
+
+
+def test_an_error_of_a_graph_is_reported(on_fake_driver):
+    executable = _executable(lambda x: torch.softmax(x @ x, -1), torch.randn(8, 8))
+    for _ in range(2):
+        executable(torch.randn(8, 8))
+    on_fake_driver[0].failing = "graph"
+    with pytest.raises(PipelineError, match="launching the graph of a call: an illegal memory"):
+        executable(torch.randn(8, 8))
+
+
+def test_few_graphs_are_kept(on_fake_driver):
+    """Other addresses, another graph; the oldest goes."""
+    from pipeline.runtime import cuda_graphs
+
+    driver = FakeDriver((), "")
+    graphs = cuda_graphs.Graphs(driver, lambda returned, what: returned[1] if len(returned) > 1 else None)
+    for number in range(cuda_graphs._MOST_GRAPHS + 2):
+        assert not graphs.replay(number, "stream", lambda stream: None)
+        assert graphs.replay(number, "stream", lambda stream: None)
+    assert [graph is None for graph in driver.graphs] == [True] * 2 + [False] * cuda_graphs._MOST_GRAPHS

@@ -34,7 +34,10 @@ EXPAND_MATH = """
 
 TO_NVVM = """builtin.module(
     convert-math-to-nvvm,
+    convert-nvgpu-to-nvvm,
     gpu.module(
+      arith-expand{include-bf16=1},
+      convert-math-to-llvm,
       convert-scf-to-cf,
       expand-strided-metadata,
       lower-affine,
@@ -110,7 +113,7 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     size = ir.IntegerAttr(function.attributes["pipeline.block"]).value
     takes = ", ".join(f"%a{n}: {_taken(argument.type)}" for n, argument in enumerate(block.arguments))
     shared = [op.results[0] for op in walk(function, "memref.alloc")]
-    tiles = ", ".join(f"%s{number}: {buffer.type}" for number, buffer in enumerate(shared))
+    tiles = ", ".join(f"%s{number}: {buffer.type} {{llvm.align = 16}}" for number, buffer in enumerate(shared))
     workgroup = f"workgroup({tiles})" if shared else ""
     source = ir.Module.parse(
         f"""module {{ gpu.module @m {{

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.errors import OptionError
 from pipeline.mlir import ir, walk
 from pipeline.passes.split_dispatches import DISPATCH
 from pipeline.runtime.storage import as_is
@@ -10,23 +11,33 @@ from pipeline.targets.cuda.toolkit import libdevice
 from pipeline.targets.gpu.target import Generated, GpuTarget
 from pipeline.targets.target import Dump
 
+#: The first architecture that has the instructions we use.
+_TENSOR_CORES = 80
+
 
 class CudaTarget(GpuTarget):
-    """NVIDIA GPUs from an architecture on, `sm_90` for example.
+    """NVIDIA GPUs from an architecture on: `sm_90`, or `sm_90+tf32` for products of float32 on tensor cores.
 
     The executable holds PTX, which drivers translate for any later GPU, and, where ptxas is found, machine code.
     """
 
-    mapping = "map-to-threads{shuffles=true access-bytes=16}"
+    blocks = "block-groups{scratch=40960}"
 
     def __init__(self, architecture: str, disable: frozenset[str] = frozenset()):
         super().__init__(disable)
-        self.architecture = ptx.architecture(architecture)
-        self.name = f"cuda:{architecture}"
+        named, *features = architecture.split("+")
+        self.architecture = ptx.architecture(named)
+        self.name = f"cuda:{named}"
+        self.tf32 = _has_tf32(features, self.architecture)
+        cores = str(self.architecture >= _TENSOR_CORES).lower()
+        self.mapping = (
+            "map-to-threads{shuffles=true access-bytes=16 most-threads=1024"
+            f" tensor-cores={cores} tf32={str(self.tf32).lower()}}}"
+        )
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
-        return [self.name, str(libdevice()), str(ptx.can_assemble(self.architecture))]
+        return [self.name, str(self.tf32), str(libdevice()), str(ptx.can_assemble(self.architecture))]
 
     def stored(self, element: str) -> str:
         """See `GpuTarget.stored`."""
@@ -49,3 +60,12 @@ class CudaTarget(GpuTarget):
             if DISPATCH in op.attributes
         ]
         return Generated(tuple(pieces), dict.fromkeys(names, 0))
+
+
+def _has_tf32(features: list[str], architecture: int) -> bool:
+    for feature in features:
+        if feature != "tf32":
+            raise OptionError(f"target cuda: unknown feature {feature!r}; there is tf32")
+    if features and architecture < _TENSOR_CORES:
+        raise OptionError(f"target cuda: tf32 is there from sm_{_TENSOR_CORES} on, not on sm_{architecture}")
+    return bool(features)

@@ -49,12 +49,15 @@ def _bytes(step: Step) -> int:
     return max(1, -(-size // ALIGNMENT)) * ALIGNMENT
 
 
+#: Where steps have steps inside.
+_INNER = {"if": (2, 3), "for": (5,), "while": (1, 6)}
+
+
 def _all_steps(steps: list[Step]) -> Iterator[Step]:
     for step in steps:
         yield step
-        for part in step[1:]:
-            if isinstance(part, list) and part and isinstance(part[0], list) and isinstance(part[0][0], str):
-                yield from _all_steps([one for one in part if one[0] != "#"])
+        for place in _INNER.get(step[0], ()):
+            yield from _all_steps(step[place])
 
 
 def _handed_on(steps: list[Step]) -> Iterator[int]:

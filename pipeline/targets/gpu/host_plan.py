@@ -114,7 +114,7 @@ class _Builder:
         if op.name == "arith.constant":
             self.initial.append((self.new(op.results[0]), _number(op.attributes["value"])))
             return []
-        if op.name.startswith("arith.") and short in OPS:
+        if op.name.startswith(("arith.", "math.")) and short in OPS:
             return [self._compute(op, short)]
         handler = _HANDLERS.get(op.name)
         if handler is None:

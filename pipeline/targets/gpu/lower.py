@@ -11,15 +11,16 @@ from pipeline.mlir import function, ir, run_pipeline, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.split_dispatches import DISPATCH
 
-#: No deallocations: the plan knows by itself when a buffer is needed last.
+#: No deallocations: the plan knows by itself when a buffer is needed last. No cse in front: fills and scratch that are
+#: equal would become one, and then copies.
 BUFFERIZE = """builtin.module(
     canonicalize,
-    cse,
     one-shot-bufferize{
       bufferize-function-boundaries=1
       allow-return-allocs-from-loops=1
       function-boundary-type-conversion=identity-layout-map
     },
+    canonicalize,
     drop-equivalent-buffer-results,
     canonicalize,
     cse,
@@ -53,11 +54,12 @@ class Lowered:
     device: ir.Module
 
 
-def lower(module: ir.Module, mapping: str, disable: frozenset[str]) -> Lowered:
+def lower(module: ir.Module, blocks: str, mapping: str, disable: frozenset[str]) -> Lowered:
     """Buffers, dispatches, threads. `module` has @main, @prepare and kernels on tensors, results as arguments.
 
-    `mapping` is the pass map-to-threads with its options.
+    `blocks` is the pass block-groups with its options, `mapping` the pass map-to-threads with its.
     """
+    PassPipeline.parse(blocks).run(module, disable=disable)
     run_pipeline(module.operation, BUFFERIZE)
     PassPipeline.parse(SPLIT).run(module, disable=disable)
     device = ir.Module.create()

@@ -9,7 +9,7 @@ from pipeline.errors import CompileError
 from pipeline.mlir import function, ir, walk
 from pipeline.passes.become import CALLS
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
-from pipeline.runtime.device import DeviceCode, DeviceKernel
+from pipeline.runtime.device_code import DeviceCode, DeviceKernel
 from pipeline.runtime.signature import Signature
 from pipeline.runtime.storage import Stored
 from pipeline.targets.cpu.lower import results_to_arguments
@@ -39,9 +39,10 @@ class Generated:
 
 
 class GpuTarget(Target):
-    """A GPU; `name` is what the runtime finds the device by, `mapping` how work is given to threads."""
+    """A GPU; `name` is what the runtime finds the device by, `blocks` and `mapping` how threads get their work."""
 
     name: str
+    blocks = "block-groups"
     mapping = "map-to-threads"
 
     def __init__(self, disable: frozenset[str] = frozenset()):
@@ -67,7 +68,7 @@ class GpuTarget(Target):
         sources = {name: sources_of(function(module, name)) for name in names}
         prepared = result_types(function(module, "prepare")) if "prepare" in names else ()
         moved = {name: results_to_arguments(module, name) for name in names}
-        lowered = lower(module, self.mapping, self.disable)
+        lowered = lower(module, self.blocks, self.mapping, self.disable)
         declared = _dispatches(lowered.host)
         generated = self.generate(lowered.device, dump)
         blocks = {_name(op): op for op in walk(lowered.device, "func.func")}

@@ -6,7 +6,17 @@ import math
 import struct
 from collections.abc import Iterable
 
-from pipeline.mlir import arith, gpu, ir, memref, remap_operands, run_pipeline, walk
+from pipeline.mlir import (
+    arith,
+    constant_integer,
+    defining_op,
+    gpu,
+    ir,
+    memref,
+    remap_operands,
+    run_pipeline,
+    walk,
+)
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.rewriting import before, replace
 from pipeline.passes.split_dispatches import DISPATCH
@@ -45,15 +55,50 @@ TO_SPIRV = f"""builtin.module(
     spirv-attach-target{{ver=v1.3 caps={_CAPABILITIES.replace(" ", "")} exts={_EXTENSIONS} client_api=Vulkan}},
     gpu.module(map-memref-spirv-storage-class{{client-api=vulkan}}, convert-math-to-spirv),
     convert-gpu-to-spirv{{use-64bit-index=false}},
-    spirv.module(spirv-lower-abi-attrs, spirv-update-vce)
+    spirv.module(spirv-lower-abi-attrs)
 )"""
+
+#: What a device must have; after infinities have become integers.
+STATE_NEEDS = "builtin.module(spirv.module(spirv-update-vce))"
 
 
 def legalize(device: ir.Module, disable: frozenset[str]) -> None:
     """Rewrites what Vulkan does not have."""
     PassPipeline.parse(LEGALIZE).run(device, disable=disable)
+    for comparison in walk(device, "arith.cmpi"):
+        _compare_in_32_bits(comparison)
     for cast in walk(device, "arith.index_cast"):
         _saturate(cast)
+
+
+def _compare_in_32_bits(comparison: ir.Operation) -> None:
+    """cmpi (extsi %x), 3 : i64 -> cmpi %x, 3 : i32; for counters, too.
+
+    Mesa 22.3 gets the comparison of an extended number with a constant wrong. Numbers whose range is known are narrow
+    by then; these are the others.
+    """
+    if str(comparison.operands[0].type) != "i64":
+        return
+    with before(comparison):
+        narrow = [_in_32_bits(operand) for operand in comparison.operands]
+        left, right = narrow
+        if left is None or right is None:
+            return
+        predicate = ir.IntegerAttr(comparison.attributes["predicate"])
+        replace(comparison, [arith.CmpIOp(predicate, left, right).result])
+
+
+def _in_32_bits(value: ir.Value) -> ir.Value | None:
+    """The number of 32 bits that a number of 64 was sign-extended from; None where it was not."""
+    op, i32 = defining_op(value), ir.IntegerType.get_signless(32)
+    if op is None:
+        return None
+    if op.name == "arith.extsi" and op.operands[0].type == i32:
+        return op.operands[0]
+    if op.name == "arith.index_cast" and isinstance(op.operands[0].type, ir.IndexType):
+        return arith.IndexCastOp(i32, op.operands[0]).result
+    number = constant_integer(value)
+    return None if number is None or not -(2**31) <= number < 2**31 else arith.ConstantOp(i32, number).result
 
 
 def _saturate(cast: ir.Operation) -> None:
@@ -149,6 +194,7 @@ def _binary(module: ir.Module) -> bytes:
     run_pipeline(module.operation, TO_SPIRV)
     (converted,) = walk(module, "spirv.module")
     _avoid_infinities(converted)
+    run_pipeline(module.operation, STATE_NEEDS)
     _make_signs_explicit(converted)
     outer = ir.Module.parse(f"module attributes {{gpu.container_module}} {{ gpu.module @kernel [{_TARGET}] {{}} }}")
     (inner,) = walk(outer, "gpu.module")

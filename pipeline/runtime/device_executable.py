@@ -1,0 +1,240 @@
+"""Executables that run on a device with memory of its own: the call, and what lies on the device between calls."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pipeline.errors import PipelineError
+from pipeline.runtime.arguments import ArgumentReader, Arguments
+from pipeline.runtime.arrays import ArrayLibrary, as_numpy, library_of
+from pipeline.runtime.destinations import Destinations
+from pipeline.runtime.device import Device, create_device
+from pipeline.runtime.executable import Executable
+from pipeline.runtime.externals import Externals
+from pipeline.runtime.layout import result_types
+from pipeline.runtime.plan import Plan, Run, View, row_major
+from pipeline.runtime.signature import Source, TensorType
+from pipeline.runtime.storage import numpy_dtype
+from pipeline.runtime.weights import live_weight
+
+
+class DeviceExecutable(Executable):
+    """A compiled model that runs on a device.
+
+    The device is looked for at the first call, so that a machine without one can compile and save. Weights are copied
+    to it then, and again by `refresh()`. One call runs at a time.
+    """
+
+    _code: Any
+
+    @property
+    def code(self) -> Any:
+        """The code, plans and constants."""
+        return self._code
+
+    @property
+    def memory(self) -> NoReturn:
+        """Is known of executables for the CPU alone."""
+        raise PipelineError("memory: what executables for GPUs take is not reported yet")
+
+    def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> NoReturn:
+        """Is there for executables for the CPU alone."""
+        raise PipelineError("profile: kernels are timed on the target cpu only; use the tools of the GPU's vendor")
+
+    def load_code(self, functions: Mapping[str, Callable[..., Any]], num_threads: int | None) -> None:
+        """Readies everything but the device."""
+        self._threads = self._record = None
+        self._reader = ArgumentReader(self.signature, self._code.target.partition(":")[0])
+        self._externals = Externals((), {})
+        self._calling = threading.RLock()
+        self._device: Any = None
+        self._on_device: dict[str, View] = {}
+        self._prepared: list[Any] = []
+        self._constants: list[View] = []
+
+    def make_device(self) -> Device:
+        """The device to run on."""
+        return create_device(self._code)
+
+    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        """Runs the model; see `Executable.__call__`."""
+        call = self._reader.read(args, kwargs, self._library, ())
+        destinations = None if out is None else Destinations(self.signature, out)
+        with self._calling:
+            self._wake()
+            computed = self._compute(call)
+            self._write_mutations_on_device(call, computed)
+        return self.hand_out(call, computed, destinations)
+
+    def refresh(self) -> None:
+        """Copies the weights to the device, and computes again what depends on them alone."""
+        with self._calling:
+            if self._device is None:
+                return
+            for weight in self.signature.weights:
+                live_weight(weight, self._weights)
+            self._on_device = {}
+            self._prepared = self._prepare()
+
+    def _wake(self) -> None:
+        """Finds the device at the first call; has it take over torch's stream at each."""
+        if self._device is None:
+            self._device = self.make_device()
+            self._constants = [self._put(array, str(array.dtype)) for array in self._code.constants]
+            self.refresh()
+        if hasattr(self._device, "begin"):
+            self._device.begin()
+
+    def _compute(self, call: Arguments) -> dict[int, Any]:
+        """The results of main, by number, as tensors of the call's library and numbers."""
+        plan: Plan = self._code.main
+        parameters = [
+            self._parameter(source, call, dtype)
+            for source, dtype in zip(self._code.main_sources, plan.dtypes, strict=False)
+        ]
+        like = next((value for value in call.values if _is_on_device(value)), None)
+        types = result_types(self.signature, len(self._code.moved))
+        places = self._places(plan, len(parameters), types, like)
+        returned = self._run(plan, [*parameters, *(view for view, _ in places)])
+        values = self._in_order(places, [(value, None) for value in returned])
+        pairs = zip(self._code.main_sources, parameters, strict=True)
+        status = [view for source, view in pairs if source.kind == "status"]
+        return self._results(values, status, types, call, like)
+
+    def _run(self, plan: Plan, parameters: list[Any]) -> list[Any]:
+        """The results of a plan; launches that are the same at every call are recorded where the device can do that."""
+        if not (plan.only_launches and len(plan.steps) > 1 and hasattr(self._device, "replay")):
+            return Run(plan, self._device, self._constants)(parameters)
+
+        def work() -> Any:
+            again = Run(plan, self._device, self._constants)
+            again(parameters)
+            return again.arena
+
+        if not self._device.replay(parameters, work):
+            work()
+        return []
+
+    def _results(
+        self,
+        values: list[tuple[Any, Any]],
+        status: list[View],
+        types: Sequence[TensorType | None],
+        call: Arguments,
+        like: Any,
+    ) -> dict[int, Any]:
+        """What the caller gets for each (value, tensor over it or None); raises `PipelineError` for a failed check."""
+        computed: dict[int, Any] = {}
+        wanted: dict[int, View] = {}
+        for number, (value, tensor) in enumerate(values):
+            if tensor is not None or not isinstance(value, View):
+                computed[number] = value if tensor is None else tensor
+            elif like is not None:
+                view, computed[number] = self._tensor(like, types[number], value.dtype, value.sizes)
+                self._device.copy(view, value)
+            else:
+                wanted[number] = value
+        if status or wanted:
+            arrays = self._device.download([*status, *wanted.values()])
+            if status and arrays[0][0]:
+                raise PipelineError(self._code.checks[int(arrays[0][0]) - 1])
+            for number, array in zip(wanted, arrays[len(status) :], strict=True):
+                computed[number] = _to_library(array, types[number], call.library)
+        return computed
+
+    def _places(self, plan: Plan, first: int, types: Sequence[TensorType | None], like: Any) -> list[tuple[View, Any]]:
+        """New memory for the results of known size: where a caller's tensor is on the device, that of a new tensor."""
+        kinds = [kind for kind, moved in zip(types, self._code.moved, strict=True) if moved]
+        places: list[tuple[View, Any]] = []
+        for kind, dtype, sizes in zip(kinds, plan.dtypes[first:], plan.shapes[first:], strict=True):
+            assert dtype is not None and sizes is not None
+            if like is not None:
+                places.append(self._tensor(like, kind, dtype, sizes))
+            else:
+                places.append((self._new(dtype, sizes), None))
+        return places
+
+    def _new(self, dtype: str, sizes: Sequence[int]) -> View:
+        return row_major(self._device.allocate(dtype, math.prod(sizes)), dtype, sizes)
+
+    def _tensor(self, like: Any, kind: TensorType | None, dtype: str, sizes: Sequence[int]) -> tuple[View, Any]:
+        """A new torch tensor on the device of `like`, and a view of it."""
+        assert kind is not None
+        torch = sys.modules["torch"]
+        tensor = torch.empty(tuple(sizes), dtype=getattr(torch, kind.dtype), device=like.device)
+        return self._device.borrow(tensor, dtype), tensor
+
+    def _in_order(self, places: list[Any], returned: list[Any]) -> list[Any]:
+        """The results of main, some of which went to parameters."""
+        moved, others = iter(places), iter(returned)
+        return [next(moved) if is_moved else next(others) for is_moved in self._code.moved]
+
+    def _parameter(self, source: Source, call: Arguments | None, dtype: str | None) -> Any:
+        if source.kind == "weight":
+            return self._weight(source.name, str(dtype))
+        if source.kind == "prepared":
+            return self._prepared[source.index]
+        if source.kind == "status":
+            return self._put(np.zeros(1, np.int64), "int64")
+        assert call is not None
+        value = call.values[source.index]
+        if dtype is None:
+            return value
+        return self._device.borrow(value, dtype) if _is_on_device(value) else self._put(as_numpy(value), dtype)
+
+    def _weight(self, name: str, dtype: str) -> View:
+        if name not in self._on_device:
+            live = self._weights[name]
+            live = live.cpu() if _is_on_device(live) else live
+            self._on_device[name] = self._put(as_numpy(live), dtype)
+        return self._on_device[name]
+
+    def _put(self, array: np.ndarray, dtype: str) -> View:
+        """A copy of an array on the device, its elements stored as `dtype`."""
+        view = self._new(dtype, array.shape)
+        self._device.upload(view, array.astype(numpy_dtype(dtype), copy=False))
+        return view
+
+    def _prepare(self) -> list[Any]:
+        plan = self._code.prepare
+        if plan is None:
+            return []
+        parameters = [
+            self._parameter(source, None, dtype)
+            for source, dtype in zip(self._code.prepare_sources, plan.dtypes, strict=False)
+        ]
+        kinds = zip(plan.dtypes[len(parameters) :], plan.shapes[len(parameters) :], strict=True)
+        places = [self._new(dtype, sizes) for dtype, sizes in kinds if dtype is not None and sizes is not None]
+        returned = Run(plan, self._device, self._constants)([*parameters, *places])
+        assert not returned, "@prepare has results of unknown size"
+        self._device.download([])
+        return places
+
+    def _write_mutations_on_device(self, call: Arguments, computed: dict[int, Any]) -> None:
+        """Writes what the model mutates to the caller's tensors and the weights, and to the weights' copies here."""
+        self.write_mutations(call, computed, {})
+        for mutation in self.signature.mutations:
+            if mutation.weight in self._on_device:
+                view = self._on_device[str(mutation.weight)]
+                result = computed[mutation.result]
+                array = as_numpy(result.cpu() if _is_on_device(result) else result)
+                self._device.upload(view, array.astype(numpy_dtype(view.dtype), copy=False))
+
+
+def _is_on_device(value: Any) -> bool:
+    """Whether a value is a tensor in the memory of a GPU."""
+    owner = library_of(value)
+    return owner is not None and owner.device(value).startswith("cuda")
+
+
+def _to_library(array: np.ndarray, kind: TensorType | None, library: ArrayLibrary) -> Any:
+    assert kind is not None
+    tensor = library.empty(array.shape, kind.dtype)
+    np.copyto(as_numpy(tensor), array, casting="unsafe")
+    return tensor
