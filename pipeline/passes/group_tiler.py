@@ -106,7 +106,8 @@ class Tiler:
             elif not isinstance(operand.type, ir.ShapedType):
                 operands.append(operand)
             elif number < view.inputs:
-                operands.append(_extract(operand, _place(operand.type, indexing, spans)))
+                source = self._as_written(view, number, carried)
+                operands.append(_extract(source, _place(operand.type, indexing, spans)))
             else:
                 result = view.op.results[number - view.inputs]
                 operands.append(self._initial(operand, result, _place(operand.type, indexing, spans), carried))
@@ -117,6 +118,19 @@ class Tiler:
             result.set_type(value.type)
         _shift_indices(copy, spans)
         return copy
+
+    def _as_written(self, view: Structured, number: int, carried: list[ir.Value]) -> ir.Value:
+        """An operand that is read; for one that the op updates element by element, the carried tensor that it becomes.
+
+        The tile of that still has the old elements, and with one tensor to read and write nothing has to be copied.
+        """
+        operand = view.op.operands[number]
+        for output in range(view.inputs, len(view.maps)):
+            result = view.op.results[output - view.inputs]
+            same = view.op.operands[output] == operand and view.maps[output] == view.maps[number]
+            if same and view.is_elementwise and result in self._returned:
+                return carried[self._returned.index(result)]
+        return operand
 
     def _initial(self, init: ir.Value, result: ir.Value, place: _Place, carried: list[ir.Value]) -> ir.Value:
         """What an op starts from for a tile: a part of the destination, scratch, or one of these filled."""

@@ -67,10 +67,10 @@ def _main(code: Code, signature: Signature) -> Iterator[tuple[str, int, str]]:
     own = len(code.main_sources)
     places = iter(code.main.parameter_slots()[own:])
     returned = iter(code.main.result_slots())
-    for number, moved in enumerate(code.main.moved):
-        if moved:
+    for number, where in enumerate(code.main.where):
+        if where == "parameter":
             yield f"result {number}", next(places), "a tensor that it writes"
-        else:
+        elif where == "result":
             yield f"result {number}", next(returned), "it leaves: allocation to free(), address, offset, sizes, strides"
 
 
