@@ -24,6 +24,7 @@ from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.purify import purified
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
+from pipeline.runtime.arrays import extent, overlap
 
 #: torch.export keeps its state in globals: one thread at a time.
 _capturing = threading.Lock()
@@ -70,7 +71,24 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
+            shared = _shared_weights(exported)
+            if shared is not None:
+                raise CaptureError(
+                    f"{shared[0]} and {shared[1]} share memory; if the model writes to one of them, make it a copy: "
+                    f"torch could not functionalize the model"
+                ) from error
             raise CaptureError(f"torch could not functionalize the model: {_explain(error)}") from error
+
+
+def _shared_weights(exported: ExportedProgram) -> tuple[str, str] | None:
+    """The names of two weights of a program that share memory."""
+    tensors = {**exported.constants, **exported.state_dict}
+    extents = [extent(name, tensor) for name, tensor in tensors.items() if isinstance(tensor, torch.Tensor)]
+    for number, one in enumerate(extents):
+        for other in extents[:number]:
+            if overlap(one, other):
+                return other[0], one[0]
+    return None
 
 
 def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, mode: str) -> ExportedProgram:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from pipeline.analysis.alignment import align
 from pipeline.analysis.carries import carries_of, yielded
 from pipeline.analysis.destination import tied_operand
 from pipeline.analysis.naming import group_label
-from pipeline.analysis.structured import structured
 from pipeline.analysis.updates import VIEWS, views
 from pipeline.mlir import defining_op, function, ir, tensor, walk
 from pipeline.passes.become import CALLS
 from pipeline.passes.rewriting import before
+from pipeline.passes.tile_groups import computing_ops
 from pipeline.remarks import source_line
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
@@ -68,6 +69,14 @@ class OwnMemory:
         for step in plan.steps:
             self._take(step, argument)
 
+    def finish(self) -> None:
+        """Erases the kernels that nothing calls any more."""
+        called = {_symbol(call.attributes["callee"]) for call in walk(self._module, "func.call")}
+        for name, *_ in list(self._fused):
+            if name not in called:
+                function(self._module, name).erase()
+                called.add(name)
+
     def _check_readers(self, old: ir.Value, writer: ir.Operation) -> None:
         """Refuses what would have to be kept: an old value that is read after `writer`."""
         for one in views(old):
@@ -86,8 +95,8 @@ class OwnMemory:
         if step.reshapes or len(read) > 1 or step.call.operands[read[0]] != argument:
             raise Refused(f"{_called(step.call)} reads views of the old value")
         kernel = _callee(self._module, step.call)
-        if CALLS in kernel.attributes or not _updates_elementwise(kernel, read[0], step.operand):
-            raise Refused(f"{_called(step.call)} reads elements of the old value after others were written")
+        if CALLS in kernel.attributes or not _reads_before_it_writes(kernel, read[0], step.operand):
+            raise Refused(f"{_called(step.call)} reads elements of the old value after it has written others")
 
     def _take(self, step: _Step, argument: ir.BlockArgument) -> None:
         """k(.., empty) -> k(.., argument)."""
@@ -165,22 +174,28 @@ def _find_destination(
     plan.steps.append(_Step(op, list(op.operands).index(destination), reshapes))
 
 
-def _updates_elementwise(kernel: ir.Operation, read: int, written: int) -> bool:
-    """Whether a kernel computes each element that it writes from that of the same place, and reads no others of these.
+def _reads_before_it_writes(kernel: ir.Operation, read: int, written: int) -> bool:
+    """Whether a kernel has read each element of one of its arguments for the last time when it writes that of another.
 
     So that one buffer can be both.
     """
     source, target = (kernel.regions[0].blocks[0].arguments[number] for number in (read, written))
-    users = {use.owner.operation for use in (*source.uses, *target.uses)}
-    view = structured(next(iter(users))) if len(users) == 1 else None
-    if view is None or view.op.name != "linalg.generic" or not view.is_elementwise or source.type != target.type:
+    ops = computing_ops(kernel)
+    if ops is None or source.type != target.type:
         return False
-    maps = [indexing for operand, indexing in zip(view.op.operands, view.maps, strict=True) if operand == source]
-    outputs = list(view.op.operands)[view.inputs :]
-    identity = ir.AffineMap.get_identity(view.loops)
-    if source in outputs or outputs.count(target) != 1 or target in list(view.op.operands)[: view.inputs]:
+    numbers = {view.op: number for number, view in enumerate(ops)}
+    uses = [use for one in (source, target) for use in one.uses]
+    if any(use.owner.operation not in numbers for use in uses) or len(list(target.uses)) != 1:
         return False
-    return all(indexing == identity for indexing in (*maps, view.maps[view.inputs + outputs.index(target)]))
+    places = [(numbers[use.owner.operation], use.operand_number) for use in uses]
+    *readers, (writer, output) = places
+    identity = ir.AffineMap.get_identity(ir.RankedTensorType(source.type).rank)
+    if any(ops[number].maps[operand] != identity for number, operand in places):
+        return False
+    if output < ops[writer].inputs or not ops[writer].is_elementwise or any(number > writer for number, _ in readers):
+        return False
+    alignment = align(ops)
+    return all(alignment.in_step(number, writer) for number, _ in readers)
 
 
 def _fused(kernel: ir.Operation, read: int, written: int) -> str:
@@ -250,7 +265,11 @@ def _all_ops(root: ir.Operation) -> list[ir.Operation]:
 
 
 def _callee(module: ir.Operation, call: ir.Operation) -> ir.Operation:
-    return function(module, ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+    return function(module, _symbol(call.attributes["callee"]))
+
+
+def _symbol(attribute: ir.Attribute) -> str:
+    return ir.FlatSymbolRefAttr(attribute).value
 
 
 def _name(op: ir.Operation) -> str:
@@ -261,6 +280,6 @@ def _called(op: ir.Operation) -> str:
     """An op in remarks."""
     if op.name == "func.return":
         return "the caller"
-    label = ir.FlatSymbolRefAttr(op.attributes["callee"]).value if op.name == "func.call" else group_label([op])
+    label = _symbol(op.attributes["callee"]) if op.name == "func.call" else group_label([op])
     line = source_line(op.location)
     return f"{label} at {line}" if line else label

@@ -38,7 +38,7 @@ class TileGroups(Pass):
             return
         if CUSTOM in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in _IN_REGISTERS:
             return
-        views = _computing_ops(op)
+        views = computing_ops(op)
         if views is None or len(views) < 2:
             return
         alignment = align(views)
@@ -52,7 +52,7 @@ class TileGroups(Pass):
         Tiler(op, alignment, tiles).emit()
 
 
-def _computing_ops(kernel: ir.Operation) -> list[Structured] | None:
+def computing_ops(kernel: ir.Operation) -> list[Structured] | None:
     """The linalg ops of a kernel other than fills of initial values; None if one has no indexing maps.
 
     None too if one takes single elements of what another computes, which may lie in any tile of it.

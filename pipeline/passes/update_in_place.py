@@ -41,6 +41,7 @@ class UpdateInPlace(Pass):
             except Refused as refused:
                 self.missed(op, f"{update.name} is updated by a copy: {refused}")
             _mark(op, update, IN_PLACE)
+        memory.finish()
 
 
 def _returned(function: ir.Operation) -> list[ir.Value]:
@@ -52,7 +53,9 @@ def _obstacle(function: ir.Operation, update: Update, value: ir.Value) -> str | 
     """Why the function must not write to the argument, not even at its end; None if it may."""
     if value.type != update.argument.type:
         return f"it is a {update.argument.type}, its new value a {value.type}"
-    later = {other.number for other in updates_of(function)} | {other.number for other in updates_of(function, IN_PLACE)}
+    later = {other.number for other in updates_of(function)} | {
+        other.number for other in updates_of(function, IN_PLACE)
+    }
     shared = sharing(update.argument)
     for number, other in enumerate(_returned(function)):
         if number == update.number or other == value or other not in shared:
@@ -76,5 +79,3 @@ def _mark(function: ir.Operation, update: Update, mark: str | None) -> None:
 
 def _named(marks: ir.Attribute) -> list[tuple[str, ir.Attribute]]:
     return [(one.name, one.attr) for one in ir.DictAttr(marks)]
-
-

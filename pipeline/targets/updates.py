@@ -33,7 +33,9 @@ def mark_updates(module: ir.Module, signature: Signature) -> None:
             continue
         name = f"argument {signature.arguments[source.index].name}" if source.kind == "argument" else f"weight {index}"
         if taken[number] > 1:
-            remarks.missed(_PASS, main, f"{name} is written to by a copy after the call: its new value is returned, too")
+            remarks.missed(
+                _PASS, main, f"{name} is written to by a copy after the call: its new value is returned, too"
+            )
             continue
         mark[UPDATED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
         mark[NAME] = ir.StringAttr.get(name)

@@ -109,7 +109,6 @@ def results_to_arguments(module: ir.Module, name: str) -> list[Where]:
     entry = function(module, name)
     block = entry.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1].operation
-    kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
     own = {update.number: _as_memory(update.argument, block) for update in updates_of(entry, IN_PLACE)}
     values, inputs = list(terminator.operands), [argument.type for argument in block.arguments]
     kept: list[ir.Value] = []

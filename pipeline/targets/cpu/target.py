@@ -27,8 +27,8 @@ from pipeline.targets.cpu.lower import (
 )
 from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
 from pipeline.targets.entries import check_messages, entry_names, kernels_of, result_types, sources_of
-from pipeline.targets.updates import mark_updates, report_copies
 from pipeline.targets.target import PLAIN, Dump, Form, Target
+from pipeline.targets.updates import mark_updates, report_copies
 
 
 class CpuTarget(Target):
