@@ -112,7 +112,8 @@ class _Writer:
         return [*body, "return a, b, c + self.total"]
 
     def _block(self, depth: int, in_loop: bool) -> list[str]:
-        return [line for _ in range(self._draw(st.integers(1, self._size.statements))) for line in self._statement(depth, in_loop)]
+        count = self._draw(st.integers(1, self._size.statements))
+        return [line for _ in range(count) for line in self._statement(depth, in_loop)]
 
     def _region(self, depth: int, in_loop: bool) -> list[str]:
         self._regions += 1
@@ -205,5 +206,3 @@ class _Writer:
 
 def _indented(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
-
-
