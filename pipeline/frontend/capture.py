@@ -20,6 +20,7 @@ from torch.export import ExportedProgram
 from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
+from pipeline.frontend.containers import register_containers
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.purify import purified
 from pipeline.frontend.region_call import writes_are_kept
@@ -71,13 +72,15 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
-            shared = _shared_weights(exported)
-            if shared is not None:
-                raise CaptureError(
-                    f"{shared[0]} and {shared[1]} share memory; if the model writes to one of them, make it a copy: "
-                    f"torch could not functionalize the model"
-                ) from error
-            raise CaptureError(f"torch could not functionalize the model: {_explain(error)}") from error
+            raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from error
+
+
+def _why(error: Exception, exported: ExportedProgram) -> str:
+    """What is wrong; torch trips over writes to one of two weights that share memory with an assertion of its own."""
+    shared = _shared_weights(exported) if isinstance(error, AssertionError) and "compiled_fn" in str(error) else None
+    if shared is None:
+        return _explain(error)
+    return f"{shared[0]} and {shared[1]} share memory, and it writes to one of them; make that a copy"
 
 
 def _shared_weights(exported: ExportedProgram) -> tuple[str, str] | None:
@@ -100,6 +103,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
         return purified(model)
     if args is None:
         raise PipelineError("args: example arguments are needed to capture a module")
+    register_containers()
     if not isinstance(model, torch.nn.Module):
         kinds = "an nn.Module, ScriptModule, ExportedProgram, .pt2 path or MLIR"
         raise PipelineError(f"model: expected {kinds}, got {type(model).__name__}")
