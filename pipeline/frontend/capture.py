@@ -163,8 +163,9 @@ _DATA_DEPENDENT = ("data-dependent", "DataDependent", "dynamic control flow", "G
 def _explain(error: BaseException) -> str:
     """The first line of torch's message, the line of the model's source that it is about, and what to do."""
     message = str(error)
-    text = _first_line(error)
-    place = _place(error)
+    text, place = _first_line(error), _place(error)
+    if "input mutation during higher order op" in message:
+        text = "the body of a scan or a map writes in place to what it is given or captures; carry that or return it"
     if place:
         text += f" (at {place})"
     if any(word in message or word in type(error).__name__ for word in _DATA_DEPENDENT):
