@@ -54,7 +54,12 @@ SIMPLIFY = """
 REGIONS = """
     remove-unused-carries,
     compute-numbers,
+    fold-known-ranges,
+    canonicalize,
+    fold-known-ranges,
     gathers-to-slices,
+    slices-of-concats,
+    compute-counters,
     canonicalize,
     cse,
     inline-constant-regions,
@@ -83,7 +88,9 @@ FUSE = """
     fold-unit-reshapes,
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
+    drop-broadcast-loops,
     canonicalize,
+    gathers-to-slices,
     cse
 """
 

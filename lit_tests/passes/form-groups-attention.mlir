@@ -282,3 +282,92 @@ func.func @causal(%query: tensor<2x5x8xf32>, %key: tensor<2x7x8xf32>, %value: te
   } -> tensor<2x5x8xf32>
   return %r : tensor<2x5x8xf32>
 }
+
+// -----
+
+// Grouped queries: two heads of queries share the keys and values of one; the keys are transposed before, by themselves.
+
+#map = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3, d4)>
+#map1 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3, d2)>
+#map2 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+#map3 = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d3, d5)>
+#map4 = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d5, d4)>
+#map5 = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d3, d4)>
+#map6 = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>
+#map7 = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3, 0)>
+
+// CHECK-LABEL: func.func @grouped_query
+// CHECK: label = "transpose"
+// CHECK: "fusion.group"
+// CHECK-NOT: "fusion.group"
+// CHECK: }) {kind = "attention", label = "fused_mul_attention"}
+// CHECK-NOT: "fusion.group"
+// CHECK: return
+func.func @grouped_query(%q: tensor<2x4x5x8xf32>, %k: tensor<2x2x6x8xf32>, %v: tensor<2x2x6x8xf32>) -> tensor<2x4x5x8xf32> {
+  %cst = arith.constant 0.000000e+00 : f32
+  %cst_0 = arith.constant 0xFF800000 : f32
+  %cst_1 = arith.constant 0.35355339059327379 : f64
+  %0 = arith.truncf %cst_1 : f64 to f32
+  %expanded = tensor.expand_shape %q [[0], [1, 2], [3], [4]] output_shape [2, 2, 2, 5, 8] : tensor<2x4x5x8xf32> into tensor<2x2x2x5x8xf32>
+  %1 = tensor.empty() : tensor<2x2x2x5x8xf32>
+  %2 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]}
+      ins(%expanded : tensor<2x2x2x5x8xf32>) outs(%1 : tensor<2x2x2x5x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %18 = arith.mulf %in, %0 : f32
+    linalg.yield %18 : f32
+  } -> tensor<2x2x2x5x8xf32>
+  %3 = tensor.empty() : tensor<2x2x8x6xf32>
+  %4 = linalg.generic {indexing_maps = [#map1, #map2], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%k : tensor<2x2x6x8xf32>) outs(%3 : tensor<2x2x8x6xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<2x2x8x6xf32>
+  %5 = tensor.empty() : tensor<2x2x2x5x6xf32>
+  %6 = linalg.fill ins(%cst : f32) outs(%5 : tensor<2x2x2x5x6xf32>) -> tensor<2x2x2x5x6xf32>
+  %7 = linalg.generic {indexing_maps = [#map3, #map4, #map5], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%2, %4 : tensor<2x2x2x5x8xf32>, tensor<2x2x8x6xf32>) outs(%6 : tensor<2x2x2x5x6xf32>) {
+  ^bb0(%in: f32, %in_2: f32, %out: f32):
+    %18 = arith.mulf %in, %in_2 : f32
+    %19 = arith.addf %out, %18 : f32
+    linalg.yield %19 : f32
+  } -> tensor<2x2x2x5x6xf32>
+  %8 = tensor.empty() : tensor<2x2x2x5xf32>
+  %9 = linalg.fill ins(%cst_0 : f32) outs(%8 : tensor<2x2x2x5xf32>) -> tensor<2x2x2x5xf32>
+  %10 = linalg.generic {indexing_maps = [#map, #map6], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%7 : tensor<2x2x2x5x6xf32>) outs(%9 : tensor<2x2x2x5xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %18 = arith.maximumf %in, %out : f32
+    linalg.yield %18 : f32
+  } -> tensor<2x2x2x5xf32>
+  %11 = linalg.generic {indexing_maps = [#map, #map6, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]}
+      ins(%7, %10 : tensor<2x2x2x5x6xf32>, tensor<2x2x2x5xf32>) outs(%5 : tensor<2x2x2x5x6xf32>) {
+  ^bb0(%in: f32, %in_2: f32, %out: f32):
+    %18 = arith.subf %in, %in_2 : f32
+    %19 = math.exp %18 : f32
+    linalg.yield %19 : f32
+  } -> tensor<2x2x2x5x6xf32>
+  %12 = tensor.empty() : tensor<2x2x2x5x1xf32>
+  %13 = linalg.fill ins(%cst : f32) outs(%12 : tensor<2x2x2x5x1xf32>) -> tensor<2x2x2x5x1xf32>
+  %14 = linalg.generic {indexing_maps = [#map, #map7], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%11 : tensor<2x2x2x5x6xf32>) outs(%13 : tensor<2x2x2x5x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %18 = arith.addf %in, %out : f32
+    linalg.yield %18 : f32
+  } -> tensor<2x2x2x5x1xf32>
+  %15 = linalg.generic {indexing_maps = [#map, #map7, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]}
+      ins(%11, %14 : tensor<2x2x2x5x6xf32>, tensor<2x2x2x5x1xf32>) outs(%5 : tensor<2x2x2x5x6xf32>) {
+  ^bb0(%in: f32, %in_2: f32, %out: f32):
+    %18 = arith.divf %in, %in_2 : f32
+    linalg.yield %18 : f32
+  } -> tensor<2x2x2x5x6xf32>
+  %16 = linalg.fill ins(%cst : f32) outs(%1 : tensor<2x2x2x5x8xf32>) -> tensor<2x2x2x5x8xf32>
+  %17 = linalg.generic {indexing_maps = [#map3, #map4, #map5], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%15, %v : tensor<2x2x2x5x6xf32>, tensor<2x2x6x8xf32>) outs(%16 : tensor<2x2x2x5x8xf32>) {
+  ^bb0(%in: f32, %in_2: f32, %out: f32):
+    %18 = arith.mulf %in, %in_2 : f32
+    %19 = arith.addf %out, %18 : f32
+    linalg.yield %19 : f32
+  } -> tensor<2x2x2x5x8xf32>
+  %collapsed = tensor.collapse_shape %17 [[0], [1, 2], [3], [4]] : tensor<2x2x2x5x8xf32> into tensor<2x4x5x8xf32>
+  return %collapsed : tensor<2x4x5x8xf32>
+}

@@ -155,3 +155,55 @@ func.func @contradiction(%x: tensor<3x4xf32>, %y: tensor<4x3xf32>) -> tensor<12x
   } -> tensor<12xf32>
   return %r : tensor<12xf32>
 }
+
+// -----
+
+// A concatenation whose other dims are split: its parts are split instead, and the op in front of one of them.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @concat
+// CHECK-SAME: (%[[A:.*]]: tensor<6x2xf32>, %[[B:.*]]: tensor<6x3xf32>)
+// CHECK: %[[N:.*]] = linalg.generic
+// CHECK-SAME: tensor<2x3x2xf32>
+// CHECK: %[[E:.*]] = tensor.empty() : tensor<2x3x5xf32>
+// CHECK: %[[FIRST:.*]] = tensor.insert_slice %[[N]] into %[[E]][0, 0, 0] [2, 3, 2] [1, 1, 1]
+// CHECK: %[[SPLIT:.*]] = tensor.expand_shape %[[B]] {{\[\[}}0, 1], [2]] output_shape [2, 3, 3]
+// CHECK: %[[BOTH:.*]] = tensor.insert_slice %[[SPLIT]] into %[[FIRST]][0, 0, 2] [2, 3, 3] [1, 1, 1]
+// CHECK: return %[[BOTH]]
+func.func @concat(%a: tensor<6x2xf32>, %b: tensor<6x3xf32>) -> tensor<2x3x5xf32> {
+  %empty = tensor.empty() : tensor<6x2xf32>
+  %n = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%a : tensor<6x2xf32>) outs(%empty : tensor<6x2xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %d = arith.negf %x : f32
+    linalg.yield %d : f32
+  } -> tensor<6x2xf32>
+  %e = tensor.empty() : tensor<6x5xf32>
+  %0 = tensor.insert_slice %n into %e[0, 0] [6, 2] [1, 1] : tensor<6x2xf32> into tensor<6x5xf32>
+  %1 = tensor.insert_slice %b into %0[0, 2] [6, 3] [1, 1] : tensor<6x3xf32> into tensor<6x5xf32>
+  %r = tensor.expand_shape %1 [[0, 1], [2]] output_shape [2, 3, 5] : tensor<6x5xf32> into tensor<2x3x5xf32>
+  return %r : tensor<2x3x5xf32>
+}
+
+// -----
+
+// Left alone: the dim along which the parts lie is split; the concatenation has another reader.
+
+// CHECK-LABEL: func.func @not_this_concat
+// CHECK: %[[C:.*]] = tensor.insert_slice %{{.*}} : tensor<6x2xf32> into tensor<6x4xf32>
+// CHECK: %[[R:.*]] = tensor.expand_shape %[[C]]
+// CHECK: %[[D:.*]] = tensor.insert_slice %{{.*}} : tensor<6x1xf32> into tensor<6x4xf32>
+// CHECK: %[[S:.*]] = tensor.expand_shape %[[D]]
+// CHECK: return %[[R]], %[[S]], %[[D]]
+func.func @not_this_concat(%a: tensor<6x2xf32>, %b: tensor<6x3xf32>, %c: tensor<6x1xf32>)
+    -> (tensor<6x2x2xf32>, tensor<2x3x4xf32>, tensor<6x4xf32>) {
+  %e = tensor.empty() : tensor<6x4xf32>
+  %0 = tensor.insert_slice %a into %e[0, 0] [6, 2] [1, 1] : tensor<6x2xf32> into tensor<6x4xf32>
+  %1 = tensor.insert_slice %a into %0[0, 2] [6, 2] [1, 1] : tensor<6x2xf32> into tensor<6x4xf32>
+  %r = tensor.expand_shape %1 [[0], [1, 2]] output_shape [6, 2, 2] : tensor<6x4xf32> into tensor<6x2x2xf32>
+  %2 = tensor.insert_slice %b into %e[0, 0] [6, 3] [1, 1] : tensor<6x3xf32> into tensor<6x4xf32>
+  %3 = tensor.insert_slice %c into %2[0, 3] [6, 1] [1, 1] : tensor<6x1xf32> into tensor<6x4xf32>
+  %s = tensor.expand_shape %3 [[0, 1], [2]] output_shape [2, 3, 4] : tensor<6x4xf32> into tensor<2x3x4xf32>
+  return %r, %s, %3 : tensor<6x2x2xf32>, tensor<2x3x4xf32>, tensor<6x4xf32>
+}

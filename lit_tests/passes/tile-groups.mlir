@@ -179,3 +179,44 @@ func.func @single_elements(%x: tensor<100xf32>, %places: tensor<100xindex>, %out
   } -> tensor<100xf32>
   return %1 : tensor<100xf32>
 }
+
+// -----
+
+// The parts of a concatenation are put into a tile of it; the loop along which they lie stays whole.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @concat
+// CHECK-SAME: (%[[A:.*]]: tensor<4x3xf32>, %[[B:.*]]: tensor<4x5xf32>, %[[OUT:.*]]: tensor<4x8xf32>
+// CHECK-DAG: %[[PART:.*]] = tensor.empty() : tensor<1x3xf32>
+// CHECK-DAG: %[[WHOLE:.*]] = tensor.empty() : tensor<1x8xf32>
+// CHECK: scf.for %[[I:[a-z0-9]+]] = %c0 to %c4 step %c1 iter_args(%[[T:.*]] = %[[OUT]])
+// CHECK: %[[X:.*]] = tensor.extract_slice %[[A]][%[[I]], 0] [1, 3] [1, 1]
+// CHECK: %[[N:.*]] = linalg.generic
+// CHECK-SAME: ins(%[[X]] : tensor<1x3xf32>) outs(%[[PART]] : tensor<1x3xf32>)
+// CHECK: %[[FIRST:.*]] = tensor.insert_slice %[[N]] into %[[WHOLE]][0, 0] [1, 3] [1, 1]
+// CHECK: %[[Y:.*]] = tensor.extract_slice %[[B]][%[[I]], 0] [1, 5] [1, 1]
+// CHECK: %[[BOTH:.*]] = tensor.insert_slice %[[Y]] into %[[FIRST]][0, 3] [1, 5] [1, 1]
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[BOTH]] : tensor<1x8xf32>)
+// CHECK: tensor.insert_slice %{{.*}} into %[[T]][%[[I]], 0] [1, 8] [1, 1]
+// expected-remark @below {{passed: tiles of 1 of the loops that its ops have in common}}
+func.func @concat(%a: tensor<4x3xf32>, %b: tensor<4x5xf32>, %out: tensor<4x8xf32> {bufferization.writable = true}) -> tensor<4x8xf32> attributes {pipeline.kernel = "elementwise"} {
+  %ea = tensor.empty() : tensor<4x3xf32>
+  %n = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%a : tensor<4x3xf32>) outs(%ea : tensor<4x3xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %v = arith.negf %x : f32
+    linalg.yield %v : f32
+  } -> tensor<4x3xf32>
+  %e = tensor.empty() : tensor<4x8xf32>
+  %0 = tensor.insert_slice %n into %e[0, 0] [4, 3] [1, 1] : tensor<4x3xf32> into tensor<4x8xf32>
+  %1 = tensor.insert_slice %b into %0[0, 3] [4, 5] [1, 1] : tensor<4x5xf32> into tensor<4x8xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%1 : tensor<4x8xf32>) outs(%out : tensor<4x8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %v = math.exp %x : f32
+    linalg.yield %v : f32
+  } -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
 
+from pipeline.analysis.concat import insertion
 from pipeline.analysis.naming import op_kind, op_label
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.analysis.tiling import element_type
@@ -36,8 +37,8 @@ class Node:
 
     @cached_property
     def view(self) -> Structured | None:
-        """The loops, maps and body of a linalg op."""
-        return any_structured(self.op)
+        """The loops, maps and body of a linalg op, or the loops and maps of a tensor.insert_slice."""
+        return any_structured(self.op) or insertion(self.op)
 
     @cached_property
     def words(self) -> list[str]:

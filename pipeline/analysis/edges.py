@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipeline.analysis import reasons
+from pipeline.analysis.concat import INSERT
 from pipeline.analysis.reasons import Refusal
 from pipeline.dialects.fusion import BARRIER
 from pipeline.mlir import ir
 
 #: What stands between two ops without computing anything.
-_BETWEEN = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.extract_slice", BARRIER)
+_BETWEEN = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.extract_slice", INSERT, BARRIER)
 
 
 @dataclass(frozen=True)

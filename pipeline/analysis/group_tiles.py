@@ -6,14 +6,14 @@ from math import prod
 
 from pipeline.analysis.alignment import Alignment
 from pipeline.analysis.naming import is_product
-from pipeline.analysis.tiling import element_type
+from pipeline.analysis.tiling import element_bytes
 from pipeline.mlir import ir
 
 #: A matrix product of fewer rows does not fill the registers.
 _ROWS_OF_A_PRODUCT = 32
 
 #: What a tile with matrix products may take, in multiples of what another one may: it is read again and again.
-_SCRATCH_OF_A_PRODUCT = 8
+_SCRATCH_OF_A_PRODUCT = 32
 
 
 def in_tiling_order(alignment: Alignment) -> list[tuple[int, ...]]:
@@ -48,7 +48,5 @@ def _bytes_of_one(alignment: Alignment) -> int:
     """What the values between the ops take for one iteration of the common loops."""
     total = 0
     for value in alignment.inner:
-        kind = element_type(value)
-        width = kind.width if isinstance(kind, (ir.IntegerType, ir.FloatType)) else 64
-        total += prod(256 if size is None else size for size in alignment.sizes(value)) * -(-width // 8)
+        total += prod(256 if size is None else size for size in alignment.sizes(value)) * element_bytes(value)
     return total

@@ -9,17 +9,28 @@ from math import prod
 from pipeline.analysis import reasons
 from pipeline.analysis.alignment import Alignment, Loop, align
 from pipeline.analysis.block_graph import BlockGraph, Node
+from pipeline.analysis.concat import INSERT, parts_of, row_bytes
 from pipeline.analysis.fusion_rules import FusionRules, Role
 from pipeline.analysis.joining import target_of
 from pipeline.analysis.op_facts import OpFacts
 from pipeline.analysis.reasons import Refusal
 from pipeline.analysis.structured import Structured
-from pipeline.analysis.tiling import element_type
+from pipeline.analysis.tiling import element_bytes
 from pipeline.dialects.fusion import BARRIER, stops_fusion
 from pipeline.mlir import ir
 
 #: Kinds whose result tiles lie in registers while elementwise ops with the same loops use them.
 _TILED = ("matmul", "conv", "pooling")
+
+
+#: Kinds that compute row after row.
+_OF_ROWS = ("elementwise", "reduction")
+
+#: What a row of a concatenation may have, in bytes: it is written and read again, and has to stay in the first cache.
+_ROW = 16384
+
+#: What ops without a loop in common may hand on, in bytes: it has to stay in the first cache.
+_SCRATCH_AT_ONCE = 32768
 
 
 @dataclass(frozen=True)
@@ -60,27 +71,30 @@ class Growth:
         return False
 
     def _take(self, edge: Edge, node: Node, role: Role) -> bool:
-        if edge in self.refused:
+        if edge in self.refused or len(node.unit) > 1:
             return False
         reason = self.why_not(node, role)
         if reason is not None:
             self.refused[edge] = reason
             return False
-        self.nodes.append(node)
-        self.nodes.sort(key=lambda one: one.index)
+        self.nodes = self._joined(node)
         self.refused.clear()  # what could not join alone may join with this one
         return True
 
     def why_not(self, node: Node, role: Role) -> Refusal | None:
-        """Why an op may not join; None if it may."""
+        """Why an op may not join; None if it may. That it is in another group already is the last reason."""
+        taken = len(node.unit) > 1 and node not in self.nodes
+        refusal = self._why_not_alone(node, role)
+        return Refusal(reasons.CLAIMED, "it is in another group already") if refusal is None and taken else refusal
+
+    def _why_not_alone(self, node: Node, role: Role) -> Refusal | None:
+        """Why an op may not join even if no other group has it."""
         if node.op.name == BARRIER or self._is_stopped(node):
             return Refusal(reasons.BARRIER, "fusion stops between the two")
         if node.view is None:
             return Refusal(reasons.NOT_TILED, f"{node.op.name} has no indexing maps")
         if is_initial(node):
             return Refusal(reasons.NOT_ELEMENTWISE, "it is an initial value")
-        if len(node.unit) > 1 and node not in self.nodes:
-            return Refusal(reasons.CLAIMED, "it is in another group already")
         mine, other = target_of(self.nodes[0].op), target_of(node.op)
         if mine != other:
             return Refusal(reasons.OTHER_TARGET, f"it is for {other or self._rules.target}")
@@ -89,10 +103,40 @@ class Growth:
             return Refusal(reasons.RULE, refused)
         if self.kind == "attention" and role == "prologue" and self._is_epilogue_of_a_projection(node):
             return Refusal(reasons.CLAIMED, "it is the epilogue of the product that it follows")
-        joined = sorted([*self.nodes, node], key=lambda one: one.index)
+        if node.op.name == INSERT:
+            refusal = self._why_not_concat(node, role)
+            if refusal is not None:
+                return refusal
+        joined = self._joined(node)
         if not self._graph.stays_acyclic(joined):
             return Refusal(reasons.CYCLE, "an op outside of the group stands between them")
         return self._exceeds(joined) or self._does_not_fit(joined, node)
+
+    def _joined(self, node: Node) -> list[Node]:
+        """The group with an op, in program order; a concatenation comes with all its parts, and all that read it."""
+        added = {node}
+        if node.op.name == INSERT:
+            parts = [self._graph.node_of(op.results[0]) for op in parts_of(node.op) or ()]
+            added = {*filter(None, parts), *node.users}
+        return sorted(added.union(self.nodes), key=lambda one: one.index)
+
+    def _why_not_concat(self, node: Node, role: Role) -> Refusal | None:
+        """Why a concatenation may not join: its parts have places of their own, unless the group reads all of it."""
+        if self.kind not in _OF_ROWS:
+            return Refusal(reasons.NOT_TILED, f"a group of kind {self.kind} has no place for a concatenation")
+        if role != "prologue" or parts_of(node.op) is None:
+            return Refusal(reasons.NOT_TILED, "it only gives a result its place")
+        row = row_bytes(node.op)
+        if row > _ROW:
+            return Refusal(reasons.COST, f"a row of the concatenation has {row} bytes, more than {_ROW}")
+        others = [user for user in node.users if user not in self.nodes]
+        if any(user.view is None or not user.view.is_elementwise or len(user.unit) > 1 for user in others):
+            return Refusal(reasons.MULTI_USE, "ops that are not of the group's kind read the concatenation, too")
+        refused = (
+            self._rules.why_not(self.kind, "epilogue", user.words, user.dtype, OpFacts(user.op)) for user in others
+        )
+        reason = next(filter(None, refused), None)
+        return Refusal(reasons.RULE, f"what else reads the concatenation: {reason}") if reason else None
 
     def _is_stopped(self, node: Node) -> bool:
         """Whether fusion stops between an op and one of the group that hands it a value, or takes one from it."""
@@ -120,7 +164,8 @@ class Growth:
     def _does_not_fit(self, joined: list[Node], node: Node) -> Refusal | None:
         """Why the loops of an op are not those of the group."""
         alignment = align([one.view for one in joined if one.view is not None])
-        if len(alignment.common) < self._common():
+        cut = 1 if node.op.name == INSERT else 0
+        if len(alignment.common) < self._common() - cut:
             return Refusal(reasons.SHAPE_MISMATCH, "they have fewer loops in common than the group has")
         if self.kind == "attention" and node.kind == "matmul" and not _belongs_to_attention(joined, node, alignment):
             return Refusal(
@@ -129,6 +174,8 @@ class Growth:
         if self.kind in _TILED and not _same_loops(joined, node, alignment):
             return Refusal(reasons.SHAPE_MISMATCH, "its loops are not those of the anchor")
         needed, most = scratch_bytes(joined, alignment), self._rules.limits.scratch_bytes
+        if cut and not alignment.common:
+            most = min(most, _SCRATCH_AT_ONCE)
         if needed > most:
             return Refusal(reasons.COST, f"what is handed on takes {needed} bytes at a time, more than {most}")
         return None
@@ -179,13 +226,8 @@ def scratch_bytes(nodes: Sequence[Node], alignment: Alignment) -> int:
     for value in alignment.inner:
         sizes = alignment.sizes(value)
         if value not in outside and None not in sizes:
-            total += prod(size for size in sizes if size is not None) * _bytes(value)
+            total += prod(size for size in sizes if size is not None) * element_bytes(value)
     return total
-
-
-def _bytes(value: ir.Value) -> int:
-    kind = element_type(value)
-    return -(-kind.width // 8) if isinstance(kind, (ir.IntegerType, ir.FloatType)) else 8
 
 
 def _same_loops(joined: Sequence[Node], node: Node, alignment: Alignment) -> bool:

@@ -58,6 +58,8 @@ def op_label(op: ir.Operation) -> list[str]:
     if "pipeline.kernel" in op.attributes:
         return [ir.StringAttr(op.attributes["pipeline.kernel"]).value]
     short = op.name.partition(".")[2]
+    if short == "insert_slice":
+        return ["concat"]
     if short != "generic":
         return [next((_NAMED[prefix] for prefix in _PREFIXES if short.startswith(prefix)), short)]
     words = _body_words(op)
@@ -211,9 +213,15 @@ def _matches(words: Sequence[str], pattern: Sequence[str]) -> int:
     return count
 
 
+def words_of(ops: Sequence[ir.Operation]) -> list[str]:
+    """The words for several ops, in order; a concatenation has one, however many ops insert its parts."""
+    later = {use.owner.operation for op in ops if op.name == "tensor.insert_slice" for use in op.results[0].uses}
+    return [word for op in ops if op.name != "tensor.insert_slice" or op not in later for word in op_label(op)]
+
+
 def group_label(ops: Sequence[ir.Operation]) -> str:
     """`fused_a_b_c` for several words, `a` for one."""
-    words = compose([word for op in ops for word in op_label(op)])
+    words = compose(words_of(ops))
     if len(words) > NAME_OPS:
         words = [*words[:NAME_OPS], "etc"]
     return words[0] if len(words) == 1 else "_".join(["fused", *words])

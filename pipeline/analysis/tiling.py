@@ -235,6 +235,12 @@ def element_type(operand: ir.Value) -> ir.Type:
     return operand.type if is_scalar(operand) else ir.ShapedType(operand.type).element_type
 
 
+def element_bytes(value: ir.Value) -> int:
+    """What an element of a tensor or buffer takes in memory, or a number itself; 8 for an index."""
+    kind = element_type(value)
+    return -(-kind.width // 8) if isinstance(kind, (ir.IntegerType, ir.FloatType)) else 8
+
+
 def _is_element(kind: ir.Type) -> bool:
     """Whether vectors may have elements of a type."""
     if isinstance(kind, ir.IntegerType):

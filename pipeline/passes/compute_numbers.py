@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.access import loops_of
 from pipeline.analysis.motion import why_not_speculated
-from pipeline.analysis.structured import bounded_loops, structured
+from pipeline.analysis.structured import structured
 from pipeline.mlir import arith, defining_op, ir, tensor, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.number_carries import carry_numbers
-from pipeline.passes.rewriting import before, build_generic, copy_body, is_unused, replace
+from pipeline.passes.rewriting import before, copy_body, drop_unused_inputs, is_unused, replace
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
@@ -79,7 +78,7 @@ class ComputeNumbers(Pass):
         for op in [op.operation for op in body.operations][:-1]:
             if op.name != "linalg.index" and _is_from_outside(op, body) and not why_not_speculated(op):
                 op.move_before(generic)
-        _drop_unused_inputs(generic)
+        drop_unused_inputs(generic)
 
 
 def _is_one(kind: ir.Type) -> bool:
@@ -137,34 +136,6 @@ def _boxed(value: ir.Value) -> ir.Value | None:
     if op is None or op.name != "tensor.from_elements" or len(op.operands) != 1:
         return None
     return op.operands[0] if isinstance(op.operands[0].type, (ir.IntegerType, ir.IndexType)) else None
-
-
-def _drop_unused_inputs(generic: ir.Operation) -> None:
-    """Takes away the inputs that the body does not read, where the others say how often the loops run."""
-    view = structured(generic)
-    assert view is not None
-    kept = [
-        number
-        for number in range(len(generic.operands))
-        if number >= view.inputs or not is_unused(view.body.arguments[number])
-    ]
-    maps = [view.maps[number] for number in kept]
-    if len(kept) == len(generic.operands) or bounded_loops(maps) != set(range(view.loops)):
-        return
-    operands = [generic.operands[number] for number in kept]
-    inputs, outputs = operands[: len(kept) - len(generic.results)], operands[len(kept) - len(generic.results) :]
-
-    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
-        known = dict(zip(kept, elements, strict=True))
-        arguments = [known.get(number, elements[0]) for number in range(len(view.maps))]
-        return copy_body(view, arguments)
-
-    with before(generic):
-        made = build_generic(inputs, outputs, maps, list(generic.attributes["iterator_types"]), body)
-    for name in generic.attributes:
-        if name not in made.attributes:
-            made.attributes[name] = generic.attributes[name]
-    replace(generic, list(made.results))
 
 
 def _splat(value: ir.Value) -> ir.Value | None:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from pipeline.analysis import reasons
 from pipeline.analysis.block_graph import BlockGraph, Node
+from pipeline.analysis.concat import INSERT
 from pipeline.analysis.edges import readers
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.analysis.growth import Growth, is_initial, results_of
@@ -75,6 +76,8 @@ class FormGroups(Pass):
                 if user in node.unit:
                     continue
                 refusal = reader.why_apart(node.op)
+                if user is not None and reader.between == INSERT:
+                    refusal = _why_no_concat(user, graph, rules) or refusal
                 if refusal is None and user is not None:
                     refusal = _why_two(node, user, graph, rules)
                 refusal = refusal or Refusal(reasons.CLAIMED, "each is in a group of its own")
@@ -91,6 +94,13 @@ def _why_two(node: Node, user: Node, graph: BlockGraph, rules: FusionRules) -> R
     if mine == "elementwise" and other != "elementwise":
         return Growth(graph, rules, other, user.unit).why_not(node, "prologue")
     return Growth(graph, rules, mine, node.unit).why_not(user, "epilogue")
+
+
+def _why_no_concat(user: Node, graph: BlockGraph, rules: FusionRules) -> Refusal | None:
+    """Why a concatenation is not in the group of an op that reads it; None if the op reads none."""
+    growth = Growth(graph, rules, group_kind([one.op for one in user.unit]), user.unit)
+    refused = (growth.why_not(source, "prologue") for source in user.inputs if source.op.name == INSERT)
+    return next(filter(None, refused), None)
 
 
 def _grown(kind: str, roots: list[Node], graph: BlockGraph, rules: FusionRules) -> Iterator[Growth]:

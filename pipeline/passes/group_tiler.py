@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.alignment import Alignment
+from pipeline.analysis.concat import INSERT
 from pipeline.analysis.destination import origin
 from pipeline.analysis.group_tiles import in_tiling_order
 from pipeline.analysis.structured import Structured
@@ -118,6 +119,8 @@ class Tiler:
             else:
                 result = view.op.results[number - view.inputs]
                 operands.append(self._initial(operand, result, _place(operand.type, indexing, spans), carried, part))
+        if view.op.name == INSERT:
+            return self._insertion(view, operands)
         copy = view.op.clone()
         for number, value in enumerate(operands):
             copy.operands[number] = value
@@ -125,6 +128,13 @@ class Tiler:
             result.set_type(value.type)
         _shift_indices(copy, spans)
         return copy
+
+    def _insertion(self, view: Structured, operands: list[ir.Value]) -> ir.Operation:
+        """A tensor.insert_slice of a part into a tile of the whole."""
+        part, whole = operands
+        offsets = list(ir.DenseI64ArrayAttr(view.op.attributes["static_offsets"]))
+        sizes = list(ir.RankedTensorType(part.type).shape)
+        return tensor.InsertSliceOp(part, whole, [], [], [], offsets, sizes, [1] * len(sizes)).operation
 
     def _as_written(self, view: Structured, number: int, carried: list[ir.Value]) -> ir.Value:
         """An operand that is read; for one that the kernel updates, the carried tensor that it becomes.
@@ -144,6 +154,8 @@ class Tiler:
 
     def _updates(self, writer: Structured, result: ir.Value, operand: ir.Value) -> bool:
         """Whether an op writes a result, element by element, into `operand`."""
+        if not writer.op.name.startswith("linalg."):
+            return False
         output = writer.inputs + ir.OpResult(result).result_number
         return writer.op.operands[output] == operand and writer.is_elementwise and _is_identity(writer.maps[output])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pipeline.analysis.block_graph import Node
+from pipeline.analysis.concat import INSERT
 from pipeline.dialects.fusion import GROUP, create_group
 from pipeline.mlir import defining_op, ir, walk
 
@@ -40,7 +41,7 @@ def build_units(
     """Puts the units of a block in order; `make` builds the group of each that is grouped, in front of an op."""
     end = order[-1][-1].op
     for unit in order:
-        if unit[0] in grouped:
+        if not grouped.isdisjoint(unit):
             make(unit, end)
         elif unit[0].op != end:
             unit[0].op.move_before(end)
@@ -73,7 +74,7 @@ def own_initial_values(op: ir.Operation) -> list[ir.Operation]:
     Returns them, producers first.
     """
     found: list[ir.Operation] = []
-    if not is_root(op):
+    if not is_root(op) and op.name != INSERT:
         return found
     for number in range(len(op.operands) - len(op.results), len(op.operands)):
         producer = defining_op(op.operands[number])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.errors import CompileError
-from pipeline.mlir import arith, ir, math, remap_operands, scf, tensor, walk
+from pipeline.mlir import arith, defining_op, ir, math, remap_operands, scf, tensor, walk
 from pipeline.passes.base import Pass
 
 Body = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
@@ -42,6 +42,9 @@ class LowerTmTensor(Pass):
 def _scan(op: ir.Operation) -> list[ir.Value]:
     """out[.., i, ..] = running = combine(in[.., i, ..], running), for i along the dimension."""
     source, out, accumulator = op.operands
+    filled = defining_op(out)
+    if filled is not None and filled.name == "linalg.fill":
+        out = filled.operands[1]  # every element is written
     dim = ir.IntegerAttr(op.attributes["dimension"]).value
     inclusive = ir.BoolAttr(op.attributes["inclusive"]).value
     sizes = _sizes(source)

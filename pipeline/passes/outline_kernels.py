@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.analysis.concat import INSERT
 from pipeline.analysis.destination import origin
-from pipeline.analysis.naming import op_label
+from pipeline.analysis.naming import words_of
 from pipeline.analysis.origins import ORIGINS, origins, pairs_attribute
 from pipeline.dialects.fusion import GROUP
 from pipeline.mlir import defining_op, func, ir, remap_operands, walk
@@ -170,8 +171,10 @@ def _create_kernel(
 def _words(group: ir.Operation) -> list[str]:
     """What the group computes, in words; initial values count where there is nothing else."""
     ops = _ops(group)
-    computing = [op for op in ops if op.name != "linalg.fill" and not op.name.startswith("tensor.")]
-    return [word for op in computing or ops for word in op_label(op)]
+    computing = [
+        op for op in ops if op.name != "linalg.fill" and (op.name == INSERT or not op.name.startswith("tensor."))
+    ]
+    return words_of(computing or ops)
 
 
 def _strings(words: Iterable[str]) -> ir.ArrayAttr:

@@ -192,7 +192,9 @@ def _reads_before_it_writes(kernel: ir.Operation, read: int, written: int) -> bo
     identity = ir.AffineMap.get_identity(ir.RankedTensorType(source.type).rank)
     if any(ops[number].maps[operand] != identity for number, operand in places):
         return False
-    if output < ops[writer].inputs or not ops[writer].is_elementwise or any(number > writer for number, _ in readers):
+    if not ops[writer].op.name.startswith("linalg.") or output < ops[writer].inputs:
+        return False
+    if not ops[writer].is_elementwise or any(number > writer for number, _ in readers):
         return False
     alignment = align(ops)
     return all(alignment.in_step(number, writer) for number, _ in readers)

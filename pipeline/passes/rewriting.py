@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-from pipeline.analysis.structured import Structured, any_structured
+from pipeline.analysis.structured import Structured, any_structured, bounded_loops, structured
 from pipeline.analysis.tiling import element_type
 from pipeline.mlir import arith, defining_op, ir, linalg, remap_operands, scf, tensor, walk
 
@@ -115,6 +115,34 @@ def copy_body(
         remap_operands(copy, known)
         known.update(zip(op.results, copy.results, strict=True))
     return [known.get(value, value) for value in view.yielded]
+
+
+def drop_unused_inputs(generic: ir.Operation) -> None:
+    """Takes away the inputs that the body does not read, where the others say how often the loops run."""
+    view = structured(generic)
+    assert view is not None
+    kept = [
+        number
+        for number in range(len(generic.operands))
+        if number >= view.inputs or not is_unused(view.body.arguments[number])
+    ]
+    maps = [view.maps[number] for number in kept]
+    if len(kept) == len(generic.operands) or bounded_loops(maps) != set(range(view.loops)):
+        return
+    operands = [generic.operands[number] for number in kept]
+    inputs, outputs = operands[: len(kept) - len(generic.results)], operands[len(kept) - len(generic.results) :]
+
+    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
+        known = dict(zip(kept, elements, strict=True))
+        arguments = [known.get(number, elements[0]) for number in range(len(view.maps))]
+        return copy_body(view, arguments)
+
+    with before(generic):
+        made = build_generic(inputs, outputs, maps, list(generic.attributes["iterator_types"]), body)
+    for name in generic.attributes:
+        if name not in made.attributes:
+            made.attributes[name] = generic.attributes[name]
+    replace(generic, list(made.results))
 
 
 def generalize(op: ir.Operation) -> ir.Operation:

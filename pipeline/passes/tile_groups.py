@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.alignment import align
+from pipeline.analysis.concat import insertion
 from pipeline.analysis.group_tiles import choose_tiles
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import ir, walk
@@ -30,7 +31,7 @@ class TileGroups(Pass):
     name: ClassVar[str] = "tile-groups"
     anchor: ClassVar[str] = "func.func"
 
-    scratch: int = field(default=32768, metadata={"help": "how many bytes the values between the ops may take"})
+    scratch: int = field(default=8192, metadata={"help": "how many bytes the values between the ops may take"})
 
     def run(self, op: ir.Operation) -> None:
         """Tiles one function if it is a kernel of several ops."""
@@ -53,12 +54,15 @@ class TileGroups(Pass):
 
 
 def computing_ops(kernel: ir.Operation) -> list[Structured] | None:
-    """The linalg ops of a kernel other than fills of initial values; None if one has no indexing maps.
+    """The ops of a kernel other than slices and fills of initial values; None if one has no indexing maps.
 
     None too if one takes single elements of what another computes, which may lie in any tile of it.
     """
     found = []
     for op in (op.operation for op in kernel.regions[0].blocks[0].operations):
+        part = insertion(op)
+        if part is not None:
+            found.append(part)
         if not op.name.startswith("linalg.") or _is_initial(op):
             continue
         view = any_structured(op)

@@ -96,6 +96,11 @@ TO_LLVM = """builtin.module(
 PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branch-destinations"
 
 
+def pack_weights(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
+    """Products read weights in panels, two vectors wide, that @prepare makes."""
+    PassPipeline.parse(f"pack-weights{{columns={2 * isa.vector_bytes // 4}}}").run(module, disable=disable)
+
+
 def place_results(module: ir.Module, disable: frozenset[str]) -> None:
     """Branches and loops write their results to memory of known places, before buffers are made for everything else."""
     PassPipeline.parse(PLACE).run(module, disable=disable)

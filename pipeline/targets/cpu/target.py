@@ -19,6 +19,7 @@ from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
     add_memory,
     bufferize,
+    pack_weights,
     place_results,
     results_to_arguments,
     to_llvm,
@@ -45,6 +46,7 @@ class CpuTarget(Target):
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
+        pack_weights(module, self.isa, self.disable)
         checks = check_messages(module)
         mark_updates(module, signature)
         place_results(module, self.disable)
