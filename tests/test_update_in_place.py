@@ -251,10 +251,37 @@ def copied_to_another(x, y, w):
     return x - 1
 
 
+def two_updates(x, y, w):
+    x[x > 0.5] = 0.25
+    x.copy_(y.flip(1) + y)
+    y[1:3] = (y * 2)[0:2]
+    return x.sum(0)
+
+
+def one_after_the_other(x, y, w):
+    y.copy_(y.softmax(0) - y)
+    x.copy_(torch.nn.functional.layer_norm(x, x.shape[-1:]) * x)
+    between = x[:, 0:1] * 0.5 + x
+    x.copy_(x.cumsum(0))
+    x.add_(between.cumsum(0) - y)
+    return between + 1
+
+
 @pytest.mark.parametrize("shape", [(4, 4), (33, 33)])
 @pytest.mark.parametrize(
     "function",
-    [both, transposed, old_value_later, exchanged, shifted, in_a_loop, copied_to_another, of_a_view],
+    [
+        both,
+        transposed,
+        old_value_later,
+        exchanged,
+        shifted,
+        in_a_loop,
+        copied_to_another,
+        of_a_view,
+        two_updates,
+        one_after_the_other,
+    ],
 )
 def test_others_are_right(function, shape):
     check(Inline(function), *arguments(*shape))

@@ -54,13 +54,15 @@ class OwnMemory:
     """Does so for one function."""
 
     def __init__(self, main: ir.Operation):
+        self._main = main
         self._module = main.parent.operation
-        self._order = {op: number for number, op in enumerate(_all_ops(main))}
+        self._order: dict[ir.Operation, int] = {}
         self._fused: dict[tuple[str, int, int], str] = {}
 
     def compute_there(self, value: ir.Value, argument: ir.BlockArgument) -> None:
         """Has `value` computed in the memory of `argument`; raises `Refused` if that is not possible, or a loss."""
         plan = _Plan()
+        self._order = {op: number for number, op in enumerate(_all_ops(self._main))}
         _find(value, argument, (), plan)
         for old, writer in plan.writes:
             self._check_readers(old, writer)
@@ -124,7 +126,6 @@ class OwnMemory:
             made = ir.Operation.create("func.call", [one.type for one in call.results], operands, attributes)
         for old, new in zip(call.results, made.results, strict=True):
             old.replace_all_uses_with(new)
-        self._order[made] = self._order.pop(call)
         call.erase()
 
 
