@@ -9,6 +9,7 @@ Both look through casts, reshapes, transposes and the like. Pure questions: `pas
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from pipeline.analysis.affine import Affine, Elementwise, compose, read_elementwise
 from pipeline.analysis.contraction import Contraction, read_contraction, read_init
@@ -100,7 +101,7 @@ class _Producers:
         offset = 0
         for piece in op.operands:
             size = ir.RankedTensorType(piece.type).shape[dim]
-            self._value(piece, each(affine, lambda vector: slice_vector(vector, dim, offset, size)))  # noqa: B023
+            self._value(piece, each(affine, partial(slice_vector, dim=dim, offset=offset, size=size)))
             offset += size
 
     def _contraction(self, contraction: Contraction, affine: Affine) -> None:

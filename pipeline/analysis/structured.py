@@ -54,7 +54,9 @@ class Structured:
 
     @cached_property
     def is_elementwise(self) -> bool:
-        """Whether each result element is computed once, from the inputs alone."""
+        """Whether each result element is computed once, from the inputs alone; never of what has no body."""
+        if not self.op.regions:
+            return False
         outputs = list(self.body.arguments)[self.inputs :]
         return (
             not any(self.reductions)

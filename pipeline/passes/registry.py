@@ -93,7 +93,7 @@ def _register_all() -> None:
 
 def _register_plugin(plugin: plugins.Plugin) -> None:
     classes: dict[str, type[Pass]] = {}
-    for cls in plugin.classes(Pass):  # type: ignore[type-abstract]
+    for cls in plugin.classes(Pass):  # type: ignore[type-abstract]  # abstract ones are skipped below
         if inspect.isabstract(cls):
             continue
         _check(cls, plugin.owner)
@@ -125,7 +125,7 @@ def _check(cls: type[Pass], owner: str) -> None:
         raise OptionError(
             f"{owner}: class {cls.__name__} needs a `name` of lower-case words joined by '-', has {name!r}"
         )
-    if "__dataclass_fields__" not in vars(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+    if "__dataclass_fields__" not in vars(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # of dataclasses
         raise OptionError(f"{owner}: class {cls.__name__} needs the decorator @dataclass(frozen=True)")
     try:
         cls.options()

@@ -107,7 +107,10 @@ class WeightSide:
     ) -> ir.Value:
         """One operand op the other, in a tensor of this shape and element type."""
         out = tensor.EmptyOp(list(shape), element).result
-        body: Body = lambda left, right, _: _OPS[operation](left, right).result  # noqa: E731
+
+        def body(left: ir.Value, right: ir.Value, _: ir.Value) -> ir.Value:
+            return _OPS[operation](left, right).result
+
         return self.note(generic(len(shape), operands, (out, range(len(shape))), body))
 
     def _slice(self, vector: Sliced) -> ir.Value:

@@ -67,7 +67,7 @@ def volumes(dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
     return tuple(values(dtype, *shape, seed=seed) for seed, shape in enumerate(shapes))
 
 
-def convolutions(conv, transposed):  # type: ignore[no-untyped-def]
+def convolutions(conv, transposed):
     """The variants of a convolution."""
     return {
         "plain": lambda x, w, b, g, d, t: conv(x, w),

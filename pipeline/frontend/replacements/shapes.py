@@ -23,7 +23,7 @@ def pad(x: Tensor, padding: list[int], value: Any = 0) -> Tensor:
 
 
 @replaces(aten.roll.default)
-def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type: ignore[assignment]
+def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type: ignore[assignment]  # torch wants a list
     """roll(x, n) → roll(flatten(x), n, 0) in the shape of x."""
     return NotImplemented if dims or x.dim() == 0 else aten.roll.default(x.flatten(), shifts, [0]).view(x.shape)
 
