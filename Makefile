@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: gpu-check demo test format lint types lit pytest docs setup
+.PHONY: gpu-check bench demo test format lint types lit pytest docs setup
 
 demo: setup
 	$(BIN)/python examples/resnet18.py
@@ -36,6 +36,16 @@ gpu-check: setup
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[cuda,cuda-compiler]'
 	$(BIN)/python scripts/gpu_check.py build build/gpu-check --target $(GPU_TARGET)
 	$(BIN)/python scripts/gpu_check.py run build/gpu-check
+
+# Against PyTorch and the peers that pip installs; docs/performance.md gets the tables. For a quiet machine.
+bench: setup
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
+	rm -f build/benchmarks.jsonl
+	$(BIN)/python benchmarks/compare.py $(BENCH) --write
+	$(BIN)/python benchmarks/compare.py $(BENCH) --write --no-warm --malloc-tuned \
+	  W6a_int W6b_int_inplace W6c_float W6d_float_inplace W7a_softmax W7b_layernorm
+	$(BIN)/python benchmarks/compare.py $(BENCH) --write --no-warm --threads 2 --contestants pipeline \
+	  W4_ffn W5_encoder W8a_resnet18 W8c_bert
 
 docs: setup
 	$(BIN)/python -m pipeline.tools.docs

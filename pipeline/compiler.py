@@ -25,7 +25,7 @@ from pipeline.runtime.device import DeviceCode
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.loading import make_executable
 
-#: linalg as imported → linalg with folded norms and joined products, in which weights are prepared.
+#: linalg as imported → linalg with folded norms and joined products.
 SIMPLIFY = """
     place-barriers,
     func.func(convert-elementwise-to-linalg),
@@ -41,7 +41,11 @@ SIMPLIFY = """
     fold-affine-forward,
     separate-bias,
     merge-affines,
-    join-siblings,
+    join-siblings
+"""
+
+#: What the target has chosen the layouts for → linalg in which weights are prepared.
+PREPARE = """
     func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
     canonicalize,
     cse,
@@ -238,6 +242,8 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         _run(options.passes.get("linalg", ""), module, options)
         with timing.stage("simplify"):
             _run(SIMPLIFY, module, options)
+            _run(target.layouts, module, options)
+            _run(PREPARE, module, options)
             _run(REGIONS, module, options)
         with contextlib.ExitStack() as lent, timing.stage("fuse"):
             rules = lent.enter_context(lend(_rules(options)))

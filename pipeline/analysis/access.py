@@ -28,14 +28,30 @@ def moves(indexing: ir.AffineMap, dim: int) -> str:
     """How an operand moves with loop `dim`.
 
     `fixed`; `unit`, along its innermost dimension, one by one; `strided`, along its innermost dimension in constant
-    steps; or `other`.
+    steps; `blocked`, one by one within blocks of `block_of`; or `other`.
     """
+    if block_of(indexing, dim) is not None:
+        return "blocked"
     steps = [coefficient(expression, dim) for expression in indexing.results]
     if all(step == 0 for step in steps):
         return "fixed"
     if steps[-1] is None or any(step != 0 for step in steps[:-1]):
         return "other"
     return "unit" if steps[-1] == 1 else "strided"
+
+
+def block_of(indexing: ir.AffineMap, dim: int) -> int | None:
+    """The size of the blocks that an operand moves in with loop `dim`: [.., dim floordiv block, .., dim mod block]."""
+    if len(indexing.results) < 2 or not isinstance(indexing.results[-1], ir.AffineModExpr):
+        return None
+    remainder = ir.AffineBinaryExpr(indexing.results[-1])
+    if remainder.lhs != ir.AffineDimExpr.get(dim) or not isinstance(remainder.rhs, ir.AffineConstantExpr):
+        return None
+    quotient = ir.AffineExpr.get_floor_div(remainder.lhs, remainder.rhs)
+    rest = [expression for expression in indexing.results[:-1] if expression != quotient]
+    if len(rest) != len(indexing.results) - 2 or any(coefficient(expression, dim) != 0 for expression in rest):
+        return None
+    return ir.AffineConstantExpr(remainder.rhs).value
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,26 @@ class Epilogue:
 
 
 def initial_fill(anchor: ir.Operation, output: int) -> ir.Operation | None:
-    """The linalg.fill that makes what the anchor starts from in the buffer of an output; None if there is none."""
+    """The fill that makes what the anchor starts from in the buffer of an output; None if there is none."""
     buffer = anchor.operands[output]
     before = _neighbour(anchor, forward=False)
-    while before is not None and before.name == "linalg.fill":
+    while before is not None and is_fill(before):
         if before.operands[1] == buffer:
             return before
         if base(before.operands[1]) == base(buffer):
             return None
         before = _neighbour(before, forward=False)
     return None
+
+
+def is_fill(op: ir.Operation) -> bool:
+    """Whether an op writes its first operand, a number, to all of its second one."""
+    if op.name == "linalg.fill":
+        return True
+    if op.name != "linalg.generic" or len(op.operands) != 2 or isinstance(op.operands[0].type, ir.ShapedType):
+        return False
+    block = op.regions[0].blocks[0]
+    return block.operations[0].operation.operands[0] == block.arguments[0]
 
 
 def epilogues(anchor: ir.Operation, loops: Loops) -> list[Epilogue]:
@@ -57,6 +67,16 @@ def epilogues(anchor: ir.Operation, loops: Loops) -> list[Epilogue]:
         known |= dict(zip(outputs, (epilogue.loops.maps[output] for output in epilogue.loops.outputs), strict=True))
         after = _neighbour(after, forward=True)
     return found
+
+
+def follows_anchor(op: ir.Operation, loops: Loops) -> bool:
+    """Whether an op reads what a reduction right before it computes, and so may be its epilogue."""
+    before = _neighbour(op, forward=False)
+    anchor = loops_of(before) if before is not None and before.name == "linalg.generic" else None
+    if before is None or anchor is None or not any(anchor.reductions):
+        return False
+    made = {before.operands[output] for output in anchor.outputs}
+    return any(op.operands[number] in made for number in range(loops.inputs))
 
 
 def base(buffer: ir.Value) -> ir.Value:

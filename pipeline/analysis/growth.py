@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from math import prod
 
 from pipeline.analysis import reasons
@@ -173,12 +174,19 @@ class Growth:
             )
         if self.kind in _TILED and not _same_loops(joined, node, alignment):
             return Refusal(reasons.SHAPE_MISMATCH, "its loops are not those of the anchor")
-        needed, most = scratch_bytes(joined, alignment), self._rules.limits.scratch_bytes
+        in_memory = [result for one in self._before_registers(joined) for result in one.op.results]
+        needed, most = scratch_bytes(joined, alignment, in_memory), self._rules.limits.scratch_bytes
         if cut and not alignment.common:
             most = min(most, _SCRATCH_AT_ONCE)
         if needed > most:
             return Refusal(reasons.COST, f"what is handed on takes {needed} bytes at a time, more than {most}")
         return None
+
+    def _before_registers(self, joined: list[Node]) -> list[Node]:
+        """The ops whose results need memory: the anchor of a tiled group hands tiles to its epilogues in registers."""
+        if self.kind not in _TILED:
+            return joined
+        return list(takewhile(lambda one: one.view is None or not any(one.view.reductions), joined))
 
     def _common(self) -> int:
         """How many loops the ops of the group have in common."""
@@ -219,13 +227,13 @@ def _owner_in_block(op: ir.Operation, block: ir.Block) -> ir.Operation:
     return op
 
 
-def scratch_bytes(nodes: Sequence[Node], alignment: Alignment) -> int:
-    """What the values between the ops take at a time; those of unknown size are not counted."""
+def scratch_bytes(nodes: Sequence[Node], alignment: Alignment, in_memory: Sequence[ir.Value]) -> int:
+    """What those values in memory that stay between the ops take at a time; those of unknown size are not counted."""
     outside = set(results_of(nodes))
     total = 0
     for value in alignment.inner:
         sizes = alignment.sizes(value)
-        if value not in outside and None not in sizes:
+        if value in in_memory and value not in outside and None not in sizes:
             total += prod(size for size in sizes if size is not None) * element_bytes(value)
     return total
 

@@ -65,9 +65,21 @@ def op_label(op: ir.Operation) -> list[str]:
     words = _body_words(op)
     if is_reduction(op):
         if is_product(op):
-            return ["matmul"]
+            return [_product_word(op)]
         return compose([*words[:-1], f"reduce_{words[-1]}"]) if words else ["reduce"]
     return compose(words) or [_copy_word(op)]
+
+
+def _product_word(op: ir.Operation) -> str:
+    """`matmul`, or `conv2d` for one whose data is read through windows that move along two dims."""
+    view = any_structured(op)
+    assert view is not None
+    sliding = max(_sliding_dims(indexing) for indexing in view.maps[: view.inputs])
+    return f"conv{sliding}d" if sliding else "matmul"
+
+
+def _sliding_dims(indexing: ir.AffineMap) -> int:
+    return sum(isinstance(expression, ir.AffineAddExpr) for expression in indexing.results)
 
 
 def _body_words(op: ir.Operation) -> list[str]:
@@ -129,7 +141,7 @@ def is_reduction(op: ir.Operation) -> bool:
 def is_product(op: ir.Operation) -> bool:
     """Whether an op sums products of elements of which one is used for many results, as a matrix product does."""
     view = any_structured(op)
-    if view is None or view.inputs != 2 or not any(view.reductions) or not _sums_products(view):
+    if view is None or view.inputs < 2 or not any(view.reductions) or not _sums_products(view):
         return False
     loops = [loop for loop, reduces in enumerate(view.reductions) if not reduces and view.size(loop) != 1]
     read = [set(view.loops_read(operand)) for operand in range(2)]
@@ -137,11 +149,13 @@ def is_product(op: ir.Operation) -> bool:
 
 
 def _sums_products(view: Structured) -> bool:
-    """out + a * b, possibly with casts of a and b before."""
+    """out + a * b of the first two inputs, possibly with casts before; others are not used."""
     last = defining_op(view.yielded[0])
     if last is None or last.name not in ("arith.addf", "arith.addi") or len(view.yielded) != 1:
         return False
-    accumulator = view.body.arguments[2]
+    accumulator = view.body.arguments[view.inputs]
+    if any(list(argument.uses) for argument in list(view.body.arguments)[2 : view.inputs]):
+        return False
     products = [defining_op(value) for value in last.operands if value != accumulator]
     if len(products) != 1 or products[0] is None or products[0].name not in ("arith.mulf", "arith.muli"):
         return False
@@ -180,7 +194,9 @@ def op_kind(op: ir.Operation) -> str:
     if short.startswith("pooling"):
         return "pooling"
     if short == "generic" and is_reduction(op):
-        return "matmul" if is_product(op) else "reduction"
+        if not is_product(op):
+            return "reduction"
+        return "matmul" if _product_word(op) == "matmul" else "conv"
     return "elementwise"
 
 

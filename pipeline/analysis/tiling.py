@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pipeline.analysis.access import Loops, moves
+from pipeline.analysis.access import Loops, block_of, coefficient, moves
 from pipeline.mlir import defining_op, ir
 
 #: What has a vector form that lowers to vector instructions, or to a call for each element (math).
@@ -71,17 +71,20 @@ def choose_tile(
 ) -> Tile | str:
     """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none."""
     parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
-    candidates = [dim for dim in parallel if loops.sizes[dim] != 1 and _can_be_vector_dim(loops, dim)]
     lanes = _lanes(generic, vector_bytes)
+    candidates = [dim for dim in parallel if loops.sizes[dim] != 1 and _can_be_vector_dim(loops, dim, lanes)]
     if not candidates:
-        return _row_reduction(generic, loops, lanes, tuple(parallel))
+        crossing = _crossing(generic, loops, lanes, masked_bits)
+        return crossing or _row_reduction(generic, loops, lanes, tuple(parallel))
     vector_dim = candidates[0]
     size = loops.sizes[vector_dim]
     reduces = any(loops.reductions)
     rest = [dim for dim in parallel if dim != vector_dim]
     row_dim = _row_dim(loops, rest, vector_dim) if reduces else None
     vectors = _vectors(size, lanes, row_dim is None, reduces)
-    rows = 1 if row_dim is None else _rows(loops.sizes[row_dim], int(registers * _ACCUMULATORS) // vectors)
+    while not _lies_in_blocks(loops, vector_dim, vectors * lanes):
+        vectors -= 1
+    rows = 1 if row_dim is None else choose_rows(loops.sizes[row_dim], vectors, registers)
     outer = tuple(dim for dim in rest if dim != row_dim)
     single = _masks_are_bad(generic, loops, masked_bits)
     return Tile(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
@@ -89,11 +92,48 @@ def choose_tile(
 
 def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
     """Whether an elementwise op, with maps from the loops that a tile is of, can run on vectors of that tile."""
-    if tile.folds or not _can_be_vector_dim(loops, tile.vector_dim):
-        return False
+    step = tile.vectors * tile.lanes
     size = loops.sizes[tile.vector_dim]
     whole = size is not None and size % tile.lanes == 0
+    operands = range(len(loops.maps))
+    crossing = [number for number in operands if crosses_vectors(loops, number, tile.vector_dim, tile.row_dim)]
+    if any(not whole or tile.rows > tile.lanes or not _can_be_crossed(op.operands[number]) for number in crossing):
+        return False
+    kept = [number for number in operands if number not in crossing]
+    rest = replace(loops, maps=tuple(loops.maps[n] for n in kept), inputs=sum(number < loops.inputs for number in kept))
+    if tile.folds or not _can_be_vector_dim(rest, tile.vector_dim, step):
+        return False
     return whole or tile.single_edges or not _masks_are_bad(op, loops, masked_bits)
+
+
+def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int) -> Tile | None:
+    """Square tiles for an op that transposes: some inputs move along rows where the outputs move along vectors."""
+    if any(loops.reductions) or _masks_are_bad(generic, loops, masked_bits):
+        return None
+    pairs = [(dim, row) for dim in range(len(loops.sizes)) for row in range(len(loops.sizes)) if dim != row]
+    for dim, row in pairs:
+        walks = [moves(indexing, dim) for indexing in loops.maps]
+        crosses = [operand for operand in range(loops.inputs) if crosses_vectors(loops, operand, dim, row)]
+        plain = all(walks[operand] in ("fixed", "unit") for operand in range(loops.inputs) if operand not in crosses)
+        whole = all(_can_be_crossed(generic.operands[operand]) for operand in crosses)
+        if crosses and plain and whole and all(walks[output] == "unit" for output in loops.outputs):
+            outer = tuple(other for other in range(len(loops.sizes)) if other not in (dim, row))
+            return Tile(dim, row, lanes, 1, lanes, outer)
+    return None
+
+
+def crosses_vectors(loops: Loops, operand: int, vector_dim: int, row_dim: int | None) -> bool:
+    """Whether an operand moves one by one along the rows of a tile, and in steps of whole rows along its vectors."""
+    indexing = loops.maps[operand]
+    if row_dim is None or moves(indexing, row_dim) != "unit" or moves(indexing, vector_dim) != "other":
+        return False
+    return None not in [coefficient(expression, vector_dim) for expression in indexing.results]
+
+
+def _can_be_crossed(operand: ir.Value) -> bool:
+    """Whether vectors of an operand's elements can be shuffled."""
+    kind = element_type(operand)
+    return isinstance(kind, (ir.F32Type, ir.F64Type, ir.IntegerType)) and kind.width in (32, 64)
 
 
 def _lanes(generic: ir.Operation, vector_bytes: int) -> int:
@@ -137,7 +177,7 @@ def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tu
     for dim, reduction in enumerate(loops.reductions):
         walks = [moves(loops.maps[operand], dim) for operand in range(loops.inputs)]
         fixed = all(moves(loops.maps[output], dim) == "fixed" for output in loops.outputs)
-        if reduction and fixed and "unit" in walks and "other" not in walks:
+        if reduction and fixed and "unit" in walks and not {"other", "blocked"} & set(walks):
             size = loops.sizes[dim]
             vectors = _MOST_FOLDS if size is None else max(1, min(_MOST_FOLDS, -(-size // lanes)))
             return Tile(dim, None, 1, vectors, lanes, parallel, folds)
@@ -161,20 +201,27 @@ def fold_ops(generic: ir.Operation) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _can_be_vector_dim(loops: Loops, dim: int) -> bool:
+def _can_be_vector_dim(loops: Loops, dim: int, lanes: int) -> bool:
     walks = [moves(indexing, dim) for indexing in loops.maps]
-    return "other" not in walks and all(walks[output] == "unit" for output in loops.outputs)
+    if "other" in walks or not _lies_in_blocks(loops, dim, lanes):
+        return False
+    return all(walks[output] == "unit" for output in loops.outputs)
+
+
+def _lies_in_blocks(loops: Loops, dim: int, step: int) -> bool:
+    """Whether no block of an operand ends within a step along a loop."""
+    return all((block_of(indexing, dim) or step) % step == 0 for indexing in loops.maps)
 
 
 def _row_dim(loops: Loops, candidates: list[int], vector_dim: int) -> int | None:
     """The loop whose rows share the most vector loads: one in which what moves along vectors is fixed, if possible."""
 
-    def gain(dim: int) -> tuple[bool, int]:
+    def gain(dim: int) -> tuple[bool, int, int]:
         vectors_move = any(
             moves(loops.maps[operand], vector_dim) != "fixed" and moves(loops.maps[operand], dim) != "fixed"
             for operand in range(loops.inputs)
         )
-        return not vectors_move, loops.sizes[dim] or 64
+        return not vectors_move, loops.sizes[dim] or 64, dim  # rows next to each other, of those of one size
 
     usable = [dim for dim in candidates if loops.sizes[dim] != 1]
     return max(usable, key=gain, default=None)
@@ -188,9 +235,9 @@ def _vectors(size: int | None, lanes: int, alone: bool, reduces: bool) -> int:
     return max(1, min(most, -(-size // lanes)))
 
 
-def _rows(size: int | None, most: int) -> int:
-    """How many rows: as many as there are registers for, preferably without a rest."""
-    most = max(1, most)
+def choose_rows(size: int | None, vectors: int, registers: int) -> int:
+    """How many rows of some vectors: as many as there are registers for, preferably without a rest."""
+    most = max(1, int(registers * _ACCUMULATORS) // vectors)
     if size == 0:
         return 1
     if size is None or size >= 4 * most:

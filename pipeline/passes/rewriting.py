@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pipeline.analysis.structured import Structured, any_structured, bounded_loops, structured
 from pipeline.analysis.tiling import element_type
+from pipeline.analysis.winograd import WINOGRAD
 from pipeline.mlir import arith, defining_op, ir, linalg, remap_operands, scf, tensor, walk
 
 #: Ops that give another shape to the same elements in the same order.
@@ -87,14 +88,14 @@ def build_generic(
     return generic
 
 
-def empty_like(data: ir.Value, element: ir.Type) -> ir.Value:
-    """A tensor.empty of the shape of `data`."""
+def empty_like(data: ir.Value, element: ir.Type, permutation: Sequence[int] | None = None) -> ir.Value:
+    """A tensor.empty of the shape of `data`, its dims in the order of a permutation."""
     kind = ir.RankedTensorType(data.type)
     sizes = [
         tensor.DimOp(data, arith.ConstantOp(ir.IndexType.get(), dim).result).result
         if kind.is_dynamic_dim(dim)
         else kind.get_dim_size(dim)
-        for dim in range(kind.rank)
+        for dim in permutation or range(kind.rank)
     ]
     return tensor.EmptyOp(sizes, element).result
 
@@ -128,6 +129,8 @@ def drop_unused_inputs(generic: ir.Operation) -> None:
     ]
     maps = [view.maps[number] for number in kept]
     if len(kept) == len(generic.operands) or bounded_loops(maps) != set(range(view.loops)):
+        return
+    if WINOGRAD in generic.attributes:  # an input of it is another form of another one
         return
     operands = [generic.operands[number] for number in kept]
     inputs, outputs = operands[: len(kept) - len(generic.results)], operands[len(kept) - len(generic.results) :]

@@ -7,7 +7,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar
 
 from pipeline.analysis.access import Loops, loops_of
-from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between
+from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between
+from pipeline.analysis.naming import is_reduction
 from pipeline.analysis.tiling import Tile, choose_tile, fits_tile, unsupported
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
@@ -39,52 +40,73 @@ class TileAndVectorize(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
-        generics = iter(walk(op, "linalg.generic"))
-        for generic in generics:
-            for _ in range(self._vectorize(generic)):
-                next(generics)  # an epilogue that is gone
+        for reduces in (True, False):  # reductions take in fills before them and epilogues behind them
+            for generic in walk(op, "linalg.generic"):
+                if is_reduction(generic) == reduces:
+                    self._vectorize(generic)
 
-    def _vectorize(self, generic: ir.Operation) -> int:
-        """Vectorizes an op together with the ops behind it that are its epilogues; returns how many these are."""
+    def _vectorize(self, generic: ir.Operation) -> None:
+        """Vectorizes an op together with the ops behind it that are its epilogues."""
         from pipeline.passes.register_tiles import Emitter  # it needs MLIR's vector dialect, which is slow to import
 
         problem, loops = unsupported(generic), loops_of(generic)
         if problem or loops is None:
             self.missed(generic, problem or "a loop is bounded by no operand's dimension")
-            return 0
+            return
+        if self._by_winograd(generic, loops):
+            return
         tile = choose_tile(generic, loops, self.vector_bytes, self.registers, self.masked_bits)
         if isinstance(tile, str):
             self.missed(generic, tile)
-            return 0
-        context, fills = _context(generic, loops, tile, self.masked_bits)
-        behind = [epilogue.op for epilogue in context.epilogues]
-        with_epilogue = f" with {len(behind)} epilogues" if behind else ""
-        self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{with_epilogue}")
-        last = behind[-1] if behind else generic
-        with generic.location, ir.InsertionPoint(last):
+            return
+        context, replaced = _context(generic, loops, tile, self.masked_bits)
+        self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{_and_epilogues(context)}")
+        with generic.location, ir.InsertionPoint(replaced[0]):
             Emitter(generic, loops, tile, self.fma, context).emit()
-        for gone in (*reversed(behind), generic, *fills):
+        for gone in replaced:
             gone.erase()
-        return len(behind)
+
+    def _by_winograd(self, generic: ir.Operation, loops: Loops) -> bool:
+        """Writes a convolution that is meant for it by Winograd's algorithm; False if it is not."""
+        from pipeline.passes.winograd_tiles import WinogradEmitter, winograd_tile
+
+        tile = winograd_tile(generic, loops, self.vector_bytes, self.registers)
+        if tile is None:
+            return False
+        if isinstance(tile, str):
+            self.missed(generic, f"not by Winograd's algorithm: {tile}")
+            return False
+        context, replaced = _context(generic, loops, tile.register_tile, self.masked_bits)
+        self.passed(generic, f"Winograd's algorithm, {tile.m} x {tile.m} results a tile{_and_epilogues(context)}")
+        with generic.location, ir.InsertionPoint(replaced[0]):
+            WinogradEmitter(generic, loops, tile, self.fma, context).emit()
+        for gone in replaced:
+            gone.erase()
+        return True
 
 
 def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> tuple[Context, list[ir.Operation]]:
-    """What stands around a reduction, and the fills that are then not needed; nothing for another op."""
+    """What stands around a reduction; and the ops that are then done with, the last one first."""
     from pipeline.passes.register_tiles import Context
 
     if not any(loops.reductions):
-        return Context(), []
+        return Context(), [generic]
     fills = {output: fill for output in loops.outputs if (fill := initial_fill(generic, output)) is not None}
     behind = tuple(takewhile(lambda one: fits_tile(one.op, one.loops, tile, masked_bits), epilogues(generic, loops)))
     ops = [generic, *fills.values(), *(epilogue.op for epilogue in behind)]
     outputs = {buffer for op in ops for buffer in list(op.operands)[len(op.operands) - _outputs(op) :]}
     between = frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if behind else frozenset()
     initials = {output: fill.operands[0] for output, fill in fills.items()}
-    return Context(initials, behind, between), list(fills.values())
+    done = [*reversed([epilogue.op for epilogue in behind]), generic, *fills.values()]
+    return Context(initials, behind, between), done
+
+
+def _and_epilogues(context: Context) -> str:
+    return f" with {len(context.epilogues)} epilogues" if context.epilogues else ""
 
 
 def _outputs(op: ir.Operation) -> int:
-    if op.name == "linalg.fill":
+    if is_fill(op):
         return 1
     block = op.regions[0].blocks[0]
     return len(block.operations[len(block.operations) - 1].operation.operands)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pipeline.runtime.code import Code
 from pipeline.runtime.device import DeviceCode
@@ -38,7 +38,13 @@ PLAIN = Form()
 
 
 class Target(ABC):
-    """A processor that code is generated for."""
+    """A processor that code is generated for.
+
+    Attributes:
+        layouts: the pipeline that changes in which order tensors lie in memory.
+    """
+
+    layouts: ClassVar[str] = ""
 
     @abstractmethod
     def fingerprint(self) -> list[str]:

@@ -35,6 +35,8 @@ from pipeline.targets.updates import mark_updates, report_copies
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
+    layouts = "canonicalize, cse, propagate-layouts, winograd"
+
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: Form = PLAIN):
         self.isa = isa(cpu)
         self.disable = disable

@@ -1,0 +1,383 @@
+"""What is timed: plain modules of PyTorch with random weights, and their inputs; nothing is downloaded.
+
+`WORKLOADS` has them by name. `make` gives the same weights and inputs in every process. Floating point is f32. Only the
+models whose names say so need transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+Made = tuple[nn.Module, tuple[torch.Tensor, ...]]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A module and its inputs.
+
+    Attributes:
+        create: makes them, after the random numbers have been seeded.
+        in_python: makes the same computation with Python's own control flow, for what runs Python; else `create`.
+        flops: floating-point operations of a call; a multiply-add is two, elementwise work is not counted.
+        bytes: of inputs, weights and results, each once.
+    """
+
+    create: Callable[[], Made]
+    in_python: Callable[[], Made] | None = None
+    flops: float = 0.0
+    bytes: float = 0.0
+
+    def make(self, in_python: bool = False) -> Made:
+        """The module, for inference, and its inputs."""
+        torch.manual_seed(0)
+        model, inputs = (self.in_python or self.create)() if in_python else self.create()
+        return model.eval().requires_grad_(False), inputs
+
+
+# Convolutions, batch norm, ReLU
+
+
+class ConvNormRelu(nn.Module):
+    """A convolution that keeps the size, a batch norm, a ReLU."""
+
+    def __init__(self, channels_in: int, channels: int, kernel: int, groups: int = 1):
+        super().__init__()
+        self.conv = nn.Conv2d(channels_in, channels, kernel, padding=kernel // 2, groups=groups, bias=False)
+        self.norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.relu(self.norm(self.conv(x)))
+
+
+def _with_statistics(model: nn.Module) -> nn.Module:
+    """The model, its batch norms as if trained: with the initial ones a wrong one would go unnoticed."""
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for tensor, low, high in ((module.running_var, 0.5, 1.5), (module.weight, 0.5, 1.5)):
+                nn.init.uniform_(tensor, low, high)
+            for tensor in (module.running_mean, module.bias):
+                nn.init.normal_(tensor, 0, 0.1)
+    return model
+
+
+def _conv(channels_in: int, channels: int, kernel: int, size: int, groups: int = 1) -> Workload:
+    weights = channels * kernel**2 * channels_in // groups
+    return Workload(
+        lambda: (
+            _with_statistics(ConvNormRelu(channels_in, channels, kernel, groups)),
+            (torch.randn(1, channels_in, size, size),),
+        ),
+        flops=2 * size**2 * weights,
+        bytes=4 * ((channels_in + channels) * size**2 + weights),
+    )
+
+
+# Recurrent cells
+
+
+class RNNCell(nn.Module):
+    """tanh(W x + U h + b)."""
+
+    def __init__(self, width: int = 128):
+        super().__init__()
+        self.ih, self.hh = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.ih(x) + self.hh(h))
+
+
+class LSTMCell(nn.Module):
+    """An LSTM cell written out, its gates in PyTorch's order."""
+
+    def __init__(self, width: int = 128):
+        super().__init__()
+        self.ih, self.hh = nn.Linear(width, 4 * width), nn.Linear(width, 4 * width)
+
+    def forward(self, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        i, f, g, o = (self.ih(x) + self.hh(h)).chunk(4, 1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        return torch.sigmoid(o) * torch.tanh(c), c
+
+
+def _states(number: int) -> tuple[torch.Tensor, ...]:
+    return tuple(torch.randn(1, 128) for _ in range(number))
+
+
+# Transformers' parts
+
+
+class FeedForward(nn.Module):
+    """Two linear layers and a GELU."""
+
+    def __init__(self, width: int = 768, hidden: int = 3072):
+        super().__init__()
+        self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(F.gelu(self.up(x)))
+
+
+class Encoder(nn.Module):
+    """A pre-norm transformer block with one linear layer for q, k and v."""
+
+    def __init__(self, width: int = 768, heads: int = 12):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.feed_forward = FeedForward(width, 4 * width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, length, width = x.shape
+        heads = self.qkv(self.norm1(x)).view(n, length, 3, self.heads, width // self.heads)
+        attention = F.scaled_dot_product_attention(*heads.permute(2, 0, 3, 1, 4).unbind(0))
+        x = x + self.out(attention.transpose(1, 2).reshape(n, length, width))
+        return x + self.feed_forward(self.norm2(x))
+
+
+# Elementwise chains
+
+
+class IntChain(nn.Module):
+    """Mixed widths of integers."""
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        return ((a.to(torch.int64) + b) * c).to(torch.int32)
+
+
+class IntChainInPlace(nn.Module):
+    """The same, in place on a temporary."""
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        t = a.to(torch.int64)
+        t.add_(b)
+        t.mul_(c)
+        return t.to(torch.int32)
+
+
+class FloatChain(nn.Module):
+    """A GELU, a gate."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return F.gelu(x * y + z) * torch.sigmoid(x)
+
+
+class FloatChainInPlace(nn.Module):
+    """The same, in place on temporaries."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        t = x * y
+        t.add_(z)
+        t = F.gelu(t)
+        t.mul_(torch.sigmoid(x))
+        return t
+
+
+def _integers(size: int = 4000) -> tuple[torch.Tensor, ...]:
+    return tuple(torch.randint(-1000, 1000, (size, size), dtype=t) for t in (torch.int32, torch.int64, torch.int32))
+
+
+def _floats(size: int = 4000) -> tuple[torch.Tensor, ...]:
+    return tuple(torch.randn(size, size) for _ in range(3))
+
+
+# Models
+
+
+class BasicBlock(nn.Module):
+    """Two 3x3 convolutions and a shortcut."""
+
+    def __init__(self, channels_in: int, channels: int, stride: int):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, 1, bias=False)
+        self.norm1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels)
+        self.shortcut = nn.Sequential()
+        if stride != 1 or channels_in != channels:
+            conv = nn.Conv2d(channels_in, channels, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(conv, nn.BatchNorm2d(channels))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
+        return F.relu(y + self.shortcut(x))
+
+
+class ResNet18(nn.Module):
+    """The network of "Deep Residual Learning for Image Recognition" (He et al., 2015), 18 layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+        layers.append(nn.MaxPool2d(3, 2, 1))
+        channels_in = 64
+        for channels, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+            layers += [BasicBlock(channels_in, channels, stride), BasicBlock(channels, channels, 1)]
+            channels_in = channels
+        self.features = nn.Sequential(*layers)
+        self.classifier = nn.Linear(512, 1000)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.classifier(self.features(x).mean((2, 3)))
+
+
+class Field(nn.Module):
+    """One tensor of what a model of transformers returns."""
+
+    def __init__(self, model: nn.Module, field: str, **options: Any):
+        super().__init__()
+        self.model, self.field, self.options = model, field, options
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return getattr(self.model(x, **self.options), self.field)
+
+
+def _mobilenet() -> Made:
+    from transformers import MobileNetV2Config, MobileNetV2ForImageClassification
+
+    model = _with_statistics(MobileNetV2ForImageClassification(MobileNetV2Config()))
+    return Field(model, "logits"), (torch.randn(1, 3, 224, 224),)
+
+
+def _bert() -> Made:
+    from transformers import BertConfig, BertModel
+
+    model = BertModel(BertConfig(), add_pooling_layer=False)
+    return Field(model, "last_hidden_state"), (torch.randint(0, 30000, (1, 128)),)
+
+
+def _gpt2() -> Made:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model = GPT2LMHeadModel(GPT2Config(use_cache=False))
+    return Field(model, "logits", use_cache=False), (torch.randint(0, 50000, (1, 64)),)
+
+
+def _mlp() -> Made:
+    layers = (nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    return nn.Sequential(*layers), (torch.randn(64, 784),)
+
+
+def _layer_norm() -> Made:
+    model = nn.LayerNorm(1024)
+    nn.init.uniform_(model.weight, 0.5, 1.5)
+    nn.init.normal_(model.bias)
+    return model, (torch.randn(4096, 1024),)
+
+
+# Control flow
+
+
+def _hot(x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x * 2 + 1) * torch.sigmoid(x)
+
+
+def _cold(x: torch.Tensor) -> torch.Tensor:
+    return torch.tanh(x) - x * 0.5
+
+
+class Cond(nn.Module):
+    """A branch on the data as torch.cond."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, _hot, _cold, (x,))
+
+
+class CondInPython(nn.Module):
+    """The same in Python."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return _hot(x) if bool(x.sum() > 0) else _cold(x)
+
+
+class RNNUnrolled(nn.Module):
+    """A recurrent net over 64 steps."""
+
+    def __init__(self, steps: int = 64):
+        super().__init__()
+        self.cell, self.steps = RNNCell(), steps
+
+    def forward(self, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        for step in range(self.steps):
+            h = self.cell(x[step], h)
+        return h
+
+
+class RNNWhile(RNNUnrolled):
+    """The same as a while_loop: the loop stays one in the graph."""
+
+    def forward(self, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        from torch._higher_order_ops.while_loop import while_loop
+
+        steps = self.steps
+
+        def condition(step: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+            return step < steps
+
+        def body(step: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return step + 1, self.cell(torch.index_select(x, 0, step.reshape(1)).squeeze(0), h)
+
+        return while_loop(condition, body, (torch.tensor(0), h))[1]
+
+
+def _image_like() -> tuple[torch.Tensor, ...]:
+    return (torch.randn(1024, 1024) + 0.1,)
+
+
+def _sequence() -> tuple[torch.Tensor, ...]:
+    return torch.randn(64, 1, 128), torch.randn(1, 128)
+
+
+_RNN = {"flops": 64 * 4 * 128 * 128, "bytes": 4 * (2 * 128 * 128 + 64 * 128)}
+_FEED_FORWARD = 2 * 2 * 128 * 768 * 3072
+_ATTENTION = 2 * 128 * 768 * 768 * 4 + 2 * 2 * 128 * 128 * 768
+_LAYER = 12 * 768 * 768  # weights of a layer of BERT-base or GPT-2
+_MLP = 784 * 512 + 512 * 512 + 512 * 10
+_ROWS = 4096 * 1024 * 8
+
+WORKLOADS = {
+    "W1_weenet": _conv(64, 64, 3, 128, 64),
+    "W2a_conv1x1": _conv(128, 256, 1, 28),
+    "W2b_dwconv": _conv(512, 512, 3, 14, 512),
+    "W2c_rnncell": Workload(lambda: (RNNCell(), _states(2)), flops=4 * 128 * 128, bytes=8 * 128 * 128),
+    "W2d_lstmcell": Workload(lambda: (LSTMCell(), _states(3)), flops=16 * 128 * 128, bytes=32 * 128 * 128),
+    "W3_conv3x3": _conv(64, 64, 3, 56),
+    "W4_ffn": Workload(
+        lambda: (FeedForward(), (torch.randn(128, 768),)),
+        flops=_FEED_FORWARD,
+        bytes=4 * (2 * 768 * 3072 + 2 * 128 * 768),
+    ),
+    "W5_encoder": Workload(
+        lambda: (Encoder(), (torch.randn(1, 128, 768),)),
+        flops=_FEED_FORWARD + _ATTENTION,
+        bytes=4 * (_LAYER + 2 * 128 * 768),
+    ),
+    "W6a_int": Workload(lambda: (IntChain(), _integers()), bytes=4000**2 * 20),
+    "W6b_int_inplace": Workload(lambda: (IntChainInPlace(), _integers()), bytes=4000**2 * 20),
+    "W6c_float": Workload(lambda: (FloatChain(), _floats()), bytes=4000**2 * 16),
+    "W6d_float_inplace": Workload(lambda: (FloatChainInPlace(), _floats()), bytes=4000**2 * 16),
+    "W7a_softmax": Workload(lambda: (nn.Softmax(-1), (torch.randn(4096, 1024),)), bytes=_ROWS),
+    "W7b_layernorm": Workload(_layer_norm, bytes=_ROWS),
+    "W8a_resnet18": Workload(
+        lambda: (_with_statistics(ResNet18()), (torch.randn(1, 3, 224, 224),)), flops=3.63e9, bytes=4 * 11.7e6
+    ),
+    "W8b_mobilenetv2": Workload(_mobilenet, flops=0.60e9, bytes=4 * 3.5e6),
+    "W8c_bert": Workload(_bert, flops=12 * (2 * 128 * _LAYER + 4 * 128 * 128 * 768), bytes=4 * 12 * _LAYER),
+    "W8d_gpt2": Workload(
+        _gpt2,
+        flops=12 * (2 * 64 * _LAYER + 4 * 64 * 64 * 768) + 2 * 64 * 768 * 50257,
+        bytes=4 * (12 * _LAYER + 768 * 50257),
+    ),
+    "W8e_mlp": Workload(_mlp, flops=2 * 64 * _MLP, bytes=4 * _MLP),
+    "W9a_cond": Workload(
+        lambda: (Cond(), _image_like()), lambda: (CondInPython(), _image_like()), bytes=1024 * 1024 * 8
+    ),
+    "W9b_rnn64_unrolled": Workload(lambda: (RNNUnrolled(), _sequence()), **_RNN),
+    "W9c_rnn64_while": Workload(lambda: (RNNWhile(), _sequence()), lambda: (RNNUnrolled(), _sequence()), **_RNN),
+}

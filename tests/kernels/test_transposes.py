@@ -1,0 +1,92 @@
+"""Transposes in registers, against PyTorch: every size around a tile's, several dtypes and CPUs, dynamic sizes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import pipeline
+from pipeline.runtime.native import host_features
+from pipeline.targets.cpu.isa import isa
+
+CPUS = [cpu for cpu in ("native", "x86-64-v3", "x86-64") if set(isa(cpu).required) <= host_features()]
+
+
+class Permute(nn.Module):
+    def __init__(self, *dims):
+        super().__init__()
+        self.dims = dims
+
+    def forward(self, x):
+        return x.permute(self.dims).contiguous()
+
+
+class Scaled(nn.Module):
+    def forward(self, x):
+        return x.transpose(-1, -2) * 2
+
+
+def values(shape, dtype):
+    torch.manual_seed(0)
+    return torch.randint(-1000, 1000, shape).to(dtype)
+
+
+def in_tiles(executable):
+    return any(one.pass_name == "transpose-in-registers" and one.kind == "passed" for one in executable.remarks)
+
+
+def check(model, x, **options):
+    executable = pipeline.compile(model, (x,), **options)
+    got, wanted = executable(x), model(x)
+    assert got.dtype == wanted.dtype and got.shape == wanted.shape
+    assert torch.equal(got, wanted)
+    return executable
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.float64, torch.int64])
+@pytest.mark.parametrize("cpu", CPUS)
+def test_sizes_with_and_without_edges(dtype, cpu):
+    for shape in ((16, 16), (33, 47), (64, 17)):
+        assert in_tiles(check(Permute(1, 0), values(shape, dtype), cpu=cpu))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int8, torch.bool, torch.uint8])
+def test_small_elements_are_right_without_tiles(dtype):
+    assert not in_tiles(check(Permute(1, 0), values((33, 47), dtype)))
+
+
+@pytest.mark.parametrize("shape", [(0, 20), (20, 0), (1, 40), (40, 1), (15, 40), (40, 15)])
+def test_no_room_for_a_tile(shape):
+    assert not in_tiles(check(Permute(1, 0), values(shape, torch.float32), cpu="native"))
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(shape=st.lists(st.integers(1, 21), min_size=3, max_size=4), seed=st.integers(0, 23))
+def test_permutations(shape, seed):
+    dims = torch.randperm(len(shape), generator=torch.Generator().manual_seed(seed)).tolist()
+    check(Permute(*dims), values(shape, torch.float32), cpu="x86-64")
+
+
+def test_sizes_known_at_run_time_only():
+    rows, columns = torch.export.Dim("rows", min=2, max=500), torch.export.Dim("columns", min=2, max=500)
+    executable = pipeline.compile(
+        Permute(1, 0), (values((20, 40), torch.float32),), dynamic_shapes=({0: rows, 1: columns},)
+    )
+    assert in_tiles(executable)
+    for shape in ((20, 40), (16, 16), (2, 3), (33, 2), (47, 65)):
+        x = values(shape, torch.float32)
+        assert torch.equal(executable(x), x.t())
+
+
+def test_threads_share_bands():
+    x = values((1000, 531), torch.float32)
+    executable = check(Permute(1, 0), x, num_threads=2)
+    executable.num_threads = 1
+    assert torch.equal(executable(x), x.t())
+
+
+def test_a_transpose_that_computes_is_left_alone():
+    assert not in_tiles(check(Scaled(), values((33, 47), torch.float32)))
