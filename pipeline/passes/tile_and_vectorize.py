@@ -41,9 +41,9 @@ class TileAndVectorize(Pass):
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
         for reduces in (True, False):  # reductions take in fills before them and epilogues behind them
-            for generic in walk(op, "linalg.generic"):
-                if is_reduction(generic) == reduces:
-                    self._vectorize(generic)
+            generics = [one for one in walk(op, "linalg.generic") if is_reduction(one) == reduces]
+            for generic in generics:  # chosen first: the epilogues of a reduction are gone when it is done
+                self._vectorize(generic)
 
     def _vectorize(self, generic: ir.Operation) -> None:
         """Vectorizes an op together with the ops behind it that are its epilogues."""
