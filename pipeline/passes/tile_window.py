@@ -13,7 +13,7 @@ from pipeline.analysis.access import Loops, coefficient, moves
 from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, crosses_vectors, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, vector
 from pipeline.passes import small_elements
-from pipeline.passes.transpose_tiles import transposed
+from pipeline.passes.transposed_vectors import transposed
 from pipeline.passes.vector_values import MultiplyAdds, combine, constant_index, splat, terminator, zeros
 
 

@@ -54,7 +54,6 @@ VECTORIZE = """
     ),
     convert-through-f32,
     convert-through-i32,
-    transpose-in-registers{{vector-bytes={vector_bytes}}},
     tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits}}},
     expand-vector-math{{fma={fma}}}
 """
