@@ -36,6 +36,13 @@ class Alignment:
         """The values that one of the ops reads and another one computes, each with the number of the latter."""
         return _handed_on(self.ops)
 
+    def in_step(self, one: int, other: int) -> bool:
+        """Whether a common loop is the same loop of two ops, given by number.
+
+        Then a tensor that both go over in the order of their loops is read and written by both in the same tiles.
+        """
+        return all(loops[one] == loops[other] for loops in self.common)
+
     def sizes(self, value: ir.Value) -> tuple[int | None, ...]:
         """The size of each dim of a value that one of the ops computes, for one iteration of the common loops."""
         number = next(number for number, one in enumerate(self.ops) if value in list(one.op.results))

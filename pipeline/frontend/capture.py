@@ -20,10 +20,12 @@ from torch.export import ExportedProgram
 from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
+from pipeline.frontend.containers import register_containers
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.purify import purified
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
+from pipeline.runtime.arrays import extent, overlap
 
 #: torch.export keeps its state in globals: one thread at a time.
 _capturing = threading.Lock()
@@ -70,7 +72,26 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
-            raise CaptureError(f"torch could not functionalize the model: {_explain(error)}") from error
+            raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from error
+
+
+def _why(error: Exception, exported: ExportedProgram) -> str:
+    """What is wrong; torch trips over writes to one of two weights that share memory with an assertion of its own."""
+    shared = _shared_weights(exported) if isinstance(error, AssertionError) and "compiled_fn" in str(error) else None
+    if shared is None:
+        return _explain(error)
+    return f"{shared[0]} and {shared[1]} share memory, and it writes to one of them; make that a copy"
+
+
+def _shared_weights(exported: ExportedProgram) -> tuple[str, str] | None:
+    """The names of two weights of a program that share memory."""
+    tensors = {**exported.constants, **exported.state_dict}
+    extents = [extent(name, tensor) for name, tensor in tensors.items() if isinstance(tensor, torch.Tensor)]
+    for number, one in enumerate(extents):
+        for other in extents[:number]:
+            if overlap(one, other):
+                return other[0], one[0]
+    return None
 
 
 def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, mode: str) -> ExportedProgram:
@@ -82,6 +103,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
         return purified(model)
     if args is None:
         raise PipelineError("args: example arguments are needed to capture a module")
+    register_containers()
     if not isinstance(model, torch.nn.Module):
         kinds = "an nn.Module, ScriptModule, ExportedProgram, .pt2 path or MLIR"
         raise PipelineError(f"model: expected {kinds}, got {type(model).__name__}")
@@ -141,8 +163,9 @@ _DATA_DEPENDENT = ("data-dependent", "DataDependent", "dynamic control flow", "G
 def _explain(error: BaseException) -> str:
     """The first line of torch's message, the line of the model's source that it is about, and what to do."""
     message = str(error)
-    text = _first_line(error)
-    place = _place(error)
+    text, place = _first_line(error), _place(error)
+    if "input mutation during higher order op" in message:
+        text = "the body of a scan or a map writes in place to what it is given or captures; carry that or return it"
     if place:
         text += f" (at {place})"
     if any(word in message or word in type(error).__name__ for word in _DATA_DEPENDENT):

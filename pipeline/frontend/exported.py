@@ -11,6 +11,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
 from pipeline.errors import CaptureError, PipelineError
+from pipeline.frontend.containers import cache_tree
 from pipeline.frontend.graph import GraphReader, tensor_type
 from pipeline.frontend.parameters import Parameters
 from pipeline.program import Dump, Program
@@ -141,6 +142,9 @@ def tree_of(spec: torch_pytree.TreeSpec) -> Tree:
         return Tree("structseq", children, tuple(kind.__match_args__), name)
     if kind is collections.OrderedDict:
         return Tree("dict", children, tuple(keys), name)
+    cache = cache_tree(spec, name)
+    if cache is not None:
+        return cache
     if isinstance(keys, (list, tuple)) and len(keys) == len(children) and all(isinstance(key, str) for key in keys):
         return Tree("object", children, tuple(keys), name)
     raise PipelineError(

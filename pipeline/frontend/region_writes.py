@@ -28,7 +28,8 @@ def return_writes(call: RegionCall) -> None:
             call.carry(number)
             number = call.fixed - 1
         for module in call.modules[1:] if call.kind == "while_loop" else call.modules:
-            call.set_outputs(module, [*call.outputs(module), _clone_input(call, module, number)])
+            clone = _clone_input(call, module, number)  # first: a result may be that input
+            call.set_outputs(module, [*call.outputs(module), clone])
         _write_back(call, value, call.add_result(value.meta["val"].clone()))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram
 
 from pipeline import timing
@@ -57,7 +58,9 @@ class GraphSource(Source):
 
     def program(self, dump: Dump) -> Program:
         """Imports it."""
-        return from_graph(fx.Graph(self.module) if False else copy.deepcopy(self.module).graph, dump)
+        with unset_fake_temporarily():  # its constants are tensors with elements
+            module = copy.deepcopy(self.module)
+        return from_graph(module.graph, dump)
 
     def fingerprint(self) -> str | None:
         """See `graph_fingerprint`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.alignment import Alignment
@@ -101,16 +101,24 @@ class Tiler:
     ) -> ir.Operation:
         """One op on its part of the operands."""
         operands = []
+        parts: dict[tuple[ir.Value, _Place], ir.Value] = {}  # what is read and written is one value
+
+        def part(source: ir.Value, place: _Place) -> ir.Value:
+            if (source, place) not in parts:
+                parts[source, place] = _extract(source, place)
+            return parts[source, place]
+
         for number, (operand, indexing) in enumerate(zip(view.op.operands, view.maps, strict=True)):
             if operand in known:
                 operands.append(known[operand])
             elif not isinstance(operand.type, ir.ShapedType):
                 operands.append(operand)
             elif number < view.inputs:
-                operands.append(_extract(operand, _place(operand.type, indexing, spans)))
+                source = self._as_written(view, number, carried)
+                operands.append(part(source, _place(operand.type, indexing, spans)))
             else:
                 result = view.op.results[number - view.inputs]
-                operands.append(self._initial(operand, result, _place(operand.type, indexing, spans), carried))
+                operands.append(self._initial(operand, result, _place(operand.type, indexing, spans), carried, part))
         if view.op.name == INSERT:
             return self._insertion(view, operands)
         copy = view.op.clone()
@@ -128,19 +136,49 @@ class Tiler:
         sizes = list(ir.RankedTensorType(part.type).shape)
         return tensor.InsertSliceOp(part, whole, [], [], [], offsets, sizes, [1] * len(sizes)).operation
 
-    def _initial(self, init: ir.Value, result: ir.Value, place: _Place, carried: list[ir.Value]) -> ir.Value:
+    def _as_written(self, view: Structured, number: int, carried: list[ir.Value]) -> ir.Value:
+        """An operand that is read; for one that the kernel updates, the carried tensor that it becomes.
+
+        The tile of that still has the old elements, up to the op that writes them. So nothing has to be copied.
+        """
+        operand = view.op.operands[number]
+        for place, result in enumerate(self._returned):
+            writer = next((one for one in self._alignment.ops if result in list(one.op.results)), None)
+            if (
+                writer is not None
+                and self._updates(writer, result, operand)
+                and self._reads_first(view, writer, number)
+            ):
+                return carried[place]
+        return operand
+
+    def _updates(self, writer: Structured, result: ir.Value, operand: ir.Value) -> bool:
+        """Whether an op writes a result, element by element, into `operand`."""
+        if not writer.op.name.startswith("linalg."):
+            return False
+        output = writer.inputs + ir.OpResult(result).result_number
+        return writer.op.operands[output] == operand and writer.is_elementwise and _is_identity(writer.maps[output])
+
+    def _reads_first(self, reader: Structured, writer: Structured, number: int) -> bool:
+        """Whether an op reads an operand tile by tile as the writer does that writes it, and not after that."""
+        one, other = self._alignment.ops.index(reader), self._alignment.ops.index(writer)
+        return one <= other and _is_identity(reader.maps[number]) and self._alignment.in_step(one, other)
+
+    def _initial(
+        self, init: ir.Value, result: ir.Value, place: _Place, carried: list[ir.Value], part: _Part
+    ) -> ir.Value:
         """What an op starts from for a tile: a part of the destination, scratch, or one of these filled."""
         producer = defining_op(init)
         if producer is not None and producer.name == "linalg.fill":
-            tile = self._initial(producer.operands[1], result, place, carried)
+            tile = self._initial(producer.operands[1], result, place, carried, part)
             fill = producer.clone()
             fill.operands[1] = tile
             fill.results[0].set_type(tile.type)
             return fill.results[0]
         if result in self._returned:
-            return _extract(carried[self._returned.index(result)], place)
+            return part(carried[self._returned.index(result)], place)
         if producer is None or producer.name != "tensor.empty":
-            return _extract(init, place)
+            return part(init, place)
         key = (result, place.key)
         if key not in self._scratch:
             with ir.InsertionPoint(self._start):
@@ -148,6 +186,10 @@ class Tiler:
                     _sizes(init, place), ir.RankedTensorType(init.type).element_type
                 ).result
         return self._scratch[key]
+
+
+def _is_identity(indexing: ir.AffineMap) -> bool:
+    return indexing == ir.AffineMap.get_identity(indexing.n_dims)
 
 
 @dataclass(frozen=True)
@@ -160,6 +202,10 @@ class _Place:
     def key(self) -> tuple[int, ...]:
         """The sizes."""
         return tuple(-1 if span is None else span.size for span in self.spans)
+
+
+#: The part of a tensor at a place.
+_Part = Callable[[ir.Value, _Place], ir.Value]
 
 
 def _place(kind: ir.Type, indexing: ir.AffineMap, spans: dict[int, _Span]) -> _Place:

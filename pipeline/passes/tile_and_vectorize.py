@@ -41,8 +41,8 @@ class TileAndVectorize(Pass):
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
         for reduces in (True, False):  # reductions take in fills before them and epilogues behind them
-            chosen = [generic for generic in walk(op, "linalg.generic") if is_reduction(generic) == reduces]
-            for generic in chosen:  # none of them erases another
+            generics = [one for one in walk(op, "linalg.generic") if is_reduction(one) == reduces]
+            for generic in generics:  # chosen before: the epilogues of a reduction are gone when it is done
                 self._vectorize(generic)
 
     def _vectorize(self, generic: ir.Operation) -> None:

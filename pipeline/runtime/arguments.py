@@ -38,7 +38,8 @@ class ArgumentReader:
         self._positional, self._keywords = signature.argument_tree.children
         self._flat = not self._keywords.keys and all(child.kind == "leaf" for child in self._positional.children)
         self._constants = {argument.name for argument in signature.arguments if argument.kind == "constant"}
-        self._mutates = any(argument.mutated for argument in signature.arguments)
+        self._mutates = any(a.mutated for a in signature.arguments) or any(w.mutated for w in signature.weights)
+        self._mutated_weights = {f"weight {weight.name}" for weight in signature.weights if weight.mutated}
         self._symbolic = bool(signature.ranges) or any(
             isinstance(size, str) for a in signature.arguments if a.type for size in a.type.shape
         )
@@ -135,10 +136,14 @@ class ArgumentReader:
         ]
         for argument, one in tensors:
             for other in (*(place for _, place in tensors), *weights):
-                if argument.mutated and other is not one and overlap(one, other):
+                if other is one or not overlap(one, other):
+                    continue
+                if argument.mutated:
                     raise ArgumentError(
                         f"{one[0]}: is written to and shares memory with {other[0]}; pass a copy of one of them"
                     )
+                if other[0] in self._mutated_weights:
+                    raise ArgumentError(f"{one[0]}: shares memory with {other[0]}, which is written to; pass a copy")
 
 
 def _check_argument(argument: Argument, leaf: Any, device: str) -> ArrayLibrary:

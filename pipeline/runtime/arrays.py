@@ -69,6 +69,10 @@ class ArrayLibrary(Protocol):
         """Why nothing can be written to the array; None if it can."""
         ...
 
+    def mark_written(self, array: Any) -> None:
+        """Tells the library that code has written to the array."""
+        ...
+
     def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any:
         """An array over memory that compiled code allocated."""
         ...
@@ -140,6 +144,9 @@ class NumpyArrays:
             return "is read-only"
         return _OVERLAP if _overlaps_itself(array.shape, array.strides) else None
 
+    def mark_written(self, array: np.ndarray) -> None:
+        """NumPy does not keep track of it."""
+
     def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> np.ndarray:
         """An array over memory that compiled code allocated."""
         kind = self.dtypes[dtype]
@@ -205,6 +212,10 @@ class TorchTensors:
     def obstacle(self, array: Any) -> str | None:
         """Why nothing can be written to the tensor; None if it can."""
         return _OVERLAP if _overlaps_itself(array.shape, array.stride()) else None
+
+    def mark_written(self, array: Any) -> None:
+        """Has autograd know that what it may have saved of the tensor is gone."""
+        self._torch.autograd.graph.increment_version(array)
 
     def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any:
         """A tensor over memory that compiled code allocated."""
@@ -276,6 +287,11 @@ def extent(name: str, tensor: Any) -> Extent:
 def overlap(one: Extent, other: Extent) -> bool:
     """Whether the two share memory."""
     return one[1] < other[2] and other[1] < one[2]
+
+
+def mark_written(tensor: Any) -> None:
+    """Tells the library of a tensor that code has written to it."""
+    _owner(tensor).mark_written(tensor)
 
 
 def copy(target: Any, source: Any) -> None:

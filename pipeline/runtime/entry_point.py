@@ -2,15 +2,19 @@
 
 For every parameter the slots hold, in order: a tensor's address and then its sizes that are not known in advance; a
 number itself. For every result that the code allocates: a memref descriptor, that is the allocation's address, the
-data's address, an offset, the sizes and the strides; a number itself. Results of known size are parameters.
+data's address, an offset, the sizes and the strides; a number itself. Results of known size are parameters; the new
+value of an argument may be written to the argument.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 DYNAMIC = -1
+
+#: Where a result goes: to a `parameter`, out as a `result` of the code, to an `argument` that it is the new value of.
+Where = Literal["parameter", "result", "argument"]
 
 
 @dataclass(frozen=True)
@@ -33,13 +37,13 @@ class EntryPoint:
         symbol: the function's symbol, `void(int64_t *slots)`.
         parameters: what the code takes: first the entry's own arguments, then a place for each result of known size.
         results: what the code allocates and hands out.
-        moved: for each result of the program, whether it goes to a parameter.
+        where: for each result of the program, where it goes.
     """
 
     symbol: str
     parameters: tuple[Value, ...]
     results: tuple[Value, ...]
-    moved: tuple[bool, ...]
+    where: tuple[Where, ...]
 
     def parameter_slots(self) -> list[int]:
         """The first slot of each parameter."""
@@ -66,7 +70,7 @@ class EntryPoint:
             tuple(Value(None if value["shape"] is None else tuple(value["shape"])) for value in data[key])
             for key in ("parameters", "results")
         )
-        return EntryPoint(data["symbol"], parameters, results, tuple(data["moved"]))
+        return EntryPoint(data["symbol"], parameters, results, tuple(data["where"]))
 
 
 def _width(value: Value) -> int:

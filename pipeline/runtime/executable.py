@@ -12,7 +12,7 @@ from pipeline.errors import OptionError, PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime import fast_path, threads
 from pipeline.runtime.arguments import ArgumentReader, Arguments
-from pipeline.runtime.arrays import ArrayLibrary, copy, numpy_library
+from pipeline.runtime.arrays import ArrayLibrary, copy, mark_written, numpy_library, pointer
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.destinations import Destinations
 from pipeline.runtime.externals import Externals
@@ -224,19 +224,25 @@ class Executable:
             raise PipelineError(self._code.checks[failed - 1])
 
     def write_mutations(self, call: Arguments, computed: dict[int, Any], copies: Mapping[str, Any]) -> None:
-        """Writes what the model mutates to the caller's tensors, the weights, and the copies of weights."""
+        """Writes what the model mutates to the caller's tensors, the weights, and the copies of weights.
+
+        What is not in `computed` the code has written itself, to the memory that it was given.
+        """
         for mutation in self.signature.mutations:
-            source = computed[mutation.result]
-            targets = []
             if mutation.argument is not None:
-                targets.append(call.leaves[mutation.argument])
+                target, given = call.leaves[mutation.argument], call.values[mutation.argument]
             else:
                 assert mutation.weight is not None
-                targets.append(self._weights[mutation.weight])
+                target = self._weights[mutation.weight]
+                given = copies.get(mutation.weight, target)
+            if mutation.result in computed:
+                copy(target, computed[mutation.result])
                 if mutation.weight in copies:
-                    targets.append(copies[mutation.weight])
-            for target in targets:
-                copy(target, source)
+                    copy(given, computed[mutation.result])
+            elif pointer(given) == pointer(target):
+                mark_written(target)
+            else:
+                copy(target, given)
 
 
 def result_of(result: Result, computed: dict[int, Any], leaves: list[Any]) -> Any:

@@ -46,19 +46,19 @@ class Layout:
                 self.profile = (start, start + 1)
             else:
                 self.weight_slots.append((start, source))
-        types = result_types(signature, len(main.moved))
+        types = result_types(signature, len(main.where))
         own = len(code.main_sources)
         places = iter(zip(starts[own:], main.parameters[own:], strict=True))
         returned = iter(main.result_slots())
         self.moved = []
         self.kept = []
-        for index, moved in enumerate(main.moved):
+        for index, where in enumerate(main.where):
             kind = types[index]
-            if moved:
+            if where == "parameter":
                 start, value = next(places)
                 assert kind is not None and value.shape is not None
                 self.moved.append((index, start, value.shape, kind.dtype))
-            else:
+            elif where == "result":
                 self.kept.append((index, next(returned), kind))
 
     def fill_arguments(self, slots: Slots, call: Arguments) -> None:

@@ -10,13 +10,19 @@ from __future__ import annotations
 import collections
 import functools
 import importlib
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from pipeline.errors import ArgumentError
 
-Kind = Literal["leaf", "tuple", "list", "dict", "namedtuple", "structseq", "object"]
+Kind = Literal["leaf", "tuple", "list", "dict", "namedtuple", "structseq", "object", "cache"]
+
+#: The parts of a cache.
+CACHE = ("key_cache", "value_cache")
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,8 @@ class Tree:
 
     Attributes:
         kind: what container; `object` is a class that is built from keyword arguments, like a model output;
-            `structseq` a named tuple that is built from a tuple, like torch.return_types'.
+            `structseq` a named tuple that is built from a tuple, like torch.return_types'; `cache` the keys and the
+            values of each layer of a model, transformers' DynamicCache.
         keys: the keys of a dict (strings, numbers) or the field names of a named tuple or object.
         children: one a key, or one an element.
         type_name: `module:qualified.name` of a named tuple's, dict subclass's or object's class.
@@ -85,9 +92,25 @@ def _parts(tree: Tree, value: Any, path: str) -> list[Any]:
             raise _mismatch(path, f"a dict with the keys {list(tree.keys)}", value)
         return [value[key] for key in tree.keys]
     assert tree.type_name is not None
+    if tree.kind == "cache":
+        return _parts_of_cache(tree, value, path)
     if not all(hasattr(value, str(key)) for key in tree.keys):
-        raise _mismatch(path, f"a {tree.type_name.rpartition(':')[2]}", value)
+        raise _mismatch(path, f"a {_short_name(tree)}", value)
     return [getattr(value, key) for key in tree.keys]
+
+
+def _parts_of_cache(tree: Tree, value: Any, path: str) -> list[Any]:
+    if isinstance(value, dict) and set(value) == set(CACHE):
+        return [value[part] for part in CACHE]
+    layers = getattr(value, "layers", None)
+    count = len(tree.children[0].children)
+    if layers is None or len(layers) != count:
+        raise _mismatch(path, f"a {_short_name(tree)} of {count} layers", value)
+    return [[layer.keys for layer in layers], [layer.values for layer in layers]]
+
+
+def _short_name(tree: Tree) -> str:
+    return str(tree.type_name).rpartition(":")[2]
 
 
 def _mismatch(path: str, expected: str, value: Any) -> ArgumentError:
@@ -108,8 +131,24 @@ def unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
         return tuple(parts)
     if tree.kind == "list":
         return parts
+    if tree.kind == "cache":
+        cls = _class(tree.type_name)
+        if cls is None or any(isinstance(one, np.ndarray) for one in parts[0]):  # it takes torch's tensors alone
+            return dict(zip(CACHE, parts, strict=True))
+        return build_cache(cls, *parts)
     named = dict(zip(tree.keys, parts, strict=True))
     return _build(tree, named)
+
+
+def build_cache(cls: Any, keys: list[Any], values: list[Any]) -> Any:
+    """A DynamicCache of these keys and values. Its own constructor would copy them."""
+    cache, layer_class = cls(), sys.modules[cls.__module__].DynamicLayer
+    for key, value in zip(keys, values, strict=True):
+        layer = layer_class()
+        layer.keys, layer.values, layer.is_initialized = key, value, True
+        layer.dtype, layer.device = getattr(key, "dtype", None), getattr(key, "device", None)
+        cache.layers.append(layer)
+    return cache
 
 
 def _build(tree: Tree, named: dict[Any, Any]) -> Any:

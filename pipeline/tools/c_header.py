@@ -15,7 +15,8 @@ _INTRODUCTION = """/* How to call {file}, which pipeline-compile wrote.
 
    pipeline_main(slots) runs the model. Each slot of the array is 64 bits: the address of a tensor's elements, row by
    row, or a number; behind the address of a tensor come those of its sizes that are not known in advance, marked ?.
-   Tensors that it reads are not written to, and must not overlap with results.{prepare}
+   Tensors that it reads are not written to, but for those that it updates. What is written to must not overlap with
+   anything else.{prepare}
 
    For the CPU {cpu}{required}. */
 """
@@ -61,16 +62,17 @@ def _defines(prefix: str, entry: str, slots: Iterator[tuple[str, int, str]]) -> 
 def _main(code: Code, signature: Signature) -> Iterator[tuple[str, int, str]]:
     yield "slots", code.main.slots, "how many there are"
     weights = {weight.name: weight.type for weight in signature.weights}
-    yield from _sources(code.main_sources, code.main, signature, weights, code.prepared)
+    updated = _updated(code, signature)
+    yield from _sources(code.main_sources, code.main, signature, weights, code.prepared, updated)
     if any(source.kind == "workspace" for source in code.main_sources):
         yield "workspace bytes", code.workspace, f"how large the workspace is; aligned to {ALIGNMENT} bytes"
     own = len(code.main_sources)
     places = iter(code.main.parameter_slots()[own:])
     returned = iter(code.main.result_slots())
-    for number, moved in enumerate(code.main.moved):
-        if moved:
+    for number, where in enumerate(code.main.where):
+        if where == "parameter":
             yield f"result {number}", next(places), "a tensor that it writes"
-        else:
+        elif where == "result":
             yield f"result {number}", next(returned), "it leaves: allocation to free(), address, offset, sizes, strides"
 
 
@@ -91,20 +93,29 @@ def _sources(
     signature: Signature,
     weights: dict[str, TensorType],
     prepared: Sequence[TensorType],
+    updated: frozenset[int | str] = frozenset(),
 ) -> Iterator[tuple[str, int, str]]:
     for source, slot, value in zip(sources, entry.parameter_slots(), entry.parameters, strict=False):
         dynamic = ", then the sizes marked ?" if value.dynamic_dims else ""
         if source.kind == "argument":
             argument = signature.arguments[source.index]
-            yield f"argument {argument.name}", slot, f"{argument.type or 'a number'}{dynamic}"
+            written = ", which it updates" if source.index in updated else ""
+            yield f"argument {argument.name}", slot, f"{argument.type or 'a number'}{dynamic}{written}"
         elif source.kind == "weight":
-            yield f"weight {source.name}", slot, str(weights[source.name])
+            written = ", which it updates" if source.name in updated else ""
+            yield f"weight {source.name}", slot, f"{weights[source.name]}{written}"
         elif source.kind == "prepared":
             yield f"prepared {source.index}", slot, str(prepared[source.index])
         elif source.kind == "workspace":
             yield "workspace", slot, "memory for temporaries, then its size in bytes"
         elif source.kind == "status":
             yield "status", slot, "the address of an int64_t that is 0: it becomes the number of a check that failed"
+
+
+def _updated(code: Code, signature: Signature) -> frozenset[int | str]:
+    """The numbers of the arguments and the names of the weights that the code itself writes to."""
+    written = [one for one in signature.mutations if code.main.where[one.result] == "argument"]
+    return frozenset(str(one.weight) if one.argument is None else one.argument for one in written)
 
 
 def _numbered(messages: Sequence[str]) -> Iterator[str]:

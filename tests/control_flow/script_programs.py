@@ -6,7 +6,7 @@ a quarter, and all arithmetic on them is exact: a condition never depends on rou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,20 @@ from torch import nn
 
 Draw = Callable[[Any], Any]
 
-#: How deep branches and loops are nested (torch takes three times as long for one more), how many there are in a
-#: program, and how many statements a block has.
-DEPTHS, REGIONS, STATEMENTS = (1, 1, 1, 2), 2, 2
+
+@dataclass(frozen=True)
+class Size:
+    """How deep branches and loops are nested, how many there are in a program, and how many statements a block has.
+
+    Torch takes three times as long for one depth more.
+    """
+
+    depths: tuple[int, ...]
+    regions: int
+    statements: int
+
+
+LARGE, SMALL = Size((1, 1, 1, 2), 2, 2), Size((1,), 1, 1)
 
 _NAMES = ("a", "b", "c")
 
@@ -45,12 +56,23 @@ class ScriptProgram:
         module.forward = lambda *args: space["forward"](module, *args)  # type: ignore[method-assign]
         return module
 
-    def script(self) -> torch.jit.ScriptModule:
-        """The program as TorchScript."""
-        kind = type("ScriptProgram", (_Buffers,), {})  # a class of its own: TorchScript defines a class's methods once
-        module = torch.jit.script(kind(self.shape))
-        module.define(self.source)
-        return module
+    def method(self, number: int) -> str:
+        """The program as a method `program0`, ... of a module that has several, and for each a buffer `total0`, ..."""
+        method = self.source.replace("forward", f"program{number}", 1)
+        return method.replace("self.total", f"self.total{number}")
+
+
+def script(programs: Sequence[ScriptProgram]) -> torch.jit.ScriptModule:
+    """TorchScript that takes the arguments of all programs, one after the other, and returns a tuple for each."""
+    kind = type("ScriptPrograms", (_Totals,), {})  # a class of its own: TorchScript defines a class's methods once
+    module = torch.jit.script(kind(programs))
+    numbers = range(len(programs))
+    for number in numbers:
+        module.define(programs[number].method(number))
+    names = ", ".join(f"x{number}, y{number}, n{number}" for number in numbers)
+    calls = ", ".join(f"self.program{number}(x{number}, y{number}, n{number})" for number in numbers)
+    module.define(f"def forward(self, {names}):\n    return ({calls},)\n")
+    return module
 
 
 class _Buffers(nn.Module):
@@ -59,39 +81,51 @@ class _Buffers(nn.Module):
         self.register_buffer("total", torch.zeros(shape))
 
 
+class _Totals(nn.Module):
+    def __init__(self, programs: Sequence[ScriptProgram]):
+        super().__init__()
+        for number, program in enumerate(programs):
+            self.register_buffer(f"total{number}", torch.zeros(program.shape))
+
+
 @st.composite
-def script_programs(draw: Draw) -> ScriptProgram:
+def script_programs(draw: Draw, size: Size) -> ScriptProgram:
     """A program on tensors of one shape, of one or two dims."""
     shape = draw(st.sampled_from([(3,), (2, 3), (4, 1), (1,)]))
-    source = "\n    ".join(_Writer(draw).lines())
+    source = "\n    ".join(_Writer(draw, size).lines())
     return ScriptProgram(f"def forward(self, x, y, n):\n    {source}\n", shape, draw(st.integers(0, 99)))
 
 
 class _Writer:
     """Writes the lines of a program."""
 
-    def __init__(self, draw: Draw):
+    def __init__(self, draw: Draw, size: Size):
         self._draw = draw
+        self._size = size
         self._counters = 0
         self._regions = 0
-        self._depth = self._choice(DEPTHS)
+        self._depth = self._choice(size.depths)
 
     def lines(self) -> list[str]:
         first = self._choice(["a = x * 1", "a = x * 1", "a = x * 1", "a = x"])
-        body = [first, "b = y + 1", "c = x - y", *self._block(0, False), *self._block(0, False)]
+        body = [first, "b = y + 1", "c = x - y", *self._region(0, False), *self._block(0, False)]
         return [*body, "return a, b, c + self.total"]
 
     def _block(self, depth: int, in_loop: bool) -> list[str]:
-        return [line for _ in range(self._draw(st.integers(1, STATEMENTS))) for line in self._statement(depth, in_loop)]
+        count = self._draw(st.integers(1, self._size.statements))
+        return [line for _ in range(count) for line in self._statement(depth, in_loop)]
+
+    def _region(self, depth: int, in_loop: bool) -> list[str]:
+        self._regions += 1
+        return self._choice([self._branch, self._loop, self._while])(depth, in_loop)
 
     def _statement(self, depth: int, in_loop: bool) -> list[str]:
-        kinds: list[Callable[[int, bool], list[str]]] = [self._assignment, self._write]
-        regions = [self._branch, self._loop, self._while]
+        kinds: list[Callable[[int, bool], list[str]]] = [self._assignment, self._write] * 2
         if in_loop and depth < self._depth + 1:
             kinds += [self._break]
-        kind = self._choice([*kinds, *(regions if depth < self._depth and self._regions < REGIONS else [])])
-        self._regions += kind in regions
-        return kind(depth, in_loop)
+        if depth < self._depth and self._regions < self._size.regions:
+            kinds += [self._region] * 6
+        return self._choice(kinds)(depth, in_loop)
 
     def _assignment(self, depth: int, in_loop: bool) -> list[str]:
         a, b, name = self._name(), self._name(), self._name()
@@ -134,7 +168,7 @@ class _Writer:
         self._counters += 1
         index = f"i{self._counters}"
         count = self._choice(["int(n)", "int(n)", "2", "20", f"int({self._name()}.max()) % 4"])
-        block = [*self._block(depth + 1, True), f"{self._name()}.add_({index} % 3)", *_bounds()]
+        block = [*self._block(depth + 1, True), f"{self._name()}.add_({index} % 3)", *self._bounds()]
         return [f"for {index} in range({count}):", *_indented(block)]
 
     def _while(self, depth: int, in_loop: bool) -> list[str]:
@@ -142,11 +176,15 @@ class _Writer:
         counter = f"k{self._counters}"
         start, more = self._choice([("0", "+= 1"), ("torch.zeros(())", "= {0} + 1")])
         lines = [f"{counter} = {start}", f"while {self._condition()} and bool({counter} < 3):"]
-        block = [*self._block(depth + 1, True), f"{counter} {more.format(counter)}", *_bounds()]
+        block = [*self._block(depth + 1, True), f"{counter} {more.format(counter)}", *self._bounds()]
         return [*lines, *_indented(block)]
 
     def _break(self, depth: int, in_loop: bool) -> list[str]:
         return [f"if {self._condition()}:", "    break"]
+
+    def _bounds(self) -> list[str]:
+        """Keeps numbers small where the rounds of several loops add up."""
+        return [f"{name} = {name}.clamp(-8, 8)" for name in _NAMES] if self._size.regions > 1 else []
 
     def _condition(self) -> str:
         number = self._choice(["-2", "0", "1", "3"])
@@ -168,8 +206,3 @@ class _Writer:
 
 def _indented(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
-
-
-def _bounds() -> list[str]:
-    """Keeps numbers small where rounds add up."""
-    return [f"{name} = {name}.clamp(-8, 8)" for name in _NAMES]

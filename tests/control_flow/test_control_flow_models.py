@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from models import EXPORTED, SCRIPTED
+from branch_models import BRANCHES
+from loop_models import LOOPS
 from numerics import differences
+from scripted_models import SCRIPTED
 from torch import nn
 
 import pipeline
+
+EXPORTED = {**BRANCHES, **LOOPS}
 
 
 def check(compiled: Any, ours: nn.Module, eager: nn.Module, argument_sets: list[Any]) -> None:

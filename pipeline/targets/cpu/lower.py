@@ -5,11 +5,13 @@ The stages are flat lists of passes, to be read from top to bottom.
 
 from __future__ import annotations
 
+from pipeline.analysis.updates import IN_PLACE, updates_of
 from pipeline.mlir import bufferization, func, function, ir, run_pipeline, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.placement import place_of, put, shape_of
 from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.passes.rewriting import branch_on_selects
+from pipeline.runtime.entry_point import Where
 from pipeline.runtime.memory import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
 
@@ -91,7 +93,7 @@ TO_LLVM = """builtin.module(
 
 
 #: Where the results of branches and loops lie.
-PLACE = "share-branch-destinations, rotate-carries, share-branch-destinations"
+PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branch-destinations"
 
 
 def pack_weights(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
@@ -104,32 +106,48 @@ def place_results(module: ir.Module, disable: frozenset[str]) -> None:
     PassPipeline.parse(PLACE).run(module, disable=disable)
 
 
-def results_to_arguments(module: ir.Module, name: str) -> list[bool]:
+def results_to_arguments(module: ir.Module, name: str) -> list[Where]:
     """@f(...) -> tensor<4xf32>  =>  @f(..., %out: memref<4xf32>): the caller says where results of known size go.
 
-    Returns for each result whether that was done; the others, tensors of dynamic size and numbers, stay results.
+    New values of arguments that are `pipeline.in_place` are written to these. Returns for each result where it goes.
     """
     entry = function(module, name)
     block = entry.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1].operation
-    kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
-    inputs, kept, moved = list(kind.inputs), [], []
+    own = {update.number: _as_memory(update.argument, block) for update in updates_of(entry, IN_PLACE)}
+    values, inputs = list(terminator.operands), [argument.type for argument in block.arguments]
+    kept: list[ir.Value] = []
+    where: list[Where] = []
     with entry.location, ir.InsertionPoint(terminator):
-        for value in list(terminator.operands):
-            if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
+        for number, value in enumerate(values):
+            if number in own:
+                where.append("argument")
+            elif not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
                 kept.append(value)
-                moved.append(False)
-                continue
-            inputs.append(ir.MemRefType.get(value.type.shape, value.type.element_type))
-            destination = block.add_argument(inputs[-1], entry.location)
-            _compute_into(value, destination)
-            bufferization.MaterializeInDestinationOp(None, value, destination, restrict=True, writable=True)
-            moved.append(True)
+                where.append("result")
+            else:
+                inputs.append(ir.MemRefType.get(value.type.shape, value.type.element_type))
+                destination = block.add_argument(inputs[-1], entry.location)
+                _compute_into(value, destination)
+                bufferization.MaterializeInDestinationOp(None, value, destination, restrict=True, writable=True)
+                where.append("parameter")
+        for number, memory in own.items():  # last, since the results above may still read what was there
+            bufferization.MaterializeInDestinationOp(None, values[number], memory, restrict=True, writable=True)
         func.ReturnOp(kept)
     terminator.erase()
     entry.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [value.type for value in kept]))
     _mark_read_only(entry, block)
-    return moved
+    return where
+
+
+def _as_memory(argument: ir.BlockArgument, block: ir.Block) -> ir.Value:
+    """Makes an argument memory that is read and written: a tensor over it takes its place."""
+    kind = ir.RankedTensorType(argument.type)
+    with block.owner.location, ir.InsertionPoint.at_block_begin(block):
+        argument.set_type(ir.MemRefType.get(kind.shape, kind.element_type))
+        tensor = bufferization.ToTensorOp(kind, argument, restrict=True, writable=True)
+    argument.replace_all_uses_except(tensor.result, tensor.operation)
+    return argument
 
 
 def _compute_into(value: ir.Value, destination: ir.Value) -> None:
@@ -140,7 +158,7 @@ def _compute_into(value: ir.Value, destination: ir.Value) -> None:
 
 
 def _mark_read_only(entry: ir.Operation, block: ir.Block) -> None:
-    """The caller's tensors and the weights are never written in place; mutation is a result."""
+    """The caller's other tensors and the weights are never written in place."""
     read_only = {"bufferization.writable": ir.BoolAttr.get(False, entry.context)}
     marks = [ir.DictAttr(mark) for mark in entry.attributes["arg_attrs"]] if "arg_attrs" in entry.attributes else []
     marks += [ir.DictAttr.get({}, entry.context)] * (len(block.arguments) - len(marks))

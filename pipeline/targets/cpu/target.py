@@ -29,6 +29,7 @@ from pipeline.targets.cpu.lower import (
 from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
 from pipeline.targets.entries import check_messages, entry_names, kernels_of, result_types, sources_of
 from pipeline.targets.target import PLAIN, Dump, Form, Target
+from pipeline.targets.updates import mark_updates, report_copies
 
 
 class CpuTarget(Target):
@@ -48,9 +49,10 @@ class CpuTarget(Target):
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
         pack_weights(module, self.isa, self.disable)
-        kernels = kernels_of(module)
         checks = check_messages(module)
+        mark_updates(module, signature)
         place_results(module, self.disable)
+        kernels = kernels_of(module)
         add_memory(module, WORKSPACE, 8)
         if self.form.profile:
             add_memory(module, PROFILE, 64)
@@ -63,6 +65,7 @@ class CpuTarget(Target):
             entries[name] = _entry(module, name)
         with timing.stage("bufferize"):
             bufferize(module, self.disable)
+        report_copies(module)
         workspace = workspace_bytes(module)
         externals = _externals(module)
         PassPipeline.parse("profile-kernels").run(module, disable=self.disable)
@@ -132,13 +135,13 @@ def _parameter(kind: ir.Type) -> tuple[str, int | None]:
 
 def _entry(module: ir.Module, name: str) -> EntryPoint:
     """Gives the results of known size places among the arguments; describes the function's slots."""
-    moved = results_to_arguments(module, name)
+    where = results_to_arguments(module, name)
     kind = ir.FunctionType(ir.TypeAttr(function(module, name).attributes["function_type"]).value)
     return EntryPoint(
         symbol=f"pipeline_{name}",
         parameters=tuple(map(_value, kind.inputs)),
         results=tuple(map(_value, kind.results)),
-        moved=tuple(moved),
+        where=tuple(where),
     )
 
 
