@@ -133,7 +133,8 @@ def gain(op: ir.Operation) -> float:
     assert view is not None
     first, last = _CONVOLUTION if op.name in CONVOLUTIONS else _WINDOW
     sizes = [view.size(loop) for loop in range(view.loops)]
-    width = sizes[3] or _SIZE
+    image = ir.RankedTensorType(op.results[0].type)
+    width = _SIZE if image.is_dynamic_dim(3) else max(1, image.get_dim_size(3))
     operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes))
     filled = width / (ceil(width / _LANES) * _LANES)
     return operations / (first * filled) - operations / last
