@@ -83,13 +83,23 @@ class Growth:
         return True
 
     def why_not(self, node: Node, role: Role) -> Refusal | None:
-        """Why an op may not join; None if it may. That it is in another group already is the last reason."""
-        taken = len(node.unit) > 1 and node not in self.nodes
-        refusal = self._why_not_alone(node, role)
-        return Refusal(reasons.CLAIMED, "it is in another group already") if refusal is None and taken else refusal
+        """Why an op may not join; None if it may. What the rules say comes before that it is in another group."""
+        refusal = self._why_not_by_rule(node, role)
+        if refusal is not None:
+            return refusal
+        if len(node.unit) > 1 and node not in self.nodes:
+            return Refusal(reasons.CLAIMED, "it is in another group already")
+        if node.op.name == INSERT:
+            refusal = self._why_not_concat(node, role)
+            if refusal is not None:
+                return refusal
+        joined = self._joined(node)
+        if not self._graph.stays_acyclic(joined):
+            return Refusal(reasons.CYCLE, "an op outside of the group stands between them")
+        return self._exceeds(joined) or self._does_not_fit(joined, node)
 
-    def _why_not_alone(self, node: Node, role: Role) -> Refusal | None:
-        """Why an op may not join even if no other group has it."""
+    def _why_not_by_rule(self, node: Node, role: Role) -> Refusal | None:
+        """Why an op may not join whatever the group's other ops are."""
         if node.op.name == BARRIER or self._is_stopped(node):
             return Refusal(reasons.BARRIER, "fusion stops between the two")
         if node.view is None:
@@ -104,14 +114,7 @@ class Growth:
             return Refusal(reasons.RULE, refused)
         if self.kind == "attention" and role == "prologue" and self._is_epilogue_of_a_projection(node):
             return Refusal(reasons.CLAIMED, "it is the epilogue of the product that it follows")
-        if node.op.name == INSERT:
-            refusal = self._why_not_concat(node, role)
-            if refusal is not None:
-                return refusal
-        joined = self._joined(node)
-        if not self._graph.stays_acyclic(joined):
-            return Refusal(reasons.CYCLE, "an op outside of the group stands between them")
-        return self._exceeds(joined) or self._does_not_fit(joined, node)
+        return None
 
     def _joined(self, node: Node) -> list[Node]:
         """The group with an op, in program order; a concatenation comes with all its parts, and all that read it."""
