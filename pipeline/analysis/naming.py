@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import arith, defining_op, ir, linalg
@@ -53,8 +55,30 @@ _CASTS = ("arith.extf", "arith.extsi", "arith.extui", "arith.truncf", "arith.tru
 _SILENT = {"index_cast", "index", "yield", "constant", "bitcast"}
 
 
+_known: ContextVar[dict[ir.Operation, list[str]] | None] = ContextVar("labels", default=None)
+
+
+@contextlib.contextmanager
+def labels_kept() -> Iterator[None]:
+    """Finds the label of each op once. No op may be changed or erased in it."""
+    token = _known.set({})
+    try:
+        yield
+    finally:
+        _known.reset(token)
+
+
 def op_label(op: ir.Operation) -> list[str]:
     """The words for one linalg op: a named op's own name, or what a generic's body computes, in order."""
+    known = _known.get()
+    if known is None:
+        return _op_label(op)
+    if op not in known:
+        known[op] = _op_label(op)
+    return list(known[op])
+
+
+def _op_label(op: ir.Operation) -> list[str]:
     if "pipeline.kernel" in op.attributes:
         return [ir.StringAttr(op.attributes["pipeline.kernel"]).value]
     short = op.name.partition(".")[2]

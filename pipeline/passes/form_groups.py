@@ -12,7 +12,7 @@ from pipeline.analysis.concat import INSERT
 from pipeline.analysis.edges import readers
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.analysis.growth import Growth, is_initial, results_of
-from pipeline.analysis.naming import group_kind, group_label
+from pipeline.analysis.naming import group_kind, group_label, labels_kept
 from pipeline.analysis.op_facts import OpFacts
 from pipeline.analysis.reasons import Refusal
 from pipeline.dialects.fusion import target_of
@@ -47,16 +47,22 @@ class FormGroups(Pass):
         erase_initial_values(op)
 
     def _group_block(self, block: ir.Block, rules: FusionRules) -> None:
+        with labels_kept():
+            graph, kinds, roots = self._grow(block, rules)
+        build_units(graph.in_order(), set(roots), lambda unit, end: _wrap(unit, kinds.get(unit[0].op), end))
+
+    def _grow(self, block: ir.Block, rules: FusionRules) -> tuple[BlockGraph, dict[ir.Operation, str], list[Node]]:
+        """Decides which ops of a block become groups, and of which kinds; changes nothing."""
         graph = BlockGraph(block)
         roots = [node for node in graph.nodes if _computes(node) and not is_initial(node)]
-        kinds = {}
+        kinds: dict[ir.Operation, str] = {}
         for kind in _ORDER:
             for growth in _grown(kind, roots, graph, rules):
                 graph.join(growth.nodes)
                 kinds[growth.nodes[0].op] = kind
                 self._report(growth, kind)
         self._explain(roots, graph, rules)
-        build_units(graph.in_order(), set(roots), lambda unit, end: _wrap(unit, kinds.get(unit[0].op), end))
+        return graph, kinds, roots
 
     def _report(self, growth: Growth, kind: str) -> None:
         """Says that a group was formed, and of each edge in it."""
