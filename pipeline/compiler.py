@@ -148,7 +148,7 @@ def compile(
 
 def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
     """The target that the options name; raises `OptionError` for what is wrong with them, before the long work."""
-    form = targets.Form(assembly, linked, options.profile, options.num_threads != 1)
+    form = targets.Form(assembly, linked, options.profile, options.num_threads != 1, options.precision == "bf16")
     target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
     for name in options.disable:
         if not registry.is_pass(name):

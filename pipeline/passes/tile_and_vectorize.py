@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar
 
 from pipeline.analysis.access import Loops, loops_of
+from pipeline.analysis.dot_products import LANES, multiplies_bf16
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between
 from pipeline.analysis.naming import is_reduction
 from pipeline.analysis.tiling import Tile, choose_tile, fits_tile, unsupported
@@ -37,6 +38,7 @@ class TileAndVectorize(Pass):
     registers: int = field(default=32, metadata={"help": "how many vector registers there are"})
     masked_bits: int = field(default=8, metadata={"help": "the smallest elements that can be loaded under a mask"})
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding in contractions"})
+    bf16_dots: bool = field(default=False, metadata={"help": "sum products of bf16 by AVX512_BF16's dot product"})
 
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
@@ -61,8 +63,11 @@ class TileAndVectorize(Pass):
             return
         context, replaced = _context(generic, loops, tile, self.masked_bits)
         self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{_and_epilogues(context)}")
+        emitter = Emitter
+        if self.bf16_dots and tile.lanes == LANES and not tile.folds and multiplies_bf16(generic.regions[0].blocks[0]):
+            from pipeline.passes.dot_products import DotEmitter as emitter
         with generic.location, ir.InsertionPoint(replaced[0]):
-            Emitter(generic, loops, tile, self.fma, context).emit()
+            emitter(generic, loops, tile, self.fma, context).emit()
         for gone in replaced:
             gone.erase()
 

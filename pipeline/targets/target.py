@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pipeline.runtime.code import Code
 from pipeline.runtime.device_code import DeviceCode
@@ -26,12 +26,14 @@ class Form:
         linked: one object file that a linker can take.
         profile: time the kernels in every call.
         parallel: let threads share the work of kernels.
+        rounds: round the operands of contractions to bf16.
     """
 
     assembly: bool = False
     linked: bool = False
     profile: bool = False
     parallel: bool = True
+    rounds: bool = False
 
 
 PLAIN = Form()
@@ -41,10 +43,10 @@ class Target(ABC):
     """A processor that code is generated for.
 
     Attributes:
-        layouts: the pipeline that changes in which order tensors lie in memory.
+        layouts: the pipeline that changes as what, and in which order, the elements of tensors lie in memory.
     """
 
-    layouts: ClassVar[str] = ""
+    layouts: str = ""
 
     @abstractmethod
     def fingerprint(self) -> list[str]:

@@ -54,7 +54,9 @@ VECTORIZE = """
     ),
     convert-through-f32,
     convert-through-i32,
-    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits}}},
+    tile-and-vectorize{{
+      vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits} bf16-dots={bf16_dots}
+    }},
     expand-vector-math{{fma={fma}}}
 """
 
@@ -206,7 +208,11 @@ def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel:
     """Linalg on buffers becomes loops over vectors, where it has that form; threads may share them if `parallel`."""
     fma = str(isa.fma).lower()
     text = VECTORIZE.format(
-        vector_bytes=isa.vector_bytes, registers=isa.vector_registers, fma=fma, masked_bits=isa.masked_bits
+        vector_bytes=isa.vector_bytes,
+        registers=isa.vector_registers,
+        fma=fma,
+        masked_bits=isa.masked_bits,
+        bf16_dots=str(isa.bf16_dots).lower(),
     )
     PassPipeline.parse(text).run(module, disable=disable)
     if parallel:
