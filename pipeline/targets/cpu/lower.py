@@ -100,7 +100,8 @@ PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branc
 
 def pack_weights(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
     """Products read weights in panels, two vectors wide, that @prepare makes."""
-    PassPipeline.parse(f"pack-weights{{columns={2 * isa.vector_bytes // 4}}}").run(module, disable=disable)
+    columns, pairs = 2 * isa.vector_bytes // 4, str(isa.bf16_dots).lower()
+    PassPipeline.parse(f"pack-weights{{columns={columns} pairs={pairs}}}").run(module, disable=disable)
 
 
 def place_results(module: ir.Module, disable: frozenset[str]) -> None:
