@@ -262,15 +262,16 @@ def _transposed(source: ir.Value, out: ir.Value, order: list[int]) -> ir.Value:
 
 
 def _products(kernel: ir.Operation) -> Iterator[_Product]:
-    """The products in a kernel of products, each with the operand that may be a weight."""
-    if (
-        "pipeline.kernel" not in kernel.attributes
-        or ir.StringAttr(kernel.attributes["pipeline.kernel"]).value != "matmul"
-    ):
+    """The products in a kernel, each with the operand that may be a weight.
+
+    A convolution in f32 is none: propagate-layouts has put its weight into blocks.
+    """
+    kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value if "pipeline.kernel" in kernel.attributes else ""
+    if kind not in ("matmul", "conv"):
         return
     for generic in walk(kernel, "linalg.generic"):
         view = structured(generic)
-        if view is None or not is_product(generic):
+        if view is None or not is_product(generic) or (kind == "conv" and not multiplies_bf16(view.body)):
             continue
         column = view.loops_read(2)[-1:]
         for operand in (1, 0):
