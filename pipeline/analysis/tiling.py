@@ -99,6 +99,8 @@ def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> b
     crossing = [number for number in operands if crosses_vectors(loops, number, tile.vector_dim, tile.row_dim)]
     if any(not whole or tile.rows > tile.lanes or not _can_be_crossed(op.operands[number]) for number in crossing):
         return False
+    if any(number in crossing for number in loops.outputs) and _masks_are_bad(op, loops, masked_bits):
+        return False  # its rows are stored under a mask
     kept = [number for number in operands if number not in crossing]
     rest = replace(loops, maps=tuple(loops.maps[n] for n in kept), inputs=sum(number < loops.inputs for number in kept))
     if tile.folds or not _can_be_vector_dim(rest, tile.vector_dim, step):
@@ -107,10 +109,16 @@ def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> b
 
 
 def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int) -> Tile | None:
-    """Square tiles for an op that transposes: some inputs move along rows where the outputs move along vectors."""
-    if any(loops.reductions) or _masks_are_bad(generic, loops, masked_bits):
+    """Square tiles for an op that transposes: some inputs move along rows where the outputs move along vectors.
+
+    Where masks are bad, only whole tiles will do.
+    """
+    if any(loops.reductions):
         return None
-    pairs = [(dim, row) for dim in range(len(loops.sizes)) for row in range(len(loops.sizes)) if dim != row]
+    masked = _masks_are_bad(generic, loops, masked_bits)
+    dims = range(len(loops.sizes))
+    usable = [dim for dim in dims if not masked or loops.sizes[dim] is not None and loops.sizes[dim] % lanes == 0]
+    pairs = [(dim, row) for dim in usable for row in usable if dim != row]
     for dim, row in pairs:
         walks = [moves(indexing, dim) for indexing in loops.maps]
         crosses = [operand for operand in range(loops.inputs) if crosses_vectors(loops, operand, dim, row)]
@@ -133,7 +141,7 @@ def crosses_vectors(loops: Loops, operand: int, vector_dim: int, row_dim: int | 
 def _can_be_crossed(operand: ir.Value) -> bool:
     """Whether vectors of an operand's elements can be shuffled."""
     kind = element_type(operand)
-    return isinstance(kind, (ir.F32Type, ir.F64Type, ir.IntegerType)) and kind.width in (32, 64)
+    return isinstance(kind, (ir.FloatType, ir.IntegerType)) and kind.width in (16, 32, 64)
 
 
 def _lanes(generic: ir.Operation, vector_bytes: int) -> int:
