@@ -243,6 +243,7 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         _run(options.passes.get("linalg", ""), module, options)
         with timing.stage("simplify"):
             _run(SIMPLIFY, module, options)
+            _run(target.contractions, module, options)
             _run(target.layouts, module, options)
             _run(PREPARE, module, options)
             _run(REGIONS, module, options)

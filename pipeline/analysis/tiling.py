@@ -117,7 +117,7 @@ def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int)
         return None
     masked = _masks_are_bad(generic, loops, masked_bits)
     dims = range(len(loops.sizes))
-    usable = [dim for dim in dims if not masked or loops.sizes[dim] is not None and loops.sizes[dim] % lanes == 0]
+    usable = [dim for dim in dims if not masked or (loops.sizes[dim] or 1) % lanes == 0]
     pairs = [(dim, row) for dim in usable for row in usable if dim != row]
     for dim, row in pairs:
         walks = [moves(indexing, dim) for indexing in loops.maps]

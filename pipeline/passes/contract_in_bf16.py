@@ -25,7 +25,7 @@ class ContractInBf16(Pass):
 
     Processors that have dot products of bf16 take two steps of the sum at once, and half of the memory is read. Only
     operands of contractions are rounded, to the nearest bf16: sums, elementwise ops, norms and softmax stay in f32.
-    Depthwise convolutions and other short sums are left alone: rounding takes longer than what is saved.
+    Depthwise convolutions, other short sums, and products with one column are left alone.
     """
 
     name: ClassVar[str] = "contract-in-bf16"
@@ -62,6 +62,8 @@ class ContractInBf16(Pass):
             return "the processor has no dot products of bf16"
         if "depthwise" in op.name:
             return "a depthwise convolution adds up few products"
+        if ir.RankedTensorType(op.results[0].type).shape[-1] == 1:
+            return "its result has one column, whose sum runs along vectors"
         sizes = [view.size(loop) for loop, reduces in enumerate(view.reductions) if reduces]
         if None not in sizes and prod(size or 0 for size in sizes) < self.least_sum:
             return f"it adds up fewer than {self.least_sum} products"

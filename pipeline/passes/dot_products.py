@@ -20,9 +20,7 @@ _Step = Callable[[ir.Value, list[ir.Value]], list[ir.Value]]
 class _PairWindow(Window):
     """A tile whose operands are read as pairs of elements along a loop: 32-bit integers, the first the lower half."""
 
-    def add(
-        self, at: dict[int, ir.Value], sums: list[ir.Value], loop: int, both: bool
-    ) -> list[ir.Value]:
+    def add(self, at: dict[int, ir.Value], sums: list[ir.Value], loop: int, both: bool) -> list[ir.Value]:
         """The sums, one for each vector of the tile, plus the products at a place and, if `both`, the next one."""
         known: dict[tuple[int, int, int], ir.Value] = {}
         results = []

@@ -67,7 +67,9 @@ class PackWeights(Pass):
         if reason:
             self.missed(product.view.op, f"its weight is not packed: {reason}")
             return
-        self.passed(product.view.op, f"reads its weight in panels of {layout.columns} columns{' of pairs' * layout.pairs}")
+        self.passed(
+            product.view.op, f"reads its weight in panels of {layout.columns} columns{' of pairs' * layout.pairs}"
+        )
         number = product.weight.arg_number
         kernel = packing.kernel(layout)
         for call in calls:

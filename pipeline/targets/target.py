@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pipeline.runtime.code import Code
 from pipeline.runtime.device_code import DeviceCode
@@ -43,10 +43,12 @@ class Target(ABC):
     """A processor that code is generated for.
 
     Attributes:
-        layouts: the pipeline that changes as what, and in which order, the elements of tensors lie in memory.
+        contractions: the pipeline that chooses in which type operands of contractions are read.
+        layouts: the pipeline that changes in which order tensors lie in memory.
     """
 
-    layouts: str = ""
+    contractions: str = ""
+    layouts: ClassVar[str] = ""
 
     @abstractmethod
     def fingerprint(self) -> list[str]:

@@ -31,23 +31,18 @@ from pipeline.targets.entries import check_messages, entry_names, kernels_of, re
 from pipeline.targets.target import PLAIN, Dump, Form, Target
 from pipeline.targets.updates import mark_updates, report_copies
 
-LAYOUTS = """
-    contract-in-bf16{{round={rounds} supported={supported}}},
-    canonicalize,
-    cse,
-    propagate-layouts,
-    winograd
-"""
-
 
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
+
+    layouts = "canonicalize, cse, propagate-layouts, winograd"
 
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: Form = PLAIN):
         self.isa = isa(cpu)
         self.disable = disable
         self.form = form
-        self.layouts = LAYOUTS.format(rounds=_word(form.rounds), supported=_word(self.isa.bf16_dots))
+        rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
+        self.contractions = f"contract-in-bf16{{round={rounds} supported={supported}}}"
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
