@@ -15,6 +15,6 @@ class Function(torch.nn.Module):
         super().__init__()
         self.function = function
 
-    def forward(self, *args: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Calls it."""
-        return self.function(*args)
+        return self.function(*args, **kwargs)

@@ -11,7 +11,7 @@ from fusion.user_functions import X, labels, run
 from torch import nn
 
 import pipeline
-from pipeline import OptionError, PipelineError, fuse_into
+from pipeline import PipelineError, fuse_into
 from pipeline.fusions import Callback, Emitter, External, Intrinsic
 from pipeline.mlir import linalg, tensor
 
@@ -135,41 +135,3 @@ def test_a_product_that_adds_to_something_is_no_intrinsic():
     exe = pipeline.compile(text, fusions=[fusion])
     a, c = torch.randn(2, 2), torch.randn(2, 2)
     torch.testing.assert_close(exe(a, c), a @ a + c)
-
-
-# The interface
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((["exp"], {"name": "a-b"}), "name='a-b': expected a word"),
-        ((3, {"name": "x"}), "predicate: expected names of ops or a function, got 3"),
-        ((None, {"name": "x"}), "predicate: expected names of ops or a function, got None"),
-        ((["exp"], {"name": "x", "becomes": print}), "becomes: expected External, Callback, Emitter or Intrinsic"),
-    ],
-)
-def test_refused(arguments, message):
-    predicate, rest = arguments
-    with pytest.raises(OptionError, match=message):
-        fuse_into(predicate, **rest)
-
-
-def test_fusions_are_what_fuse_into_gives():
-    with pytest.raises(OptionError, match="fusions: expected a list of what pipeline.fuse_into gives, got"):
-        pipeline.compile(Function(torch.exp), (X,), fusions=["exp"])
-
-
-def test_a_predicate_that_fails_is_an_error_of_compilation():
-    with pytest.raises(PipelineError, match="pass 'fuse-into' failed .* ZeroDivisionError"):
-        pipeline.compile(Function(torch.exp), (X,), fusions=[fuse_into(lambda op: 1 / 0, name="mine")])
-
-
-def test_torch_compile_takes_them():
-    torch._dynamo.reset()
-    calls = []
-    fusion = fuse_into(["exp"], name="mine", becomes=Callback(lambda x: calls.append(1) or np.exp(x)))
-    with torch.no_grad():
-        function = torch.compile(lambda x: x.exp() + 1, backend="pipeline", options={"fusions": [fusion]})
-        torch.testing.assert_close(function(X), X.exp() + 1)
-    assert calls
