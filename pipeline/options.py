@@ -37,6 +37,9 @@ class Options:
             says. With 1 the code has no threads at all.
         precision: `f32`, or `bf16` to round the operands of matrix products and convolutions in f32 to bf16, which are
             added up in f32 by dot products of bf16, where the CPU has those; all else is computed in f32.
+        tune: how many seconds may be spent on measuring variants of the kernels on this machine; the best are kept in
+            the disk cache. With 0 nothing is measured, and what was kept earlier is used; with None all kernels have
+            the schedules that analysis chooses, whatever is kept.
         fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
             a YAML file, or a `FusionRules`.
         fusions: ops that become groups of their own, in this order: what `pipeline.fuse_into` gives.
@@ -51,6 +54,7 @@ class Options:
     profile: bool = False
     num_threads: int | None = None
     precision: str = "f32"
+    tune: float | None = None
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
 
@@ -75,6 +79,9 @@ class Options:
                 raise OptionError(f"{name}: expected True or False, got {checked[name]!r}")
         if checked.get("capture", "export") not in CAPTURE_MODES:
             raise OptionError(f"capture={checked['capture']!r}: expected one of {', '.join(CAPTURE_MODES)}")
+        tune = checked.get("tune")
+        if tune is not None and (isinstance(tune, bool) or not isinstance(tune, (int, float)) or not tune >= 0):
+            raise OptionError(f"tune: expected a number of seconds from 0 or None, got {tune!r}")
         if checked.get("precision", "f32") not in PRECISIONS:
             raise OptionError(f"precision={checked['precision']!r}: expected one of {', '.join(PRECISIONS)}")
         checked["disable"] = _names(values.get("disable", ()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.access import Loops, block_of, coefficient, moves
+from pipeline.analysis.schedule import DEFAULT, Schedule
 from pipeline.mlir import defining_op, ir
 
 #: What has a vector form that lowers to vector instructions, or to a call for each element (math).
@@ -67,9 +68,17 @@ class Tile:
 
 
 def choose_tile(
-    generic: ir.Operation, loops: Loops, vector_bytes: int, registers: int, masked_bits: int = 8
+    generic: ir.Operation,
+    loops: Loops,
+    vector_bytes: int,
+    registers: int,
+    masked_bits: int = 8,
+    schedule: Schedule = DEFAULT,
 ) -> Tile | str:
-    """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none."""
+    """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none.
+
+    A schedule's rows and vectors are those of sums that have rows, as far as their loops are long enough.
+    """
     parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
     lanes = _lanes(generic, vector_bytes)
     candidates = [dim for dim in parallel if loops.sizes[dim] != 1 and _can_be_vector_dim(loops, dim, lanes)]
@@ -82,9 +91,13 @@ def choose_tile(
     rest = [dim for dim in parallel if dim != vector_dim]
     row_dim = _row_dim(loops, rest, vector_dim) if reduces else None
     vectors = _vectors(size, lanes, row_dim is None, reduces)
+    if row_dim is not None and schedule.vectors is not None:
+        vectors = schedule.vectors if size is None else max(1, min(schedule.vectors, -(-size // lanes)))
     while not _lies_in_blocks(loops, vector_dim, vectors * lanes):
         vectors -= 1
     rows = 1 if row_dim is None else choose_rows(loops.sizes[row_dim], vectors, registers)
+    if row_dim is not None and schedule.rows is not None:
+        rows = max(1, min(schedule.rows, schedule.rows if loops.sizes[row_dim] is None else loops.sizes[row_dim]))
     outer = tuple(dim for dim in rest if dim != row_dim)
     single = _masks_are_bad(generic, loops, masked_bits)
     return Tile(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from pipeline.analysis.dot_products import in_pairs, multiplies_bf16
 from pipeline.analysis.naming import is_product
+from pipeline.analysis.schedule import schedule_of
 from pipeline.analysis.splits import Splits
 from pipeline.analysis.structured import Structured, structured
 from pipeline.analysis.tiling import element_bytes
@@ -62,8 +63,9 @@ class PackWeights(Pass):
         handed = [call.operands[product.weight.arg_number] for call in calls]
         if not any(map(is_weight, handed)):
             return
-        layout = _Layout(product, self.columns, self.pairs)
-        reason = self._why_not(product, layout, handed)
+        columns = schedule_of(product.weight.owner.owner.operation).columns or self.columns
+        layout = _Layout(product, columns, self.pairs)
+        reason = self._why_not(product, layout, columns, handed)
         if reason:
             self.missed(product.view.op, f"its weight is not packed: {reason}")
             return
@@ -76,7 +78,7 @@ class PackWeights(Pass):
             call.operands[number] = prepared.computed(call.operands[number], kernel, layout.packed)
         _read_packed(product, layout)
 
-    def _why_not(self, product: _Product, layout: _Layout, handed: list[ir.Value]) -> str | None:
+    def _why_not(self, product: _Product, layout: _Layout, columns: int, handed: list[ir.Value]) -> str | None:
         """Why a weight stays as it is; None if it is to be packed."""
         kind, view = ir.RankedTensorType(product.weight.type), product.view
         if not all(map(is_weight, handed)):
@@ -89,8 +91,8 @@ class PackWeights(Pass):
         rows = [view.size(loop) for loop in product.rows]
         if None not in rows and prod(size or 1 for size in rows) < self.least_rows:
             return f"it meets fewer than {self.least_rows} rows"
-        if layout.columns > self.columns:
-            return f"its {product.columns} columns are no multiple of {self.columns}"
+        if layout.columns > columns:
+            return f"its {product.columns} columns are no multiple of {columns}"
         return "it lies as it is read" if layout.is_plain else None
 
 

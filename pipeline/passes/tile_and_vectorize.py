@@ -10,6 +10,7 @@ from pipeline.analysis.access import Loops, loops_of
 from pipeline.analysis.dot_products import LANES, multiplies_bf16
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between
 from pipeline.analysis.naming import is_reduction
+from pipeline.analysis.schedule import Schedule, schedule_of
 from pipeline.analysis.tiling import Tile, choose_tile, fits_tile, unsupported
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
@@ -45,9 +46,9 @@ class TileAndVectorize(Pass):
         for reduces in (True, False):  # reductions take in fills before them and epilogues behind them
             generics = [one for one in walk(op, "linalg.generic") if is_reduction(one) == reduces]
             for generic in generics:  # chosen before: the epilogues of a reduction are gone when it is done
-                self._vectorize(generic)
+                self._vectorize(generic, schedule_of(op))
 
-    def _vectorize(self, generic: ir.Operation) -> None:
+    def _vectorize(self, generic: ir.Operation, schedule: Schedule) -> None:
         """Vectorizes an op together with the ops behind it that are its epilogues."""
         from pipeline.passes.register_tiles import Emitter  # it needs MLIR's vector dialect, which is slow to import
 
@@ -55,9 +56,9 @@ class TileAndVectorize(Pass):
         if problem or loops is None:
             self.missed(generic, problem or "a loop is bounded by no operand's dimension")
             return
-        if self._by_winograd(generic, loops):
+        if schedule.winograd != 0 and self._by_winograd(generic, loops):
             return
-        tile = choose_tile(generic, loops, self.vector_bytes, self.registers, self.masked_bits)
+        tile = choose_tile(generic, loops, self.vector_bytes, self.registers, self.masked_bits, schedule)
         if isinstance(tile, str):
             self.missed(generic, tile)
             return
