@@ -12,7 +12,7 @@ from pipeline import compile_cache, garbage, targets, timing
 from pipeline.analysis.fusion_rules import FusionRules, lend, load_rules
 from pipeline.compile_cache import Outcome
 from pipeline.disk_cache import open_cache
-from pipeline.errors import PipelineError
+from pipeline.errors import OptionError, PipelineError
 from pipeline.fusions import lender, python_functions
 from pipeline.mlir import ir, text
 from pipeline.options import Options
@@ -155,6 +155,8 @@ def target_for(options: Options, assembly: bool = False, linked: bool = False) -
     """The target that the options name; raises `OptionError` for what is wrong with them, before the long work."""
     form = targets.Form(assembly, linked, options.profile, options.num_threads != 1, options.precision == "bf16")
     target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
+    if options.tune is not None and not target.runs_here:
+        raise OptionError("tune: this machine cannot run the code, so it cannot measure it: leave tune out")
     for name in options.disable:
         if not registry.is_pass(name):
             raise registry.unknown_pass(name)

@@ -97,7 +97,8 @@ def choose_tile(
         vectors -= 1
     rows = 1 if row_dim is None else choose_rows(loops.sizes[row_dim], vectors, registers)
     if row_dim is not None and schedule.rows is not None:
-        rows = max(1, min(schedule.rows, schedule.rows if loops.sizes[row_dim] is None else loops.sizes[row_dim]))
+        most = loops.sizes[row_dim]
+        rows = schedule.rows if most is None else max(1, min(schedule.rows, most))
     outer = tuple(dim for dim in rest if dim != row_dim)
     single = _masks_are_bad(generic, loops, masked_bits)
     return Tile(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)

@@ -45,10 +45,12 @@ class Target(ABC):
     Attributes:
         contractions: the pipeline that chooses in which type operands of contractions are read.
         layouts: the pipeline that changes in which order tensors lie in memory.
+        runs_here: whether this machine can run the code on its CPU.
     """
 
     contractions: str = ""
     layouts: ClassVar[str] = ""
+    runs_here: bool = False
 
     @abstractmethod
     def fingerprint(self) -> list[str]:

@@ -100,6 +100,12 @@ def _parser() -> Parser:
         default="f32",
         help="bf16: round the operands of matrix products and convolutions, if the CPU is faster then (default: f32)",
     )
+    how.add_argument(
+        "--tune",
+        type=float,
+        metavar="SECONDS",
+        help="measure variants of the kernels on this machine for so long, and keep the best; 0: only use what is kept",
+    )
     how.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
     how.add_argument(
         "--passes", action="append", default=[], metavar="STAGE=PIPELINE", help="run passes of yours after a stage"

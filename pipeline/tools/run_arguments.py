@@ -76,6 +76,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--precision", choices=PRECISIONS, default="f32", help="for a model: as in pipeline-compile (default: f32)"
     )
+    parser.add_argument("--tune", type=float, metavar="SECONDS", help="for a model: as in pipeline-compile")
     parser.add_argument(
         "--compare-precision",
         action="store_true",
@@ -108,6 +109,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         (arguments.compare_unfused, "--compare-unfused"),
         (arguments.compare_precision, "--compare-precision"),
         (arguments.precision != "f32", "--precision"),
+        (arguments.tune is not None, "--tune"),
         (arguments.fusion_rules, "--fusion-rules"),
         (arguments.disable, "--disable"),
     ):

@@ -39,6 +39,7 @@ def compile_forms(arguments: argparse.Namespace) -> tuple[dict[str, Executable],
             model.kwargs,
             dynamic_shapes=model.dynamic_shapes,
             disable=arguments.disable,
+            tune=arguments.tune,
             **own,
         )
         for name, own in options.items()

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from pipeline.mlir import arith, defining_op, func, ir, tensor
+from pipeline.analysis.winograd import WEIGHT, WINOGRAD
+from pipeline.mlir import arith, defining_op, func, ir, tensor, walk
 from pipeline.passes.become import CALLS
 from pipeline.passes.prepared_weights import is_weight
 from pipeline.program import tensor_type
@@ -62,7 +63,7 @@ def kernel_program(kernel: ir.Operation, calls: Sequence[ir.Operation]) -> Kerne
             module.body.append(copy)
             _main(kind, roles, names, given)
         text = module.operation.get_asm(enable_debug_info=False)
-    rng = np.random.default_rng(0)
+    values = _values(kernel, kind, [*names, *given])
     leaves = (LEAF,) * len(kind.results)
     signature = Signature(
         arguments=tuple(Argument(f"arg{number}", "tensor", tensor_type(kind.inputs[number])) for number in given),
@@ -75,8 +76,8 @@ def kernel_program(kernel: ir.Operation, calls: Sequence[ir.Operation]) -> Kerne
     return KernelProgram(
         text,
         signature,
-        {name: _random(kind.inputs[number], rng) for number, name in names.items()},
-        tuple(_random(kind.inputs[number], rng) for number in given),
+        {name: values[number] for number, name in names.items()},
+        tuple(values[number] for number in given),
     )
 
 
@@ -116,6 +117,17 @@ def _made(role: str, kind: ir.Type) -> ir.Value:
 _DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 
 
-def _random(kind: ir.Type, rng: np.random.Generator) -> np.ndarray:
-    shaped = ir.RankedTensorType(kind)
-    return rng.standard_normal(tuple(shaped.shape), np.float32).astype(_DTYPES[str(shaped.element_type)])
+def _values(kernel: ir.Operation, kind: ir.FunctionType, numbers: Sequence[int]) -> dict[int, np.ndarray]:
+    """Values for the arguments of a kernel with these numbers: random, or what they have to be for others."""
+    rng = np.random.default_rng(0)
+    values = {}
+    for number in numbers:
+        shaped = ir.RankedTensorType(kind.inputs[number])
+        drawn = rng.standard_normal(tuple(shaped.shape), np.float32)
+        values[number] = drawn.astype(_DTYPES[str(shaped.element_type)])
+    for convolution in (one for one in walk(kernel, "linalg.generic") if WINOGRAD in one.attributes):
+        weight, transformed = (ir.BlockArgument(convolution.operands[number]).arg_number for number in (1, 2))
+        matrix = np.array(WEIGHT[ir.IntegerAttr(convolution.attributes[WINOGRAD]).value])
+        points = np.einsum("ir,js,brscf->bijcf", matrix, matrix, values[weight])
+        values[transformed] = points.reshape(values[transformed].shape).astype(np.float32)
+    return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-#: How long calls are repeated to find the shortest time of each, in seconds, and how often at least.
-_SECONDS, _LEAST = 0.04, 4
+#: How long two calls take turns, in seconds, and how often at least.
+_SECONDS, _LEAST = 0.08, 5
 
 #: How far the results of two variants may be apart, relative to the largest one: they add up in another order.
 _TOLERANCES = {
@@ -21,19 +22,26 @@ _TOLERANCES = {
 }
 
 
-def best_times(calls: Sequence[Callable[[], Any]]) -> list[float]:
-    """The shortest time of each call, in seconds. They take turns, since a machine's speed changes with time."""
-    best = [float("inf")] * len(calls)
-    for call in calls:
-        call()
-    end, rounds = time.perf_counter() + _SECONDS * len(calls), 0
-    while rounds < _LEAST or time.perf_counter() < end:
-        for number, call in enumerate(calls):
-            start = time.perf_counter()
-            call()
-            best[number] = min(best[number], time.perf_counter() - start)
-        rounds += 1
-    return best
+def gain(old: Callable[[], Any], new: Callable[[], Any]) -> float:
+    """How many times as fast one call is as another, at least.
+
+    They take turns, since a machine's speed changes with time. The smaller counts of two ratios: of the shortest times,
+    and of times one after the other, of which the median is taken; another process disturbs one of them at most.
+    """
+    times: list[tuple[float, float]] = []
+    old()
+    new()
+    end = time.perf_counter() + _SECONDS
+    while len(times) < _LEAST or time.perf_counter() < end:
+        times.append((_time(old), _time(new)))
+    shortest = min(one for one, _ in times) / min(other for _, other in times)
+    return min(shortest, statistics.median(one / other for one, other in times))
+
+
+def _time(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return max(time.perf_counter() - start, 1e-9)
 
 
 def agree(results: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> bool:

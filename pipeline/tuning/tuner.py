@@ -8,7 +8,7 @@ import json
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,16 @@ from pipeline import compile_cache, remarks, timing
 from pipeline.analysis.schedule import DEFAULT, Schedule, set_schedule
 from pipeline.analysis.work import operations
 from pipeline.disk_cache import DiskCache
-from pipeline.errors import OptionError, PipelineError
+from pipeline.errors import PipelineError
 from pipeline.mlir import context, ir, parse, walk
 from pipeline.options import Options
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.native import host_cpu, host_features
+from pipeline.runtime.native import host_cpu
 from pipeline.targets.cpu.target import CpuTarget
 from pipeline.targets.target import Form
 from pipeline.tuning.candidates import candidates
 from pipeline.tuning.kernel_program import KernelProgram, kernel_program, why_not
-from pipeline.tuning.measure import agree, best_times
+from pipeline.tuning.measure import agree, gain
 
 #: Less than this is not worth another schedule than the default: it may be the machine.
 _MARGIN = 1.03
@@ -51,7 +51,7 @@ class Tuner:
         options: of the compilation.
         seconds: how long it may take to compile and measure variants; with 0 only what is kept is used.
         cache: where choices are kept; None for nowhere.
-        measure: the shortest time of each of some calls, in seconds.
+        measure: how many times as fast the second of two calls is as the first.
         clock: the time in seconds.
         complete: whether every kernel has a choice; set by `run`.
     """
@@ -59,7 +59,7 @@ class Tuner:
     options: Options
     seconds: float
     cache: DiskCache | None
-    measure: Callable[[Sequence[Call]], list[float]] = best_times
+    measure: Callable[[Call, Call], float] = gain
     clock: Callable[[], float] = time.perf_counter
     complete: bool = True
     _target: CpuTarget = field(init=False)
@@ -74,8 +74,6 @@ class Tuner:
 
     def run(self, module: ir.Module) -> None:
         """Gives the kernels of a module of @main and kernels their schedules."""
-        if not set(self._target.isa.required) <= host_features():
-            raise OptionError(f"tune: this machine cannot run code for cpu={self.options.cpu!r}, so cannot measure it")
         self._deadline = self.clock() + self.seconds
         calls = _calls(module)
         waiting = 0
@@ -110,7 +108,9 @@ class Tuner:
             self.cache.put(key, json.dumps(kept).encode())
         if choice.schedule != DEFAULT:
             set_schedule(kernel, choice.schedule)
-        times = "no other is faster" if choice.schedule == DEFAULT else f"{choice.gain:.2f} times as fast as the default"
+        times = (
+            "no other is faster" if choice.schedule == DEFAULT else f"{choice.gain:.2f} times as fast as the default"
+        )
         remarks.passed("tune", kernel, f"{choice.schedule}: {times}{'' if is_new else ', as measured before'}")
         return True
 
@@ -127,24 +127,33 @@ class Tuner:
 
     def _measured(self, program: KernelProgram, variants: Sequence[Schedule]) -> Choice | None:
         """The best of the variants and the default; None if time ran out before all were measured."""
-        best = Choice()
-        seen: set[tuple[bytes, ...]] = set()
-        default: _Variant | None = None
-        for schedule in (DEFAULT, *variants):
+        if self.clock() >= self._deadline:
+            return None
+        default = self._compiled(program, DEFAULT)
+        if default is None:
+            return Choice()
+        expected, seen = default.results(), {default.code}
+        best, best_choice = default, Choice()
+        for schedule in variants:
             if self.clock() >= self._deadline:
                 return None
             variant = self._compiled(program, schedule)
-            if default is None:
-                if variant is None:
-                    return best
-                default = variant
-                expected = default.results()
-            elif variant is not None and variant.code not in seen and agree(variant.results(), expected):
-                old, new = self.measure([default.call, variant.call])
-                if old / new > max(best.gain, _MARGIN):
-                    best = Choice(schedule, old / new)
-            seen.update([] if variant is None else [variant.code])
-        return best
+            if variant is None or variant.code in seen:
+                continue
+            seen.add(variant.code)
+            if not agree(variant.results(), expected):
+                continue
+            faster = self.measure(default.call, variant.call)
+            if faster > max(best_choice.gain, _MARGIN):
+                best, best_choice = variant, Choice(schedule, faster)
+        return self._confirmed(default, best, best_choice)
+
+    def _confirmed(self, default: _Variant, best: _Variant, choice: Choice) -> Choice:
+        """The choice if it is faster once more, by as much as it is both times; else the default."""
+        if best is default:
+            return choice
+        again = min(choice.gain, self.measure(default.call, best.call))
+        return replace(choice, gain=again) if again > _MARGIN else Choice()
 
     def _compiled(self, program: KernelProgram, schedule: Schedule) -> _Variant | None:
         """The kernel with a schedule; None if that cannot be compiled."""
