@@ -1,4 +1,4 @@
-"""Tuning with a measurer and a clock of the test's: what is chosen, kept and used again; nothing here depends on time."""
+"""Tuning with a measurer and a clock of the test's: what is chosen, kept and used again."""
 
 from __future__ import annotations
 
