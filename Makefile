@@ -47,7 +47,8 @@ bench: setup
 	$(BIN)/python benchmarks/compare.py $(BENCH) --write --no-warm --threads 2 --contestants pipeline \
 	  W4_ffn W5_encoder W8a_resnet18 W8c_bert
 	$(BIN)/python benchmarks/compare.py $(BENCH) --write --no-warm --output build/bf16.jsonl \
-	  --contestants eager,pipeline,eager-bf16,pipeline-bf16 W4_ffn W5_encoder W8a_resnet18 W8c_bert W8d_gpt2 W8e_mlp
+	  --contestants eager,pipeline,eager-bf16,pipeline-of-bf16,pipeline-bf16 \
+	  W4_ffn W5_encoder W8a_resnet18 W8c_bert W8e_mlp
 
 docs: setup
 	$(BIN)/python -m pipeline.tools.docs

@@ -129,7 +129,7 @@ class EagerBf16(Contestant):
         return job.model.bfloat16()
 
     def build(self, captured: Any, job: Job) -> Run:
-        inputs = [one.bfloat16() if one.is_floating_point() else one for one in job.inputs]
+        inputs = _in_bf16(job.inputs)
         captured(*inputs)
         return lambda: captured(*inputs)
 
@@ -143,6 +143,22 @@ class PipelineBf16(Pipeline):
 
     by_default = False
     options = MappingProxyType({"precision": "bf16"})
+
+
+class PipelineOfBf16(EagerBf16):
+    """This project, of the model that eager has in bf16."""
+
+    packages, modules = Pipeline.packages, Pipeline.modules
+
+    def settings(self, own: Path, common: Path) -> dict[str, str]:
+        return {"PIPELINE_CACHE_SIZE": "0"}
+
+    def build(self, captured: Any, job: Job) -> Run:
+        import pipeline
+
+        inputs = _in_bf16(job.inputs)
+        executable = pipeline.compile(captured, inputs, num_threads=job.threads)
+        return lambda: executable(*inputs)
 
 
 class Inductor(Contestant):
@@ -296,6 +312,10 @@ class Tvm(Contestant):
         return [one.numpy() for one in results]
 
 
+def _in_bf16(inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    return tuple(one.bfloat16() if one.is_floating_point() else one for one in inputs)
+
+
 def onnx_file(job: Job) -> str:
     """The path of the model as ONNX."""
     import torch
@@ -309,6 +329,7 @@ CONTESTANTS: dict[str, Contestant] = {
     "eager": Eager(),
     "pipeline": Pipeline(),
     "eager-bf16": EagerBf16(),
+    "pipeline-of-bf16": PipelineOfBf16(),
     "pipeline-bf16": PipelineBf16(),
     "inductor": Inductor(),
     "onnxruntime": OnnxRuntime(),

@@ -19,7 +19,7 @@ START, END = "<!-- benchmarks: benchmarks/compare.py --write -->", "<!-- end of 
 
 #: Where the table of those who round to bf16 goes, and who they are.
 START_BF16, END_BF16 = "<!-- bf16: benchmarks/compare.py --write -->", "<!-- end of bf16 -->"
-IN_BF16 = ("eager-bf16", "pipeline-bf16")
+IN_BF16 = ("eager-bf16", "pipeline-of-bf16", "pipeline-bf16")
 
 #: Whose memory is shown: the others are too small to tell it from noise.
 MEMORY_WORKLOADS = ("W8a_resnet18", "W8b_mobilenetv2", "W8c_bert", "W8d_gpt2")
