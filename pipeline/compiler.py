@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 #: linalg as imported → linalg with folded norms and joined products.
 SIMPLIFY = """
     place-barriers,
+    func.func(fold-unit-transposes),
     func.func(convert-elementwise-to-linalg),
     inline-constant-regions,
     remove-dead-argmax,
