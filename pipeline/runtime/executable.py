@@ -76,7 +76,8 @@ class Executable:
         self.num_threads = threads.wanted(num_threads)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
-        self._workspace = Workspace(code.workspace)
+        team = self._threads.team if self._threads is not None else lambda: 1
+        self._workspace = Workspace(code.workspace, code.thread_bytes, team)
         self._record = Record(len(code.sites)) if code.sites else None
         self._fast: fast_path.FastPath | None = None
         if not code.externals and fast_path.suits(signature, self._layout):
@@ -107,7 +108,7 @@ class Executable:
     @property
     def memory(self) -> Footprint:
         """How many bytes it takes, part by part."""
-        return footprint(self._code, self.signature)
+        return footprint(self._code, self.signature, 1 if self._threads is None else self._threads.team())
 
     @property
     def code(self) -> Code:
@@ -148,7 +149,9 @@ class Executable:
             computed[index] = places[index] if index in places else call.library.empty(shape, dtype)
             slots[slot] = call.library.pointer(computed[index])
         address = ctypes.addressof(slots)
-        slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._code.workspace
+        if self._workspace.varies:
+            self._workspace.fit()
+        slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._workspace.size
         if layout.profile is not None and self._record is not None:
             slots[layout.profile[0]], slots[layout.profile[1]] = self._record.address, self._record.words
         if layout.status is not None:

@@ -40,7 +40,6 @@ class FastPath:
         self._collect = tuple if signature.result_tree.kind == "tuple" else list
         self._workspace = workspace
         self._address, self._size = layout.workspace
-        self._workspace_bytes = workspace.size
         self._copy = (ctypes.c_int64 * layout.slots).from_buffer_copy
         self._entry = entry
 
@@ -67,8 +66,11 @@ class FastPath:
             result = self._empty(shape, strides, dtype=dtype)
             slots[slot] = result.data_ptr()
             results.append(result)
-        slots[self._address] = self._workspace.address
-        slots[self._size] = self._workspace_bytes
+        workspace = self._workspace
+        if workspace.varies:
+            workspace.fit()
+        slots[self._address] = workspace.address
+        slots[self._size] = workspace.size
         self._entry(ctypes.addressof(slots))
         if self._order is None:
             return results[0]

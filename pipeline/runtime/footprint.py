@@ -19,7 +19,8 @@ class Footprint:
     Attributes:
         weights: the model's parameters, buffers and constants.
         prepared: what was computed from them at load, such as folded and transposed weights.
-        workspace: temporaries of a call, once for each thread that calls; kept between calls.
+        workspace: temporaries of a call and scratch of the threads that share its work, once for each thread that
+            calls; kept between calls.
         results: what a call returns, as far as sizes are known.
         code: machine code.
         complete: whether that is all; where sizes are known at the call only, the code allocates more as it runs.
@@ -43,8 +44,8 @@ class Footprint:
         return self.workspace + self.results
 
 
-def footprint(code: Code, signature: Signature) -> Footprint:
-    """Of an executable of this code."""
+def footprint(code: Code, signature: Signature, threads: int = 1) -> Footprint:
+    """Of an executable of this code, where so many threads share the work of a kernel."""
     results = [result.type for result in signature.results if result.kind == "computed" and result.type is not None]
     known = [kind for kind in results if all(isinstance(size, int) for size in kind.shape)]
     given = [
@@ -55,7 +56,7 @@ def footprint(code: Code, signature: Signature) -> Footprint:
     return Footprint(
         weights=_sum(weight.type for weight in signature.weights),
         prepared=offsets(code.prepared)[-1],
-        workspace=code.workspace,
+        workspace=code.workspace + (threads - 1) * code.thread_bytes,
         results=_sum(known),
         code=sum(map(len, code.objects)),
         complete=not code.main.results and not any(value.dynamic_dims for value in given),
