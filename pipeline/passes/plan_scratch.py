@@ -48,10 +48,11 @@ class PlanScratch(Pass):
         planned = [
             self._planned(kernel, [one for one in chunks if around[_name(one)] == kernel]) for kernel in kernels
         ]
-        for scratch in planned:
-            if scratch.total:
+        needed = [scratch for scratch in planned if scratch.total]
+        with op.location:
+            for scratch in needed:
                 self._give(scratch, calls)
-        _pass_workspaces([scratch for scratch in planned if scratch.total], calls)
+            _pass_workspaces(needed, calls)
 
     def _planned(self, kernel: ir.Operation, chunks: list[ir.Operation]) -> _Scratch:
         own = buffers_of(kernel, self.alignment)
