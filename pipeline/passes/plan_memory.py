@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.mlir import ir
+from pipeline.mlir import ir, memref
 from pipeline.passes.base import Pass
 from pipeline.passes.buffer_places import become_view, buffers_of, place
 
 #: The attribute of a function's argument that is its workspace, and of a function: how many bytes it needs.
 WORKSPACE = "pipeline.workspace"
+
+_PREPARE = "prepare"
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,8 @@ class PlanMemory(Pass):
     Two temporaries share memory where they are not needed at the same time. Planned are buffers of known size that are
     allocated and freed in the same block, be it the function's or that of a branch or a loop, whose every round then
     uses the same memory. How many bytes the workspace needs is left in the function's attribute `pipeline.workspace`.
+    @prepare, which runs once, allocates its workspace itself: one piece of memory, whose pages are touched again and
+    again, instead of new ones for each weight.
     """
 
     name: ClassVar[str] = "plan-memory"
@@ -30,16 +34,34 @@ class PlanMemory(Pass):
     def run(self, op: ir.Operation) -> None:
         """Plans one function; leaves those that have no workspace."""
         workspace = workspace_of(op)
-        if workspace is None:
+        is_own = workspace is None and ir.StringAttr(op.attributes["sym_name"]).value == _PREPARE
+        if workspace is None and not is_own:
             return
         buffers = buffers_of(op, self.alignment)
         total = place(buffers)
+        if workspace is None:
+            if not buffers:
+                return
+            workspace = _allocated(op, total, self.alignment)
         for buffer in buffers:
             become_view(buffer, workspace)
         op.attributes[WORKSPACE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), total)
         separate = sum(buffer.size for buffer in buffers)
         if buffers:
             self.passed(op, f"{len(buffers)} temporaries of {separate} bytes share {total} bytes")
+
+
+def _allocated(function: ir.Operation, size: int, alignment: int) -> ir.Value:
+    """A workspace that a function of one block allocates as it begins and frees as it ends."""
+    block = function.regions[0].blocks[0]
+    kind, number = ir.IntegerType.get_signless(8, function.context), ir.IntegerType.get_signless(64, function.context)
+    with function.location, ir.InsertionPoint.at_block_begin(block):
+        aligned = ir.IntegerAttr.get(number, alignment)
+        made = memref.AllocOp(ir.MemRefType.get([size], kind), [], [], alignment=aligned).result
+        whole = memref.CastOp(ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], kind), made).result
+    with function.location, ir.InsertionPoint(block.operations[len(block.operations) - 1]):
+        memref.DeallocOp(made)
+    return whole
 
 
 def workspace_of(function: ir.Operation) -> ir.Value | None:
