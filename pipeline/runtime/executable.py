@@ -22,6 +22,7 @@ from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
 from pipeline.runtime.record import Record
+from pipeline.runtime.result_memory import ResultMemory
 from pipeline.runtime.signature import Result, Signature
 from pipeline.runtime.weights import bind
 from pipeline.runtime.workspace import Workspace
@@ -78,10 +79,11 @@ class Executable:
         self._layout = Layout(code, signature)
         team = self._threads.team if self._threads is not None else lambda: 1
         self._workspace = Workspace(code.workspace, code.thread_bytes, team)
+        self._result_memory = ResultMemory(self.memory.results)
         self._record = Record(len(code.sites)) if code.sites else None
         self._fast: fast_path.FastPath | None = None
         if not code.externals and fast_path.suits(signature, self._layout):
-            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._main)
+            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory, self._main)
         self._refreshing = threading.Lock()
 
     @property
@@ -108,7 +110,8 @@ class Executable:
     @property
     def memory(self) -> Footprint:
         """How many bytes it takes, part by part."""
-        return footprint(self._code, self.signature, 1 if self._threads is None else self._threads.team())
+        team = self._threads.team() if self._threads is not None and self._code.thread_bytes else 1
+        return footprint(self._code, self.signature, team)
 
     @property
     def code(self) -> Code:
@@ -146,7 +149,8 @@ class Executable:
         places = {} if destinations is None else destinations.written_by_code(call, bound.extents)
         computed: dict[int, Any] = {}
         for index, slot, shape, dtype in layout.moved:
-            computed[index] = places[index] if index in places else call.library.empty(shape, dtype)
+            given = index in places
+            computed[index] = places[index] if given else self._result_memory.tensor(call.library, shape, dtype)
             slots[slot] = call.library.pointer(computed[index])
         address = ctypes.addressof(slots)
         if self._workspace.varies:
