@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -114,6 +115,11 @@ class Code:
     sites: tuple[Site, ...] = ()
     externals: tuple[External, ...] = ()
     thread_bytes: int = 0
+
+    def prepared_weights(self, names: Iterable[str]) -> list[str]:
+        """Those of the model's weights that only @prepare reads."""
+        read = {source.name for source in self.main_sources if source.kind == "weight"}
+        return [name for name in names if name not in read]
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the object files and the kernels' places, as JSON values."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,7 @@ class Executable:
         timed: Callable[[], Executable] | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
         num_threads: int | None = None,
+        release: Callable[[Iterable[str]], None] | None = None,
     ):
         self.signature = signature
         self.remarks = remarks
@@ -63,6 +64,7 @@ class Executable:
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
         self._timed = timed
+        self._release = release
         self.load_code(functions or {}, num_threads)
         self.refresh()
 
@@ -180,6 +182,8 @@ class Executable:
         with self._refreshing:
             self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights)
             self._externals.raise_failure()
+            if self._release is not None:
+                self._release(self._code.prepared_weights(weight.name for weight in self.signature.weights))
 
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
         """Where the time of a call with these arguments goes, kernel by kernel; `repeats` calls are measured.

@@ -18,6 +18,8 @@ class Footprint:
 
     Attributes:
         weights: the model's parameters, buffers and constants.
+        unread: how many bytes of these no call reads, since something was prepared of them: of an executable that was
+            loaded they stay in the file, else they belong to the model.
         prepared: what was computed from them at load, such as folded and transposed weights.
         workspace: temporaries of a call and scratch of the threads that share its work, once for each thread that
             calls; kept between calls.
@@ -27,6 +29,7 @@ class Footprint:
     """
 
     weights: int
+    unread: int
     prepared: int
     workspace: int
     results: int
@@ -35,8 +38,8 @@ class Footprint:
 
     @property
     def total(self) -> int:
-        """All of it, with one thread that calls."""
-        return self.weights + self.prepared + self.workspace + self.results + self.code
+        """All of it but `unread`, with one thread that calls."""
+        return self.weights - self.unread + self.prepared + self.workspace + self.results + self.code
 
     @property
     def call(self) -> int:
@@ -53,8 +56,10 @@ def footprint(code: Code, signature: Signature, threads: int = 1) -> Footprint:
         for source, value in zip(code.main_sources, code.main.parameters, strict=False)
         if source.kind in _OF_THE_MODEL
     ]
+    unread = set(code.prepared_weights(weight.name for weight in signature.weights))
     return Footprint(
         weights=_sum(weight.type for weight in signature.weights),
+        unread=_sum(weight.type for weight in signature.weights if weight.name in unread),
         prepared=offsets(code.prepared)[-1],
         workspace=code.workspace + (threads - 1) * code.thread_bytes,
         results=_sum(known),
