@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 sys.path.append(str(FOLDER))
 
 import contestant_process  # noqa: E402 - scripts, not a package
-import report  # noqa: E402
+import report  # noqa: E402 - likewise
 
 SMALLEST = "W2c_rnncell"
 

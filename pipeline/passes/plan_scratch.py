@@ -45,9 +45,7 @@ class PlanScratch(Pass):
         kernels = [one for one in functions if "pipeline.kernel" in one.attributes and list(one.regions[0].blocks)]
         chunks = [one for one in functions if CHUNK in one.attributes]
         around = {_name(chunk): _function_around(calls[_name(chunk)][0]) for chunk in chunks}
-        planned = [
-            self._planned(kernel, [one for one in chunks if around[_name(one)] == kernel]) for kernel in kernels
-        ]
+        planned = [self._planned(kernel, [one for one in chunks if around[_name(one)] == kernel]) for kernel in kernels]
         needed = [scratch for scratch in planned if scratch.total]
         with op.location:
             for scratch in needed:

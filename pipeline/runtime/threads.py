@@ -51,7 +51,6 @@ class Number:
     def value(self, number: int) -> None:
         self._place.value = number or int(_is_forked)
 
-
     def team(self) -> int:
         """How many threads share the work of a kernel that the calling thread runs."""
         return self._place.value or _most()()
