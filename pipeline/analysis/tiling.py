@@ -106,6 +106,11 @@ def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> b
     return whole or tile.single_edges or not _masks_are_bad(op, loops, masked_bits)
 
 
+def fits_fold(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
+    """Whether an elementwise op, with maps from the loops of a row reduction, can run on the vectors along its rows."""
+    return _can_be_vector_dim(loops, tile.vector_dim, tile.lanes) and not _masks_are_bad(op, loops, masked_bits)
+
+
 def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int) -> Tile | None:
     """Square tiles for an op that transposes: some inputs move along rows where the outputs move along vectors."""
     if any(loops.reductions) or _masks_are_bad(generic, loops, masked_bits):

@@ -33,12 +33,14 @@ class Context:
     Attributes:
         initials: for outputs that a fill came before, the number that they start from.
         epilogues: what runs on each tile of results while it is in registers.
-        between: the buffers that only hand results to an epilogue: nothing is stored there.
+        between: the buffers that only hand results to another one of the ops: nothing is stored there.
+        prologues: what computes, for a row reduction, the elements that it reads.
     """
 
     initials: dict[int, ir.Value] = field(default_factory=dict)
     epilogues: tuple[Epilogue, ...] = ()
     between: frozenset[ir.Value] = frozenset()
+    prologues: tuple[Epilogue, ...] = ()
 
 
 class Emitter:
@@ -269,8 +271,9 @@ class Emitter:
             loop = scf.ForOp(first, last, constant_index(vectors * tile.lanes), values)
             with ir.InsertionPoint(loop.body):
                 i, old = loop.induction_variable, list(loop.inner_iter_args)
-                window = Window(self.stage, at, 1, vectors, arith.SubIOp(total, i).result if masked else None)
-                new = window.compute({**at, tile.vector_dim: i}, old)
+                here, mask = {**at, tile.vector_dim: i}, arith.SubIOp(total, i).result if masked else None
+                window = Window(self.stage, at, 1, vectors, mask)
+                new = window.compute(here, old, self._prologue(here, vectors, mask))
                 scf.YieldOp(window.where_inside(new, old) if masked else new)
             return list(loop.results)
 
@@ -280,6 +283,17 @@ class Emitter:
         for first, value in zip(firsts, rest, strict=True):
             partial[first] = value
         return partial
+
+    def _prologue(
+        self, at: dict[int, ir.Value], vectors: int, mask: ir.Value | None
+    ) -> dict[ir.Value, list[ir.Value]]:
+        """The vectors that the ops before the reduction compute, by buffer; stored where others need them, too."""
+        known: dict[ir.Value, list[ir.Value]] = {}
+        for prologue in self.context.prologues:
+            stage = Stage(prologue.op, prologue.loops, self.tile, MultiplyAdds({}, set()))
+            window = Window(stage, at, 1, vectors, mask)
+            self._store(window, window.compute(at, [], known), known)
+        return known
 
     def size(self, dim: int) -> ir.Value:
         """The number of iterations of a loop."""

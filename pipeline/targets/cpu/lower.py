@@ -55,7 +55,8 @@ VECTORIZE = """
     convert-through-f32,
     convert-through-i32,
     tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits}}},
-    expand-vector-math{{fma={fma}}}
+    ignore-zero-signs,
+    expand-vector-math{{fma={fma} scalef={scalef}}}
 """
 
 TO_LOOPS = """builtin.module(
@@ -206,7 +207,11 @@ def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel:
     """Linalg on buffers becomes loops over vectors, where it has that form; threads may share them if `parallel`."""
     fma = str(isa.fma).lower()
     text = VECTORIZE.format(
-        vector_bytes=isa.vector_bytes, registers=isa.vector_registers, fma=fma, masked_bits=isa.masked_bits
+        vector_bytes=isa.vector_bytes,
+        registers=isa.vector_registers,
+        fma=fma,
+        masked_bits=isa.masked_bits,
+        scalef=str(isa.scalef).lower(),
     )
     PassPipeline.parse(text).run(module, disable=disable)
     if parallel:
