@@ -107,7 +107,7 @@ def _add_reads(op: ir.Operation, loops: Loops, known: dict[ir.Value, list[ir.Aff
 
 
 def _clashes(prologue: Epilogue, known: dict[ir.Value, list[ir.AffineMap]], written: set[ir.Value]) -> bool:
-    """Whether an op cannot run element by element with those behind it: one reads other elements, or overwrites some."""
+    """Whether an op cannot run element by element with those behind it: these read other elements, or overwrite."""
     op, loops = prologue.op, prologue.loops
     made = {op.operands[output]: loops.maps[output] for output in loops.outputs}
     bases = {base(buffer) for buffer in made}

@@ -284,9 +284,7 @@ class Emitter:
             partial[first] = value
         return partial
 
-    def _prologue(
-        self, at: dict[int, ir.Value], vectors: int, mask: ir.Value | None
-    ) -> dict[ir.Value, list[ir.Value]]:
+    def _prologue(self, at: dict[int, ir.Value], vectors: int, mask: ir.Value | None) -> dict[ir.Value, list[ir.Value]]:
         """The vectors that the ops before the reduction compute, by buffer; stored where others need them, too."""
         known: dict[ir.Value, list[ir.Value]] = {}
         for prologue in self.context.prologues:

@@ -99,7 +99,9 @@ def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) 
         behind = list(takewhile(lambda one: fits_tile(one.op, one.loops, tile, masked_bits), epilogues(generic, loops)))
     ops = [generic, *fills.values(), *(one.op for one in (*before, *behind))]
     outputs = {buffer for op in ops for buffer in list(op.operands)[len(op.operands) - _outputs(op) :]}
-    between = frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if before or behind else frozenset()
+    between = (
+        frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if before or behind else frozenset()
+    )
     initials = {output: fill.operands[0] for output, fill in fills.items()}
     done = [*reversed([one.op for one in behind]), generic, *reversed([one.op for one in before]), *fills.values()]
     return Context(initials, tuple(behind), between, tuple(before)), done

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.analysis.alignment import align
 from pipeline.analysis.concat import insertion
-from pipeline.analysis.group_tiles import choose_tiles
+from pipeline.analysis.group_tiles import choose_tiles, lodgers
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
@@ -23,7 +23,8 @@ class TileGroups(Pass):
 
     The loops are those that all ops have in common, see `pipeline.analysis.alignment`; a softmax over the rows of a
     matrix becomes a loop over rows whose body has its two reductions and its elementwise ops, on one row each. Values
-    between the ops become scratch tensors of the size of a tile. Kernels of one op, and matrix products, convolutions
+    between the ops become scratch tensors of the size of a tile, or lie where a result of the same size will be that is
+    computed from them element by element. Kernels of one op, and matrix products, convolutions
     and pools with their epilogues, are left to tile-and-vectorize, and so are kernels that a user made with fuse-into,
     whose ops need not fit into common loops.
     """
@@ -50,7 +51,9 @@ class TileGroups(Pass):
 
         tiles = choose_tiles(alignment, self.scratch)
         self.passed(op, f"tiles of {' x '.join(map(str, tiles))} of the loops that its ops have in common")
-        Tiler(op, alignment, tiles).emit()
+        block = op.regions[0].blocks[0]
+        returned = list(block.operations[len(block.operations) - 1].operation.operands)
+        Tiler(op, alignment, tiles, lodgers(alignment, returned)).emit()
 
 
 def computing_ops(kernel: ir.Operation) -> list[Structured] | None:

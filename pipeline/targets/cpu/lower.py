@@ -192,7 +192,7 @@ def workspace_bytes(module: ir.Module) -> int:
 def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     """Tensors become buffers; main's temporaries lie in its workspace, others are allocated and freed where needed."""
     # No cse after tile-groups: it would make one tensor of several scratch tensors, which bufferization has to copy.
-    PassPipeline.parse("canonicalize, cse, tile-groups").run(module, disable=disable)
+    PassPipeline.parse("canonicalize, cse, divide-by-reciprocals, tile-groups").run(module, disable=disable)
     branch_on_selects(module.operation)
     run_pipeline(module.operation, BUFFERIZE)
     PassPipeline.parse("call-externals").run(module, disable=disable)
