@@ -12,12 +12,12 @@ from pipeline.analysis.naming import is_product
 from pipeline.analysis.splits import Splits
 from pipeline.analysis.structured import Structured, structured
 from pipeline.analysis.tiling import element_bytes
-from pipeline.mlir import func, ir, tensor, walk
+from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.prepared_weights import PreparedWeights, is_weight
 from pipeline.passes.propagate_reshapes import PropagateReshapes
-from pipeline.passes.rewriting import build_generic
 from pipeline.passes.split_loops import SplitLoops
+from pipeline.passes.weight_panels import Packing, PanelLayout
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class PackWeights(Pass):
     A tile of the product runs over the columns of one panel, whose elements follow each other then: the rows of a large
     weight are a page of memory apart, and each would take an entry of the address translation. The columns of the
     kernel's result, and of what its epilogue reads, are seen as panels, too, which costs nothing. @prepare packs the
-    weights, once. Only where all calls of a kernel hand it a weight of the model, the number of columns is a multiple
-    of a panel's, and enough rows meet the weight.
+    weights, once. Where the last panel is not full, the kernel's columns stay as they are, and the rest of the panel is
+    never read. Only where all calls of a kernel hand it a weight of the model, and enough rows meet the weight.
     """
 
     name: ClassVar[str] = "pack-weights"
@@ -44,7 +44,7 @@ class PackWeights(Pass):
         functions = {ir.StringAttr(one.attributes["sym_name"]).value: one for one in walk(op, "func.func")}
         if "main" not in functions:
             return
-        prepared, packing = PreparedWeights(op), _Packing(op, set(functions))
+        prepared, packing = PreparedWeights(op), Packing(op, set(functions))
         calls = _calls(op)
         with op.location:
             for name, kernel in functions.items():
@@ -52,11 +52,12 @@ class PackWeights(Pass):
                     self._pack(product, calls.get(name, []), prepared, packing)
             prepared.finish()
 
-    def _pack(self, product: _Product, calls: list[ir.Operation], prepared: PreparedWeights, packing: _Packing) -> None:
+    def _pack(self, product: _Product, calls: list[ir.Operation], prepared: PreparedWeights, packing: Packing) -> None:
         handed = [call.operands[product.weight.arg_number] for call in calls]
         if not any(map(is_weight, handed)):
             return
-        layout = _Layout(product, self.columns)
+        sums = [product.view.reductions[loop] for loop in product.loops]
+        layout = PanelLayout(ir.RankedTensorType(product.weight.type), sums, self.columns)
         reason = self._why_not(product, layout, handed)
         if reason:
             self.missed(product.view.op, f"its weight is not packed: {reason}")
@@ -68,7 +69,7 @@ class PackWeights(Pass):
             call.operands[number] = prepared.computed(call.operands[number], kernel, layout.packed)
         _read_packed(product, layout)
 
-    def _why_not(self, product: _Product, layout: _Layout, handed: list[ir.Value]) -> str | None:
+    def _why_not(self, product: _Product, layout: PanelLayout, handed: list[ir.Value]) -> str | None:
         """Why a weight stays as it is; None if it is to be packed."""
         kind, view = ir.RankedTensorType(product.weight.type), product.view
         if not all(map(is_weight, handed)):
@@ -81,8 +82,8 @@ class PackWeights(Pass):
         rows = [view.size(loop) for loop in product.rows]
         if None not in rows and prod(size or 1 for size in rows) < self.least_rows:
             return f"it meets fewer than {self.least_rows} rows"
-        if layout.columns > self.columns:
-            return f"its {product.columns} columns are no multiple of {self.columns}"
+        if layout.missing * 4 > product.columns:
+            return f"its {product.columns} columns would fill too little of {layout.panels} panels of {self.columns}"
         return "it lies as it is read" if layout.order == sorted(layout.order) else None
 
 
@@ -118,95 +119,6 @@ class _Product:
         return [loop for loop, sums in enumerate(self.view.reductions) if not sums and loop not in self.loops]
 
 
-class _Layout:
-    """How a weight is packed: its columns cut into panels, then its dims put in another order.
-
-    Attributes:
-        panels: how many panels there are; 1 where the columns are not cut.
-        columns: how many columns one has.
-        order: the dims of the weight with its columns cut, as they follow each other in the packed one.
-    """
-
-    def __init__(self, product: _Product, columns: int):
-        self.kind = ir.RankedTensorType(product.weight.type)
-        cut = product.columns > columns and product.columns % columns == 0
-        self.panels = product.columns // columns if cut else 1
-        self.columns = columns if cut else product.columns
-        sums = [product.view.reductions[loop] for loop in product.loops]
-        sums = [*sums[:-1], False, False] if cut else sums
-        inner = len(sums) - 1
-        self.order = (
-            [dim for dim in range(inner) if not sums[dim]] + [dim for dim in range(inner) if sums[dim]] + [inner]
-        )
-
-    @property
-    def cut(self) -> list[int]:
-        """The sizes of the weight with its columns cut."""
-        *outer, last = self.kind.shape
-        return [*outer, self.panels, self.columns] if self.panels > 1 else [*outer, last]
-
-    @property
-    def groups(self) -> list[list[int]]:
-        """For each dim of the weight those that it becomes when its columns are cut."""
-        rank = self.kind.rank
-        return [[dim] for dim in range(rank - 1)] + [list(range(rank - 1, len(self.cut)))]
-
-    @property
-    def packed(self) -> ir.RankedTensorType:
-        """The type of the packed weight."""
-        return ir.RankedTensorType.get([self.cut[dim] for dim in self.order], self.kind.element_type)
-
-
-class _Packing:
-    """The kernels of @prepare that pack: one for each type and layout."""
-
-    def __init__(self, module: ir.Operation, taken: set[str]):
-        self._module = module
-        self._taken = taken
-        self._known: dict[tuple[str, str, tuple[int, ...]], str] = {}
-
-    def kernel(self, layout: _Layout) -> str:
-        """The name of the kernel(weight, destination) that packs."""
-        key = (str(layout.kind), str(layout.packed), tuple(layout.order))
-        if key not in self._known:
-            self._known[key] = self._create(layout)
-        return self._known[key]
-
-    def _create(self, layout: _Layout) -> str:
-        name = next(name for count in range(len(self._taken) + 1) if (name := f"pack_{count}") not in self._taken)
-        self._taken.add(name)
-        kind = ir.FunctionType.get([layout.kind, layout.packed], [layout.packed])
-        words = {
-            "kernel": ir.StringAttr.get("elementwise"),
-            "ops": _strings("linalg.generic"),
-            "words": _strings("pack"),
-        }
-        with self._module.location, ir.InsertionPoint.at_block_begin(self._module.regions[0].blocks[0]):
-            made = func.FuncOp(name, kind, visibility="private")
-            for key, value in words.items():
-                made.attributes[f"pipeline.{key}"] = value
-            with ir.InsertionPoint(made.add_entry_block()):
-                source, out = made.arguments
-                if layout.panels > 1:
-                    expanded = ir.RankedTensorType.get(layout.cut, layout.kind.element_type)
-                    source = tensor.ExpandShapeOp(expanded, source, layout.groups, [], layout.cut).result
-                func.ReturnOp([_transposed(source, out, layout.order)])
-        return name
-
-
-def _strings(word: str) -> ir.ArrayAttr:
-    return ir.ArrayAttr.get([ir.StringAttr.get(word)])
-
-
-def _transposed(source: ir.Value, out: ir.Value, order: list[int]) -> ir.Value:
-    """out[i0, i1, ...] = source, whose dim order[d] is indexed by i_d."""
-    rank = len(order)
-    indices = [ir.AffineDimExpr.get(order.index(dim)) for dim in range(rank)]
-    maps = [ir.AffineMap.get(rank, 0, indices), ir.AffineMap.get_identity(rank)]
-    loops = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank
-    return build_generic([source], [out], maps, loops, lambda elements: [elements[0]]).results[0]
-
-
 def _products(kernel: ir.Operation) -> Iterator[_Product]:
     """The products in a kernel of products, each with the operand that may be a weight."""
     if (
@@ -235,12 +147,12 @@ def _calls(module: ir.Operation) -> dict[str, list[ir.Operation]]:
     return found
 
 
-def _read_packed(product: _Product, layout: _Layout) -> None:
+def _read_packed(product: _Product, layout: PanelLayout) -> None:
     """Has a kernel take the packed weight: its loop over columns is split, and that of the ops behind it."""
     view, weight = product.view, product.weight
     kernel = weight.owner.owner.operation
     generic = view.op
-    if layout.panels > 1:
+    if layout.panels > 1 and not layout.missing:
         generic = SplitLoops(view, Splits({product.loops[-1]: (layout.panels, layout.columns)})).run()
     read = generic.operands[product.operand]
     weight.set_type(layout.packed)
@@ -248,8 +160,9 @@ def _read_packed(product: _Product, layout: _Layout) -> None:
     if read != weight:
         read.owner.erase()
     maps = [ir.AffineMapAttr(one).value for one in generic.attributes["indexing_maps"]]
-    indices = maps[product.operand].results
-    maps[product.operand] = ir.AffineMap.get(maps[0].n_dims, 0, [indices[dim] for dim in layout.order])
+    indices = list(maps[product.operand].results)
+    places = layout.places(indices) if layout.missing else [indices[dim] for dim in layout.order]
+    maps[product.operand] = ir.AffineMap.get(maps[0].n_dims, 0, places)
     generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps])
     block = kernel.regions[0].blocks[0]
     kind = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)

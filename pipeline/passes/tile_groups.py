@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pipeline.analysis.alignment import align
 from pipeline.analysis.concat import insertion
+from pipeline.analysis.destination import origin
 from pipeline.analysis.group_tiles import choose_tiles, lodgers
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import ir, walk
@@ -59,10 +60,12 @@ class TileGroups(Pass):
 def computing_ops(kernel: ir.Operation) -> list[Structured] | None:
     """The ops of a kernel other than slices and fills of initial values; None if one has no indexing maps.
 
-    None too if one takes single elements of what another computes, which may lie in any tile of it.
+    None too if one takes single elements or a slice of what another computes, which may lie in any tile of it.
     """
     found = []
     for op in (op.operation for op in kernel.regions[0].blocks[0].operations):
+        if op.name == "tensor.extract_slice" and origin(op.operands[0]) != op.operands[0]:
+            return None
         part = insertion(op)
         if part is not None:
             found.append(part)
