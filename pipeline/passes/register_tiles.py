@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from pipeline.analysis import taps
 from pipeline.analysis.access import Loops, moves
 from pipeline.analysis.epilogue import Epilogue
 from pipeline.analysis.tiling import Tile, element_type, is_scalar
@@ -223,10 +224,15 @@ class Emitter:
                 window.store_all(vectors, output)
 
     def _reduce(self, window: Window, at: dict[int, ir.Value], accumulators: list[ir.Value]) -> list[ir.Value]:
+        unrolled = taps.unrolled(self.loops, self.tile)
+        outer = self.reductions[: len(self.reductions) - len(unrolled)]
+
         def level(depth: int, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
-            if depth == len(self.reductions):
+            if depth == len(outer) and unrolled:
+                return window.compute_taps(at, taps.taps(self.loops, unrolled), values)
+            if depth == len(outer):
                 return window.compute(at, values)
-            dim = self.reductions[depth]
+            dim = outer[depth]
             if self.loops.sizes[dim] == 1:
                 return level(depth + 1, {**at, dim: constant_index(0)}, values)
             loop = scf.ForOp(constant_index(0), self.size(dim), constant_index(1), values)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from types import MappingProxyType
 
 import numpy as np
 
 from pipeline.analysis.access import Loops, coefficient, moves
+from pipeline.analysis.taps import Tap, offsets
 from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, crosses_vectors, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, vector
 from pipeline.passes import small_elements
@@ -235,6 +237,35 @@ class Window:
                 for number, value in enumerate(self._body(known, self._is_masked(column))):
                     results[number].append(value)
         return [value for output in results for value in output]
+
+    def compute_taps(self, at: dict[int, ir.Value], taps: Sequence[Tap], accumulators: list[ir.Value]) -> list[ir.Value]:
+        """The body for every tap and vector of the tile, in the order in which the inputs lie in memory.
+
+        What several taps read is loaded once, and used by all of them right away. Each accumulator sees its taps in
+        their own order.
+        """
+        loops, tile = self.stage.loops, self.stage.tile
+        values, places = list(accumulators), self._rows * self._vectors
+        steps = []
+        for tap, row, column in product(taps, range(self._rows), range(self._vectors)):
+            moved = {tile.row_dim: row, tile.vector_dim: column * tile.lanes, **tap}
+            read = tuple(offsets(loops, operand, moved) for operand in range(loops.inputs))
+            steps.append((read, tap, row, column))
+        widest = max(range(loops.inputs), key=lambda operand: len({read[operand] for read, *_ in steps}))
+        loaded: dict[tuple[int, tuple[int, ...]], ir.Value] = {}
+        for read, tap, row, column in sorted(steps, key=lambda step: step[0][widest]):
+            here = {**at, **{dim: constant_index(number) for dim, number in tap.items()}}
+            known = {}
+            for operand in range(loops.inputs):
+                if (operand, read[operand]) not in loaded:
+                    loaded[operand, read[operand]] = self.load(operand, here, row, column)
+                known[self.stage.body.arguments[operand]] = loaded[operand, read[operand]]
+            place = row * self._vectors + column
+            for number, output in enumerate(loops.outputs):
+                known[self.stage.body.arguments[output]] = values[number * places + place]
+            for number, value in enumerate(self._body(known, self._is_masked(column))):
+                values[number * places + place] = value
+        return values
 
     def _position(self, operand: int, row: int, column: int) -> tuple[int, int]:
         """(row, column), each 0 where the operand does not move with it: those share a load."""
