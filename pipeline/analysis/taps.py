@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
-from pipeline.analysis.access import Loops, coefficient
+from pipeline.analysis.access import Loops, coefficient, moves, slides
 from pipeline.analysis.tiling import Tile
 
 #: The most multiply-adds, or what else the body does, of an unrolled tile: more takes LLVM too long.
@@ -21,9 +22,10 @@ def unrolled(loops: Loops, tile: Tile) -> list[int]:
     element for so many results that its loads do not matter.
     """
     reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
-    if tile.folds or not all(_slides(loops, dim) for dim in reductions):
+    if tile.folds or not slides(loops):
         return []
-    count, found = tile.rows * tile.vectors, []
+    count = tile.rows * tile.vectors
+    found: list[int] = []
     for dim in reversed(reductions):
         count *= loops.sizes[dim] or _MOST + 1
         if count > _MOST:
@@ -37,22 +39,19 @@ def taps(loops: Loops, dims: list[int]) -> list[Tap]:
     return [dict(zip(dims, numbers, strict=True)) for numbers in product(*(range(loops.sizes[d] or 0) for d in dims))]
 
 
-def offsets(loops: Loops, operand: int, steps: dict[int | None, int]) -> tuple[int, ...]:
-    """How far the indices of an operand move when each loop of `steps` moves by so many; for linear maps."""
+def offsets(loops: Loops, operand: int, steps: Sequence[tuple[int | None, int]]) -> tuple[int, ...]:
+    """How far the indices of an operand move when loops move by so many: (loop, by how many); for linear maps."""
     return tuple(
-        sum((coefficient(expression, dim) or 0) * step for dim, step in steps.items() if dim is not None)
+        sum((coefficient(expression, dim) or 0) * step for dim, step in steps if dim is not None)
         for expression in loops.maps[operand].results
     )
 
 
-def _slides(loops: Loops, dim: int) -> bool:
-    """Whether an index of an input is the sum of a reduction and a parallel loop, with all other maps linear."""
-    parallel = [loop for loop, reduces in enumerate(loops.reductions) if not reduces and loops.sizes[loop] != 1]
-    expressions = [expression for indexing in loops.maps[: loops.inputs] for expression in indexing.results]
-    if any(coefficient(expression, loop) is None for expression in expressions for loop in range(len(loops.sizes))):
-        return False
-    return any(
-        coefficient(expression, dim) and any(coefficient(expression, loop) for loop in parallel)
-        for expression in expressions
-    )
-
+def vector_loop(loops: Loops) -> int | None:
+    """The loop that vectors run along: the first in which the results move one by one, and no operand leaps."""
+    for dim, reduces in enumerate(loops.reductions):
+        walks = [moves(indexing, dim) for indexing in loops.maps]
+        plain = not {"other", "blocked"} & set(walks) and all(walks[output] == "unit" for output in loops.outputs)
+        if not reduces and loops.sizes[dim] != 1 and plain:
+            return dim
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.access import Loops, block_of, coefficient, moves
+from pipeline.analysis.access import Loops, block_of, coefficient, moves, slid_along, slides
 from pipeline.mlir import defining_op, ir
 
 #: What has a vector form that lowers to vector instructions, or to a call for each element (math).
@@ -219,14 +219,24 @@ def _lies_in_blocks(loops: Loops, dim: int, step: int) -> bool:
 
 
 def _row_dim(loops: Loops, candidates: list[int], vector_dim: int) -> int | None:
-    """The loop whose rows share the most vector loads: one in which what moves along vectors is fixed, if possible."""
+    """The loop whose rows share the most vector loads: one in which what moves along vectors is fixed, if possible.
 
-    def gain(dim: int) -> tuple[bool, int, int]:
+    For windows, one that they slide along: neighbours read the same elements.
+    """
+    reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
+    windows = set().union(*(slid_along(loops, dim) for dim in reductions)) if slides(loops) else set()
+
+    def gain(dim: int) -> tuple[bool, bool, int, int]:
         vectors_move = any(
             moves(loops.maps[operand], vector_dim) != "fixed" and moves(loops.maps[operand], dim) != "fixed"
             for operand in range(loops.inputs)
         )
-        return not vectors_move, loops.sizes[dim] or 64, dim  # rows next to each other, of those of one size
+        return (
+            dim in windows,
+            not vectors_move,
+            loops.sizes[dim] or 64,
+            dim,
+        )  # rows next to each other, of those of one size
 
     usable = [dim for dim in candidates if loops.sizes[dim] != 1]
     return max(usable, key=gain, default=None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
 from pipeline.analysis import taps
 from pipeline.analysis.access import Loops, moves
 from pipeline.analysis.epilogue import Epilogue
+from pipeline.analysis.padding import Pad
 from pipeline.analysis.tiling import Tile, element_type, is_scalar
 from pipeline.mlir import arith, ir, memref, scf, vector
 from pipeline.passes import small_elements
@@ -36,12 +37,14 @@ class Context:
         epilogues: what runs on each tile of results while it is in registers.
         between: the buffers that only hand results to another one of the ops: nothing is stored there.
         prologues: what computes, for a row reduction, the elements that it reads.
+        pads: the inputs that are read where they are not padded yet.
     """
 
     initials: dict[int, ir.Value] = field(default_factory=dict)
     epilogues: tuple[Epilogue, ...] = ()
     between: frozenset[ir.Value] = frozenset()
     prologues: tuple[Epilogue, ...] = ()
+    pads: Mapping[int, Pad] = field(default_factory=dict)
 
 
 class Emitter:
@@ -53,7 +56,7 @@ class Emitter:
         self.loops = loops
         self.tile = tile
         self.context = context
-        self.stage = Stage(generic, loops, tile, sums)
+        self.stage = Stage(generic, loops, tile, sums, context.pads)
         self.reductions = [dim for dim, reduction in enumerate(loops.reductions) if reduction]
 
     def emit(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pipeline.analysis.access import Loops, loops_of
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between, prologues
 from pipeline.analysis.naming import is_reduction
+from pipeline.analysis.padding import Pad, can_do_without, pad_of
 from pipeline.analysis.tiling import Tile, choose_tile, fits_fold, fits_tile, unsupported
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
@@ -103,14 +104,28 @@ def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) 
         frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if before or behind else frozenset()
     )
     initials = {output: fill.operands[0] for output, fill in fills.items()}
+    pads = {} if tile.folds else _pads(generic, loops, tile)
+    made = [op for pad in pads.values() for op in reversed(pad.ops)]
     done = [*reversed([one.op for one in behind]), generic, *reversed([one.op for one in before]), *fills.values()]
-    return Context(initials, tuple(behind), between, tuple(before)), done
+    return Context(initials, tuple(behind), between, tuple(before), pads), [*done, *made]
+
+
+def _pads(generic: ir.Operation, loops: Loops, tile: Tile) -> dict[int, Pad]:
+    """The inputs that are padded copies which the op can do without."""
+    found = {number: pad_of(generic, number) for number in range(loops.inputs)}
+    return {
+        number: pad
+        for number, pad in found.items()
+        if pad is not None
+        and can_do_without(ir.MemRefType(generic.operands[number].type), loops, number, tile.vector_dim)
+    }
 
 
 def _and_others(context: Context) -> str:
     if context.prologues:
         return f" with {len(context.prologues)} prologues"
-    return f" with {len(context.epilogues)} epilogues" if context.epilogues else ""
+    pads = " of what is padded" if context.pads else ""
+    return pads + (f" with {len(context.epilogues)} epilogues" if context.epilogues else "")
 
 
 def _outputs(op: ir.Operation) -> int:

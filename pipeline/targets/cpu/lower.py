@@ -30,6 +30,9 @@ BUFFERIZE = f"""builtin.module(
     cse
 )"""
 
+#: The shortest vectors that are loaded under masks by an instruction: those of AVX2.
+_LEAST_MASKED = 32
+
 #: What a kernel keeps between its ops, up to this many bytes, lies on its stack.
 _STACK = 1 << 18
 
@@ -95,6 +98,12 @@ TO_LLVM = """builtin.module(
 
 #: Where the results of branches and loops lie.
 PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branch-destinations"
+
+
+def absorb_pads(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
+    """Kernels pad what they read themselves, where the processor loads vectors under masks."""
+    if isa.vector_bytes >= _LEAST_MASKED:
+        PassPipeline.parse("absorb-pads").run(module, disable=disable)
 
 
 def pack_weights(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
