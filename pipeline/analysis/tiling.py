@@ -81,13 +81,26 @@ def choose_tile(
     reduces = any(loops.reductions)
     rest = [dim for dim in parallel if dim != vector_dim]
     row_dim = _row_dim(loops, rest, vector_dim) if reduces else None
-    vectors = _vectors(size, lanes, row_dim is None, reduces)
+    vectors = 1 if _keeps_taps(loops, vector_dim) else _vectors(size, lanes, row_dim is None, reduces)
     while not _lies_in_blocks(loops, vector_dim, vectors * lanes):
         vectors -= 1
     rows = 1 if row_dim is None else choose_rows(loops.sizes[row_dim], vectors, registers)
     outer = tuple(dim for dim in rest if dim != row_dim)
     single = _masks_are_bad(generic, loops, masked_bits)
     return Tile(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
+
+
+def _keeps_taps(loops: Loops, vector_dim: int) -> bool:
+    """Whether a window has other taps along vectors, each of which has to stay in a register beside the accumulators."""
+    if not slides(loops):
+        return False
+    reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
+    windows = set().union(*(slid_along(loops, dim) for dim in reductions))
+    inputs = loops.maps[: loops.inputs]
+    return any(
+        moves(indexing, vector_dim) == "unit" and all(moves(indexing, dim) == "fixed" for dim in windows)
+        for indexing in inputs
+    )
 
 
 def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
