@@ -26,15 +26,17 @@ func.func @some_units(%x: tensor<2x12x64x1xf32>, %o: tensor<2x64x12x1xf32>) -> t
   return %r : tensor<2x64x12x1xf32>
 }
 
-// Must not fire: no dim of size 1, nothing else, sizes that are not known.
+// Must not fire: no dim of size 1 is in the way, nothing else is there, sizes that are not known.
 
 // CHECK-LABEL: func.func @left_alone
-// CHECK-COUNT-3: linalg.transpose
+// CHECK-COUNT-4: linalg.transpose
 // CHECK-NOT: tensor.collapse_shape
-func.func @left_alone(%x: tensor<2x3xf32>, %o: tensor<3x2xf32>, %y: tensor<1x1xf32>, %p: tensor<1x1xf32>,
-    %z: tensor<?x1x3xf32>, %q: tensor<3x1x?xf32>) -> (tensor<3x2xf32>, tensor<1x1xf32>, tensor<3x1x?xf32>) {
+func.func @left_alone(%x: tensor<2x3xf32>, %o: tensor<3x2xf32>, %y: tensor<?x1xf32>, %p: tensor<1x?xf32>,
+    %z: tensor<?x1x3xf32>, %q: tensor<3x1x?xf32>, %h: tensor<1x64x12x8xf32>, %k: tensor<1x12x64x8xf32>)
+    -> (tensor<3x2xf32>, tensor<1x?xf32>, tensor<3x1x?xf32>, tensor<1x12x64x8xf32>) {
   %a = linalg.transpose ins(%x : tensor<2x3xf32>) outs(%o : tensor<3x2xf32>) permutation = [1, 0]
-  %b = linalg.transpose ins(%y : tensor<1x1xf32>) outs(%p : tensor<1x1xf32>) permutation = [1, 0]
+  %b = linalg.transpose ins(%y : tensor<?x1xf32>) outs(%p : tensor<1x?xf32>) permutation = [1, 0]
   %c = linalg.transpose ins(%z : tensor<?x1x3xf32>) outs(%q : tensor<3x1x?xf32>) permutation = [2, 1, 0]
-  return %a, %b, %c : tensor<3x2xf32>, tensor<1x1xf32>, tensor<3x1x?xf32>
+  %d = linalg.transpose ins(%h : tensor<1x64x12x8xf32>) outs(%k : tensor<1x12x64x8xf32>) permutation = [0, 2, 1, 3]
+  return %a, %b, %c, %d : tensor<3x2xf32>, tensor<1x?xf32>, tensor<3x1x?xf32>, tensor<1x12x64x8xf32>
 }
