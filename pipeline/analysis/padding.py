@@ -38,8 +38,9 @@ def pad_of(generic: ir.Operation, operand: int) -> Pad | None:
     users = [use.owner.operation for use in buffer.uses]
     fill = next((one for one in users if is_fill(one)), None)
     part = next((one for one in users if one.name == "memref.subview"), None)
-    others = [one for one in users if one not in (fill, part, generic) and one.name != "memref.dealloc"]
-    if fill is None or part is None or others:
+    if fill is None or part is None:
+        return None
+    if any(one not in (fill, part, generic) and one.name != "memref.dealloc" for one in users):
         return None
     copies = [use.owner.operation for use in part.results[0].uses]
     if len(copies) != 1 or not _is_copy(copies[0], part.results[0]) or len(part.operands) != 1:

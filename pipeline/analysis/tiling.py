@@ -91,7 +91,7 @@ def choose_tile(
 
 
 def _keeps_taps(loops: Loops, vector_dim: int) -> bool:
-    """Whether a window has other taps along vectors, each of which has to stay in a register beside the accumulators."""
+    """Whether a window has taps of its own for each lane, which take registers beside the accumulators."""
     if not slides(loops):
         return False
     reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
