@@ -150,7 +150,7 @@ func.func private @one_row(%x: tensor<1x6xf32>, %w: tensor<6x8xf32>, %out: tenso
 
 // CHECK: func.func private @nine_columns(%{{.*}}: tensor<5x6xf32>, %{{.*}}: tensor<6x9xf32>
 func.func private @nine_columns(%x: tensor<5x6xf32>, %w: tensor<6x9xf32>, %out: tensor<5x9xf32>) -> tensor<5x9xf32> attributes {pipeline.kernel = "matmul"} {
-  // expected-remark @below {{its 9 columns are no multiple of 4}}
+  // expected-remark @below {{its 9 columns would fill too little of 3 panels of 4}}
   %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : tensor<5x6xf32>, tensor<6x9xf32>) outs(%out : tensor<5x9xf32>) {
   ^bb0(%i: f32, %j: f32, %o: f32):

@@ -1,23 +1,23 @@
 // RUN: pipeline-opt %s --split-input-file --tile-groups="scratch=64" --canonicalize --cse | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --tile-groups="scratch=64" --remarks-filter=tile-groups --verify-diagnostics
 
-// Rows of a reduction and what uses it: one loop over pairs of rows around both, and the row that is left. What is handed
-// on is a part of the destination here, for it is a result.
+// Rows of a reduction and what uses it: one loop over pairs of rows around both, and the row that is left. The exponentials
+// lie where the result will be, which is computed from them element by element.
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 
 // CHECK-LABEL: func.func @rows
 // CHECK-SAME: (%[[X:.*]]: tensor<5x7xf32>, %[[OUT:.*]]: tensor<5x7xf32>
-// CHECK-DAG: %[[SCRATCH:.*]] = tensor.empty() : tensor<2x7xf32>
 // CHECK: %[[LOOP:.*]] = scf.for %[[I:[a-z0-9]+]] = %c0 to %c4 step %c2 iter_args(%[[T:.*]] = %[[OUT]])
 // CHECK: %[[TILE:.*]] = tensor.extract_slice %[[X]][%[[I]], 0] [2, 7] [1, 1]
-// CHECK: linalg.generic
-// CHECK-SAME: ins(%[[TILE]] : tensor<2x7xf32>) outs(%[[SCRATCH]] : tensor<2x7xf32>)
+// CHECK: %[[PLACE:.*]] = tensor.extract_slice %[[T]][%[[I]], 0] [2, 7] [1, 1]
+// CHECK: %[[EXP:.*]] = linalg.generic
+// CHECK-SAME: ins(%[[TILE]] : tensor<2x7xf32>) outs(%[[PLACE]] : tensor<2x7xf32>)
 // CHECK: math.exp
-// CHECK: linalg.generic
 // CHECK: iterator_types = ["parallel", "reduction"]
 // CHECK: linalg.generic
+// CHECK-SAME: ins(%[[EXP]], %{{.*}} : tensor<2x7xf32>, tensor<2xf32>) outs(%[[EXP]] : tensor<2x7xf32>)
 // CHECK: arith.divf
 // CHECK: tensor.insert_slice %{{.*}} into %[[T]][%[[I]], 0] [2, 7] [1, 1]
 // CHECK: scf.yield

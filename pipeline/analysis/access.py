@@ -78,6 +78,24 @@ class Loops:
         return range(self.inputs, len(self.maps))
 
 
+def slides(loops: Loops) -> bool:
+    """Whether each reduction slides a window along a parallel loop, as in a depthwise convolution or a pool."""
+    reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
+    return bool(reductions) and all(slid_along(loops, dim) for dim in reductions)
+
+
+def slid_along(loops: Loops, dim: int) -> set[int]:
+    """The parallel loops that an index of an input is the sum of together with loop `dim`; none if it is not linear."""
+    found: set[int] = set()
+    for expression in (one for indexing in loops.maps[: loops.inputs] for one in indexing.results):
+        steps = [coefficient(expression, loop) for loop in range(len(loops.sizes))]
+        if None in steps:
+            return set()
+        if steps[dim]:
+            found |= {loop for loop, step in enumerate(steps) if step and not loops.reductions[loop]}
+    return {loop for loop in found if loops.sizes[loop] != 1}
+
+
 def loops_of(generic: ir.Operation) -> Loops | None:
     """The loops of a linalg.generic; None if one of them is bounded by no dimension of an operand alone."""
     maps = tuple(ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"])

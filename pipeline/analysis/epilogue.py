@@ -1,4 +1,4 @@
-"""What can run on a tile in registers: the fill before a reduction on buffers, and elementwise ops behind it."""
+"""What can run on a tile in registers: the fill before a reduction on buffers, elementwise ops before and behind it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOUCHES_NOTHING = ("arith.", "affine.apply", "memref.dim", "memref.alloc", "mem
 
 @dataclass(frozen=True)
 class Epilogue:
-    """An elementwise op that uses what an anchor computes.
+    """An elementwise op that uses what an anchor computes, or computes what an anchor uses.
 
     Attributes:
         op: the op.
@@ -79,6 +79,61 @@ def epilogues(
     return found
 
 
+def prologues(anchor: ir.Operation, loops: Loops, suits: Callable[[Epilogue], bool]) -> list[Epilogue]:
+    """The elementwise ops right before an anchor that compute, in the same loops, what it reads; the first one first.
+
+    Each element is computed once, where the anchor reads it. `suits` says whether an op may be one.
+    """
+    found: list[Epilogue] = []
+    known: dict[ir.Value, list[ir.AffineMap]] = {}
+    _add_reads(anchor, loops, known)
+    written = {base(anchor.operands[output]) for output in loops.outputs}
+    before = _neighbour(anchor, forward=False)
+    while before is not None:
+        prologue = None if is_fill(before) else _prologue(before, known, loops)
+        if prologue is not None and suits(prologue) and not _clashes(prologue, known, written):
+            found.insert(0, prologue)
+            _add_reads(before, prologue.loops, known)
+            written |= {base(before.operands[output]) for output in prologue.loops.outputs}
+        elif not is_fill(before) or before.operands[1] not in list(anchor.operands):
+            break
+        before = _neighbour(before, forward=False)
+    return found
+
+
+def _add_reads(op: ir.Operation, loops: Loops, known: dict[ir.Value, list[ir.AffineMap]]) -> None:
+    for number in range(loops.inputs):
+        known.setdefault(op.operands[number], []).append(loops.maps[number])
+
+
+def _clashes(prologue: Epilogue, known: dict[ir.Value, list[ir.AffineMap]], written: set[ir.Value]) -> bool:
+    """Whether an op cannot run element by element with those behind it: these read other elements, or overwrite."""
+    op, loops = prologue.op, prologue.loops
+    made = {op.operands[output]: loops.maps[output] for output in loops.outputs}
+    bases = {base(buffer) for buffer in made}
+    for buffer, maps in known.items():
+        if base(buffer) in bases and not all(_same_elements(one, made.get(buffer), loops) for one in maps):
+            return True
+    return any(base(operand) in written for operand in op.operands if isinstance(operand.type, ir.ShapedType))
+
+
+def _prologue(op: ir.Operation, known: dict[ir.Value, list[ir.AffineMap]], anchor: Loops) -> Epilogue | None:
+    """`op` over the loops of an anchor; None if it computes nothing that is known to be read, or not just once."""
+    loops = loops_of(op) if op.name == "linalg.generic" and _has_vector_form(op) else None
+    if loops is None or any(loops.reductions) or not _ignores_outputs(op, loops):
+        return None
+    output = next((number for number in loops.outputs if op.operands[number] in known), None)
+    if output is None:
+        return None
+    into = _into(loops.maps[output], known[op.operands[output]][0])
+    every = {loop for loop, size in enumerate(anchor.sizes) if size != 1}
+    if not _large(loops) <= into.keys() or not every <= set(into.values()):
+        return None
+    if any(loops.sizes[mine] != anchor.sizes[its] for mine, its in into.items()):
+        return None
+    return Epilogue(op, _over(loops, into, anchor))
+
+
 def follows_anchor(op: ir.Operation, loops: Loops) -> bool:
     """Whether an op reads what a reduction right before it computes, and so may be its epilogue."""
     before = _neighbour(op, forward=False)
@@ -132,6 +187,14 @@ def _epilogue(
     into = _into(loops.maps[shared[0]], known[op.operands[shared[0]]])
     if not _large(loops) <= into.keys() or not _large(anchor) <= set(into.values()):
         return None
+    moved = _over(loops, into, anchor)
+    if not all(_same_elements(moved.maps[number], known[op.operands[number]], anchor) for number in shared):
+        return None
+    return Epilogue(op, moved)
+
+
+def _over(loops: Loops, into: dict[int, int], anchor: Loops) -> Loops:
+    """The maps of an op from the loops of an anchor, given which of these its own are."""
     zero = ir.AffineConstantExpr.get(0)  # for a loop of one iteration
     dims = [ir.AffineDimExpr.get(into[loop]) if loop in into else zero for loop in range(len(loops.reductions))]
     moved = ir.AffineMap.get(len(anchor.reductions), 0, dims)
@@ -139,13 +202,13 @@ def _epilogue(
         ir.AffineMap.get(moved.n_dims, 0, [expression.compose(moved) for expression in indexing.results])
         for indexing in loops.maps
     )
-    if not all(_same_elements(maps[number], known[op.operands[number]], anchor) for number in shared):
-        return None
-    return Epilogue(op, replace(loops, maps=maps, sizes=anchor.sizes, reductions=anchor.reductions))
+    return replace(loops, maps=maps, sizes=anchor.sizes, reductions=anchor.reductions)
 
 
-def _same_elements(reads: ir.AffineMap, wrote: ir.AffineMap, loops: Loops) -> bool:
+def _same_elements(reads: ir.AffineMap, wrote: ir.AffineMap | None, loops: Loops) -> bool:
     """Whether two maps from the same loops are equal, apart from how they write an index that is always 0."""
+    if wrote is None:
+        return False
     pairs = zip(reads.results, wrote.results, strict=True)
     return all(mine == other or (_is_zero(mine, loops) and _is_zero(other, loops)) for mine, other in pairs)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from pipeline.analysis.alignment import Alignment
+from pipeline.analysis.destination import origin
 from pipeline.analysis.naming import is_product
+from pipeline.analysis.structured import Structured, is_identity
 from pipeline.analysis.tiling import element_bytes
-from pipeline.mlir import ir
+from pipeline.mlir import defining_op, ir
 
 #: A matrix product of fewer rows does not fill the registers.
 _ROWS_OF_A_PRODUCT = 32
@@ -50,3 +53,46 @@ def _bytes_of_one(alignment: Alignment) -> int:
     for value in alignment.inner:
         total += prod(256 if size is None else size for size in alignment.sizes(value)) * element_bytes(value)
     return total
+
+
+def lodgers(alignment: Alignment, returned: Sequence[ir.Value]) -> dict[ir.Value, ir.Value]:
+    """The values that can lie, until a result is computed from them, in the memory of that result; with the result.
+
+    The result must be computed element by element, in the order in which it lies there, by the last op that reads the
+    value, and nothing may read what is in that memory before.
+    """
+    found: dict[ir.Value, ir.Value] = {}
+    for result in returned:
+        number = next((n for n, view in enumerate(alignment.ops) if result in list(view.op.results)), None)
+        if number is None or not _is_written_in_order(alignment.ops[number], result):
+            continue
+        read = {operand for view in alignment.ops for operand in view.op.operands[: view.inputs]}
+        if returned.count(result) > 1 or origin(result) in read:
+            continue
+        writer = alignment.ops[number]
+        for value in writer.op.operands[: writer.inputs]:
+            if value.type != result.type or value not in alignment.inner or value in (*returned, *found):
+                continue
+            if _reads_in_order(writer, value) and _is_made_for(alignment, value, number):
+                found[value] = result
+                break
+    return found
+
+
+def _is_made_for(alignment: Alignment, value: ir.Value, reader: int) -> bool:
+    """Whether an op makes a value from nothing, in the tiles in which `reader`, the last that reads it, does so."""
+    maker = alignment.inner[value]
+    view = alignment.ops[maker]
+    later = [one for one in alignment.ops[reader + 1 :] if value in list(one.op.operands)]
+    init = defining_op(view.op.operands[view.inputs + ir.OpResult(value).result_number])
+    from_nothing = init is not None and init.name == "tensor.empty"
+    return not later and from_nothing and _is_written_in_order(view, value) and alignment.in_step(maker, reader)
+
+
+def _reads_in_order(view: Structured, value: ir.Value) -> bool:
+    return all(is_identity(view.maps[n]) for n in range(view.inputs) if view.op.operands[n] == value)
+
+
+def _is_written_in_order(view: Structured, result: ir.Value) -> bool:
+    indexing = view.maps[view.inputs + ir.OpResult(result).result_number]
+    return view.op.name.startswith("linalg.") and view.is_elementwise and is_identity(indexing)

@@ -36,10 +36,13 @@ _MADE = ("linalg.fill", "tensor.empty")
 #: their vectors), last. The ratio is what matters.
 _CONVOLUTION = (90.0, 113.0)
 _CONVOLUTION_IN_BF16 = (100.0, 200.0)
-_WINDOW = (32.0, 45.0)
+_WINDOW = (75.0, 90.0)
 
 #: What it takes to give an element its place in the other layout, in nanoseconds.
 _TRANSPOSE = 0.15
+
+#: What a conversion takes besides, in nanoseconds: a kernel of its own.
+_CONVERSION = 300.0
 
 #: How many channels of a result a block of weights is for: two vectors of the widest registers.
 BLOCK = 32
@@ -179,7 +182,8 @@ def _border(value: ir.Value, weights: Weights) -> float:
     goes = any(_needs_first(use, weights) for use in value.uses)
     kind = ir.RankedTensorType(value.type)
     sizes = [None if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(kind.rank)]
-    return (comes + goes) * _TRANSPOSE * prod(_guess(size, dim) for dim, size in enumerate(sizes))
+    elements = prod(_guess(size, dim) for dim, size in enumerate(sizes))
+    return (comes + goes) * (_CONVERSION + _TRANSPOSE * elements)
 
 
 def _needs_first(use: ir.OpOperand, weights: Weights) -> bool:

@@ -174,3 +174,8 @@ def bounded_loops(maps: Sequence[ir.AffineMap]) -> set[int]:
         for expression in indexing.results
         if isinstance(expression, ir.AffineDimExpr)
     }
+
+
+def is_identity(indexing: ir.AffineMap) -> bool:
+    """Whether the indices are the loops, in their order."""
+    return indexing == ir.AffineMap.get_identity(indexing.n_dims)

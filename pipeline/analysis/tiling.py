@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.access import Loops, block_of, coefficient, moves
+from pipeline.analysis.access import Loops, block_of, coefficient, moves, slid_along, slides
 from pipeline.analysis.schedule import DEFAULT, Schedule
 from pipeline.mlir import defining_op, ir
 
@@ -90,7 +90,7 @@ def choose_tile(
     reduces = any(loops.reductions)
     rest = [dim for dim in parallel if dim != vector_dim]
     row_dim = _row_dim(loops, rest, vector_dim) if reduces else None
-    vectors = _vectors(size, lanes, row_dim is None, reduces)
+    vectors = 1 if _keeps_taps(loops, vector_dim) else _vectors(size, lanes, row_dim is None, reduces)
     if row_dim is not None and schedule.vectors is not None:
         vectors = schedule.vectors if size is None else max(1, min(schedule.vectors, -(-size // lanes)))
     while not _lies_in_blocks(loops, vector_dim, vectors * lanes):
@@ -102,6 +102,19 @@ def choose_tile(
     outer = tuple(dim for dim in rest if dim != row_dim)
     single = _masks_are_bad(generic, loops, masked_bits)
     return Tile(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
+
+
+def _keeps_taps(loops: Loops, vector_dim: int) -> bool:
+    """Whether a window has taps of its own for each lane, which take registers beside the accumulators."""
+    if not slides(loops):
+        return False
+    reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
+    windows = set().union(*(slid_along(loops, dim) for dim in reductions))
+    inputs = loops.maps[: loops.inputs]
+    return any(
+        moves(indexing, vector_dim) == "unit" and all(moves(indexing, dim) == "fixed" for dim in windows)
+        for indexing in inputs
+    )
 
 
 def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
@@ -120,6 +133,11 @@ def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> b
     if tile.folds or not _can_be_vector_dim(rest, tile.vector_dim, step):
         return False
     return whole or tile.single_edges or not _masks_are_bad(op, loops, masked_bits)
+
+
+def fits_fold(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
+    """Whether an elementwise op, with maps from the loops of a row reduction, can run on the vectors along its rows."""
+    return _can_be_vector_dim(loops, tile.vector_dim, tile.lanes) and not _masks_are_bad(op, loops, masked_bits)
 
 
 def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int) -> Tile | None:
@@ -236,14 +254,24 @@ def _lies_in_blocks(loops: Loops, dim: int, step: int) -> bool:
 
 
 def _row_dim(loops: Loops, candidates: list[int], vector_dim: int) -> int | None:
-    """The loop whose rows share the most vector loads: one in which what moves along vectors is fixed, if possible."""
+    """The loop whose rows share the most vector loads: one in which what moves along vectors is fixed, if possible.
 
-    def gain(dim: int) -> tuple[bool, int, int]:
+    For windows, one that they slide along: neighbours read the same elements.
+    """
+    reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
+    windows = set().union(*(slid_along(loops, dim) for dim in reductions)) if slides(loops) else set()
+
+    def gain(dim: int) -> tuple[bool, bool, int, int]:
         vectors_move = any(
             moves(loops.maps[operand], vector_dim) != "fixed" and moves(loops.maps[operand], dim) != "fixed"
             for operand in range(loops.inputs)
         )
-        return not vectors_move, loops.sizes[dim] or 64, dim  # rows next to each other, of those of one size
+        return (
+            dim in windows,
+            not vectors_move,
+            loops.sizes[dim] or 64,
+            dim,
+        )  # rows next to each other, of those of one size
 
     usable = [dim for dim in candidates if loops.sizes[dim] != 1]
     return max(usable, key=gain, default=None)

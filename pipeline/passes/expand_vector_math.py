@@ -25,6 +25,7 @@ class ExpandVectorMath(Pass):
     anchor: ClassVar[str] = "func.func"
 
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding"})
+    scalef: bool = field(default=False, metadata={"help": "the processor has AVX-512's instruction for x * 2 ** n"})
 
     def run(self, op: ir.Operation) -> None:
         """Expands what it can of one function."""
@@ -44,7 +45,7 @@ class ExpandVectorMath(Pass):
         from pipeline.passes.vector_math.vectors import Vectors
 
         with before(call):
-            value = function(Vectors(ir.VectorType(call.results[0].type), self.fma), *call.operands)
+            value = function(Vectors(ir.VectorType(call.results[0].type), self.fma, scalef=self.scalef), *call.operands)
         replace(call, [value])
 
 

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pipeline.analysis.alignment import Alignment
 from pipeline.analysis.concat import INSERT
 from pipeline.analysis.destination import origin
 from pipeline.analysis.group_tiles import in_tiling_order
-from pipeline.analysis.structured import Structured
+from pipeline.analysis.structured import Structured, is_identity
 from pipeline.mlir import arith, defining_op, ir, scf, tensor, walk
 from pipeline.passes.parallelize_kernels import PARALLEL, TILES
 from pipeline.passes.rewriting import is_unused
-
-_DYNAMIC = ir.ShapedType.get_dynamic_size()
-
-
-@dataclass(frozen=True)
-class _Span:
-    """A part of a loop: where it starts, and how long it is; None for the whole of a loop of unknown length."""
-
-    offset: ir.Value | int
-    size: int
+from pipeline.passes.tensor_parts import Part, Place, Span, extract, index, insert, place_in, sizes_of
 
 
 class Tiler:
-    """Tiles the ops of one kernel."""
+    """Tiles the ops of one kernel.
 
-    def __init__(self, kernel: ir.Operation, alignment: Alignment, tiles: Sequence[int]):
+    `lodgers` has, for values that may lie where a result will be until that is computed from them, this result.
+    """
+
+    def __init__(
+        self,
+        kernel: ir.Operation,
+        alignment: Alignment,
+        tiles: Sequence[int],
+        lodgers: Mapping[ir.Value, ir.Value] = MappingProxyType({}),
+    ):
         block = kernel.regions[0].blocks[0]
         self._terminator = block.operations[len(block.operations) - 1].operation
         self._alignment = alignment
         self._loops = in_tiling_order(alignment)
         self._tiles = tiles
         self._returned = list(self._terminator.operands)
+        self._lodgers = lodgers
         self._scratch: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
 
     def emit(self) -> None:
@@ -50,7 +51,7 @@ class Tiler:
             for init in inits:
                 _erase_unused(init)
 
-    def _nest(self, at: dict[int, _Span], carried: list[ir.Value]) -> list[ir.Value]:
+    def _nest(self, at: dict[int, Span], carried: list[ir.Value]) -> list[ir.Value]:
         """The loops that are left, around the ops."""
         number = len(at)
         if number == len(self._loops):
@@ -59,29 +60,29 @@ class Tiler:
         size = first.size(loop)
         tile = self._tiles[number]
         if size is not None and size <= tile:
-            return self._nest({**at, number: _Span(0, size)}, carried)
+            return self._nest({**at, number: Span(0, size)}, carried)
         if size is None:
             operand, dim = first.bound(loop) or (0, 0)
-            total = tensor.DimOp(first.op.operands[operand], _index(dim)).result
-            full = arith.SubIOp(total, arith.RemUIOp(total, _index(tile)).result).result
-            carried = self._for(_index(0), full, tile, at, carried)
+            total = tensor.DimOp(first.op.operands[operand], index(dim)).result
+            full = arith.SubIOp(total, arith.RemUIOp(total, index(tile)).result).result
+            carried = self._for(index(0), full, tile, at, carried)
             return self._for(full, total, 1, at, carried) if tile > 1 else carried
         full = size // tile * tile
-        carried = self._for(_index(0), _index(full), tile, at, carried)
-        rest = _Span(_index(full), size - full)
+        carried = self._for(index(0), index(full), tile, at, carried)
+        rest = Span(index(full), size - full)
         return self._nest({**at, number: rest}, carried) if full < size else carried
 
     def _for(
-        self, first: ir.Value, last: ir.Value, step: int, at: dict[int, _Span], carried: list[ir.Value]
+        self, first: ir.Value, last: ir.Value, step: int, at: dict[int, Span], carried: list[ir.Value]
     ) -> list[ir.Value]:
-        loop = scf.ForOp(first, last, _index(step), carried)
+        loop = scf.ForOp(first, last, index(step), carried)
         loop.operation.attributes[PARALLEL] = ir.StringAttr.get(TILES)
         with ir.InsertionPoint(loop.body):
-            span = _Span(loop.induction_variable, step)
+            span = Span(loop.induction_variable, step)
             scf.YieldOp(self._nest({**at, len(at): span}, list(loop.inner_iter_args)))
         return list(loop.results)
 
-    def _tile(self, at: dict[int, _Span], carried: list[ir.Value]) -> list[ir.Value]:
+    def _tile(self, at: dict[int, Span], carried: list[ir.Value]) -> list[ir.Value]:
         """The ops on one tile; returns the tensors that it is a part of."""
         known: dict[ir.Value, ir.Value] = {}
         carried = list(carried)
@@ -93,19 +94,19 @@ class Tiler:
                     known[result] = value
                     for place in (place for place, one in enumerate(self._returned) if one == result):
                         indexing = view.maps[view.inputs + ir.OpResult(result).result_number]
-                        carried[place] = _insert(value, carried[place], _place(result.type, indexing, spans))
+                        carried[place] = insert(value, carried[place], place_in(result.type, indexing, spans))
         return carried
 
     def _copy(
-        self, view: Structured, spans: dict[int, _Span], known: dict[ir.Value, ir.Value], carried: list[ir.Value]
+        self, view: Structured, spans: dict[int, Span], known: dict[ir.Value, ir.Value], carried: list[ir.Value]
     ) -> ir.Operation:
         """One op on its part of the operands."""
         operands = []
-        parts: dict[tuple[ir.Value, _Place], ir.Value] = {}  # what is read and written is one value
+        parts: dict[tuple[ir.Value, Place], ir.Value] = {}  # what is read and written is one value
 
-        def part(source: ir.Value, place: _Place) -> ir.Value:
+        def part(source: ir.Value, place: Place) -> ir.Value:
             if (source, place) not in parts:
-                parts[source, place] = _extract(source, place)
+                parts[source, place] = extract(source, place)
             return parts[source, place]
 
         for number, (operand, indexing) in enumerate(zip(view.op.operands, view.maps, strict=True)):
@@ -115,10 +116,14 @@ class Tiler:
                 operands.append(operand)
             elif number < view.inputs:
                 source = self._as_written(view, number, carried)
-                operands.append(part(source, _place(operand.type, indexing, spans)))
+                operands.append(part(source, place_in(operand.type, indexing, spans)))
             else:
                 result = view.op.results[number - view.inputs]
-                operands.append(self._initial(operand, result, _place(operand.type, indexing, spans), carried, part))
+                lodger = next((one for one, host in self._lodgers.items() if host == result and one in known), None)
+                if lodger is not None:
+                    operands.append(known[lodger])
+                    continue
+                operands.append(self._initial(operand, result, place_in(operand.type, indexing, spans), carried, part))
         if view.op.name == INSERT:
             return self._insertion(view, operands)
         copy = view.op.clone()
@@ -157,17 +162,16 @@ class Tiler:
         if not writer.op.name.startswith("linalg."):
             return False
         output = writer.inputs + ir.OpResult(result).result_number
-        return writer.op.operands[output] == operand and writer.is_elementwise and _is_identity(writer.maps[output])
+        return writer.op.operands[output] == operand and writer.is_elementwise and is_identity(writer.maps[output])
 
     def _reads_first(self, reader: Structured, writer: Structured, number: int) -> bool:
         """Whether an op reads an operand tile by tile as the writer does that writes it, and not after that."""
         one, other = self._alignment.ops.index(reader), self._alignment.ops.index(writer)
-        return one <= other and _is_identity(reader.maps[number]) and self._alignment.in_step(one, other)
+        return one <= other and is_identity(reader.maps[number]) and self._alignment.in_step(one, other)
 
-    def _initial(
-        self, init: ir.Value, result: ir.Value, place: _Place, carried: list[ir.Value], part: _Part
-    ) -> ir.Value:
+    def _initial(self, init: ir.Value, result: ir.Value, place: Place, carried: list[ir.Value], part: Part) -> ir.Value:
         """What an op starts from for a tile: a part of the destination, scratch, or one of these filled."""
+        result = self._lodgers.get(result, result)
         producer = defining_op(init)
         if producer is not None and producer.name == "linalg.fill":
             tile = self._initial(producer.operands[1], result, place, carried, part)
@@ -183,117 +187,21 @@ class Tiler:
         if key not in self._scratch:
             with ir.InsertionPoint(self._start):
                 self._scratch[key] = tensor.EmptyOp(
-                    _sizes(init, place), ir.RankedTensorType(init.type).element_type
+                    sizes_of(init, place), ir.RankedTensorType(init.type).element_type
                 ).result
         return self._scratch[key]
 
 
-def _is_identity(indexing: ir.AffineMap) -> bool:
-    return indexing == ir.AffineMap.get_identity(indexing.n_dims)
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A part of a tensor: for each dim an offset and a size; None for the whole of a dim of unknown size."""
-
-    spans: tuple[_Span | None, ...]
-
-    @property
-    def key(self) -> tuple[int, ...]:
-        """The sizes."""
-        return tuple(-1 if span is None else span.size for span in self.spans)
-
-
-#: The part of a tensor at a place.
-_Part = Callable[[ir.Value, _Place], ir.Value]
-
-
-def _place(kind: ir.Type, indexing: ir.AffineMap, spans: dict[int, _Span]) -> _Place:
-    """The part of an operand that an op reads or writes for a tile."""
-    shaped = ir.ShapedType(kind)
-    found: list[_Span | None] = []
-    for dim, expression in enumerate(indexing.results):
-        loop = ir.AffineDimExpr(expression).position if isinstance(expression, ir.AffineDimExpr) else None
-        if loop in spans:
-            found.append(spans[loop])
-        else:
-            found.append(None if shaped.is_dynamic_dim(dim) else _Span(0, shaped.get_dim_size(dim)))
-    return _Place(tuple(found))
-
-
-def _sizes(empty: ir.Value, place: _Place) -> list[ir.Value | int]:
-    """The sizes of a scratch tensor in the place of `empty`, the result of a tensor.empty."""
-    kind = ir.RankedTensorType(empty.type)
-    given = iter(empty.owner.operands)
-    sizes: list[ir.Value | int] = []
-    for dim, span in enumerate(place.spans):
-        whole = next(given) if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim)
-        sizes.append(whole if span is None else span.size)
-    return sizes
-
-
-def _slice_operands(source: ir.Value, place: _Place) -> tuple[list[ir.Value], list[ir.Value], list[int], list[int]]:
-    """(dynamic offsets, dynamic sizes, static offsets, static sizes) of a slice."""
-    offsets, sizes, fixed_offsets, fixed_sizes = [], [], [], []
-    for dim, span in enumerate(place.spans):
-        if span is None:
-            sizes.append(tensor.DimOp(source, _index(dim)).result)
-            fixed_sizes.append(_DYNAMIC)
-            fixed_offsets.append(0)
-            continue
-        fixed_sizes.append(span.size)
-        if isinstance(span.offset, int):
-            fixed_offsets.append(span.offset)
-        else:
-            offsets.append(span.offset)
-            fixed_offsets.append(_DYNAMIC)
-    return offsets, sizes, fixed_offsets, fixed_sizes
-
-
-def _is_whole(source: ir.Value, place: _Place) -> bool:
-    kind = ir.ShapedType(source.type)
-    return all(
-        span is None or (span.offset == 0 and not kind.is_dynamic_dim(dim) and kind.get_dim_size(dim) == span.size)
-        for dim, span in enumerate(place.spans)
-    )
-
-
-def _extract(source: ir.Value, place: _Place) -> ir.Value:
-    if _is_whole(source, place):
-        return source
-    offsets, sizes, fixed_offsets, fixed_sizes = _slice_operands(source, place)
-    kind = ir.RankedTensorType(source.type)
-    return tensor.ExtractSliceOp(
-        ir.RankedTensorType.get(fixed_sizes, kind.element_type),
-        source,
-        offsets,
-        sizes,
-        [],
-        fixed_offsets,
-        fixed_sizes,
-        [1] * kind.rank,
-    ).result
-
-
-def _insert(tile: ir.Value, target: ir.Value, place: _Place) -> ir.Value:
-    if _is_whole(target, place):
-        return tile
-    offsets, sizes, fixed_offsets, fixed_sizes = _slice_operands(target, place)
-    return tensor.InsertSliceOp(
-        tile, target, offsets, sizes, [], fixed_offsets, fixed_sizes, [1] * len(fixed_sizes)
-    ).result
-
-
-def _shift_indices(op: ir.Operation, spans: dict[int, _Span]) -> None:
+def _shift_indices(op: ir.Operation, spans: dict[int, Span]) -> None:
     """Adds the offset of a tile to the loop counters that the body reads."""
-    for index in walk(op, "linalg.index"):
-        span = spans.get(ir.IntegerAttr(index.attributes["dim"]).value)
+    for counter in walk(op, "linalg.index"):
+        span = spans.get(ir.IntegerAttr(counter.attributes["dim"]).value)
         if span is None or isinstance(span.offset, int):
             continue
-        with index.location, ir.InsertionPoint(index):
-            own = index.clone().results[0]
-            index.results[0].replace_all_uses_with(arith.AddIOp(own, span.offset).result)
-        index.erase()
+        with counter.location, ir.InsertionPoint(counter):
+            own = counter.clone().results[0]
+            counter.results[0].replace_all_uses_with(arith.AddIOp(own, span.offset).result)
+        counter.erase()
 
 
 def _erase_unused(init: ir.Value) -> None:
@@ -304,7 +212,3 @@ def _erase_unused(init: ir.Value) -> None:
         if following is None:
             return
         init = following
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result

@@ -8,18 +8,18 @@ from functools import cached_property
 from math import prod
 from typing import ClassVar
 
-from pipeline.analysis.dot_products import in_pairs, multiplies_bf16
+from pipeline.analysis.dot_products import multiplies_bf16
 from pipeline.analysis.naming import is_product
 from pipeline.analysis.schedule import schedule_of
 from pipeline.analysis.splits import Splits
 from pipeline.analysis.structured import Structured, structured
 from pipeline.analysis.tiling import element_bytes
-from pipeline.mlir import func, ir, tensor, walk
+from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.prepared_weights import PreparedWeights, is_weight
 from pipeline.passes.propagate_reshapes import PropagateReshapes
-from pipeline.passes.rewriting import build_generic
 from pipeline.passes.split_loops import SplitLoops
+from pipeline.passes.weight_panels import Packing, PanelLayout
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class PackWeights(Pass):
     A tile of the product runs over the columns of one panel, whose elements follow each other then: the rows of a large
     weight are a page of memory apart, and each would take an entry of the address translation. The columns of the
     kernel's result, and of what its epilogue reads, are seen as panels, too, which costs nothing. @prepare packs the
-    weights, once. For dot products of bf16 each two rows lie side by side, if their number is even:
+    weights, once. Where the last panel is not full, the kernel's columns stay as they are, and the rest of the panel is
+    never read. For dot products of bf16 each two rows lie side by side, if their number is even and panels are full:
 
     w[k, n]  ->  packed[n / 32, k / 2, 2 * (n % 32) + k % 2]
 
-    Only where all calls of a kernel hand it a weight of the model, the number of columns is a multiple
-    of a panel's, and enough rows meet the weight.
+    Only where all calls of a kernel hand it a weight of the model, and enough rows meet the weight.
     """
 
     name: ClassVar[str] = "pack-weights"
@@ -51,7 +51,7 @@ class PackWeights(Pass):
         functions = {ir.StringAttr(one.attributes["sym_name"]).value: one for one in walk(op, "func.func")}
         if "main" not in functions:
             return
-        prepared, packing = PreparedWeights(op), _Packing(op, set(functions))
+        prepared, packing = PreparedWeights(op), Packing(op, set(functions))
         calls = _calls(op)
         with op.location:
             for name, kernel in functions.items():
@@ -59,12 +59,14 @@ class PackWeights(Pass):
                     self._pack(product, calls.get(name, []), prepared, packing)
             prepared.finish()
 
-    def _pack(self, product: _Product, calls: list[ir.Operation], prepared: PreparedWeights, packing: _Packing) -> None:
+    def _pack(self, product: _Product, calls: list[ir.Operation], prepared: PreparedWeights, packing: Packing) -> None:
         handed = [call.operands[product.weight.arg_number] for call in calls]
         if not any(map(is_weight, handed)):
             return
         columns = schedule_of(product.weight.owner.owner.operation).columns or self.columns
-        layout = _Layout(product, columns, self.pairs)
+        sums = [product.view.reductions[loop] for loop in product.loops]
+        row = product.row_in_pairs if self.pairs else None
+        layout = PanelLayout(ir.RankedTensorType(product.weight.type), sums, columns, row)
         reason = self._why_not(product, layout, columns, handed)
         if reason:
             self.missed(product.view.op, f"its weight is not packed: {reason}")
@@ -78,7 +80,7 @@ class PackWeights(Pass):
             call.operands[number] = prepared.computed(call.operands[number], kernel, layout.packed)
         _read_packed(product, layout)
 
-    def _why_not(self, product: _Product, layout: _Layout, columns: int, handed: list[ir.Value]) -> str | None:
+    def _why_not(self, product: _Product, layout: PanelLayout, columns: int, handed: list[ir.Value]) -> str | None:
         """Why a weight stays as it is; None if it is to be packed."""
         kind, view = ir.RankedTensorType(product.weight.type), product.view
         if not all(map(is_weight, handed)):
@@ -93,6 +95,8 @@ class PackWeights(Pass):
             return f"it meets fewer than {self.least_rows} rows"
         if layout.columns > columns:
             return f"its {product.columns} columns are no multiple of {columns}"
+        if layout.missing * 4 > product.columns:
+            return f"its {product.columns} columns would fill too little of {layout.panels} panels of {columns}"
         return "it lies as it is read" if layout.is_plain else None
 
 
@@ -137,134 +141,6 @@ class _Product:
         return [loop for loop, sums in enumerate(self.view.reductions) if not sums and loop not in self.loops]
 
 
-class _Layout:
-    """How a weight is packed: its columns cut into panels, its rows into pairs, then its dims put in another order.
-
-    Attributes:
-        panels: how many panels there are; 1 where the columns are not cut.
-        columns: how many columns one has.
-        pairs: whether the steps of the innermost sum are cut into pairs.
-        parts: for each dim of the weight the sizes of those that it becomes.
-        order: these dims, as they follow each other in the packed weight; the two last ones are one if there are pairs.
-    """
-
-    def __init__(self, product: _Product, columns: int, pairs: bool):
-        self.kind = ir.RankedTensorType(product.weight.type)
-        cut = product.columns > columns and product.columns % columns == 0
-        self.panels = product.columns // columns if cut else 1
-        self.columns = columns if cut else product.columns
-        row = product.row_in_pairs if pairs else None
-        self.pairs = row is not None
-        self.parts = [[size // 2, 2] if dim == row else [size] for dim, size in enumerate(self.kind.shape)]
-        if cut:
-            self.parts[-1] = [self.panels, self.columns]
-        sums = [product.view.reductions[loop] for loop in product.loops]
-        first = [dims[0] for dims in self.groups]
-        outer = [first[dim] for dim in range(len(sums) - 1) if not sums[dim]]
-        outer += [first[-1]] * cut
-        inner = [first[dim] for dim in range(len(sums) - 1) if sums[dim]]
-        self.order = [*outer, *inner, self.groups[-1][-1]]
-        if row is not None:
-            self.order.append(first[row] + 1)
-
-    @property
-    def cut(self) -> list[int]:
-        """The sizes of the weight with its dims cut."""
-        return [size for sizes in self.parts for size in sizes]
-
-    @property
-    def groups(self) -> list[list[int]]:
-        """For each dim of the weight those that it becomes."""
-        starts = [sum(map(len, self.parts[:dim])) for dim in range(len(self.parts))]
-        return [[start + part for part in range(len(sizes))] for start, sizes in zip(starts, self.parts, strict=True)]
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the elements stay where they are."""
-        return self.order == sorted(self.order)
-
-    @property
-    def ordered(self) -> list[int]:
-        """The sizes of the dims in their order."""
-        return [self.cut[dim] for dim in self.order]
-
-    @property
-    def packed(self) -> ir.RankedTensorType:
-        """The type of the packed weight."""
-        *outer, last = self.ordered
-        shape = [*outer[:-1], outer[-1] * last] if self.pairs else [*outer, last]
-        return ir.RankedTensorType.get(shape, self.kind.element_type)
-
-    def places(self, indices: list[ir.AffineExpr]) -> list[ir.AffineExpr]:
-        """Where an element of the packed weight is; `indices` are those of the weight with its columns cut."""
-        row = next((dim for dim, sizes in enumerate(self.parts[:-1]) if len(sizes) > 1), None)
-        if row is None:
-            return [indices[dim] for dim in self.order]
-        half, place = in_pairs(indices[-1], indices[row])
-        cut = [*indices[:row], half, indices[row], *indices[row + 1 :]]
-        return [*(cut[dim] for dim in self.order[:-2]), place]
-
-
-class _Packing:
-    """The kernels of @prepare that pack: one for each type and layout."""
-
-    def __init__(self, module: ir.Operation, taken: set[str]):
-        self._module = module
-        self._taken = taken
-        self._known: dict[tuple[str, str, tuple[int, ...]], str] = {}
-
-    def kernel(self, layout: _Layout) -> str:
-        """The name of the kernel(weight, destination) that packs."""
-        key = (str(layout.kind), str(layout.packed), tuple(layout.order))
-        if key not in self._known:
-            self._known[key] = self._create(layout)
-        return self._known[key]
-
-    def _create(self, layout: _Layout) -> str:
-        name = next(name for count in range(len(self._taken) + 1) if (name := f"pack_{count}") not in self._taken)
-        self._taken.add(name)
-        kind = ir.FunctionType.get([layout.kind, layout.packed], [layout.packed])
-        words = {
-            "kernel": ir.StringAttr.get("elementwise"),
-            "ops": _strings("linalg.generic"),
-            "words": _strings("pack"),
-        }
-        with self._module.location, ir.InsertionPoint.at_block_begin(self._module.regions[0].blocks[0]):
-            made = func.FuncOp(name, kind, visibility="private")
-            for key, value in words.items():
-                made.attributes[f"pipeline.{key}"] = value
-            with ir.InsertionPoint(made.add_entry_block()):
-                source, out = made.arguments
-                if layout.cut != list(layout.kind.shape):
-                    source = _expanded(source, layout.groups, layout.cut)
-                if not layout.pairs:
-                    func.ReturnOp([_transposed(source, out, layout.order)])
-                    return name
-                count = len(layout.order)
-                groups = [*([dim] for dim in range(count - 2)), [count - 2, count - 1]]
-                result = _transposed(source, _expanded(out, groups, layout.ordered), layout.order)
-                func.ReturnOp([tensor.CollapseShapeOp(layout.packed, result, groups).result])
-        return name
-
-
-def _expanded(value: ir.Value, groups: list[list[int]], sizes: list[int]) -> ir.Value:
-    kind = ir.RankedTensorType.get(sizes, ir.RankedTensorType(value.type).element_type)
-    return tensor.ExpandShapeOp(kind, value, groups, [], sizes).result
-
-
-def _strings(word: str) -> ir.ArrayAttr:
-    return ir.ArrayAttr.get([ir.StringAttr.get(word)])
-
-
-def _transposed(source: ir.Value, out: ir.Value, order: list[int]) -> ir.Value:
-    """out[i0, i1, ...] = source, whose dim order[d] is indexed by i_d."""
-    rank = len(order)
-    indices = [ir.AffineDimExpr.get(order.index(dim)) for dim in range(rank)]
-    maps = [ir.AffineMap.get(rank, 0, indices), ir.AffineMap.get_identity(rank)]
-    loops = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank
-    return build_generic([source], [out], maps, loops, lambda elements: [elements[0]]).results[0]
-
-
 def _products(kernel: ir.Operation) -> Iterator[_Product]:
     """The products in a kernel, each with the operand that may be a weight.
 
@@ -294,12 +170,12 @@ def _calls(module: ir.Operation) -> dict[str, list[ir.Operation]]:
     return found
 
 
-def _read_packed(product: _Product, layout: _Layout) -> None:
+def _read_packed(product: _Product, layout: PanelLayout) -> None:
     """Has a kernel take the packed weight: its loop over columns is split, and that of the ops behind it."""
     view, weight = product.view, product.weight
     kernel = weight.owner.owner.operation
     generic = view.op
-    if layout.panels > 1:
+    if layout.panels > 1 and not layout.missing:
         generic = SplitLoops(view, Splits({product.loops[-1]: (layout.panels, layout.columns)})).run()
     read = generic.operands[product.operand]
     weight.set_type(layout.packed)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import ClassVar
 
+from pipeline.analysis import taps
 from pipeline.analysis.access import Loops, moves
 from pipeline.analysis.epilogue import Epilogue
+from pipeline.analysis.padding import Pad
 from pipeline.analysis.tiling import Tile, element_type, is_scalar
 from pipeline.mlir import arith, ir, memref, scf, vector
 from pipeline.passes import small_elements
@@ -34,12 +36,16 @@ class Context:
     Attributes:
         initials: for outputs that a fill came before, the number that they start from.
         epilogues: what runs on each tile of results while it is in registers.
-        between: the buffers that only hand results to an epilogue: nothing is stored there.
+        between: the buffers that only hand results to another one of the ops: nothing is stored there.
+        prologues: what computes, for a row reduction, the elements that it reads.
+        pads: the inputs that are read where they are not padded yet.
     """
 
     initials: dict[int, ir.Value] = field(default_factory=dict)
     epilogues: tuple[Epilogue, ...] = ()
     between: frozenset[ir.Value] = frozenset()
+    prologues: tuple[Epilogue, ...] = ()
+    pads: Mapping[int, Pad] = field(default_factory=dict)
 
 
 class Emitter:
@@ -57,7 +63,7 @@ class Emitter:
         self.loops = loops
         self.tile = tile
         self.context = context
-        self.stage = Stage(generic, loops, tile, sums)
+        self.stage = Stage(generic, loops, tile, sums, context.pads)
         self.reductions = [dim for dim, reduction in enumerate(loops.reductions) if reduction]
 
     def emit(self) -> None:
@@ -229,9 +235,13 @@ class Emitter:
 
     def reduction(self, depth: int, window: Window, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
         """The sums over the reductions from the one of that number on, added to `values`."""
-        if depth == len(self.reductions):
+        unrolled = taps.unrolled(self.loops, self.tile)
+        outer = self.reductions[: len(self.reductions) - len(unrolled)]
+        if depth == len(outer) and unrolled:
+            return window.compute_taps(at, taps.taps(self.loops, unrolled), values)
+        if depth == len(outer):
             return window.compute(at, values)
-        dim = self.reductions[depth]
+        dim = outer[depth]
         if self.loops.sizes[dim] == 1:
             return self.reduction(depth + 1, window, {**at, dim: constant_index(0)}, values)
         loop = scf.ForOp(constant_index(0), self.size(dim), constant_index(1), values)
@@ -274,8 +284,9 @@ class Emitter:
             loop = scf.ForOp(first, last, constant_index(vectors * tile.lanes), values)
             with ir.InsertionPoint(loop.body):
                 i, old = loop.induction_variable, list(loop.inner_iter_args)
-                window = Window(self.stage, at, 1, vectors, arith.SubIOp(total, i).result if masked else None)
-                new = window.compute({**at, tile.vector_dim: i}, old)
+                here, mask = {**at, tile.vector_dim: i}, arith.SubIOp(total, i).result if masked else None
+                window = Window(self.stage, at, 1, vectors, mask)
+                new = window.compute(here, old, self._prologue(here, vectors, mask))
                 scf.YieldOp(window.where_inside(new, old) if masked else new)
             return list(loop.results)
 
@@ -285,6 +296,15 @@ class Emitter:
         for first, value in zip(firsts, rest, strict=True):
             partial[first] = value
         return partial
+
+    def _prologue(self, at: dict[int, ir.Value], vectors: int, mask: ir.Value | None) -> dict[ir.Value, list[ir.Value]]:
+        """The vectors that the ops before the reduction compute, by buffer; stored where others need them, too."""
+        known: dict[ir.Value, list[ir.Value]] = {}
+        for prologue in self.context.prologues:
+            stage = Stage(prologue.op, prologue.loops, self.tile, MultiplyAdds({}, set()))
+            window = Window(stage, at, 1, vectors, mask)
+            self._store(window, window.compute(at, [], known), known)
+        return known
 
     def size(self, dim: int) -> ir.Value:
         """The number of iterations of a loop."""

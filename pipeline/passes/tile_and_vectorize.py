@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pipeline.analysis.access import Loops, loops_of
 from pipeline.analysis.dot_products import LANES, multiplies_bf16
-from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between
+from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between, prologues
 from pipeline.analysis.naming import is_reduction
+from pipeline.analysis.padding import Pad, can_do_without, pad_of
 from pipeline.analysis.schedule import Schedule, schedule_of
-from pipeline.analysis.tiling import Tile, choose_tile, fits_tile, unsupported
+from pipeline.analysis.tiling import Tile, choose_tile, fits_fold, fits_tile, unsupported
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
 
@@ -27,9 +28,9 @@ class TileAndVectorize(Pass):
     either fixed (it is broadcast) or moves one by one along its innermost dimension; the rows along another parallel
     loop. Reductions run inside, with the tile as their accumulator. Matrix products, direct convolutions, pooling,
     column reductions and elementwise ops all have this form. A fold along the innermost dimension, such as a sum, has
-    partial results in vectors instead, which are combined at the end of each row. Edges are masked, or done
-    element by element where a mask would be dear or wrong. What has neither form is left for convert-linalg-to-loops,
-    with a remark.
+    partial results in vectors instead, which are combined at the end of each row; elementwise ops that compute what
+    it reads run in the same loop. Edges are masked, or done element by element where a mask would be dear or wrong.
+    What has neither form is left for convert-linalg-to-loops, with a remark.
     """
 
     name: ClassVar[str] = "tile-and-vectorize"
@@ -63,7 +64,7 @@ class TileAndVectorize(Pass):
             self.missed(generic, tile)
             return
         context, replaced = _context(generic, loops, tile, self.masked_bits)
-        self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{_and_epilogues(context)}")
+        self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{_and_others(context)}")
         emitter = Emitter
         if self.bf16_dots and tile.lanes == LANES and not tile.folds and multiplies_bf16(generic.regions[0].blocks[0]):
             from pipeline.passes.dot_products import DotEmitter as emitter
@@ -83,7 +84,7 @@ class TileAndVectorize(Pass):
             self.missed(generic, f"not by Winograd's algorithm: {tile}")
             return False
         context, replaced = _context(generic, loops, tile.register_tile, self.masked_bits)
-        self.passed(generic, f"Winograd's algorithm, {tile.m} x {tile.m} results a tile{_and_epilogues(context)}")
+        self.passed(generic, f"Winograd's algorithm, {tile.m} x {tile.m} results a tile{_and_others(context)}")
         with generic.location, ir.InsertionPoint(replaced[0]):
             WinogradEmitter(generic, loops, tile, self.fma, context).emit()
         for gone in replaced:
@@ -98,17 +99,39 @@ def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) 
     if not any(loops.reductions):
         return Context(), [generic]
     fills = {output: fill for output in loops.outputs if (fill := initial_fill(generic, output)) is not None}
-    behind = tuple(takewhile(lambda one: fits_tile(one.op, one.loops, tile, masked_bits), epilogues(generic, loops)))
-    ops = [generic, *fills.values(), *(epilogue.op for epilogue in behind)]
+    before, behind = [], []
+    if tile.folds:
+        before = prologues(generic, loops, lambda one: fits_fold(one.op, one.loops, tile, masked_bits))
+    else:
+        behind = list(takewhile(lambda one: fits_tile(one.op, one.loops, tile, masked_bits), epilogues(generic, loops)))
+    ops = [generic, *fills.values(), *(one.op for one in (*before, *behind))]
     outputs = {buffer for op in ops for buffer in list(op.operands)[len(op.operands) - _outputs(op) :]}
-    between = frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if behind else frozenset()
+    between = (
+        frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if before or behind else frozenset()
+    )
     initials = {output: fill.operands[0] for output, fill in fills.items()}
-    done = [*reversed([epilogue.op for epilogue in behind]), generic, *fills.values()]
-    return Context(initials, behind, between), done
+    pads = {} if tile.folds else _pads(generic, loops, tile)
+    made = [op for pad in pads.values() for op in reversed(pad.ops)]
+    done = [*reversed([one.op for one in behind]), generic, *reversed([one.op for one in before]), *fills.values()]
+    return Context(initials, tuple(behind), between, tuple(before), pads), [*done, *made]
 
 
-def _and_epilogues(context: Context) -> str:
-    return f" with {len(context.epilogues)} epilogues" if context.epilogues else ""
+def _pads(generic: ir.Operation, loops: Loops, tile: Tile) -> dict[int, Pad]:
+    """The inputs that are padded copies which the op can do without."""
+    found = {number: pad_of(generic, number) for number in range(loops.inputs)}
+    return {
+        number: pad
+        for number, pad in found.items()
+        if pad is not None
+        and can_do_without(ir.MemRefType(generic.operands[number].type), loops, number, tile.vector_dim)
+    }
+
+
+def _and_others(context: Context) -> str:
+    if context.prologues:
+        return f" with {len(context.prologues)} prologues"
+    pads = " of what is padded" if context.pads else ""
+    return pads + (f" with {len(context.epilogues)} epilogues" if context.epilogues else "")
 
 
 def _outputs(op: ir.Operation) -> int:

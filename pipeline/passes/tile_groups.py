@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from pipeline.analysis.alignment import align
 from pipeline.analysis.concat import insertion
-from pipeline.analysis.group_tiles import choose_tiles
+from pipeline.analysis.destination import origin
+from pipeline.analysis.group_tiles import choose_tiles, lodgers
 from pipeline.analysis.schedule import schedule_of
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import ir, walk
@@ -24,7 +25,8 @@ class TileGroups(Pass):
 
     The loops are those that all ops have in common, see `pipeline.analysis.alignment`; a softmax over the rows of a
     matrix becomes a loop over rows whose body has its two reductions and its elementwise ops, on one row each. Values
-    between the ops become scratch tensors of the size of a tile. Kernels of one op, and matrix products, convolutions
+    between the ops become scratch tensors of the size of a tile, or lie where a result of the same size will be that is
+    computed from them element by element. Kernels of one op, and matrix products, convolutions
     and pools with their epilogues, are left to tile-and-vectorize, and so are kernels that a user made with fuse-into,
     whose ops need not fit into common loops.
     """
@@ -51,16 +53,20 @@ class TileGroups(Pass):
 
         tiles = choose_tiles(alignment, schedule_of(op).scratch or self.scratch)
         self.passed(op, f"tiles of {' x '.join(map(str, tiles))} of the loops that its ops have in common")
-        Tiler(op, alignment, tiles).emit()
+        block = op.regions[0].blocks[0]
+        returned = list(block.operations[len(block.operations) - 1].operation.operands)
+        Tiler(op, alignment, tiles, lodgers(alignment, returned)).emit()
 
 
 def computing_ops(kernel: ir.Operation) -> list[Structured] | None:
     """The ops of a kernel other than slices and fills of initial values; None if one has no indexing maps.
 
-    None too if one takes single elements of what another computes, which may lie in any tile of it.
+    None too if one takes single elements or a slice of what another computes, which may lie in any tile of it.
     """
     found = []
     for op in (op.operation for op in kernel.regions[0].blocks[0].operations):
+        if op.name == "tensor.extract_slice" and origin(op.operands[0]) != op.operands[0]:
+            return None
         part = insertion(op)
         if part is not None:
             found.append(part)

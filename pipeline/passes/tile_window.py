@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from types import MappingProxyType
 
 import numpy as np
 
 from pipeline.analysis.access import Loops, coefficient, moves
+from pipeline.analysis.padding import Pad
+from pipeline.analysis.taps import Tap, offsets
 from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, crosses_vectors, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, vector
 from pipeline.passes import small_elements
+from pipeline.passes.padded_loads import load_padded
 from pipeline.passes.transposed_vectors import transposed
 from pipeline.passes.vector_values import MultiplyAdds, combine, constant_index, splat, terminator, zeros
 
 
 @dataclass(frozen=True)
 class Stage:
-    """An op as it runs on a tile: its maps go from the loops that the tile is of."""
+    """An op as it runs on a tile: its maps go from the loops that the tile is of.
+
+    `pads` has the inputs that are padded copies, which are not there: their elements are loaded from what is padded.
+    """
 
     generic: ir.Operation
     loops: Loops
     tile: Tile
     multiply_adds: MultiplyAdds
+    pads: Mapping[int, Pad] = field(default_factory=dict)
 
     @property
     def body(self) -> ir.Block:
@@ -54,6 +62,8 @@ class Window:
         source = self.stage.generic.operands[operand]
         if is_scalar(source):
             return self._broadcast(small_elements.number(source))
+        if operand in self.stage.pads:
+            return self._load_padded(operand, at, row, column)
         if self._crosses(operand):
             return self._load_crossed(operand, at, column)[row]
         indices, element = self._indices(operand, at, row, column), element_type(source)
@@ -62,6 +72,14 @@ class Window:
             return self._broadcast(small_elements.after_load(number, element))
         kind = ir.VectorType.get([tile.lanes], small_elements.stored(element))
         return small_elements.after_load(self._load_vector(kind, operand, indices, column), element)
+
+    def _load_padded(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+        tile, indexing = self.stage.tile, self.stage.loops.maps[operand]
+        moved = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
+        used = [moves(indexing, dim) != "fixed" for dim in range(indexing.n_dims)]
+        values = [at[dim] if used[dim] else constant_index(0) for dim in range(indexing.n_dims)]
+        shifts = [moved.get(dim, 0) for dim in range(indexing.n_dims)]
+        return load_padded(self.stage.pads[operand], indexing, values, shifts, tile.vector_dim, tile.lanes)
 
     def _crosses(self, operand: int) -> bool:
         tile = self.stage.tile
@@ -237,6 +255,38 @@ class Window:
                 for number, value in enumerate(self._body(known, self._is_masked(column))):
                     results[number].append(value)
         return [value for output in results for value in output]
+
+    def compute_taps(
+        self, at: dict[int, ir.Value], taps: Sequence[Tap], accumulators: list[ir.Value]
+    ) -> list[ir.Value]:
+        """The body for every tap and vector of the tile, in the order in which the inputs lie in memory.
+
+        What several taps read is loaded once, and used by all of them right away. Each accumulator sees its taps in
+        their own order.
+        """
+        loops, tile = self.stage.loops, self.stage.tile
+        values, places = list(accumulators), self._rows * self._vectors
+        steps = []
+        for tap, row, column in product(taps, range(self._rows), range(self._vectors)):
+            moved = [(tile.row_dim, row), (tile.vector_dim, column * tile.lanes), *tap.items()]
+            read = tuple(offsets(loops, operand, moved) for operand in range(loops.inputs))
+            steps.append((read, tap, row, column))
+        widest = max(range(loops.inputs), key=lambda operand: len({read[operand] for read, *_ in steps}))
+        loaded: dict[tuple[int, tuple[int, ...], bool], ir.Value] = {}
+        for read, tap, row, column in sorted(steps, key=lambda step: step[0][widest]):
+            here = {**at, **{dim: constant_index(number) for dim, number in tap.items()}}
+            known = {}
+            for operand in range(loops.inputs):
+                key = operand, read[operand], self._is_masked(column)
+                if key not in loaded:
+                    loaded[key] = self.load(operand, here, row, column)
+                known[self.stage.body.arguments[operand]] = loaded[key]
+            place = row * self._vectors + column
+            for number, output in enumerate(loops.outputs):
+                known[self.stage.body.arguments[output]] = values[number * places + place]
+            for number, value in enumerate(self._body(known, self._is_masked(column))):
+                values[number * places + place] = value
+        return values
 
     def _position(self, operand: int, row: int, column: int) -> tuple[int, int]:
         """(row, column), each 0 where the operand does not move with it: those share a load."""

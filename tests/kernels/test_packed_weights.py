@@ -35,6 +35,13 @@ def test_linear_with_a_bias_and_a_function(rows, inner, columns):
     check(nn.Sequential(nn.Linear(inner, columns), nn.GELU()), torch.randn(rows, inner))
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(4, 333), (14, 1000), (33, 257)])
+def test_columns_that_do_not_fill_the_last_panel(rows, columns):
+    torch.manual_seed(0)
+    check(nn.Sequential(nn.Linear(130, columns), nn.GELU()), torch.randn(rows, 130))
+    check(nn.Linear(130, columns, bias=False), torch.randn(2, rows, 130), cpu="x86-64")
+
+
 def test_a_residual_and_two_layers():
     class Block(nn.Module):
         def __init__(self):
@@ -67,10 +74,12 @@ def test_heads_and_a_second_result():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
 def test_other_types(dtype):
     torch.manual_seed(1)
-    model = nn.Linear(256, 192).to(dtype).eval().requires_grad_(False)
     x = torch.randn(7, 256, dtype=dtype)
-    exe = pipeline.compile(model, (x,))
-    torch.testing.assert_close(exe(x), model(x))
+    for columns in (192, 345):
+        model = nn.Linear(256, columns).to(dtype).eval().requires_grad_(False)
+        exe = pipeline.compile(model, (x,))
+        assert packed(exe) == 1
+        torch.testing.assert_close(exe(x), model(x))
 
 
 def test_a_weight_with_two_uses_keeps_both():

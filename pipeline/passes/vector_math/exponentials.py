@@ -21,7 +21,7 @@ def _exp_single(v: Vectors, x: ir.Value) -> ir.Value:
     clamped = v.clamp(x, -104.0, 89.0)
     n, power = v.round(clamped, _LOG2_E)
     r = _remainder(v, clamped, n)
-    return v.scale(_power_of_e(v, r), power)
+    return v.scale(_power_of_e(v, r), n, power)
 
 
 def _remainder(v: Vectors, x: ir.Value, n: ir.Value) -> ir.Value:
@@ -57,14 +57,14 @@ def _exp_double(v: Vectors, x: ir.Value) -> ir.Value:
     )
     c = v.subtract(r, v.multiply(square, tail))
     quotient = v.divide(v.multiply(r, c), v.subtract(2.0, c))
-    return v.scale(v.subtract(1.0, v.subtract(v.subtract(low, quotient), high)), power)
+    return v.scale(v.subtract(1.0, v.subtract(v.subtract(low, quotient), high)), n, power)
 
 
 def exp2(v: Vectors, x: ir.Value) -> ir.Value:
     """2**n * e**r with n = round(x), r = (x - n) ln 2."""
     clamped = v.clamp(x, -151.0, 129.0)
     n, power = v.round(clamped)
-    return v.scale(_power_of_e(v, v.multiply(v.subtract(clamped, n), 0.69314718055994530942)), power)
+    return v.scale(_power_of_e(v, v.multiply(v.subtract(clamped, n), 0.69314718055994530942)), n, power)
 
 
 def expm1(v: Vectors, x: ir.Value) -> ir.Value:

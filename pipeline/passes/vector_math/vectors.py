@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.mlir import arith, ir
 
@@ -11,6 +11,12 @@ Predicate = arith.CmpFPredicate
 
 #: The bits of sqrt(1/2), or a little less.
 _ROOT_HALF = {32: 0x3F3504F3, 64: 0x3FE6A09E << 32}
+
+#: The intrinsics for x * 2 ** floor(n), with a mask and a rounding mode.
+_SCALEF = {
+    "vector<16xf32>": "llvm.x86.avx512.mask.scalef.ps.512",
+    "vector<8xf64>": "llvm.x86.avx512.mask.scalef.pd.512",
+}
 
 
 @dataclass(frozen=True)
@@ -21,11 +27,13 @@ class Vectors:
         kind: the type; that of the elements alone for numbers.
         fma: whether the processor multiplies and adds with one rounding; without, it is done with two.
         exact: whether the code generator leaves (x + c) - c as it is; drivers of Vulkan make x of it.
+        scalef: whether the processor has AVX-512's instruction for x * 2 ** n.
     """
 
     kind: ir.Type
     fma: bool = True
     exact: bool = True
+    scalef: bool = False
 
     @property
     def element(self) -> ir.Type:
@@ -55,7 +63,7 @@ class Vectors:
     @property
     def doubles(self) -> Vectors:
         """As many elements of f64."""
-        return Vectors(self._like(ir.F64Type.get()), self.fma, self.exact)
+        return replace(self, kind=self._like(ir.F64Type.get()))
 
     def constant(self, value: float) -> ir.Value:
         """`value`, rounded to the type, in every element."""
@@ -144,10 +152,27 @@ class Vectors:
         biased = arith.AddIOp(exponent, self.integer(self.bias)).result
         return self.from_bits(arith.ShLIOp(biased, self.integer(self.mantissa)).result)
 
-    def scale(self, x: ir.Value, exponent: ir.Value) -> ir.Value:
-        """x * 2 ** exponent, in two halves, so that results may be denormal or overflow to infinity."""
-        first, second = self.halves(exponent)
+    def scale(self, x: ir.Value, exponent: ir.Value, integer: ir.Value) -> ir.Value:
+        """x * 2 ** exponent, which may be denormal or overflow to infinity; the exponent as floats and as integers.
+
+        In two halves where that is not an instruction.
+        """
+        if self.scalef and str(self.kind) in _SCALEF:
+            return self._scalef(x, exponent)
+        first, second = self.halves(integer)
         return self.multiply(self.multiply(x, self.power_of_two(first)), self.power_of_two(second))
+
+    def _scalef(self, x: ir.Value, exponent: ir.Value) -> ir.Value:
+        mask, rounding = ir.IntegerType.get_signless(max(8, self.kind.shape[0])), ir.IntegerType.get_signless(32)
+        every = arith.ConstantOp(mask, ir.IntegerAttr.get(mask, -1)).result
+        current = arith.ConstantOp(rounding, ir.IntegerAttr.get(rounding, 4)).result
+        attributes = {
+            "intrin": ir.StringAttr.get(_SCALEF[str(self.kind)]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([5, 0]),
+        }
+        operands = [x, exponent, x, every, current]
+        return ir.Operation.create("llvm.call_intrinsic", [self.kind], operands, attributes).result
 
     def halves(self, integer: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Two integers of about the same size whose sum is `integer`, for small ones.

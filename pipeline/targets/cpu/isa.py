@@ -56,6 +56,11 @@ class Isa:
         return {"avx512f", "avx512bf16"} <= set(self.required)
 
     @property
+    def scalef(self) -> bool:
+        """Whether there is an instruction for x * 2 ** n."""
+        return "avx512f" in self.required
+
+    @property
     def masked_bits(self) -> int:
         """The smallest elements of which some in a vector can be loaded and stored, others left alone."""
         return 8 if "avx512bw" in self.required else 32

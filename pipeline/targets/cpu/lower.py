@@ -31,6 +31,9 @@ BUFFERIZE = f"""builtin.module(
     cse
 )"""
 
+#: The shortest vectors that are loaded under masks by an instruction: those of AVX2.
+_LEAST_MASKED = 32
+
 #: What a kernel keeps between its ops, up to this many bytes, lies on its stack.
 _STACK = 1 << 18
 
@@ -59,7 +62,8 @@ VECTORIZE = """
     tile-and-vectorize{{
       vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits} bf16-dots={bf16_dots}
     }},
-    expand-vector-math{{fma={fma}}}
+    ignore-zero-signs,
+    expand-vector-math{{fma={fma} scalef={scalef}}}
 """
 
 TO_LOOPS = """builtin.module(
@@ -98,6 +102,12 @@ TO_LLVM = """builtin.module(
 
 #: Where the results of branches and loops lie.
 PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branch-destinations"
+
+
+def absorb_pads(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
+    """Kernels pad what they read themselves, where the processor loads vectors under masks."""
+    if isa.vector_bytes >= _LEAST_MASKED:
+        PassPipeline.parse("absorb-pads").run(module, disable=disable)
 
 
 def pack_weights(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
@@ -192,7 +202,7 @@ def workspace_bytes(module: ir.Module) -> tuple[int, int]:
 def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     """Tensors become buffers; main's temporaries lie in its workspace, others are allocated and freed where needed."""
     # No cse after tile-groups: it would make one tensor of several scratch tensors, which bufferization has to copy.
-    PassPipeline.parse("canonicalize, cse, tile-groups").run(module, disable=disable)
+    PassPipeline.parse("canonicalize, cse, divide-by-reciprocals, tile-groups").run(module, disable=disable)
     branch_on_selects(module.operation)
     run_pipeline(module.operation, BUFFERIZE)
     PassPipeline.parse("call-externals").run(module, disable=disable)
@@ -215,6 +225,7 @@ def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel:
         fma=fma,
         masked_bits=isa.masked_bits,
         bf16_dots=str(isa.bf16_dots).lower(),
+        scalef=str(isa.scalef).lower(),
     )
     PassPipeline.parse(text).run(module, disable=disable)
     if parallel:

@@ -18,6 +18,7 @@ from pipeline.runtime.signature import Signature, TensorType
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
+    absorb_pads,
     add_memory,
     bufferize,
     pack_weights,
@@ -52,6 +53,7 @@ class CpuTarget(Target):
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
+        absorb_pads(module, self.isa, self.disable)
         pack_weights(module, self.isa, self.disable)
         checks = check_messages(module)
         mark_updates(module, signature)

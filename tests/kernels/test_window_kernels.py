@@ -1,0 +1,120 @@
+"""Depthwise convolutions and pools against float64: sizes, strides, dilations, pads, both layouts, every ISA."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import pipeline
+from pipeline.runtime.native import host_features
+from pipeline.targets.cpu.isa import isa
+
+CPUS = [cpu for cpu in ("native", "x86-64", "x86-64-v3") if set(isa(cpu).required) <= host_features()]
+
+#: (channels, height, width, kernel, stride, padding, dilation)
+WINDOWS = (
+    (5, 9, 33, 3, 1, 1, 1),
+    (3, 16, 32, 3, 1, 1, 1),
+    (17, 8, 14, 3, 1, 1, 1),
+    (4, 1, 40, 3, 1, 1, 1),
+    (4, 40, 1, 3, 1, 1, 1),
+    (6, 20, 18, 5, 1, 2, 1),
+    (2, 30, 47, 7, 1, 3, 1),
+    (3, 12, 35, 3, 2, 1, 1),
+    (3, 12, 35, 3, 1, 2, 2),
+    (3, 12, 35, 2, 1, 1, 1),
+    (3, 2, 2, 3, 1, 1, 1),
+    (8, 11, 70, (1, 5), (1, 1), (0, 2), 1),
+)
+
+
+class Windows(nn.Module):
+    """Depthwise convolutions with what follows them, and pools."""
+
+    def __init__(self, dtype):
+        super().__init__()
+        self.convs = nn.ModuleList(
+            nn.Conv2d(c, c, k, stride, padding, dilation, groups=c) for c, _, _, k, stride, padding, dilation in WINDOWS
+        ).to(dtype)
+
+    def forward(self, *images):
+        results = []
+        for conv, image in zip(self.convs, images, strict=True):
+            results += [F.relu(conv(image)), F.max_pool2d(image, 3, 1, 1), F.avg_pool2d(image, 3, 2, 1)]
+        return results
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+def test_windows(cpu):
+    torch.manual_seed(0)
+    model = Windows(torch.float32).eval().requires_grad_(False)
+    images = tuple(torch.randn(2, c, h, w) - 1 for c, h, w, *_ in WINDOWS)
+    executable = pipeline.compile(model, images, cpu=cpu)
+    results = executable(*images)
+    exact = model.double()(*(image.double() for image in images))
+    for mine, theirs in zip(results, exact, strict=True):
+        torch.testing.assert_close(mine.double(), theirs, rtol=1e-5, atol=1e-5)
+    absorbed = [one for one in executable.remarks if one.pass_name == "absorb-pads" and one.kind == "passed"]
+    assert bool(absorbed) == (isa(cpu).vector_bytes >= 32)
+
+
+def test_pads_that_differ_at_each_side_and_other_numbers():
+    torch.manual_seed(0)
+
+    class Sided(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(7, 7, 3, groups=7)
+
+        def forward(self, x):
+            padded = F.pad(x, (2, 1, 0, 3), value=1.5)
+            return self.conv(padded), self.conv(F.pad(x, (0, 5, 4, 0))), F.max_pool2d(padded, 2, 1), padded.sum()
+
+    x = torch.randn(1, 7, 12, 21)
+    model = Sided().eval().requires_grad_(False)
+    for mine, theirs in zip(pipeline.compile(model, (x,))(x), model.double()(x.double()), strict=True):
+        torch.testing.assert_close(mine.double(), theirs, rtol=1e-5, atol=1e-4)
+
+
+def test_not_a_number_stays_where_it_is():
+    """What is masked is not computed with: neither infinities nor NaN around a row get into it."""
+    model = nn.Conv2d(4, 4, 3, padding=1, groups=4).eval().requires_grad_(False)
+    x = torch.randn(1, 4, 6, 37)
+    x[0, 1, 0, :2], x[0, 2, 5, 36] = float("nan"), float("inf")
+    torch.testing.assert_close(pipeline.compile(model, (x,))(x), model(x), rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 16, 40])
+def test_channels_last(channels):
+    """Between convolutions, where images have their channels innermost; pads of strides 1 and 2."""
+    torch.manual_seed(0)
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Conv2d(3, 2 * channels, 1)
+            self.wide = nn.Conv2d(2 * channels, 2 * channels, 3, padding=1, groups=2 * channels)
+            self.stride = nn.Conv2d(2 * channels, 2 * channels, 3, 2, padding=1, groups=2 * channels)
+            self.last = nn.Conv2d(2 * channels, 3, 1)
+
+        def forward(self, x):
+            y = F.relu(self.wide(self.first(x)))
+            return self.last(self.stride(y)), F.max_pool2d(y, 3, 2, 1)
+
+    model = Network().eval().requires_grad_(False)
+    x = torch.randn(1, 3, 15, 22)
+    for mine, theirs in zip(pipeline.compile(model, (x,))(x), model.double()(x.double()), strict=True):
+        torch.testing.assert_close(mine.double(), theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_float64_and_dynamic_sizes():
+    torch.manual_seed(0)
+    model = nn.Conv2d(5, 5, 3, padding=1, groups=5).eval().requires_grad_(False)
+    height = torch.export.Dim("height", min=2)
+    executable = pipeline.compile(model, (torch.randn(1, 5, 9, 30),), dynamic_shapes={"input": {2: height}})
+    x = torch.randn(1, 5, 14, 30)
+    torch.testing.assert_close(executable(x), model(x), rtol=1e-5, atol=1e-5)
+    model, x = model.double(), x.double()
+    torch.testing.assert_close(pipeline.compile(model, (x,))(x), model(x))
