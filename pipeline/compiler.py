@@ -256,6 +256,7 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         dump("fused", module)
         with timing.stage("outline"):
             _run(OUTLINE, module, options)
+            _run(target.kernel_passes(), module, options)
         _run(options.passes.get("kernels", ""), module, options)
         dump("kernels", module)
         with timing.stage("target"):

@@ -235,6 +235,18 @@ def walk_innermost_first(op: ir.Operation | ir.Module, *names: str) -> list[ir.O
     return found
 
 
+def ops_of(root: ir.Operation) -> list[ir.Operation]:
+    """`root` and all operations inside it, in program order, outer before inner."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
 def function(module: ir.Module | ir.Operation, name: str) -> ir.Operation:
     """The function `name` of `module`; raises `CompileError` if there is none."""
     for op in walk(module, "func.func"):

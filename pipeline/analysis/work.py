@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from pipeline.analysis.structured import any_structured
 from pipeline.mlir import ir
@@ -14,6 +15,16 @@ _CONVERSIONS = ("ext", "trunc", "sitofp", "uitofp", "fptosi", "fptoui", "index_c
 
 def operations(function: ir.Operation) -> int | None:
     """The arithmetic operations of a call, each op of a body one an iteration; None if that depends on the call."""
+    return _total(function, lambda op: sum(map(_computes, _body(op))))
+
+
+def iterations(function: ir.Operation) -> int | None:
+    """How often the bodies of a kernel's linalg ops run in all; None if that depends on the call."""
+    return _total(function, lambda op: 1)
+
+
+def _total(function: ir.Operation, weight: Callable[[ir.Operation], int]) -> int | None:
+    """The sum over the linalg ops of a kernel of what each iteration weighs."""
     total = 0
     for op in function.regions[0].blocks[0].operations:
         op = op.operation
@@ -24,9 +35,12 @@ def operations(function: ir.Operation) -> int | None:
         count = _iterations(op)
         if count is None:
             return None
-        body = [inner.operation.name for inner in op.regions[0].blocks[0].operations] if op.regions else []
-        total += count * sum(map(_computes, body))
+        total += count * weight(op)
     return total
+
+
+def _body(op: ir.Operation) -> list[str]:
+    return [inner.operation.name for inner in op.regions[0].blocks[0].operations] if op.regions else []
 
 
 def _computes(name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.analysis.kernel_kinds import has_control_flow
 from pipeline.analysis.weights import byte_size
 from pipeline.mlir import bufferization, ir, memref, walk_innermost_first
 from pipeline.passes.base import Pass
@@ -28,7 +29,7 @@ class ShareBranchDestinations(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Does so for the results of known size of every scf.if of one function, inner ones first."""
-        if "pipeline.kernel" in op.attributes:
+        if not has_control_flow(op):
             return
         for branch in walk_innermost_first(op, "scf.if"):
             for result in branch.results:

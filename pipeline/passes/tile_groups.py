@@ -8,6 +8,7 @@ from typing import ClassVar
 from pipeline.analysis.alignment import align
 from pipeline.analysis.concat import insertion
 from pipeline.analysis.group_tiles import choose_tiles
+from pipeline.analysis.kernel_kinds import has_control_flow, kernel_kind
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
@@ -35,9 +36,7 @@ class TileGroups(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Tiles one function if it is a kernel of several ops."""
-        if "pipeline.kernel" not in op.attributes:
-            return
-        if CUSTOM in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in IN_REGISTERS:
+        if has_control_flow(op) or CUSTOM in op.attributes or kernel_kind(op) in IN_REGISTERS:
             return
         views = computing_ops(op)
         if views is None or len(views) < 2:

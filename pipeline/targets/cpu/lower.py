@@ -5,6 +5,7 @@ The stages are flat lists of passes, to be read from top to bottom.
 
 from __future__ import annotations
 
+from pipeline.analysis.kernel_kinds import has_control_flow
 from pipeline.analysis.updates import IN_PLACE, updates_of
 from pipeline.mlir import bufferization, func, function, ir, run_pipeline, walk
 from pipeline.passes.pipeline_text import PassPipeline
@@ -94,11 +95,6 @@ TO_LLVM = """builtin.module(
 
 #: Where the results of branches and loops lie.
 PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branch-destinations"
-
-
-def pack_weights(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
-    """Products read weights in panels, two vectors wide, that @prepare makes."""
-    PassPipeline.parse(f"pack-weights{{columns={2 * isa.vector_bytes // 4}}}").run(module, disable=disable)
 
 
 def place_results(module: ir.Module, disable: frozenset[str]) -> None:
@@ -196,8 +192,9 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     run_pipeline(module.operation, BUFFERIZE)
     PassPipeline.parse("call-externals").run(module, disable=disable)
     for kernel in walk(module, "func.func"):
-        if "pipeline.kernel" in kernel.attributes:
+        if not has_control_flow(kernel):
             run_pipeline(kernel, ON_STACK)
+    PassPipeline.parse("scratch-to-stack").run(module, disable=disable)
     run_pipeline(module.operation, FREE)
     PassPipeline.parse(f"plan-memory{{alignment={ALIGNMENT}}}").run(module, disable=disable)
 
@@ -211,6 +208,7 @@ def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel:
     PassPipeline.parse(text).run(module, disable=disable)
     if parallel:
         PassPipeline.parse("parallelize-kernels").run(module, disable=disable)
+    PassPipeline.parse("inline-kernels").run(module, disable=disable)
 
 
 def to_llvm(module: ir.Module) -> None:

@@ -19,7 +19,6 @@ from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
     add_memory,
     bufferize,
-    pack_weights,
     place_results,
     results_to_arguments,
     to_llvm,
@@ -42,13 +41,16 @@ class CpuTarget(Target):
         self.disable = disable
         self.form = form
 
+    def kernel_passes(self) -> str:
+        """Products read weights in panels, two vectors wide, that @prepare makes; small loops become kernels."""
+        return f"pack-weights{{columns={2 * self.isa.vector_bytes // 4}}}, outline-loops"
+
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
         return [platform.machine(), repr(self.isa), repr(self.form)]
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
-        pack_weights(module, self.isa, self.disable)
         checks = check_messages(module)
         mark_updates(module, signature)
         place_results(module, self.disable)
