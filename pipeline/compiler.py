@@ -60,6 +60,7 @@ REGIONS = """
     compute-numbers,
     fold-known-ranges,
     canonicalize,
+    counted-loops,
     fold-known-ranges,
     gathers-to-slices,
     slices-of-concats,

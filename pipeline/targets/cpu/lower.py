@@ -94,7 +94,7 @@ TO_LLVM = """builtin.module(
 
 
 #: Where the results of branches and loops lie.
-PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branch-destinations"
+PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branch-destinations, align-carries"
 
 
 def place_results(module: ir.Module, disable: frozenset[str]) -> None:
