@@ -83,12 +83,12 @@ def _step(value: ir.Value, counter: Carry) -> int | None:
 def _why_not(first: ir.Value, counter: Carry, step: int, limit: ir.Value) -> str | None:
     """Why the first round, or the last one, may be another than that of a counting loop; None if not."""
     start, end = constant_integer(counter.initial), constant_integer(limit)
-    is_known = start is not None and end is not None and end < _LARGEST
-    if step != 1 and not is_known:
+    runs = start < end if start is not None and end is not None and end < _LARGEST else None
+    if step != 1 and runs is None:
         return "its counter may overflow"
     truth = constant_integer(first)
     if truth is not None:
-        return None if is_known and bool(truth) == (start < end) else "its first round does not depend on the counter"
+        return None if bool(truth) is runs else "its first round does not depend on the counter"
     found = _compared(first)
     same = found is not None and _same(found[0], counter.initial) and _same(found[1], limit)
     return None if same else "its first round does not depend on the counter alone"

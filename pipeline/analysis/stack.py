@@ -12,7 +12,7 @@ _ACCESSES = ("load", "store", "copy", "dim", "dealloc", "extract_strided_metadat
 
 
 def is_local(buffer: ir.Value) -> bool:
-    """Whether a buffer is used in its block and what is in that alone: nothing carries it on, hands it on or returns it.
+    """Whether a buffer is used in its block, and what is in that, alone: nothing carries it, hands it on or returns it.
 
     What runs again and allocates such a buffer anew can as well have one for all times.
     """

@@ -76,7 +76,9 @@ class OutlineLoops(Pass):
 
 
 def _strings(kernel: ir.Operation, key: str) -> list[str]:
-    return [ir.StringAttr(one).value for one in ir.ArrayAttr(kernel.attributes[key])] if key in kernel.attributes else []
+    return (
+        [ir.StringAttr(one).value for one in ir.ArrayAttr(kernel.attributes[key])] if key in kernel.attributes else []
+    )
 
 
 class _LoopKernel:

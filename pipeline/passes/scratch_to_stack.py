@@ -36,7 +36,9 @@ class ScratchToStack(Pass):
             kind = ir.MemRefType(alloc.results[0].type)
             size = math.prod(kind.shape) * element_bytes(alloc.results[0]) if kind.has_static_shape else None
             if size is None or size > left:
-                self.missed(alloc, "is allocated: its size is not known" if size is None else f"{size} bytes are too many")
+                self.missed(
+                    alloc, "is allocated: its size is not known" if size is None else f"{size} bytes are too many"
+                )
             elif not is_local(alloc.results[0]):
                 self.missed(alloc, "is allocated: it is handed on")
             else:
@@ -45,7 +47,7 @@ class ScratchToStack(Pass):
 
 
 def _move(alloc: ir.Operation, entry: ir.Block) -> None:
-    alignment = alloc.attributes["alignment"] if "alignment" in alloc.attributes else None
+    alignment = alloc.attributes.get("alignment")
     with alloc.location, ir.InsertionPoint.at_block_begin(entry):
         place = memref.AllocaOp(alloc.results[0].type, [], [], alignment=alignment).result
     replace(alloc, [place])
