@@ -157,6 +157,14 @@ def _script(model: torch.nn.Module) -> torch.jit.ScriptModule:
 #: Where files lie that are not the model's; `<` begins the names of generated code.
 _NOT_THE_MODEL = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
 
+#: What torch refuses in the bodies of branches and loops, in eager, too; by a part of its message.
+_REGION_ERRORS = {
+    "input mutation during higher order op": "the body of a scan or a map writes in place to what it is given or "
+    "captures; carry that or return it",
+    "aliasing during higher order op": "a branch or the body of a loop has a tensor under two names: it captures a "
+    "tensor and a view of it, or returns what it is given; take the view inside, return a clone",
+}
+
 _DATA_DEPENDENT = ("data-dependent", "DataDependent", "dynamic control flow", "GuardOnDataDependent")
 
 
@@ -164,8 +172,9 @@ def _explain(error: BaseException) -> str:
     """The first line of torch's message, the line of the model's source that it is about, and what to do."""
     message = str(error)
     text, place = _first_line(error), _place(error)
-    if "input mutation during higher order op" in message:
-        text = "the body of a scan or a map writes in place to what it is given or captures; carry that or return it"
+    for part, meaning in _REGION_ERRORS.items():
+        if part in message:
+            text = meaning
     if place:
         text += f" (at {place})"
     if any(word in message or word in type(error).__name__ for word in _DATA_DEPENDENT):

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.kernel_kinds import has_control_flow
+from pipeline.analysis.updates import VIEWS
 from pipeline.analysis.weights import byte_size
-from pipeline.mlir import bufferization, ir, memref, walk_innermost_first
+from pipeline.mlir import bufferization, defining_op, ir, memref, walk_innermost_first
 from pipeline.passes.base import Pass
 from pipeline.passes.placement import place_of, put, shape_of
 from pipeline.passes.rewriting import before
@@ -40,7 +41,7 @@ class ShareBranchDestinations(Pass):
         """if c { k(.., empty) } else { l(.., empty) } -> m = alloc; if c { k(.., m) } else { l(.., m) }."""
         kind = ir.RankedTensorType(result.type)
         ends = [_terminator(region.blocks[0]) for region in branch.regions]
-        places = [_usable(end.operands[result.result_number], kind, branch) for end in ends]
+        places = [_usable(end, result.result_number, kind, branch) for end in ends]
         missing = [place is None for place in places]
         if all(missing):
             return
@@ -61,15 +62,29 @@ class ShareBranchDestinations(Pass):
             end.operands[result.result_number] = copied
 
 
-def _usable(value: ir.Value, kind: ir.RankedTensorType, branch: ir.Operation) -> ir.Operation | None:
-    """The place that `value` is computed into, if it has the result's shape and lies in the branch."""
-    place = place_of(value)
+def _usable(end: ir.Operation, number: int, kind: ir.RankedTensorType, branch: ir.Operation) -> ir.Operation | None:
+    """The place that a branch computes a result into, if it has the result's shape and lies in the branch.
+
+    None if the branch hands on the same memory as another result, too.
+    """
+    place = place_of(end.operands[number])
     if place is None or shape_of(place) != list(kind.shape):
+        return None
+    if [_behind_views(value) for value in end.operands].count(_behind_views(end.operands[number])) > 1:
         return None
     parent = place.parent
     while parent is not None and parent.operation != branch:
         parent = parent.operation.parent
     return place if parent is not None else None
+
+
+def _behind_views(value: ir.Value) -> ir.Value:
+    """The tensor that a view is one of; any other tensor itself."""
+    producer = defining_op(value)
+    while producer is not None and producer.name in VIEWS:
+        value = producer.operands[0]
+        producer = defining_op(value)
+    return value
 
 
 def _is_copied_anyway(result: ir.OpResult) -> bool:

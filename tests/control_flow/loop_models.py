@@ -152,8 +152,10 @@ class BeamSearch(nn.Module):
             self.cache.index_copy_(0, t.reshape(1), state.unsqueeze(0))
             return t + 1, self.out(state).argmax(-1), state
 
+        def goes_on(t, token, state):
+            return torch.logical_and(t < n, (token < 6).any())
+
         first = torch.zeros(2, dtype=torch.int64)
-        goes_on = lambda t, token, state: torch.logical_and(t < n, (token < 6).any())  # noqa: E731
         steps, token, state = while_loop(goes_on, step, (zero(), first, x.clone()))
         return steps, token, state, self.cache.sum(0)
 
