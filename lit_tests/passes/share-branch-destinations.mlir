@@ -136,7 +136,7 @@ func.func @large(%c: i1, %x: tensor<100000xf32>, %at: index) -> f32 {
   return %v : f32
 }
 
-// Must not fire: a branch hands on the same memory as another result, too; it copies then.
+// Must not fire: a branch hands on a view of what it computes, too; it copies then.
 
 // CHECK-LABEL: func.func @two_results
 // CHECK: %[[M:.*]] = memref.alloc() : memref<8xf32>

@@ -65,12 +65,13 @@ class ShareBranchDestinations(Pass):
 def _usable(end: ir.Operation, number: int, kind: ir.RankedTensorType, branch: ir.Operation) -> ir.Operation | None:
     """The place that a branch computes a result into, if it has the result's shape and lies in the branch.
 
-    None if the branch hands on the same memory as another result, too.
+    None if the branch hands on a view of it as another result, which would lie in the shared memory, too.
     """
-    place = place_of(end.operands[number])
+    mine = end.operands[number]
+    place = place_of(mine)
     if place is None or shape_of(place) != list(kind.shape):
         return None
-    if [_behind_views(value) for value in end.operands].count(_behind_views(end.operands[number])) > 1:
+    if any(value != mine and _behind_views(value) == _behind_views(mine) for value in end.operands):
         return None
     parent = place.parent
     while parent is not None and parent.operation != branch:

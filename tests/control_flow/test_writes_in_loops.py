@@ -1,4 +1,4 @@
-"""Writes in place in the bodies of loops: every form that torch takes gives what eager gives, the others are one error."""
+"""Writes in place in the bodies of loops: what torch takes gives what eager gives, all else is one error."""
 
 from __future__ import annotations
 
