@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,10 @@ __all__ = [
     "walk",
     "walk_innermost_first",
 ]
+
+# The bindings look for a Python module of the dialect whenever they meet an op; what is not there, they try to import
+# again for every op.
+sys.modules.setdefault("torch_mlir.dialects.fusion", types.ModuleType("torch_mlir.dialects.fusion"))
 
 
 _LARGE_DIALECTS = {
@@ -212,10 +218,13 @@ def to_llvm_ir(module: ir.Module) -> str:
 def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
     """The operations inside `op` that are called one of `names`, in program order, outer before inner."""
     found: list[ir.Operation] = []
+    inside = ir.WalkResult.SKIP if names == ("func.func",) else ir.WalkResult.ADVANCE  # there are none in functions
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
-        if inner.operation.name in names:
-            found.append(inner.operation)
+        inner = inner.operation
+        if inner.name in names:
+            found.append(inner)
+            return inside
         return ir.WalkResult.ADVANCE
 
     op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)

@@ -18,6 +18,7 @@ import torch
 import torch.utils._pytree as torch_pytree
 from torch.export import ExportedProgram
 from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.containers import register_containers
@@ -62,13 +63,13 @@ def export(
     """The first half of `capture`: the program as torch.export gives it."""
     if args is not None and not isinstance(args, tuple):
         raise PipelineError(f"args: expected a tuple of example arguments, got {type(args).__name__}")
-    with _capturing, torch.no_grad():
+    with _capturing, torch.no_grad(), _use_lazy_graph_module(True):
         return _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
 
 
 def functionalize(exported: ExportedProgram) -> ExportedProgram:
     """The second half of `capture`: mutation as results, torch's core ops."""
-    with _capturing, torch.no_grad():
+    with _capturing, torch.no_grad(), _use_lazy_graph_module(True):  # no code for graphs that nobody runs
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
