@@ -28,6 +28,7 @@ from pipeline.runtime.loading import make_executable
 #: linalg as imported → linalg with folded norms and joined products.
 SIMPLIFY = """
     place-barriers,
+    func.func(fold-unit-transposes),
     func.func(convert-elementwise-to-linalg),
     inline-constant-regions,
     remove-dead-argmax,

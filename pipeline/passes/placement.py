@@ -15,7 +15,7 @@ _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 def place_of(value: ir.Value) -> ir.Operation | None:
     """What makes the memory that `value`, and nothing else, is computed into: a tensor.empty or a memref.alloc.
 
-    Looks through reshapes, concatenations and branches. None where that is not known: the value comes from outside, say.
+    Looks through reshapes, concatenations and branches. None where that is not known: it comes from outside, say.
     """
     op = defining_op(value)
     if op is None:
