@@ -82,6 +82,33 @@ func.func @rows(%x: tensor<4x8xf32>, %y: tensor<8xf32>, %n: i64, %status: memref
 
 // -----
 
+// What is read and what is updated in place may have a size that is known at run time only.
+
+// CHECK: func.func private @loop_add(%[[ROUNDS:.*]]: index, %[[X:.*]]: tensor<?x8xf32>, %[[OUT:.*]]: tensor<?x8xf32>) -> tensor<?x8xf32>
+// CHECK: func.func @sequence
+func.func private @add(%x: tensor<?x8xf32>, %i: index, %out: tensor<8xf32>) -> tensor<8xf32>
+    attributes {pipeline.kernel = "elementwise", pipeline.ops = ["linalg.add"], pipeline.words = ["add"]} {
+  %row = tensor.extract_slice %x[%i, 0] [1, 8] [1, 1] : tensor<?x8xf32> to tensor<8xf32>
+  %r = linalg.add ins(%row, %row : tensor<8xf32>, tensor<8xf32>) outs(%out : tensor<8xf32>) -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+func.func @sequence(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x8xf32>
+  %out = tensor.empty(%n) : tensor<?x8xf32>
+  // expected-remark @below {{passed: one kernel}}
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%rows = %out) -> tensor<?x8xf32> {
+    %e = tensor.empty() : tensor<8xf32>
+    %s = func.call @add(%x, %i, %e) : (tensor<?x8xf32>, index, tensor<8xf32>) -> tensor<8xf32>
+    %new = tensor.insert_slice %s into %rows[%i, 0] [1, 8] [1, 1] : tensor<8xf32> into tensor<?x8xf32>
+    scf.yield %new : tensor<?x8xf32>
+  }
+  return %r : tensor<?x8xf32>
+}
+
+// -----
+
 // The outermost loop is taken that may be; one in a branch, too.
 
 // CHECK: func.func private @loop_add_0(
@@ -211,7 +238,7 @@ func.func @refused(%x: tensor<8xf32>, %v: tensor<65xf32>, %w: tensor<40xf32>, %d
     %s = func.call @much(%h, %e) : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
     scf.yield %s : tensor<40xf32>
   }
-  // expected-remark @below {{missed: the loop is no kernel: it has tensors of sizes that are known at run time only}}
+  // expected-remark @below {{missed: the loop is no kernel: it makes tensors of sizes that are known at run time only}}
   %l = scf.for %i = %c0 to %n step %c1 iter_args(%h = %d) -> tensor<?xf32> {
     %e = tensor.empty(%size) : tensor<?xf32>
     %s = func.call @any(%h, %e) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>

@@ -1,7 +1,8 @@
 """Whether a whole loop, with the kernels that it calls, becomes one kernel: what is right, and what pays.
 
-Right is a loop of calls of kernels, of numbers and of slices, all of known sizes. Threads share the work of a kernel,
-not the rounds of a loop, and a kernel keeps what is between its ops on its stack: so every step has to be small.
+Right is a loop of calls of kernels, of numbers and of slices. What it makes has a known size; what it reads and what it
+updates in place need not. Threads share the work of a kernel, not the rounds of a loop, and a kernel keeps what is
+between its ops on its stack: so every step has to be small.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ LOOPS = ("scf.for", "scf.while")
 _CONTROL = (*LOOPS, "scf.if", "scf.yield", "scf.condition")
 _NUMBERS = ("arith", "math", "index")
 _TENSORS = {"empty", "extract", "extract_slice", "insert", "insert_slice", "expand_shape", "collapse_shape"}
-_TENSORS |= {"cast", "from_elements"}
+_TENSORS |= {"cast", "from_elements", "dim"}
+_INSERTIONS = ("tensor.insert", "tensor.insert_slice")
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,12 @@ def why_no_kernel(loop: ir.Operation, kernels: Mapping[str, ir.Operation], limit
         reason = _why_not_kernel(name, kernels.get(name), limits)
         if reason is not None:
             return reason
-    if any(one.name in LOOPS and carries_of(one) is None for one in ops_of(loop)):
-        return "it hands on what it does not carry"
+    for inner in (op for op in ops_of(loop) if op.name in LOOPS):
+        carries = carries_of(inner)
+        if carries is None:
+            return "it hands on what it does not carry"
+        if any(_is_dynamic(one.initial) and not (one.is_kept or is_in_place(one)) for one in carries):
+            return "it makes tensors of sizes that are known at run time only"
     scratch = _scratch(loop) + sum(_scratch(kernels[name]) for name in names)
     return f"it keeps {scratch} bytes, more than {limits.scratch}" if scratch > limits.scratch else None
 
@@ -90,10 +96,12 @@ def _why_not_op(op: ir.Operation) -> str | None:
     is_known = op.name in (*_CONTROL, "func.call") or dialect in _NUMBERS or (dialect == "tensor" and short in _TENSORS)
     if not is_known and not _is_check(op):
         return f"{op.name} is for no kernel"
-    for value in (*op.operands, *op.results):
-        if isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape:
-            return "it has tensors of sizes that are known at run time only"
-    return None
+    made = [] if op.name in (*LOOPS, *_INSERTIONS) else op.results
+    return "it makes tensors of sizes that are known at run time only" if any(map(_is_dynamic, made)) else None
+
+
+def _is_dynamic(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape
 
 
 def _is_check(op: ir.Operation) -> bool:

@@ -107,3 +107,31 @@ def test_steps_that_are_worth_threads_stay_kernels():
     assert [kernel.name for kernel in executable.kernels] == ["fused_matmul_tanh"]
     (reason,) = [str(one) for one in executable.remarks if one.pass_name == "outline-loops"]
     assert "fused_matmul_tanh takes" in reason and "operations, more than 262144" in reason
+
+
+class Mixing(nn.Module):
+    """Two states that change places, rows of a result, and a sum: elementwise ops, a reduction and an insertion."""
+
+    def forward(self, x, n):
+        rows = torch.zeros(4, *x.shape, dtype=x.dtype)
+
+        def body(i, a, b):
+            rows.index_copy_(0, i.reshape(1), (a + b).unsqueeze(0))
+            return i + 1, b.clone(), torch.where(b > a, a, b) + a.sum().to(a.dtype)
+
+        a, b = while_loop(lambda i, a, b: i < n, body, (torch.zeros((), dtype=torch.int64), x * 1, x + 1))[1:]
+        return a, b, rows
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int64]
+)
+@pytest.mark.parametrize("size", [0, 1, 5, 33])
+def test_dtypes_and_sizes(dtype, size):
+    model = Mixing()
+    x = (torch.arange(size) % 3 - 1).to(dtype)
+    executable = pipeline.compile(model, (x, torch.tensor(1)))
+    with torch.no_grad():
+        for rounds in (0, 1, 4):
+            for got, wanted in zip(executable(x, torch.tensor(rounds)), model(x, torch.tensor(rounds)), strict=True):
+                assert torch.equal(got, wanted) and got.dtype == dtype
