@@ -37,6 +37,7 @@ __all__ = [
     "affine",
     "arith",
     "bufferization",
+    "called_function",
     "captured_values",
     "constant_integer",
     "context",
@@ -52,6 +53,7 @@ __all__ = [
     "linalg",
     "math",
     "memref",
+    "ops_of",
     "parse",
     "position",
     "rewrite",
@@ -262,6 +264,14 @@ def function(module: ir.Module | ir.Operation, name: str) -> ir.Operation:
         if ir.StringAttr(op.attributes["sym_name"]).value == name:
             return op
     raise CompileError(f"the module has no function @{name}")
+
+
+def called_function(call: ir.Operation) -> ir.Operation:
+    """The function that a func.call calls."""
+    module = call
+    while module.name != "builtin.module":
+        module = module.parent.operation
+    return function(module, ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
 def defining_op(value: ir.Value) -> ir.Operation | None:

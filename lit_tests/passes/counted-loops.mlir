@@ -150,3 +150,24 @@ func.func @refused(%n: i64, %from: i64, %go: i1) -> (i64, i64, i64, i64, i64, i6
   }
   return %a#0, %b#0, %c#0, %d#0, %e#0, %f#0, %g#0, %h#0 : i64, i64, i64, i64, i64, i64, i64, i64
 }
+
+// Must not fire: the counter would overflow before it reaches the limit.
+
+// CHECK-LABEL: func.func @narrow
+// CHECK: scf.while
+func.func @narrow() -> i8 {
+  %true = arith.constant true
+  %c0 = arith.constant 0 : i8
+  %c3 = arith.constant 3 : i8
+  %end = arith.constant 127 : i8
+  // expected-remark @below {{missed: stays a while loop: its counter may overflow}}
+  %r:1 = scf.while (%flag = %true, %i = %c0) : (i1, i8) -> i8 {
+    scf.condition(%flag) %i : i8
+  } do {
+  ^bb0(%i: i8):
+    %next = arith.addi %i, %c3 : i8
+    %more = arith.cmpi slt, %next, %end : i8
+    scf.yield %more, %next : i1, i8
+  }
+  return %r#0 : i8
+}

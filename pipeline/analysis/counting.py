@@ -1,4 +1,4 @@
-"""Which while loops count: a number goes up by a step in each round until it reaches a limit."""
+"""How often loops run; which while loops count: a number goes up by a step in each round until it reaches a limit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from pipeline.analysis.carries import Carry, carries_of
 from pipeline.mlir import arith, constant_integer, defining_op, ir, is_inside
-
-#: A limit beyond this might be jumped over by a step that overflows.
-_LARGEST = 1 << 62
 
 _LESS, _GREATER = arith.CmpIPredicate.slt, arith.CmpIPredicate.sgt
 
@@ -61,6 +58,20 @@ def count_of(loop: ir.Operation) -> Count | str:
     return Count(counter, number, step, limit, [carry for carry in carries if carry != counter])
 
 
+def trip_count(loop: ir.Operation) -> int | None:
+    """How often an scf.for runs; None if that is not known."""
+    lower, upper, step = list(loop.operands)[:3]
+    if lower == upper:
+        return 0
+    bounds = [constant_integer(value) for value in (lower, upper, step)]
+    first, last, stride = bounds
+    if first is None or last is None or stride is None or stride <= 0:
+        return None
+    if "unsignedCmp" in loop.attributes and (first < 0 or last < 0):
+        return None  # a negative number stands for a large one
+    return max(0, -((first - last) // stride))
+
+
 def _compared(flag: ir.Value) -> tuple[ir.Value, ir.Value] | None:
     """(a, b) of a < b."""
     op = defining_op(flag)
@@ -82,8 +93,12 @@ def _step(value: ir.Value, counter: Carry) -> int | None:
 
 def _why_not(first: ir.Value, counter: Carry, step: int, limit: ir.Value) -> str | None:
     """Why the first round, or the last one, may be another than that of a counting loop; None if not."""
+    bits = counter.kind.width if isinstance(counter.kind, ir.IntegerType) else 64
+    if bits < 8:
+        return "its counter is a flag"
     start, end = constant_integer(counter.initial), constant_integer(limit)
-    runs = start < end if start is not None and end is not None and end < _LARGEST else None
+    largest = (1 << (bits - 1)) - 1 - step
+    runs = start < end if start is not None and end is not None and end <= largest else None
     if step != 1 and runs is None:
         return "its counter may overflow"
     truth = constant_integer(first)

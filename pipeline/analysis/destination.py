@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.mlir import defining_op, function, ir
+from pipeline.mlir import called_function, defining_op, ir
 
 
 def tied_operand(op: ir.Operation, result: ir.Value) -> ir.Value | None:
@@ -29,10 +29,7 @@ def _tied_in_while(loop: ir.Operation, number: int) -> ir.Value | None:
 
 def _tied_in_call(call: ir.Operation, number: int) -> ir.Value | None:
     """The operand of a call that the callee updates to make a result."""
-    module = call
-    while module.name != "builtin.module":
-        module = module.parent.operation
-    body = function(module, ir.FlatSymbolRefAttr(call.attributes["callee"]).value).regions[0].blocks
+    body = called_function(call).regions[0].blocks
     if not len(body):
         return None
     returned = body[0].operations[len(body[0].operations) - 1].operation.operands[number]
