@@ -50,11 +50,12 @@ func.func @main(%x: memref<8xf32>, %n: index) {
   return
 }
 
-// Must not fire: scratch that is handed on, or of no known size; what is no kernel.
+// Must not fire: scratch that is handed on, or of no known size; loops that threads share; what is no kernel.
 
 // CHECK: func.func private @refused
 // CHECK: call @handed
 // CHECK: call @sized
+// CHECK: call @shares
 // CHECK: call @outside
 func.func private @handed(%x: memref<8xf32>, %n: index) attributes {pipeline.kernel = "elementwise"} {
   %c0 = arith.constant 0 : index
@@ -73,11 +74,17 @@ func.func private @sized(%x: memref<?xf32>, %n: index) attributes {pipeline.kern
   return
 }
 func.func private @outside(memref<8xf32>)
+func.func private @shares(%x: memref<8xf32>) attributes {pipeline.kernel = "elementwise"} {
+  call @outside(%x) : (memref<8xf32>) -> ()
+  return
+}
 func.func private @refused(%x: memref<8xf32>, %y: memref<?xf32>, %n: index) attributes {pipeline.kernel = "loop"} {
   // expected-remark @below {{missed: stays a call: its scratch has no known size, or is handed on}}
   call @handed(%x, %n) : (memref<8xf32>, index) -> ()
   // expected-remark @below {{missed: stays a call: its scratch has no known size, or is handed on}}
   call @sized(%y, %n) : (memref<?xf32>, index) -> ()
+  // expected-remark @below {{missed: stays a call: threads share its loops}}
+  call @shares(%x) : (memref<8xf32>) -> ()
   call @outside(%x) : (memref<8xf32>) -> ()
   return
 }

@@ -47,6 +47,9 @@ class InlineKernels(Pass):
         if not all(not list(one.operands) and is_local(one.results[0]) for one in walk(kernel, _SCRATCH)):
             self.missed(call, "stays a call: its scratch has no known size, or is handed on")
             return False
+        if walk(kernel, "func.call"):
+            self.missed(call, "stays a call: threads share its loops")
+            return False
         self.passed(call, "is a part of the loop's kernel")
         block = kernel.regions[0].blocks[0]
         *ops, terminator = [op.operation for op in block.operations]
