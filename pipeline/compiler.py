@@ -65,6 +65,7 @@ REGIONS = """
     compute-numbers,
     fold-known-ranges,
     canonicalize,
+    counted-loops,
     fold-known-ranges,
     gathers-to-slices,
     slices-of-concats,
@@ -282,6 +283,8 @@ def lower(
         _run(options.passes.get("kernels", ""), module, options)
         if tuner is not None:
             tuner.run(module)
+        with timing.stage("outline"):
+            _run(target.kernel_passes(), module, options)
         dump("kernels", module)
         with timing.stage("target"):
             return target.compile(module, program.signature, dump)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ __all__ = [
     "affine",
     "arith",
     "bufferization",
+    "called_function",
     "captured_values",
     "constant_integer",
     "context",
@@ -50,6 +53,7 @@ __all__ = [
     "linalg",
     "math",
     "memref",
+    "ops_of",
     "parse",
     "position",
     "rewrite",
@@ -62,6 +66,10 @@ __all__ = [
     "walk",
     "walk_innermost_first",
 ]
+
+# The bindings look for a Python module of the dialect whenever they meet an op; what is not there, they try to import
+# again for every op.
+sys.modules.setdefault("torch_mlir.dialects.fusion", types.ModuleType("torch_mlir.dialects.fusion"))
 
 
 _LARGE_DIALECTS = {
@@ -212,10 +220,13 @@ def to_llvm_ir(module: ir.Module) -> str:
 def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
     """The operations inside `op` that are called one of `names`, in program order, outer before inner."""
     found: list[ir.Operation] = []
+    inside = ir.WalkResult.SKIP if names == ("func.func",) else ir.WalkResult.ADVANCE  # there are none in functions
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
-        if inner.operation.name in names:
-            found.append(inner.operation)
+        inner = inner.operation
+        if inner.name in names:
+            found.append(inner)
+            return inside
         return ir.WalkResult.ADVANCE
 
     op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
@@ -235,12 +246,32 @@ def walk_innermost_first(op: ir.Operation | ir.Module, *names: str) -> list[ir.O
     return found
 
 
+def ops_of(root: ir.Operation) -> list[ir.Operation]:
+    """`root` and all operations inside it, in program order, outer before inner."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
 def function(module: ir.Module | ir.Operation, name: str) -> ir.Operation:
     """The function `name` of `module`; raises `CompileError` if there is none."""
     for op in walk(module, "func.func"):
         if ir.StringAttr(op.attributes["sym_name"]).value == name:
             return op
     raise CompileError(f"the module has no function @{name}")
+
+
+def called_function(call: ir.Operation) -> ir.Operation:
+    """The function that a func.call calls."""
+    module = call
+    while module.name != "builtin.module":
+        module = module.parent.operation
+    return function(module, ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
 def defining_op(value: ir.Value) -> ir.Operation | None:

@@ -104,9 +104,17 @@ class Loop(nn.Module):
 
 
 def test_kernels_in_loops():
-    x = torch.randn(32, 32) / 32
+    x = torch.randn(64, 64) / 64
     exe = pipeline.compile(Loop(), (x,))
     assert any(row.runs == 50 and row.operations for row in exe.profile(x).rows)
+
+
+def test_a_loop_that_is_one_kernel():
+    x = torch.randn(16, 16) / 16
+    exe = pipeline.compile(Loop(), (x,))
+    (kernel,) = exe.kernels
+    assert kernel.kind == "loop" and kernel.operations == 50 * (2 * 16**3 + 16**2)
+    assert any(row.runs == 1 and row.operations == kernel.operations for row in exe.profile(x).rows)
 
 
 def test_dynamic_sizes_have_no_rates(mixer):
@@ -120,7 +128,7 @@ def test_more_events_than_there_is_room_for(monkeypatch):
     from pipeline.runtime import record
 
     monkeypatch.setattr(record, "EVENTS", 3)
-    x = torch.randn(32, 32) / 32
+    x = torch.randn(64, 64) / 64
     profile = pipeline.compile(Loop(), (x,), profile=True).profile(x)
     assert any(row.runs == 50 for row in profile.rows)
     assert len(profile._events) == 3

@@ -113,3 +113,54 @@ func.func @dynamic(%x: tensor<?xi1>, %start: tensor<i1>) -> tensor<i1> {
   } -> tensor<i1>
   return %r : tensor<i1>
 }
+
+// The counter of a loop.
+
+// CHECK-LABEL: func.func @rounds
+// CHECK-SAME: (%[[TABLE:.*]]: tensor<20xf32>)
+// CHECK: scf.for %[[I:[a-z0-9]*]] = %
+// CHECK-NEXT: tensor.extract %[[TABLE]][%[[I]]]
+func.func @rounds(%table: tensor<20xf32>) -> f32 {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c20 = arith.constant 20 : index
+  %r = scf.for %i = %c0 to %c20 step %c1 iter_args(%h = %zero) -> f32 {
+    // expected-remark @below {{passed: is always true}}
+    %inside = arith.cmpi ult, %i, %c20 : index
+    %safe = arith.select %inside, %i, %c0 : index
+    %v = tensor.extract %table[%safe] : tensor<20xf32>
+    %s = arith.addf %h, %v : f32
+    scf.yield %s : f32
+  }
+  return %r : f32
+}
+
+// Must not fire: a loop that goes further, one of unknown length, and what a loop carries.
+
+// CHECK-LABEL: func.func @too_many_rounds
+// CHECK-COUNT-3: arith.cmpi ult
+func.func @too_many_rounds(%table: tensor<20xf32>, %n: index) -> (index, index, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c20 = arith.constant 20 : index
+  %c21 = arith.constant 21 : index
+  %a = scf.for %i = %c0 to %c21 step %c2 iter_args(%h = %c0) -> index {
+    %inside = arith.cmpi ult, %i, %c20 : index
+    %s = arith.select %inside, %i, %h : index
+    scf.yield %s : index
+  }
+  %b = scf.for %i = %c0 to %n step %c1 iter_args(%h = %c0) -> index {
+    %inside = arith.cmpi ult, %i, %c20 : index
+    %s = arith.select %inside, %i, %h : index
+    scf.yield %s : index
+  }
+  %c = scf.for %i = %c0 to %c20 step %c1 iter_args(%h = %c0) -> index {
+    %inside = arith.cmpi ult, %h, %c20 : index
+    %t = arith.addi %h, %c2 : index
+    %s = arith.select %inside, %i, %t : index
+    scf.yield %s : index
+  }
+  return %a, %b, %c : index, index, index
+}

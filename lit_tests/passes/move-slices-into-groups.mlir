@@ -121,3 +121,19 @@ func.func @left_alone(%x: tensor<8xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
   }) {kind = "elementwise", label = "exp", pipeline.calls = ["f", "lib"]} : (tensor<3xf32>) -> tensor<3xf32>
   return %r, %s : tensor<3xf32>, tensor<3xf32>
 }
+
+// Must not fire: the group writes to the slice; taking it in, it would be given a copy of the whole tensor.
+
+// CHECK-LABEL: func.func @written
+// CHECK: %[[P:.*]] = tensor.extract_slice %{{.*}}[1, 0] [1, 6] [1, 1]
+// CHECK: "fusion.group"(%[[P]], %{{.*}})
+func.func @written(%x: tensor<4x6xf32>, %y: tensor<6xf32>) -> tensor<4x6xf32> {
+  %p = tensor.extract_slice %x[1, 0] [1, 6] [1, 1] : tensor<4x6xf32> to tensor<6xf32>
+  %r = "fusion.group"(%p, %y) ({
+  ^bb0(%a: tensor<6xf32>, %b: tensor<6xf32>):
+    %s = linalg.exp ins(%b : tensor<6xf32>) outs(%a : tensor<6xf32>) -> tensor<6xf32>
+    "fusion.yield"(%s) : (tensor<6xf32>) -> ()
+  }) {kind = "elementwise", label = "exp"} : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+  %z = tensor.insert_slice %r into %x[1, 0] [1, 6] [1, 1] : tensor<6xf32> into tensor<4x6xf32>
+  return %z : tensor<4x6xf32>
+}

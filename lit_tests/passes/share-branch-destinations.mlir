@@ -135,3 +135,29 @@ func.func @large(%c: i1, %x: tensor<100000xf32>, %at: index) -> f32 {
   %v = tensor.extract %r[%at] : tensor<100000xf32>
   return %v : f32
 }
+
+// Must not fire: a branch hands on a view of what it computes, too; it copies then.
+
+// CHECK-LABEL: func.func @two_results
+// CHECK: %[[M:.*]] = memref.alloc() : memref<8xf32>
+// CHECK: scf.if
+// CHECK-NEXT: %[[E:.*]] = tensor.empty() : tensor<8xf32>
+// CHECK-NEXT: %[[A:.*]] = func.call @neg(%{{.*}}, %[[E]])
+// CHECK-NEXT: %[[C:.*]] = tensor.cast %[[A]]
+// CHECK-NEXT: %[[COPY:.*]] = bufferization.materialize_in_destination %[[A]] in
+// CHECK-NEXT: scf.yield %[[C]], %[[COPY]]
+// CHECK: func.call @neg(%{{.*}}, %{{.*}})
+func.func @two_results(%c: i1, %x: tensor<8xf32>, %d: tensor<?xf32>) -> (tensor<?xf32>, tensor<8xf32>) {
+  // expected-remark @below {{passed: both branches write to the same memory, one a copy}}
+  %r:2 = scf.if %c -> (tensor<?xf32>, tensor<8xf32>) {
+    %e = tensor.empty() : tensor<8xf32>
+    %a = func.call @neg(%x, %e) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %cast = tensor.cast %a : tensor<8xf32> to tensor<?xf32>
+    scf.yield %cast, %a : tensor<?xf32>, tensor<8xf32>
+  } else {
+    %e = tensor.empty() : tensor<8xf32>
+    %a = func.call @neg(%x, %e) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    scf.yield %d, %a : tensor<?xf32>, tensor<8xf32>
+  }
+  return %r#0, %r#1 : tensor<?xf32>, tensor<8xf32>
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.mlir import defining_op, function, ir
+from pipeline.mlir import called_function, defining_op, ir
 
 
 def tied_operand(op: ir.Operation, result: ir.Value) -> ir.Value | None:
@@ -14,15 +14,22 @@ def tied_operand(op: ir.Operation, result: ir.Value) -> ir.Value | None:
         return op.operands[1]
     if op.name == "scf.for":
         return op.operands[3 + number]
+    if op.name == "scf.while":
+        return _tied_in_while(op, number)
     return _tied_in_call(op, number) if op.name == "func.call" else None
+
+
+def _tied_in_while(loop: ir.Operation, number: int) -> ir.Value | None:
+    """The initial value of a carry that the condition hands on as it is; None for what it computes."""
+    block = loop.regions[0].blocks[0]
+    handed = block.operations[len(block.operations) - 1].operation.operands[1 + number]
+    is_carried = isinstance(handed.owner, ir.Block) and handed.owner == block
+    return loop.operands[ir.BlockArgument(handed).arg_number] if is_carried else None
 
 
 def _tied_in_call(call: ir.Operation, number: int) -> ir.Value | None:
     """The operand of a call that the callee updates to make a result."""
-    module = call
-    while module.name != "builtin.module":
-        module = module.parent.operation
-    body = function(module, ir.FlatSymbolRefAttr(call.attributes["callee"]).value).regions[0].blocks
+    body = called_function(call).regions[0].blocks
     if not len(body):
         return None
     returned = body[0].operations[len(body[0].operations) - 1].operation.operands[number]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import copy
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -221,15 +223,28 @@ def load_rules(name_or_path: str | Path) -> FusionRules:
     Raises:
         OptionError: there is no such table; the file's line says what is wrong with it.
     """
-    from pipeline.analysis import fusion_rules_text
-
     name = str(name_or_path)
     lent = _lender.get(name)
     if lent is not None:
         return lent
-    path = table_file(name) if name in tables() else Path(name_or_path)
-    if name not in tables() and not path.is_file():
+    if name in tables():
+        return copy.deepcopy(_table(name))  # its mappings are the caller's to change
+    path = Path(name_or_path)
+    if not path.is_file():
         raise OptionError(f"fusion rules {name!r}: no file, and no target; there are {', '.join(tables())}")
+    return _read(path)
+
+
+@functools.cache
+def _table(target: str) -> FusionRules:
+    """The table of a target."""
+    return _read(table_file(target))
+
+
+def _read(path: Path) -> FusionRules:
+    """The table in a file."""
+    from pipeline.analysis import fusion_rules_text
+
     place = path.resolve()
     if place in _reading.get():
         raise OptionError(f"{path}: this table is a part of itself")
@@ -242,6 +257,7 @@ def load_rules(name_or_path: str | Path) -> FusionRules:
         _reading.reset(token)
 
 
+@functools.cache
 def tables() -> list[str]:
     """The targets that come with a table."""
     return sorted(path.parent.name for path in _TARGETS.glob("*/fusion_rules.yaml"))

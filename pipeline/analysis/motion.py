@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pipeline.analysis.access import loops_of
-from pipeline.mlir import captured_values, constant_integer, defining_op, ir
+from pipeline.mlir import captured_values, constant_integer, defining_op, ir, ops_of
 
 #: Dialects whose ops only compute, on tensors and numbers.
 _COMPUTING = ("arith", "math", "complex", "index", "tensor", "linalg", "tm_tensor", "affine", "shape", "fusion")
@@ -22,7 +22,7 @@ _RESIZES = ("tensor.cast", "tensor.expand_shape", "tensor.collapse_shape", "tens
 
 def has_effects(op: ir.Operation) -> bool:
     """Whether `op` or what is inside it does more than compute its results: stores, calls, asserts."""
-    return any(not _computes(inner) for inner in _with_inner(op))
+    return any(not _computes(inner) for inner in ops_of(op))
 
 
 def why_not_speculated(op: ir.Operation) -> str | None:
@@ -30,7 +30,7 @@ def why_not_speculated(op: ir.Operation) -> str | None:
 
     Effects, what could trap or read what is not there, and what might not end. Floating-point arithmetic never traps.
     """
-    for inner in _with_inner(op):
+    for inner in ops_of(op):
         if not _computes(inner):
             return f"{inner.name} has side effects"
         reason = _trap(inner)
@@ -86,17 +86,6 @@ def is_only_destination(value: ir.Value) -> bool:
         and use.operand_number >= len(use.owner.operation.operands) - len(use.owner.operation.results)
         for use in value.uses
     )
-
-
-def _with_inner(op: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        found.append(inner.operation)
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
 
 
 def _computes(op: ir.Operation) -> bool:

@@ -265,7 +265,12 @@ def words_of(ops: Sequence[ir.Operation]) -> list[str]:
 
 def group_label(ops: Sequence[ir.Operation]) -> str:
     """`fused_a_b_c` for several words, `a` for one."""
-    words = compose(words_of(ops))
+    return label_of(words_of(ops))
+
+
+def label_of(words: Sequence[str]) -> str:
+    """`fused_a_b_c` for several words, `a` for one; those that together have a name are replaced by it."""
+    words = compose(words)
     if len(words) > NAME_OPS:
         words = [*words[:NAME_OPS], "etc"]
     return words[0] if len(words) == 1 else "_".join(["fused", *words])

@@ -113,9 +113,18 @@ class Ranges:
         size = view.size(ir.IntegerAttr(index.attributes["dim"]).value) if view is not None else None
         return Range(0, max(0, size - 1)) if size is not None else None
 
+    def _of_loop(self, loop: ir.Operation, depth: int) -> Range | None:
+        """The range of the counter of an scf.for; one that never runs has none that matters."""
+        first, end, step = (self.of(value, depth - 1) for value in list(loop.operands)[:3])
+        if first is None or end is None or step is None or step.first <= 0 or "unsignedCmp" in loop.attributes:
+            return None
+        return Range(first.first, max(first.first, end.last - 1))
+
     def _of_argument(self, argument: ir.BlockArgument, depth: int) -> Range | None:
-        """The range of an element that a linalg op reads."""
+        """The range of an element that a linalg op reads, or of the counter of a loop."""
         parent = argument.owner.owner
+        if isinstance(parent, (ir.Operation, ir.OpView)) and parent.operation.name == "scf.for":
+            return self._of_loop(parent.operation, depth) if argument.arg_number == 0 else None
         view = structured(parent.operation) if isinstance(parent, (ir.Operation, ir.OpView)) else None
         if view is None or argument.arg_number >= view.inputs:
             return None

@@ -18,6 +18,7 @@ import torch
 import torch.utils._pytree as torch_pytree
 from torch.export import ExportedProgram
 from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.containers import register_containers
@@ -62,13 +63,13 @@ def export(
     """The first half of `capture`: the program as torch.export gives it."""
     if args is not None and not isinstance(args, tuple):
         raise PipelineError(f"args: expected a tuple of example arguments, got {type(args).__name__}")
-    with _capturing, torch.no_grad():
+    with _capturing, torch.no_grad(), _use_lazy_graph_module(True):
         return _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
 
 
 def functionalize(exported: ExportedProgram) -> ExportedProgram:
     """The second half of `capture`: mutation as results, torch's core ops."""
-    with _capturing, torch.no_grad():
+    with _capturing, torch.no_grad(), _use_lazy_graph_module(True):  # no code for graphs that nobody runs
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
@@ -157,6 +158,14 @@ def _script(model: torch.nn.Module) -> torch.jit.ScriptModule:
 #: Where files lie that are not the model's; `<` begins the names of generated code.
 _NOT_THE_MODEL = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
 
+#: What torch refuses in the bodies of branches and loops, in eager, too; by a part of its message.
+_REGION_ERRORS = {
+    "input mutation during higher order op": "the body of a scan or a map writes in place to what it is given or "
+    "captures; carry that or return it",
+    "aliasing during higher order op": "a branch or the body of a loop has a tensor under two names: it captures a "
+    "tensor and a view of it, or returns what it is given; take the view inside, return a clone",
+}
+
 _DATA_DEPENDENT = ("data-dependent", "DataDependent", "dynamic control flow", "GuardOnDataDependent")
 
 
@@ -164,8 +173,9 @@ def _explain(error: BaseException) -> str:
     """The first line of torch's message, the line of the model's source that it is about, and what to do."""
     message = str(error)
     text, place = _first_line(error), _place(error)
-    if "input mutation during higher order op" in message:
-        text = "the body of a scan or a map writes in place to what it is given or captures; carry that or return it"
+    for part, meaning in _REGION_ERRORS.items():
+        if part in message:
+            text = meaning
     if place:
         text += f" (at {place})"
     if any(word in message or word in type(error).__name__ for word in _DATA_DEPENDENT):

@@ -13,6 +13,7 @@ from torch_mlir.extras import fx_importer
 
 from pipeline.errors import UnsupportedOpError
 from pipeline.frontend.graph_passes import attribute
+from pipeline.frontend.to_linalg import HIDDEN_TRUE
 from pipeline.mlir import ir
 
 #: Loops end by their condition alone.
@@ -170,10 +171,11 @@ class NodeImporter(fx_importer.GraphNodeImporter):
 
         Gets round a miscompile: PrimLoopOp::isForLike() looks only at whether the first condition is constantly true,
         and makes `while i < 5` from i = 0 an endless for loop. Remove when it looks at the later conditions too.
+        `to_linalg` shows it again.
         """
         with loc:
             stored = ir.RankedTensorType.get([2], ir.IntegerType.get_signed(64, self._c))
-            ones = ir.DenseResourceElementsAttr.get_from_buffer(np.ones(2, np.int64), "true", stored)
+            ones = ir.DenseResourceElementsAttr.get_from_buffer(np.ones(2, np.int64), HIDDEN_TRUE, stored)
         vector, scalar = (ir.Type.parse(f"!torch.vtensor<[{size}],si64>", self._c) for size in ("2", ""))
         literal = ir.Operation.create("torch.vtensor.literal", results=[vector], attributes={"value": ones}, loc=loc)
         zero = self._int(loc, 0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pipeline.errors import CompileError, UnsupportedOpError
 from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
 from pipeline.frontend.bitcasts import lower_bitcasts
-from pipeline.mlir import ir, run_pipeline
+from pipeline.mlir import ir, run_pipeline, walk
 from pipeline.passes.rewriting import branch_on_selects
 from pipeline.remarks import source_line
 
@@ -34,6 +34,9 @@ _TO_LINALG = """builtin.module(
     torch-func-backend-type-conversion,
     func.func(canonicalize, torch-finalizing-backend-type-conversion)
 )"""
+#: The name of the resource that hides a true, see `control_flow`.
+HIDDEN_TRUE = "pipeline_hidden_true"
+
 _VERIFY = "builtin.module(torch-verify-linalg-on-tensors-backend-contract)"
 
 
@@ -62,9 +65,18 @@ def _lower(module: ir.Module) -> None:
     lower_bitcasts(module)
     put_barriers_on_tensors(module)
     run_pipeline(module.operation, _TO_LINALG)
+    _show_hidden_truth(module)
     branch_on_selects(module.operation)
     with barriers_as_casts(module):
         run_pipeline(module.operation, _VERIFY)
+
+
+def _show_hidden_truth(module: ir.Module) -> None:
+    """Makes the true that was hidden from torch-mlir's folders a constant like any other."""
+    for constant in walk(module, "arith.constant"):
+        if str(constant.attributes["value"]).startswith(f"dense_resource<{HIDDEN_TRUE}"):
+            one = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, module.context), 1)
+            constant.attributes["value"] = ir.DenseElementsAttr.get_splat(constant.results[0].type, one)
 
 
 def _clone(module: ir.Module) -> ir.Module:

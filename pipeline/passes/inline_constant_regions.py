@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.analysis.counting import trip_count
 from pipeline.mlir import constant_integer, ir, walk_innermost_first
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import inline_block, replace
@@ -42,7 +43,7 @@ class InlineConstantRegions(Pass):
 
     def _inline_for(self, op: ir.Operation) -> None:
         """scf.for %i = 3 to 4 step 1 { a(%i) } -> a(3)."""
-        trips = _trip_count(op)
+        trips = trip_count(op)
         if trips is None:
             return
         if trips > 1:
@@ -66,17 +67,3 @@ class InlineConstantRegions(Pass):
         self.passed(op, "the condition is always false")
         _, *handed_on = inline_block(before, list(op.operands), op)
         replace(op, handed_on)
-
-
-def _trip_count(loop: ir.Operation) -> int | None:
-    """How often an scf.for runs; None if that is not known."""
-    lower, upper, step = list(loop.operands)[:3]
-    if lower == upper:
-        return 0
-    bounds = [constant_integer(value) for value in (lower, upper, step)]
-    first, last, stride = bounds
-    if first is None or last is None or stride is None or stride <= 0:
-        return None
-    if "unsignedCmp" in loop.attributes and (first < 0 or last < 0):
-        return None  # a negative number stands for a large one
-    return max(0, -((first - last) // stride))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.analysis.destination import tied_operand
 from pipeline.dialects.fusion import GROUP
 from pipeline.mlir import defining_op, ir, remap_operands, walk
 from pipeline.passes.base import Pass
@@ -29,12 +30,31 @@ class MoveSlicesIntoGroups(Pass):
     def run(self, op: ir.Operation) -> None:
         """Moves the slices of every group in one function."""
         for group in walk(op, GROUP):
-            count = sum(1 for operand in group.operands if _views(operand))
+            count = sum(1 for chain in _views_of(group) if chain)
             if count and CALLS in group.attributes:
                 self.missed(group, "takes slices as copies: what it calls reads tensors that lie row by row")
             elif count:
                 self.passed(group, f"reads {count} slices where they lie")
                 _absorb(group)
+
+
+def _views_of(group: ir.Operation) -> list[list[ir.Operation]]:
+    """For each operand the views that may come into the group: none of what the group writes to.
+
+    A kernel that writes to a slice of a tensor, and returns that alone, would be given a copy of the whole tensor.
+    """
+    arguments = group.regions[0].blocks[0].arguments
+    return [
+        [] if _is_written(argument) else _views(operand)
+        for operand, argument in zip(group.operands, arguments, strict=True)
+    ]
+
+
+def _is_written(argument: ir.BlockArgument) -> bool:
+    """Whether an op of the group computes into an operand."""
+    readers = (use.owner.operation for use in argument.uses)
+    tied = (tied_operand(op, result) for op in readers for result in op.results)
+    return any(operand is not None and operand == argument for operand in tied)
 
 
 def _views(value: ir.Value) -> list[ir.Operation]:
@@ -61,7 +81,7 @@ def _is_view(op: ir.Operation) -> bool:
 def _absorb(group: ir.Operation) -> None:
     """group(slice(x)) { f } -> group(x) { f(slice) }."""
     old = group.regions[0].blocks[0]
-    views = [_views(operand) for operand in group.operands]
+    views = _views_of(group)
     moved = list(dict.fromkeys(view for chain in views for view in chain))
     made_inside = {view.results[0] for view in moved}
     inputs = dict.fromkeys(

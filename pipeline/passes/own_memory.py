@@ -14,9 +14,9 @@ from pipeline.analysis.carries import carries_of, yielded
 from pipeline.analysis.destination import tied_operand
 from pipeline.analysis.naming import group_label
 from pipeline.analysis.updates import VIEWS, views
-from pipeline.mlir import defining_op, function, ir, tensor, walk
+from pipeline.mlir import defining_op, function, ir, ops_of, tensor, walk
 from pipeline.passes.become import CALLS
-from pipeline.passes.rewriting import before
+from pipeline.passes.rewriting import before, unused_name
 from pipeline.passes.tile_groups import computing_ops
 from pipeline.remarks import source_line
 
@@ -62,7 +62,7 @@ class OwnMemory:
     def compute_there(self, value: ir.Value, argument: ir.BlockArgument) -> None:
         """Has `value` computed in the memory of `argument`; raises `Refused` if that is not possible, or a loss."""
         plan = _Plan()
-        self._order = {op: number for number, op in enumerate(_all_ops(self._main))}
+        self._order = {op: number for number, op in enumerate(ops_of(self._main))}
         _find(value, argument, (), plan)
         for old, writer in plan.writes:
             self._check_readers(old, writer)
@@ -203,7 +203,7 @@ def _reads_before_it_writes(kernel: ir.Operation, read: int, written: int) -> bo
 
 def _fused(kernel: ir.Operation, read: int, written: int) -> str:
     """A kernel like `kernel` that writes to what it reads; returns its name."""
-    name = _new_name(kernel, f"{_name(kernel)}_in_place")
+    name = unused_name(kernel.parent.operation, f"{_name(kernel)}_in_place")
     with kernel.location, ir.InsertionPoint(kernel):
         made = kernel.clone()
     made.attributes["sym_name"] = ir.StringAttr.get(name)
@@ -214,19 +214,6 @@ def _fused(kernel: ir.Operation, read: int, written: int) -> str:
     inputs = [argument.type for argument in block.arguments]
     made.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, kind.results))
     return name
-
-
-def _new_name(kernel: ir.Operation, wanted: str) -> str:
-    taken = {_name(op) for op in walk(kernel.parent.operation, "func.func")}
-    return next(name for name in _numbered(wanted) if name not in taken)
-
-
-def _numbered(wanted: str) -> Iterator[str]:
-    yield wanted
-    number = 0
-    while True:
-        yield f"{wanted}_{number}"
-        number += 1
 
 
 def _reshaped(argument: ir.Value, reshapes: tuple[ir.Operation, ...]) -> ir.Value:
@@ -254,17 +241,6 @@ def _branches(op: ir.Operation) -> Iterator[tuple[ir.Operation, int]]:
         if parent.name == "scf.if":
             yield parent, next(n for n, region in enumerate(parent.regions) if op.block in list(region.blocks))
         op = parent
-
-
-def _all_ops(root: ir.Operation) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
 
 
 def _callee(module: ir.Operation, call: ir.Operation) -> ir.Operation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.analysis.counting import trip_count
 from pipeline.mlir import captured_values, constant_integer, defining_op, func, ir, remap_operands, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before
@@ -51,7 +52,7 @@ class ParallelizeKernels(Pass):
             if "pipeline.kernel" not in kernel.attributes and name not in _ENTRIES:
                 continue
             for number, loop in enumerate(self._chosen(kernel)):
-                self.passed(loop, f"{_trips(loop) or 'unknown'} iterations are shared by threads")
+                self.passed(loop, f"{trip_count(loop) or 'unknown'} iterations are shared by threads")
                 _outline(loop, kernel, f"{name}_chunk_{number}")
 
     def _chosen(self, kernel: ir.Operation) -> list[ir.Operation]:
@@ -78,7 +79,7 @@ class ParallelizeKernels(Pass):
         for one in _nest(loop):
             if _cost(one) < self.least:
                 break
-            trips = _trips(one) or _UNKNOWN_TRIPS
+            trips = trip_count(one) or _UNKNOWN_TRIPS
             if trips <= most:
                 continue
             problem = _obstacle(one)
@@ -105,20 +106,13 @@ def _nest(loop: ir.Operation) -> list[ir.Operation]:
         nest.append(inner[0])
 
 
-def _trips(loop: ir.Operation) -> int | None:
-    first, last, step = map(constant_integer, list(loop.operands)[:3])
-    if first is None or last is None or not step:
-        return None
-    return max(0, -(-(last - first) // step))
-
-
 def _cost(op: ir.Operation) -> int:
     """About how many instructions an op takes, with what is inside of it."""
     inside = sum(
         _cost(inner.operation) for region in op.regions for block in region.blocks for inner in block.operations
     )
     if op.name in ("scf.for", "scf.while"):
-        trips = _trips(op) if op.name == "scf.for" else None
+        trips = trip_count(op) if op.name == "scf.for" else None
         return (_UNKNOWN_TRIPS if trips is None else trips) * inside
     if op.name.startswith("linalg."):
         return _linalg_cost(op)

@@ -6,6 +6,7 @@ Questions that need no rewriting, like what a value is defined by, are in `pipel
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from pipeline.analysis.structured import Structured, any_structured, bounded_loops, structured
@@ -39,6 +40,13 @@ def replace(op: ir.Operation, values: Sequence[ir.Value]) -> None:
 def is_unused(value: ir.Value) -> bool:
     """Whether no op takes `value`."""
     return next(iter(value.uses), None) is None
+
+
+def unused_name(module: ir.Operation, wanted: str) -> str:
+    """The name that is wanted for a new function, with a number behind it if another one has it."""
+    taken = {ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "func.func")}
+    numbered = (f"{wanted}_{number}" for number in itertools.count())
+    return next(name for name in itertools.chain([wanted], numbered) if name not in taken)
 
 
 def is_pure(op: ir.Operation) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.carries import Carry, carries_of
+from pipeline.analysis.kernel_kinds import has_control_flow
 from pipeline.analysis.weights import byte_size
 from pipeline.mlir import ir, walk_innermost_first
 from pipeline.passes.base import Pass
@@ -27,7 +28,7 @@ class RotateCarries(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Does so for every loop of one function, inner ones first."""
-        if "pipeline.kernel" in op.attributes:
+        if not has_control_flow(op):
             return
         for loop in walk_innermost_first(op, "scf.for", "scf.while"):
             self._rotate(loop)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.analysis.kernel_kinds import has_control_flow
+from pipeline.analysis.updates import VIEWS
 from pipeline.analysis.weights import byte_size
-from pipeline.mlir import bufferization, ir, memref, walk_innermost_first
+from pipeline.mlir import bufferization, defining_op, ir, memref, walk_innermost_first
 from pipeline.passes.base import Pass
 from pipeline.passes.placement import place_of, put, shape_of
 from pipeline.passes.rewriting import before
@@ -28,7 +30,7 @@ class ShareBranchDestinations(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Does so for the results of known size of every scf.if of one function, inner ones first."""
-        if "pipeline.kernel" in op.attributes:
+        if not has_control_flow(op):
             return
         for branch in walk_innermost_first(op, "scf.if"):
             for result in branch.results:
@@ -39,7 +41,7 @@ class ShareBranchDestinations(Pass):
         """if c { k(.., empty) } else { l(.., empty) } -> m = alloc; if c { k(.., m) } else { l(.., m) }."""
         kind = ir.RankedTensorType(result.type)
         ends = [_terminator(region.blocks[0]) for region in branch.regions]
-        places = [_usable(end.operands[result.result_number], kind, branch) for end in ends]
+        places = [_usable(end, result.result_number, kind, branch) for end in ends]
         missing = [place is None for place in places]
         if all(missing):
             return
@@ -60,15 +62,30 @@ class ShareBranchDestinations(Pass):
             end.operands[result.result_number] = copied
 
 
-def _usable(value: ir.Value, kind: ir.RankedTensorType, branch: ir.Operation) -> ir.Operation | None:
-    """The place that `value` is computed into, if it has the result's shape and lies in the branch."""
-    place = place_of(value)
+def _usable(end: ir.Operation, number: int, kind: ir.RankedTensorType, branch: ir.Operation) -> ir.Operation | None:
+    """The place that a branch computes a result into, if it has the result's shape and lies in the branch.
+
+    None if the branch hands on a view of it as another result, which would lie in the shared memory, too.
+    """
+    mine = end.operands[number]
+    place = place_of(mine)
     if place is None or shape_of(place) != list(kind.shape):
+        return None
+    if any(value != mine and _behind_views(value) == _behind_views(mine) for value in end.operands):
         return None
     parent = place.parent
     while parent is not None and parent.operation != branch:
         parent = parent.operation.parent
     return place if parent is not None else None
+
+
+def _behind_views(value: ir.Value) -> ir.Value:
+    """The tensor that a view is one of; any other tensor itself."""
+    producer = defining_op(value)
+    while producer is not None and producer.name in VIEWS:
+        value = producer.operands[0]
+        producer = defining_op(value)
+    return value
 
 
 def _is_copied_anyway(result: ir.OpResult) -> bool:

@@ -9,6 +9,7 @@ from pipeline.analysis.alignment import align
 from pipeline.analysis.concat import insertion
 from pipeline.analysis.destination import origin
 from pipeline.analysis.group_tiles import choose_tiles, lodgers
+from pipeline.analysis.kernel_kinds import has_control_flow, kernel_kind
 from pipeline.analysis.schedule import schedule_of
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import ir, walk
@@ -38,9 +39,7 @@ class TileGroups(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Tiles one function if it is a kernel of several ops."""
-        if "pipeline.kernel" not in op.attributes:
-            return
-        if CUSTOM in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in IN_REGISTERS:
+        if has_control_flow(op) or CUSTOM in op.attributes or kernel_kind(op) in IN_REGISTERS:
             return
         views = computing_ops(op)
         if views is None or len(views) < 2:

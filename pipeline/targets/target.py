@@ -52,6 +52,10 @@ class Target(ABC):
     layouts: ClassVar[str] = ""
     runs_here: bool = False
 
+    def kernel_passes(self) -> str:
+        """The pipeline that changes kernels, and which there are, when they have become functions."""
+        return ""
+
     @abstractmethod
     def fingerprint(self) -> list[str]:
         """What the code depends on besides the module: equal for targets that make equal code of equal modules."""

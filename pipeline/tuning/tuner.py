@@ -21,6 +21,7 @@ from pipeline.disk_cache import DiskCache
 from pipeline.errors import PipelineError
 from pipeline.mlir import context, ir, parse, walk
 from pipeline.options import Options
+from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.native import host_cpu
 from pipeline.targets.cpu.target import CpuTarget
@@ -163,6 +164,7 @@ class Tuner:
                 if "pipeline.kernel" in function.attributes:
                     set_schedule(function, schedule)
             try:
+                PassPipeline.parse(self._target.kernel_passes()).run(module, disable=self._target.disable)
                 code = self._target.compile(module, program.signature, lambda stage, text: None)
             except PipelineError:
                 return None

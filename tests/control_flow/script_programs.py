@@ -52,9 +52,7 @@ class ScriptProgram:
         """The program as a module that Python runs."""
         space: dict[str, Any] = {"torch": torch, "Tensor": torch.Tensor}
         exec(self.source, space)
-        module = _Buffers(self.shape)
-        module.forward = lambda *args: space["forward"](module, *args)  # type: ignore[method-assign]
-        return module
+        return _Buffers(self.shape, space["forward"])
 
     def method(self, number: int) -> str:
         """The program as a method `program0`, ... of a module that has several, and for each a buffer `total0`, ..."""
@@ -76,9 +74,13 @@ def script(programs: Sequence[ScriptProgram]) -> torch.jit.ScriptModule:
 
 
 class _Buffers(nn.Module):
-    def __init__(self, shape: tuple[int, ...]):
+    def __init__(self, shape: tuple[int, ...], function: Callable[..., Any]):
         super().__init__()
         self.register_buffer("total", torch.zeros(shape))
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(self, *args)
 
 
 class _Totals(nn.Module):

@@ -22,7 +22,12 @@ PASSES = (
     "expand-tensor-selects",
     "share-branch-destinations",
     "rotate-carries",
+    "align-carries",
     "plan-memory",
+    "counted-loops",
+    "outline-loops",
+    "scratch-to-stack",
+    "inline-kernels",
 )
 
 HEADER = """

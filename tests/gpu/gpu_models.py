@@ -82,6 +82,17 @@ class Loop(nn.Module):
         )
 
 
+class CountedLoop(nn.Module):
+    """As many rounds as the number says: it becomes a for loop."""
+
+    def forward(self, xs: torch.Tensor, steps: torch.Tensor) -> Any:
+        def body(i: torch.Tensor, h: torch.Tensor) -> Any:
+            return i + 1, torch.tanh(h * 0.5 + xs.index_select(0, i.reshape(1)).squeeze(0))
+
+        first = torch.zeros((), dtype=torch.int64)
+        return torch._higher_order_ops.while_loop(lambda i, h: i < steps, body, (first, xs[0] * 1))
+
+
 @dataclass
 class Case:
     model: nn.Module
@@ -125,6 +136,9 @@ MODELS: dict[str, Callable[[], Case]] = {
     "cond, taken": lambda: Case(Branch(), (_randn(4, 4).abs(),), others=[(-_randn(4, 4).abs(),)]),
     "while": lambda: Case(
         Loop(), (_randn(3, 3).abs(), torch.tensor(4)), others=[(_randn(3, 3).abs() * 200, torch.tensor(9))]
+    ),
+    "counted loop": lambda: Case(
+        CountedLoop(), (_randn(5, 3), torch.tensor(4)), others=[(_randn(5, 3), torch.tensor(0))]
     ),
     "rows": _function(
         lambda x: (x.sum(1), x.amax(1), x.amin(), x.argmax(1), x.sum((0, 2)), torch.softmax(x, -1)),

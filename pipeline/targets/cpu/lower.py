@@ -5,6 +5,7 @@ The stages are flat lists of passes, to be read from top to bottom.
 
 from __future__ import annotations
 
+from pipeline.analysis.kernel_kinds import has_control_flow
 from pipeline.analysis.updates import IN_PLACE, updates_of
 from pipeline.mlir import bufferization, func, function, ir, run_pipeline, walk
 from pipeline.passes.pipeline_text import PassPipeline
@@ -32,7 +33,7 @@ BUFFERIZE = f"""builtin.module(
 )"""
 
 #: The shortest vectors that are loaded under masks by an instruction: those of AVX2.
-_LEAST_MASKED = 32
+LEAST_MASKED = 32
 
 #: What a kernel keeps between its ops, up to this many bytes, lies on its stack.
 _STACK = 1 << 18
@@ -101,19 +102,7 @@ TO_LLVM = """builtin.module(
 
 
 #: Where the results of branches and loops lie.
-PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branch-destinations"
-
-
-def absorb_pads(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
-    """Kernels pad what they read themselves, where the processor loads vectors under masks."""
-    if isa.vector_bytes >= _LEAST_MASKED:
-        PassPipeline.parse("absorb-pads").run(module, disable=disable)
-
-
-def pack_weights(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
-    """Products read weights in panels, two vectors wide, that @prepare makes."""
-    columns, pairs = 2 * isa.vector_bytes // 4, str(isa.bf16_dots).lower()
-    PassPipeline.parse(f"pack-weights{{columns={columns} pairs={pairs}}}").run(module, disable=disable)
+PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branch-destinations, align-carries"
 
 
 def place_results(module: ir.Module, disable: frozenset[str]) -> None:
@@ -207,8 +196,9 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     run_pipeline(module.operation, BUFFERIZE)
     PassPipeline.parse("call-externals").run(module, disable=disable)
     for kernel in walk(module, "func.func"):
-        if "pipeline.kernel" in kernel.attributes:
+        if not has_control_flow(kernel):
             run_pipeline(kernel, ON_STACK)
+    PassPipeline.parse("scratch-to-stack").run(module, disable=disable)
     run_pipeline(module.operation, FREE)
     PassPipeline.parse(f"plan-memory{{alignment={ALIGNMENT}}}").run(module, disable=disable)
 
@@ -230,6 +220,7 @@ def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel:
     PassPipeline.parse(text).run(module, disable=disable)
     if parallel:
         PassPipeline.parse("parallelize-kernels").run(module, disable=disable)
+    PassPipeline.parse("inline-kernels").run(module, disable=disable)
     PassPipeline.parse(f"plan-scratch{{alignment={ALIGNMENT}}}").run(module, disable=disable)
 
 

@@ -18,10 +18,9 @@ from pipeline.runtime.signature import Signature, TensorType
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.lower import (
-    absorb_pads,
+    LEAST_MASKED,
     add_memory,
     bufferize,
-    pack_weights,
     place_results,
     results_to_arguments,
     to_llvm,
@@ -47,14 +46,18 @@ class CpuTarget(Target):
         rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
         self.contractions = f"contract-in-bf16{{round={rounds} supported={supported}}}"
 
+    def kernel_passes(self) -> str:
+        """Kernels pad what they read, products read weights in panels that @prepare makes, small loops become kernels."""
+        pads = "absorb-pads, " if self.isa.vector_bytes >= LEAST_MASKED else ""
+        columns, pairs = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots)
+        return f"{pads}pack-weights{{columns={columns} pairs={pairs}}}, outline-loops"
+
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
         return [platform.machine(), repr(self.isa), repr(self.form)]
 
     def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
         """See `Target.compile`."""
-        absorb_pads(module, self.isa, self.disable)
-        pack_weights(module, self.isa, self.disable)
         checks = check_messages(module)
         mark_updates(module, signature)
         place_results(module, self.disable)
