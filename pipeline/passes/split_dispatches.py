@@ -22,6 +22,7 @@ from pipeline.mlir import (
     walk,
 )
 from pipeline.passes.base import Pass
+from pipeline.passes.gemms import GEMM, cast_behind
 from pipeline.passes.launches import VIEWS, block_nest, epilogues_of, is_pure, iterations, parallel_nest
 from pipeline.passes.lower_tm_tensor import LINES
 from pipeline.passes.parallelize_kernels import PARALLEL
@@ -44,7 +45,8 @@ class SplitDispatches(Pass):
     arithmetic on numbers go into it. What is left in the functions of the model is the plan: allocations, calls,
     control flow and arithmetic on sizes. Where the number of threads depends on sizes that are known at run time only,
     the function's first argument, marked `pipeline.threads`, is that number: of loops of
-    block-groups, it is the number of blocks. Equal dispatches share a function.
+    block-groups, it is the number of blocks. Equal dispatches share a function. A product that call-gemm has marked
+    is alone but for a cast of its result.
     """
 
     name: ClassVar[str] = "split-dispatches"
@@ -70,7 +72,7 @@ def _split(block: ir.Block, name: str, outliner: _Outliner) -> None:
         elif _is_dispatch(op):
             if PARALLEL in op.attributes and not block_nest(op):
                 remarks.missed(SplitDispatches.name, op, "one thread does all iterations: their bodies are no block's")
-            behind = epilogues_of(op)
+            behind = _behind(op)
             taken |= {later for later in range(number + 1, len(ops)) if later not in taken and ops[later] in behind}
             outliner.outline(fills, op, behind, name)
             fills = []
@@ -78,6 +80,14 @@ def _split(block: ir.Block, name: str, outliner: _Outliner) -> None:
             for region in op.regions:
                 for inner in region.blocks:
                     _split(inner, name, outliner)
+
+
+def _behind(op: ir.Operation) -> list[ir.Operation]:
+    """What a launch does behind `op`: all that is elementwise; of a library's product, a cast of its result."""
+    if GEMM not in op.attributes:
+        return epilogues_of(op)
+    cast = cast_behind(op)
+    return [] if cast is None else [cast.op]
 
 
 def _starts_next(fill: ir.Operation, following: list[ir.Operation]) -> bool:
@@ -159,6 +169,8 @@ class _Outliner:
                 types.insert(0, ir.IndexType.get())
             function = func.FuncOp("dispatch", ir.FunctionType.get(types, []), visibility="private").operation
             function.attributes[DISPATCH] = ir.StringAttr.get(kernel)
+            if GEMM in root.attributes:
+                function.attributes[GEMM] = root.attributes[GEMM]
             entry = ir.Block.create_at_start(function.regions[0], types)
             if dynamic:
                 marks = [ir.DictAttr.get({THREADS: ir.UnitAttr.get()})] + [ir.DictAttr.get({})] * (len(types) - 1)
