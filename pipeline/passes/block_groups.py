@@ -15,6 +15,7 @@ from pipeline.mlir import ir
 from pipeline.passes.base import Pass
 from pipeline.passes.become import CUSTOM
 from pipeline.passes.group_tiler import Tiler
+from pipeline.passes.stream_attention import STREAMED
 from pipeline.passes.tile_groups import IN_REGISTERS, computing_ops
 
 #: No device stores what is handed on in less.
@@ -42,7 +43,11 @@ class BlockGroups(Pass):
         """Puts loops around the ops of one function if it is a kernel of several ops."""
         if "pipeline.kernel" not in op.attributes:
             return
-        if CUSTOM in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in IN_REGISTERS:
+        if (
+            STREAMED in op.attributes
+            or CUSTOM in op.attributes
+            or ir.StringAttr(op.attributes["pipeline.kernel"]).value in IN_REGISTERS
+        ):
             return
         views = computing_ops(op)
         if views is None or len(views) < 2 or not any(any(view.reductions) for view in views):

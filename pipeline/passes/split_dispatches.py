@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pipeline import remarks
 from pipeline.analysis.access import loops_of
+from pipeline.analysis.attention import read_attention
 from pipeline.analysis.epilogue import is_fill
 from pipeline.errors import CompileError
 from pipeline.mlir import (
@@ -27,6 +28,7 @@ from pipeline.passes.launches import VIEWS, block_nest, epilogues_of, is_pure, i
 from pipeline.passes.lower_tm_tensor import LINES
 from pipeline.passes.parallelize_kernels import PARALLEL
 from pipeline.passes.rewriting import before
+from pipeline.passes.stream_attention import STREAMED
 
 #: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
 DISPATCH = "pipeline.dispatch"
@@ -57,7 +59,22 @@ class SplitDispatches(Pass):
         outliner = _Outliner(op, {ir.StringAttr(f.attributes["sym_name"]).value for f in walk(op, "func.func")})
         for function in functions:
             name = ir.StringAttr(function.attributes["sym_name"]).value
+            if STREAMED in function.attributes and _split_whole(function, name, outliner):
+                continue
             _split(function.regions[0].blocks[0], name, outliner)
+
+
+def _split_whole(function: ir.Operation, name: str, outliner: _Outliner) -> bool:
+    """Makes one dispatch of all ops of a kernel that is an attention on buffers, too."""
+    attention = read_attention(function)
+    if isinstance(attention, str):
+        remarks.missed(SplitDispatches.name, function, f"its scores are stored after all: {attention}")
+        return False
+    ops = [op.operation for op in function.regions[0].blocks[0].operations]
+    work = [op for op in ops if op.name.startswith("linalg.")]
+    place = work.index(attention.weighted.op)
+    outliner.outline(work[:place], work[place], work[place + 1 :], name, whole=True)
+    return True
 
 
 def _split(block: ir.Block, name: str, outliner: _Outliner) -> None:
@@ -142,8 +159,18 @@ class _Outliner:
     taken: set[str]
     by_text: dict[str, str] = field(default_factory=dict)
 
-    def outline(self, fills: list[ir.Operation], root: ir.Operation, behind: list[ir.Operation], kernel: str) -> None:
-        """Moves `root`, its fills and what is done with its results to a function and calls it instead."""
+    def outline(
+        self,
+        fills: list[ir.Operation],
+        root: ir.Operation,
+        behind: list[ir.Operation],
+        kernel: str,
+        whole: bool = False,
+    ) -> None:
+        """Moves `root`, its fills and what is done with its results to a function and calls it instead.
+
+        With `whole`, blocks of threads do all of these ops together.
+        """
         ops = [*fills, root, *behind]
         if not block_nest(root):
             _hoist_allocations(root)
@@ -153,7 +180,10 @@ class _Outliner:
         arguments = list(dict.fromkeys(read))
         with before(ops[-1]):
             threads = _dynamic_threads(root)
-        name = self._share(self._create(inside, arguments, threads is not None, kernel, root), kernel)
+        function = self._create(inside, arguments, threads is not None, kernel, root)
+        if whole:
+            function.attributes[STREAMED] = ir.UnitAttr.get()
+        name = self._share(function, kernel)
         with before(ops[-1]):
             extra = [] if threads is None else [threads]
             func.CallOp([], ir.FlatSymbolRefAttr.get(name), extra + arguments)

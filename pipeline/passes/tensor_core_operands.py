@@ -142,7 +142,7 @@ class Operand:
         if self.form == OF_TF32:
             return [self._words(buffer, own, [(one, depth), (one, depth + 4)]) for one in (place, place + 8)]
         pair = self._matrices(buffer, own, place, depth, is_right=True)
-        return [_half(pair, 0), _half(pair, 1)]
+        return [half_of(pair, 0), half_of(pair, 1)]
 
     def _words(self, buffer: ir.Value, own: ir.Value, starts: Sequence[tuple[int, int]]) -> ir.Value:
         """A fragment of float32: thread l has place l / 4 and depth l % 4 from each start on."""
@@ -157,29 +157,44 @@ class Operand:
         return vector.FromElementsOp(kind, words).result
 
     def _matrices(self, buffer: ir.Value, own: ir.Value, place: int, depth: int, is_right: bool) -> ir.Value:
-        """16 x 16 elements as ldmatrix's four matrices of 8 x 8, in the order of a left or of two right fragments.
-
-        Lane l names row l % 8 of matrix l / 8. A left fragment has the rows' halves first, then those of the sum; of
-        two right ones each has the halves of the sum.
-        """
-        lane = self.lane
-        eighth = arith.RemUIOp(lane, index(8)).result
-        second = arith.RemUIOp(arith.DivUIOp(lane, index(8)).result, index(2)).result
-        fourth = arith.DivUIOp(lane, index(16)).result
-        by_place, by_depth = (fourth, second) if is_right else (second, fourth)
-        places, depths = (arith.MulIOp(half, index(8)).result for half in (by_place, by_depth))
-        if self.along_sum:
-            places = arith.AddIOp(places, eighth).result
-        else:
-            depths = arith.AddIOp(depths, eighth).result
-        places = arith.AddIOp(arith.AddIOp(own, places).result, index(place)).result
-        depths = arith.AddIOp(depths, index(depth)).result
-        at = [places, depths] if self.along_sum else [depths, places]
-        kind = ir.VectorType.get([4, 2], self.element)
-        return nvgpu.LdMatrixOp(kind, self.shared, [buffer, *at], not self.along_sum, 4).result
+        start = Corner(own, place, depth)
+        return load_matrices(self.shared, [buffer], start, self.lane, self.along_sum, is_right)
 
 
-def _half(pair: ir.Value, number: int) -> ir.Value:
+@dataclass(frozen=True)
+class Corner:
+    """Where a fragment starts: `own + place` along the operand's own loops, `depth` along the sum."""
+
+    own: ir.Value
+    place: int
+    depth: int
+
+
+def load_matrices(
+    shared: ir.Value, outer: list[ir.Value], corner: Corner, lane: ir.Value, along_sum: bool, is_right: bool
+) -> ir.Value:
+    """16 x 16 elements as ldmatrix's four matrices of 8 x 8, in the order of a left or of two right fragments.
+
+    `shared[outer]` has the sum along rows, or across. Lane l names row l % 8 of matrix l / 8. A left fragment has the
+    rows' halves first, then those of the sum; of two right ones each has the halves of the sum.
+    """
+    eighth = arith.RemUIOp(lane, index(8)).result
+    second = arith.RemUIOp(arith.DivUIOp(lane, index(8)).result, index(2)).result
+    fourth = arith.DivUIOp(lane, index(16)).result
+    by_place, by_depth = (fourth, second) if is_right else (second, fourth)
+    places, depths = (arith.MulIOp(half, index(8)).result for half in (by_place, by_depth))
+    if along_sum:
+        places = arith.AddIOp(places, eighth).result
+    else:
+        depths = arith.AddIOp(depths, eighth).result
+    places = arith.AddIOp(arith.AddIOp(corner.own, places).result, index(corner.place)).result
+    depths = arith.AddIOp(depths, index(corner.depth)).result
+    at = [places, depths] if along_sum else [depths, places]
+    kind = ir.VectorType.get([4, 2], ir.MemRefType(shared.type).element_type)
+    return nvgpu.LdMatrixOp(kind, shared, [*outer, *at], not along_sum, 4).result
+
+
+def half_of(pair: ir.Value, number: int) -> ir.Value:
     """One of two right fragments."""
     kind = ir.VectorType.get([2, 2], ir.VectorType(pair.type).element_type)
     whole = ir.Operation.create("ub.poison", results=[kind]).result

@@ -49,6 +49,7 @@ class Cublas:
         compute = _COMPUTE_32F_FAST_TF32 if gemm.tf32 else _COMPUTE_32F
         one, zero = ctypes.addressof(self._one), ctypes.addressof(self._zero)
         sizes = (self._handle, left[3], right[3], gemm.columns, gemm.rows, gemm.sum, one)
+        arguments: tuple[Any, ...]
         if gemm.batch == 1:
             arguments = (*sizes, *left[:3], *right[:3], zero, *out, compute, _DEFAULT_ALGORITHM)
             self._call(what, self._binding.gemm_ex, *arguments)

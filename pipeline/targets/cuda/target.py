@@ -34,7 +34,7 @@ class CudaTarget(GpuTarget):
         cores = str(self.architecture >= _TENSOR_CORES).lower()
         tf32 = str("tf32" in features).lower()
         self.stages = Stages(
-            blocks="block-groups{scratch=40960}",
+            blocks=f"func.func(stream-attention{{scratch=40960 tensor-cores={cores}}}, block-groups{{scratch=40960}})",
             mapping=(
                 f"map-to-threads{{shuffles=true access-bytes=16 most-threads=1024 tensor-cores={cores} tf32={tf32}}}"
             ),

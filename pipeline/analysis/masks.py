@@ -1,0 +1,103 @@
+"""Masks that are computed from positions: from which key on a query's scores are -inf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeline.mlir import constant_integer, defining_op, ir
+
+if TYPE_CHECKING:
+    from pipeline.analysis.attention import Step
+
+_LESS, _AT_MOST, _GREATER, _AT_LEAST = 2, 3, 4, 5  # of arith.cmpi, signed
+_OPPOSITE = {_LESS: _AT_LEAST, _AT_MOST: _GREATER, _GREATER: _AT_MOST, _AT_LEAST: _LESS}
+_MIRRORED = {_LESS: _GREATER, _AT_MOST: _AT_LEAST, _GREATER: _LESS, _AT_LEAST: _AT_MOST}
+
+
+def limit_of_keys(step: Step, key: int, query: int) -> int | None:
+    """The least number n known such that all scores of keys from `query + n` on are -inf; None without one.
+
+    `step` computes the scores elementwise; `key` and `query` are dims of them, as `Step.large` counts.
+    """
+    own = step.large(step.loops.inputs)
+    if own is None or query < 0 or not step.is_elementwise:
+        return None
+    return _limit(step, step.yielded, own, key, query)
+
+
+def _limit(step: Step, value: ir.Value, own: list[int], key: int, query: int) -> int | None:
+    """The same of a number of the body: -inf stays -inf when something is added to it."""
+    arguments = list(step.body.arguments)
+    if value in arguments:
+        number = arguments.index(value)
+        source = step.sources[number] if number < len(step.sources) else None
+        return limit_of_keys(source, key, query) if source is not None and step.large(number) == own else None
+    op = defining_op(value)
+    if op is None:
+        return None
+    if op.name in ("arith.extf", "arith.truncf", "arith.addf"):
+        found = [_limit(step, operand, own, key, query) for operand in op.operands]
+        return min((one for one in found if one is not None), default=None)
+    if op.name != "arith.select":
+        return None
+    condition, chosen, other = op.operands
+    if _is_minus_infinity(other):
+        return _holds_below(condition, own[key], own[query], negated=False)
+    return _holds_below(condition, own[key], own[query], negated=True) if _is_minus_infinity(chosen) else None
+
+
+def _is_minus_infinity(value: ir.Value) -> bool:
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], ir.FloatAttr):
+        return False
+    return bool(ir.FloatAttr(op.attributes["value"]).value == float("-inf"))
+
+
+def _holds_below(condition: ir.Value, key: int, query: int, negated: bool) -> int | None:
+    """n, if a condition says `key < query + n`."""
+    op = defining_op(condition)
+    if op is None or op.name != "arith.cmpi":
+        return None
+    predicate = ir.IntegerAttr(op.attributes["predicate"]).value
+    left, right = (_linear(operand) for operand in op.operands)
+    if predicate not in _OPPOSITE or left is None or right is None:
+        return None
+    difference = left.minus(right)
+    predicate = _OPPOSITE[predicate] if negated else predicate
+    if difference.steps == {query: 1, key: -1}:
+        difference, predicate = _Linear({}, 0).minus(difference), _MIRRORED[predicate]
+    if difference.steps != {key: 1, query: -1} or predicate not in (_LESS, _AT_MOST):
+        return None
+    return (predicate == _AT_MOST) - difference.constant
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """A sum of multiples of loop counters and a number."""
+
+    steps: dict[int, int]
+    constant: int
+
+    def minus(self, other: _Linear) -> _Linear:
+        steps = {loop: self.steps.get(loop, 0) - other.steps.get(loop, 0) for loop in {*self.steps, *other.steps}}
+        return _Linear({loop: step for loop, step in steps.items() if step}, self.constant - other.constant)
+
+
+def _linear(value: ir.Value) -> _Linear | None:
+    number = constant_integer(value)
+    if number is not None:
+        return _Linear({}, number)
+    op = defining_op(value)
+    if op is None:
+        return None
+    if op.name == "linalg.index":
+        return _Linear({ir.IntegerAttr(op.attributes["dim"]).value: 1}, 0)
+    if op.name in ("arith.index_cast", "arith.extsi"):
+        return _linear(op.operands[0])
+    if op.name not in ("arith.addi", "arith.subi"):
+        return None
+    left, right = (_linear(operand) for operand in op.operands)
+    if left is None or right is None:
+        return None
+    return left.minus(right) if op.name == "arith.subi" else left.minus(_Linear({}, 0).minus(right))
