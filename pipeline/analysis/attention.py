@@ -89,9 +89,10 @@ class Attention:
         scores: the product of queries and keys; its result has a dim `query`, a dim `key`, and dims of the batch. Only
             dims of more than one element count.
         of_queries, of_keys: which of its operands are which.
-        softmax: what the softmax is taken of: `scores`, or what is elementwise behind it.
+        highest: the maximum along the keys of what the softmax is taken of; its body computes that from the scores.
         key, query: dims of the scores; `query` is -1 if there is one query only.
         sizes: of the scores.
+        loops_of_scores: the loops of `highest` along the dims of the scores.
         width: of a query and a key.
         weighted: the product of the weights and the values.
         of_values: which of its operands are the values.
@@ -103,10 +104,11 @@ class Attention:
     scores: Step
     of_queries: int
     of_keys: int
-    softmax: Step
+    highest: Step
     key: int
     query: int
     sizes: tuple[int, ...]
+    loops_of_scores: list[int]
     width: int
     weighted: Step
     of_values: int
@@ -149,27 +151,27 @@ def _read(function: ir.Operation) -> Attention:
     _need(len(products) == 2, "there are not two products")
     scores, weighted = products
     (highest,) = _only([s for s in steps if _is_fold(s, "arith.maximumf", float("-inf"))], "no maximum of each row")
-    (total,) = _only([s for s in steps if _is_fold(s, "arith.addf", 0.0)], "no sum of each row")
-    every = [s for s in steps if _is_all_masked(s)]
-    softmax = highest.sources[0]
-    _need(softmax is not None, "the maximum is not that of scores")
-    assert softmax is not None
+    sums = [s for s in steps if s.names == ["arith.addf"] and _is_fold(s, "arith.addf", 0.0)]
+    (total,) = _only(sums, "no sum of each row")
     sizes = tuple(size for size in ir.ShapedType(scores.result.type).shape if size != 1)
-    along = highest.large(0) or []
+    rows = Rows(scores, sizes, highest, _folded(highest))
+    along = rows.loops(highest)
     reduced = [dim for dim, loop in enumerate(along) if highest.loops.reductions[loop]]
     _need(len(reduced) == 1, "there is one key only")
     (key,) = reduced
-    exponential = _only([s for s in steps if s.sources == (softmax, highest) and s.names == _EXPONENTIAL], "no exp")[0]
+    (exponential,) = _only([s for s in steps if _is_exponential(s, rows)], "no exp of scores")
+    every = [s for s in steps if _is_all_masked(s, rows)]
     _need(total.sources == (exponential,) and len(every) <= 1, "the sum is not that of exponentials")
-    _need(all(one.sources == (softmax,) for one in every), "another test of a row")
     weights = next((one for one in weighted.sources if one is not None and total in one.sources), None)
     _need(weights is not None, "the weights are not divided by their sum")
     assert weights is not None
     _need(_is_division(weights, exponential, total, every), "the weights are not divided by their sum")
     for step in (highest, exponential, total, weights, *every):
-        _need(_is_of_rows(step, sizes, key, {highest, total, *every}), "rows are not read as they are written")
-    _need(_depends(softmax, scores), "the softmax is not that of the product")
-    between = _ancestors(softmax, {scores})
+        _need(_is_of_rows(step, rows, key, {highest, total, *every}), "rows are not read as they are written")
+    between: set[Step] = set()
+    for step in (one for one in (*highest.sources, *exponential.sources) if one not in (None, highest)):
+        between |= _ancestors(step, {scores})
+    _need(scores in between, "the softmax is not that of the product")
     for step in between - {scores}:
         _need(_reads_scores_in_place(step, scores, sizes), "scores are not computed one by one")
     queries, keys, query = _sides(scores, key, sizes)
@@ -188,17 +190,18 @@ def _read(function: ir.Operation) -> Attention:
         scores=scores,
         of_queries=queries,
         of_keys=keys,
-        softmax=softmax,
+        highest=highest,
         key=key,
         query=query,
         sizes=sizes,
+        loops_of_scores=along,
         width=width or 0,
         weighted=weighted,
         of_values=of_values,
         value_loop=value_loop,
         value_width=weighted.loops.sizes[value_loop] or 0,
         zero_if_masked=bool(every),
-        limit=limit_of_keys(softmax, key, query),
+        limit=limit_of_keys(highest, rows.score, along, key, query),
     )
 
 
@@ -233,9 +236,6 @@ def _only(found: list[Step], reason: str) -> list[Step]:
     return found
 
 
-_EXPONENTIAL = ["arith.subf", "math.exp"]
-
-
 def _is_product(step: Step) -> bool:
     """0 + the sum of a * b along one loop, in float32, of numbers that may be widened before."""
     arguments = list(step.body.arguments)
@@ -263,23 +263,96 @@ def _is_number(value: ir.Value | None, number: float) -> bool:
 
 
 def _is_fold(step: Step, name: str, start: float) -> bool:
-    return step.names == [name] and sum(step.loops.reductions) == 1 and _is_number(step.start, start)
+    """Whether a step combines the elements of a row, or what its body makes of each."""
+    computes = all(one.startswith(("arith.", "math.")) or one == "linalg.index" for one in step.names)
+    if not computes or sum(step.loops.reductions) != 1 or len(step.sources) != step.loops.inputs:
+        return False
+    op = defining_op(step.yielded)
+    if op is None or op.name != name or step.body.arguments[step.loops.inputs] not in list(op.operands):
+        return False
+    return _is_number(step.start, start)
 
 
-def _is_all_masked(step: Step) -> bool:
-    """Whether a step says of each row whether all of its elements are -inf."""
-    if sum(step.loops.reductions) != 1 or len(step.sources) != 1:
+def _folded(step: Step) -> ir.Value:
+    """What a fold takes of each element."""
+    op = defining_op(step.yielded)
+    assert op is not None
+    out = step.body.arguments[step.loops.inputs]
+    return next(operand for operand in op.operands if operand != out)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the softmax is taken of: `score`, in the body of `highest`, from the product `scores`, of some sizes."""
+
+    scores: Step
+    sizes: tuple[int, ...]
+    highest: Step
+    score: ir.Value
+
+    def loops(self, step: Step) -> list[int]:
+        """The loops of a step along the dims of the scores that it reads."""
+        for operand, source in enumerate(step.sources):
+            own = step.large(operand)
+            if source is None or own is None or not _depends(source, self.scores):
+                continue
+            if tuple(step.loops.sizes[loop] for loop in own) == self.sizes:
+                return own
+        raise _NotOne("rows are not read as they are written")
+
+    def is_score(self, step: Step, value: ir.Value) -> bool:
+        """Whether a value of a body is `score`, computed in the same way from the same."""
+        return self._text(step, value) == self._text(self.highest, self.score)
+
+    def _text(self, step: Step, value: ir.Value) -> object:
+        """How a body computes a value."""
+        own = self.loops(step)
+        if value in list(step.body.arguments):
+            operand = list(step.body.arguments).index(value)
+            if operand >= step.loops.inputs:
+                raise _NotOne("a result is read while it is computed")
+            loops = step.large(operand)
+            places = None if loops is None else tuple(own.index(loop) if loop in own else -1 for loop in loops)
+            source = step.sources[operand]
+            return (step.op.operands[operand] if source is None else source, places)
+        op = defining_op(value)
+        if op is None:
+            return value
+        if op.name == "arith.constant":
+            return str(op)
+        if op.name == "linalg.index":
+            loop = ir.IntegerAttr(op.attributes["dim"]).value
+            return ("index", own.index(loop) if loop in own else -1)
+        attributes = tuple(f"{name}={op.attributes[name]}" for name in op.attributes)
+        return (op.name, str(op.results[0].type), attributes, *(self._text(step, operand) for operand in op.operands))
+
+
+def _is_exponential(step: Step, rows: Rows) -> bool:
+    """exp(score - greatest score)."""
+    by_argument = dict(zip(step.body.arguments, step.sources, strict=False))
+    op = defining_op(step.yielded)
+    difference = defining_op(op.operands[0]) if op is not None and op.name == "math.exp" else None
+    if difference is None or difference.name != "arith.subf" or not step.is_elementwise:
         return False
-    if [name for name in step.names if name != "arith.extf"] != ["arith.cmpf", "arith.andi"]:
+    score, highest = difference.operands
+    return by_argument.get(highest) == rows.highest and rows.is_score(step, score)
+
+
+def _is_all_masked(step: Step, rows: Rows) -> bool:
+    """Whether a step says of each row whether all of its scores are -inf."""
+    out = step.body.arguments[len(step.body.arguments) - 1]
+    both = defining_op(step.yielded)
+    if sum(step.loops.reductions) != 1 or both is None or both.name != "arith.andi" or out not in list(both.operands):
         return False
-    compare = next(op.operation for op in step.body.operations if op.operation.name == "arith.cmpf")
-    is_equal = ir.IntegerAttr(compare.attributes["predicate"]).value == 1
-    sides = [_before_widening(side) for side in compare.operands]
-    others = [side for side in compare.operands if _before_widening(side) != step.body.arguments[0]]
+    (compare,) = [defining_op(one) for one in both.operands if one != out] or [None]
+    if compare is None or compare.name != "arith.cmpf" or ir.IntegerAttr(compare.attributes["predicate"]).value != 1:
+        return False
+    values = [one for one in compare.operands if not _is_number(one, float("-inf"))]
     starts = None if step.start is None else defining_op(step.start)
     is_true = starts is not None and starts.name == "arith.constant" and str(starts.attributes["value"]) == "true"
-    is_least = all(_is_number(other, float("-inf")) for other in others)
-    return is_equal and is_true and step.body.arguments[0] in sides and is_least
+    if not is_true or len(values) != 1:
+        return False
+    return rows.is_score(step, values[0]) or rows.is_score(step, _before_widening(values[0]))
 
 
 def _is_division(step: Step, exponential: Step, total: Step, every: list[Step]) -> bool:
@@ -302,19 +375,18 @@ def _is_division(step: Step, exponential: Step, total: Step, every: list[Step]) 
     return [by_argument.get(one) for one in op.operands] == [exponential, total] and set(step.names) <= known
 
 
-def _is_of_rows(step: Step, sizes: tuple[int, ...], key: int, rows: set[Step]) -> bool:
+def _is_of_rows(step: Step, rows: Rows, key: int, by_rows: set[Step]) -> bool:
     """Whether a step runs over the scores, or folds them along the keys, and reads numbers of rows at their rows."""
-    output = step.loops.inputs
-    own = step.large(0 if step in rows else output)
-    if own is None or tuple(step.loops.sizes[loop] for loop in own) != sizes:
-        return False
+    own, output = rows.loops(step), step.loops.inputs
     by_row = [loop for dim, loop in enumerate(own) if dim != key]
     for operand, source in enumerate(step.sources):
-        if source is None or step.large(operand) != (by_row if source in rows else own):
+        if source is None or not _depends(source, rows.scores):
+            continue
+        if step.large(operand) != (by_row if source in by_rows else own):
             return False
-    if step in rows:
+    if step in by_rows:
         return step.large(output) == by_row and step.loops.reductions[own[key]]
-    return step.is_elementwise
+    return step.is_elementwise and step.large(output) == own
 
 
 def _ancestors(step: Step, ends: set[Step]) -> set[Step]:

@@ -15,29 +15,27 @@ _OPPOSITE = {_LESS: _AT_LEAST, _AT_MOST: _GREATER, _GREATER: _AT_MOST, _AT_LEAST
 _MIRRORED = {_LESS: _GREATER, _AT_MOST: _AT_LEAST, _GREATER: _LESS, _AT_LEAST: _AT_MOST}
 
 
-def limit_of_keys(step: Step, key: int, query: int) -> int | None:
+def limit_of_keys(step: Step, value: ir.Value, own: list[int], key: int, query: int) -> int | None:
     """The least number n known such that all scores of keys from `query + n` on are -inf; None without one.
 
-    `step` computes the scores elementwise; `key` and `query` are dims of them, as `Step.large` counts.
+    The body of `step` computes them as `value`; its loops along the dims of the scores are `own`, of which `key` and
+    `query` are numbers. -inf stays -inf when something is added to it.
     """
-    own = step.large(step.loops.inputs)
-    if own is None or query < 0 or not step.is_elementwise:
+    if query < 0:
         return None
-    return _limit(step, step.yielded, own, key, query)
-
-
-def _limit(step: Step, value: ir.Value, own: list[int], key: int, query: int) -> int | None:
-    """The same of a number of the body: -inf stays -inf when something is added to it."""
     arguments = list(step.body.arguments)
     if value in arguments:
         number = arguments.index(value)
         source = step.sources[number] if number < len(step.sources) else None
-        return limit_of_keys(source, key, query) if source is not None and step.large(number) == own else None
+        there = None if source is None else source.large(source.loops.inputs)
+        if source is None or there is None or not source.is_elementwise or step.large(number) != own:
+            return None
+        return limit_of_keys(source, source.yielded, there, key, query)
     op = defining_op(value)
     if op is None:
         return None
     if op.name in ("arith.extf", "arith.truncf", "arith.addf"):
-        found = [_limit(step, operand, own, key, query) for operand in op.operands]
+        found = [limit_of_keys(step, operand, own, key, query) for operand in op.operands]
         return min((one for one in found if one is not None), default=None)
     if op.name != "arith.select":
         return None

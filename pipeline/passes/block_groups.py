@@ -43,11 +43,9 @@ class BlockGroups(Pass):
         """Puts loops around the ops of one function if it is a kernel of several ops."""
         if "pipeline.kernel" not in op.attributes:
             return
-        if (
-            STREAMED in op.attributes
-            or CUSTOM in op.attributes
-            or ir.StringAttr(op.attributes["pipeline.kernel"]).value in IN_REGISTERS
-        ):
+        if any(mark in op.attributes for mark in (STREAMED, CUSTOM)):
+            return
+        if ir.StringAttr(op.attributes["pipeline.kernel"]).value in IN_REGISTERS:
             return
         views = computing_ops(op)
         if views is None or len(views) < 2 or not any(any(view.reductions) for view in views):

@@ -132,31 +132,35 @@ class Streamed(ABC):
 
     def query(self, place: ir.Value, depth: ir.Value) -> ir.Value:
         """An element of a query, from outside of the kernel or computed."""
-        at = self.at_scores(place, index(0))
-        return self._of_scores(self.attention.of_queries, at, depth)
+        along = self._loops_of_scores(self.at_scores(place, index(0)), depth)
+        return self._operand(self.attention.scores, self.attention.of_queries, along, None)
 
     def key(self, place: ir.Value, depth: ir.Value) -> ir.Value:
         """An element of a key."""
-        at = self.at_scores(index(0), place)
-        return self._of_scores(self.attention.of_keys, at, depth)
+        return self._operand(self.attention.scores, self.attention.of_keys, self.at_key(place, depth), None)
 
-    def _of_scores(self, operand: int, at: list[ir.Value], depth: ir.Value) -> ir.Value:
+    def at_key(self, place: ir.Value, depth: ir.Value) -> dict[int, ir.Value]:
+        """The loops of the first product at an element of a key."""
+        return self._loops_of_scores(self.at_scores(index(0), place), depth)
+
+    def _loops_of_scores(self, at: list[ir.Value], depth: ir.Value) -> dict[int, ir.Value]:
         scores = self.attention.scores
         along = dict(zip(scores.large(2) or [], at, strict=True))
         (sums,) = [loop for loop, reduces in enumerate(scores.loops.reductions) if reduces]
-        along[sums] = clamped(depth, self.attention.width, 0)
-        return self._operand(scores, operand, along, None)
+        return {**along, sums: clamped(depth, self.attention.width, 0)}
 
     def value(self, place: ir.Value, column: ir.Value) -> ir.Value:
         """An element of a value; 0 beyond the last key, where a weight of 0 must not meet infinity."""
-        weighted = self.attention.weighted
-        along = self._loops_of_weighted(self.at_scores(index(0), place))
-        along[self.attention.value_loop] = clamped(column, self.attention.value_width, 0)
-        value = self._operand(weighted, self.attention.of_values, along, None)
+        value = self._operand(self.attention.weighted, self.attention.of_values, self.at_value(place, column), None)
         if self.count % self.tile.keys == 0:
             return value
         inside = arith.CmpIOp(arith.CmpIPredicate.ult, place, index(self.count)).result
         return arith.SelectOp(inside, value, zero_of(value.type)).result
+
+    def at_value(self, place: ir.Value, column: ir.Value) -> dict[int, ir.Value]:
+        """The loops of the second product at an element of a value."""
+        along = self._loops_of_weighted(self.at_scores(index(0), place))
+        return {**along, self.attention.value_loop: clamped(column, self.attention.value_width, 0)}
 
     def _loops_of_weighted(self, at: list[ir.Value]) -> dict[int, ir.Value]:
         weights = 1 - self.attention.of_values
@@ -164,8 +168,9 @@ class Streamed(ABC):
 
     def masked(self, score: ir.Value, query: ir.Value, key: ir.Value) -> ir.Value:
         """What the softmax takes of a product of a query and a key; -inf for a key beyond the last one."""
-        softmax, at = self.attention.softmax, self.at_scores(query, key)
-        value = self._computed(softmax, dict(zip(softmax.large(softmax.loops.inputs) or [], at, strict=True)), score)
+        highest, at = self.attention.highest, self.at_scores(query, key)
+        along = dict(zip(self.attention.loops_of_scores, at, strict=True))
+        value = self._body(highest, along, score, number(float("-inf")))  # the greater one of it and -inf
         if self.count % self.tile.keys == 0:
             return value
         inside = arith.CmpIOp(arith.CmpIPredicate.ult, key, index(self.count)).result
@@ -176,9 +181,13 @@ class Streamed(ABC):
         if step == self.attention.scores:
             assert score is not None
             return score
+        return self._body(step, along, score, load_nothing(step))
+
+    def _body(self, step: Step, along: dict[int, ir.Value], score: ir.Value | None, out: ir.Value) -> ir.Value:
+        """What the body of a step makes of the elements at a point of its loops, and of its result's old element."""
         inputs = [self._operand(step, operand, along, score) for operand in range(step.loops.inputs)]
         counters = [along[loop] if loop in along else index(0) for loop in range(len(step.loops.sizes))]
-        return clone_block(step.body, [*inputs, load_nothing(step)], counters)[0]
+        return clone_block(step.body, [*inputs, out], counters)[0]
 
     def _operand(self, step: Step, operand: int, along: dict[int, ir.Value], score: ir.Value | None) -> ir.Value:
         source, indexing = step.sources[operand], step.loops.maps[operand]
