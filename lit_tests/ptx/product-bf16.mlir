@@ -14,7 +14,6 @@
 // CHECK: cp.async.wait_group
 // CHECK: bar.sync
 // CHECK: cp.async.cg.shared.global
-// CHECK: max
 // CHECK: st.global
 // CHECK-NOT: .entry
 // Nothing is left to be linked, and no thread has memory of its own.

@@ -35,12 +35,8 @@ class TileGroups(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Tiles one function if it is a kernel of several ops."""
-        if "pipeline.kernel" not in op.attributes:
-            return
-        if CUSTOM in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in IN_REGISTERS:
-            return
-        views = computing_ops(op)
-        if views is None or len(views) < 2:
+        views = ops_to_tile(op)
+        if views is None:
             return
         alignment = align(views)
         if not alignment.common:
@@ -51,6 +47,19 @@ class TileGroups(Pass):
         tiles = choose_tiles(alignment, self.scratch)
         self.passed(op, f"tiles of {' x '.join(map(str, tiles))} of the loops that its ops have in common")
         Tiler(op, alignment, tiles).emit()
+
+
+def ops_to_tile(function: ir.Operation) -> list[Structured] | None:
+    """The ops of a kernel of several that loops can be put around; None of any other function.
+
+    Kernels that a user made stay as they are, and so do those whose tiles are made in registers.
+    """
+    if "pipeline.kernel" not in function.attributes or CUSTOM in function.attributes:
+        return None
+    if ir.StringAttr(function.attributes["pipeline.kernel"]).value in IN_REGISTERS:
+        return None
+    views = computing_ops(function)
+    return None if views is None or len(views) < 2 else views
 
 
 def computing_ops(kernel: ir.Operation) -> list[Structured] | None:

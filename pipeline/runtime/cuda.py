@@ -72,7 +72,7 @@ class CudaDevice:
         self._free: dict[int, list[int]] = {}
         self._idle = 0
         self._stream = 0
-        self._check(self._driver.cuInit(0), "cuInit")
+        self._check(self._driver.cuInit(0), "looking for a GPU")
         self._device = self._check(self._driver.cuDeviceGet(_torch_device()), "cuDeviceGet")
         self._context = self._check(self._driver.cuDevicePrimaryCtxRetain(self._device), "cuDevicePrimaryCtxRetain")
         self._check(self._driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
@@ -255,11 +255,29 @@ def _capability(driver: Any) -> tuple[Any, Any]:
     return getattr(names, prefix + "MAJOR"), getattr(names, prefix + "MINOR")
 
 
+def find_gpu(driver: Any = None) -> str:
+    """The name of the GPU that executables would run on; raises `PipelineError` if there is none, and says why."""
+    driver = driver or _cuda_driver()
+    error, *found = driver.cuInit(0)
+    if not int(error):
+        error, *found = driver.cuDeviceGet(_torch_device())
+    if not int(error):
+        error, *found = driver.cuDeviceGetName(128, found[0])
+    if int(error):
+        name = driver.cuGetErrorString(error)[1]
+        raise PipelineError(f"CUDA: looking for a GPU: {name.decode() if isinstance(name, bytes) else name}")
+    return bytes(found[0]).split(b"\0")[0].decode()
+
+
 def _cuda_driver() -> Any:
     try:
         from cuda.bindings import driver
+
+        driver.cuDriverGetVersion()  # loads the library
     except ImportError:
         raise PipelineError("the target cuda needs cuda-bindings; pip install 'pipeline[cuda]'") from None
+    except Exception as error:  # what the binding raises without a driver differs between versions
+        raise PipelineError(f"the target cuda needs NVIDIA's driver, which is not there: {error}") from None
     return driver
 
 

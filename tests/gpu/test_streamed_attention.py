@@ -192,9 +192,7 @@ def test_multihead_attention(dtype):
 def test_ptxas_takes_it(width, dtype, architecture):
     """With no spills; 16-bit floats on tensor cores, tiles by cp.async."""
     args = [torch.zeros(1, 4, 256, width, dtype=dtype)] * 3
-    executable = pipeline.compile(
-        Function(_attention(is_causal=True)), tuple(args), target=f"cuda:sm_{architecture}"
-    )
+    executable = pipeline.compile(Function(_attention(is_causal=True)), tuple(args), target=f"cuda:sm_{architecture}")
     text = executable.ir("ptx")
     assert ("mma.sync.aligned.m16n8k16" in text) == ("cp.async.cg" in text) == (dtype != torch.float32)
     assert ".local" not in text and not re.search(r"^\s*call", text, re.M)
