@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline import compile_cache, targets, timing
+from pipeline import compile_cache, garbage, targets, timing
 from pipeline.analysis.fusion_rules import FusionRules, lend, load_rules
 from pipeline.compile_cache import Outcome
 from pipeline.errors import PipelineError
@@ -28,6 +28,7 @@ from pipeline.runtime.loading import make_executable
 #: linalg as imported → linalg with folded norms and joined products.
 SIMPLIFY = """
     place-barriers,
+    func.func(fold-unit-transposes),
     func.func(convert-elementwise-to-linalg),
     inline-constant-regions,
     remove-dead-argmax,
@@ -143,7 +144,8 @@ def compile(
     """
     chosen = Options.create(options)
     target = target_for(chosen, assembly, linked)
-    return compile_source(_source(model, args, kwargs, dynamic_shapes, chosen), chosen, target, observer)
+    with garbage.left():
+        return compile_source(_source(model, args, kwargs, dynamic_shapes, chosen), chosen, target, observer)
 
 
 def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
@@ -172,7 +174,7 @@ def compile_source(
         if kept is not None:
             return _take(Outcome.from_bytes(kept), source, options, observer)
     stages = _Stages(observer)
-    with collect() as remarks:
+    with garbage.left(), collect() as remarks:
         with timing.stage("import"):
             program = source.program(stages)
         code = lower(program, target, options, stages)

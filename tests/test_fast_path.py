@@ -5,20 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from function_model import Function
 from torch import nn
 from torch.export import Dim
 
 import pipeline
 from pipeline.errors import ArgumentError
-
-
-class Calls(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args, **kwargs):
-        return self.function(*args, **kwargs)
 
 
 def both_ways(exe, *args):
@@ -42,7 +34,7 @@ FORMS = {
 def test_both_ways(form, dtype):
     function, shapes = FORMS[form]
     args = tuple((torch.randn(shape) * 9).to(dtype) for shape in shapes)
-    exe = pipeline.compile(Calls(function), args)
+    exe = pipeline.compile(Function(function), args)
     short, long = both_ways(exe, *args)
     assert short is not NotImplemented
     assert type(short) is type(long)
@@ -62,7 +54,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_long_way_takes_over(name):
-    exe = pipeline.compile(Calls(lambda x: x * 2), (X,))
+    exe = pipeline.compile(Function(lambda x: x * 2), (X,))
     assert torch.equal(torch.as_tensor(np.asarray(exe(OTHERS[name]))), X * 2)
 
 
@@ -71,7 +63,7 @@ WRONG = [(), (X, X), (X.double(),), (X.view(4, 3),), (X.to_sparse(),), (1.0,), (
 
 @pytest.mark.parametrize("args", WRONG)
 def test_the_long_way_says_what_is_wrong(args):
-    exe = pipeline.compile(Calls(lambda x: x * 2), (X,))
+    exe = pipeline.compile(Function(lambda x: x * 2), (X,))
     assert exe._fast is not None
     with pytest.raises(ArgumentError, match="expected"):
         exe(*args)
@@ -93,11 +85,11 @@ def index(x, i):
 
 NOT_FAST = {
     "mutation": lambda: pipeline.compile(Counts(), (X,)),
-    "checks": lambda: pipeline.compile(Calls(index), (X, torch.tensor([1]))),
-    "dynamic": lambda: pipeline.compile(Calls(lambda x: x * 2), (X,), dynamic_shapes=(({0: Dim("n")},),)),
-    "returns its argument": lambda: pipeline.compile(Calls(lambda x: (x, x * 2)), (X,)),
-    "dictionary": lambda: pipeline.compile(Calls(lambda x: {"y": x * 2}), (X,)),
-    "constant argument": lambda: pipeline.compile(Calls(lambda x, n: x * n), (X, 2)),
+    "checks": lambda: pipeline.compile(Function(index), (X, torch.tensor([1]))),
+    "dynamic": lambda: pipeline.compile(Function(lambda x: x * 2), (X,), dynamic_shapes=(({0: Dim("n")},),)),
+    "returns its argument": lambda: pipeline.compile(Function(lambda x: (x, x * 2)), (X,)),
+    "dictionary": lambda: pipeline.compile(Function(lambda x: {"y": x * 2}), (X,)),
+    "constant argument": lambda: pipeline.compile(Function(lambda x, n: x * n), (X, 2)),
 }
 
 

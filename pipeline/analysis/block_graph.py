@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 
 from pipeline.analysis.concat import insertion
 from pipeline.analysis.naming import op_kind, op_label
+from pipeline.analysis.op_facts import OpFacts
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.analysis.tiling import element_type
 from pipeline.mlir import captured_values, defining_op, ir
@@ -49,6 +50,11 @@ class Node:
     def kind(self) -> str:
         """What kind of kernel a linalg op would be by itself."""
         return op_kind(self.op)
+
+    @cached_property
+    def facts(self) -> OpFacts:
+        """The op as predicates see it."""
+        return OpFacts(self.op)
 
     @cached_property
     def dtype(self) -> str:

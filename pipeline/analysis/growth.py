@@ -13,7 +13,6 @@ from pipeline.analysis.block_graph import BlockGraph, Node
 from pipeline.analysis.concat import INSERT, parts_of, row_bytes
 from pipeline.analysis.fusion_rules import FusionRules, Role
 from pipeline.analysis.joining import target_of
-from pipeline.analysis.op_facts import OpFacts
 from pipeline.analysis.reasons import Refusal
 from pipeline.analysis.structured import Structured
 from pipeline.analysis.tiling import element_bytes
@@ -51,6 +50,7 @@ class Growth:
         self.refused: dict[Edge, Refusal] = {}
         self._graph = graph
         self._rules = rules.table(target_of(self.nodes[0].op))
+        self._common_of = (0, 0)  # of how many ops, how many loops
 
     def grow(self) -> None:
         """Takes in consumers, then producers, until nothing more may join."""
@@ -109,7 +109,7 @@ class Growth:
         mine, other = target_of(self.nodes[0].op), target_of(node.op)
         if mine != other:
             return Refusal(reasons.OTHER_TARGET, f"it is for {other or self._rules.target}")
-        refused = self._rules.why_not(self.kind, role, node.words, node.dtype, OpFacts(node.op))
+        refused = self._rules.why_not(self.kind, role, node.words, node.dtype, node.facts)
         if refused is not None:
             return Refusal(reasons.RULE, refused)
         if self.kind == "attention" and role == "prologue" and self._is_epilogue_of_a_projection(node):
@@ -136,9 +136,7 @@ class Growth:
         others = [user for user in node.users if user not in self.nodes]
         if any(user.view is None or not user.view.is_elementwise or len(user.unit) > 1 for user in others):
             return Refusal(reasons.MULTI_USE, "ops that are not of the group's kind read the concatenation, too")
-        refused = (
-            self._rules.why_not(self.kind, "epilogue", user.words, user.dtype, OpFacts(user.op)) for user in others
-        )
+        refused = (self._rules.why_not(self.kind, "epilogue", user.words, user.dtype, user.facts) for user in others)
         reason = next(filter(None, refused), None)
         return Refusal(reasons.RULE, f"what else reads the concatenation: {reason}") if reason else None
 
@@ -185,15 +183,18 @@ class Growth:
             return Refusal(reasons.COST, f"what is handed on takes {needed} bytes at a time, more than {most}")
         return None
 
+    def _common(self) -> int:
+        """How many loops the ops of the group have in common."""
+        if self._common_of[0] != len(self.nodes):
+            views = [node.view for node in self.nodes if node.view is not None]
+            self._common_of = (len(self.nodes), len(align(views).common))
+        return self._common_of[1]
+
     def _before_registers(self, joined: list[Node]) -> list[Node]:
         """The ops whose results need memory: the anchor of a tiled group hands tiles to its epilogues in registers."""
         if self.kind not in _TILED:
             return joined
         return list(takewhile(lambda one: one.view is None or not any(one.view.reductions), joined))
-
-    def _common(self) -> int:
-        """How many loops the ops of the group have in common."""
-        return len(align([node.view for node in self.nodes if node.view is not None]).common)
 
 
 def is_initial(node: Node) -> bool:

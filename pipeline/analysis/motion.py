@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pipeline.analysis.access import loops_of
 from pipeline.mlir import captured_values, constant_integer, defining_op, ir
@@ -182,3 +182,14 @@ def _is_below(index: ir.Value, size: int, op: ir.Operation) -> bool:
     below = ir.IntegerAttr(compare.attributes["predicate"]).value == 6  # ult
     limit = constant_integer(compare.operands[1])
     return below and compare.operands[0] == then and limit is not None and limit <= size
+
+
+def needed_ops(ops: Sequence[ir.Operation], values: Iterable[ir.Value]) -> list[ir.Operation]:
+    """Those of `ops`, in program order, that the values need."""
+    needed = set(values)
+    found = []
+    for op in reversed(ops):
+        if any(result in needed for result in op.results):
+            found.append(op)
+            needed.update(captured_values(op))
+    return found[::-1]

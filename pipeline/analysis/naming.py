@@ -197,7 +197,11 @@ def _before_casts(value: ir.Value) -> ir.Value:
 
 def group_kind(ops: Sequence[ir.Operation]) -> str:
     """The kind of a group: that of its heaviest op."""
-    kinds = [op_kind(op) for op in ops]
+    return heaviest_kind([op_kind(op) for op in ops])
+
+
+def heaviest_kind(kinds: Sequence[str]) -> str:
+    """The kind of a group of ops of these kinds, in program order."""
     if "matmul" in kinds[:-1] and "reduction" in kinds:
         return "attention"
     for kind in ("conv", "matmul", "pooling", "scan", "sort", "scatter", "reduction"):

@@ -138,6 +138,12 @@ def reassociation(op: ir.Operation) -> list[list[int]]:
     return [[ir.IntegerAttr(dim).value for dim in group] for group in ir.ArrayAttr(op.attributes["reassociation"])]
 
 
+def unit_groups(used: Sequence[int], rank: int) -> list[list[int]]:
+    """The dims of `rank` that each of the `used` ones becomes; those of size 1 go with the one in front of them."""
+    starts = [0, *used[1:], rank]
+    return [list(range(start, end)) for start, end in zip(starts, starts[1:], strict=False)] if used else []
+
+
 def split_dims(vector: Vector, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> Vector | None:
     """The vector for data each of whose dims `i` is split into the dims `groups[i]`, of sizes in `shape`.
 

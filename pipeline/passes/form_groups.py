@@ -12,8 +12,7 @@ from pipeline.analysis.concat import INSERT
 from pipeline.analysis.edges import readers
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.analysis.growth import Growth, is_initial, results_of
-from pipeline.analysis.naming import group_kind, group_label, labels_kept
-from pipeline.analysis.op_facts import OpFacts
+from pipeline.analysis.naming import group_kind, group_label, heaviest_kind, labels_kept
 from pipeline.analysis.reasons import Refusal
 from pipeline.dialects.fusion import target_of
 from pipeline.mlir import ir
@@ -96,15 +95,20 @@ def _why_two(node: Node, user: Node, graph: BlockGraph, rules: FusionRules) -> R
 
     Between two anchors, the first one is asked.
     """
-    mine, other = (group_kind([one.op for one in each.unit]) for each in (node, user))
+    mine, other = (_kind(each) for each in (node, user))
     if mine == "elementwise" and other != "elementwise":
         return Growth(graph, rules, other, user.unit).why_not(node, "prologue")
     return Growth(graph, rules, mine, node.unit).why_not(user, "epilogue")
 
 
+def _kind(node: Node) -> str:
+    """The kind of the group that an op is in."""
+    return heaviest_kind([one.kind for one in node.unit])
+
+
 def _why_no_concat(user: Node, graph: BlockGraph, rules: FusionRules) -> Refusal | None:
     """Why a concatenation is not in the group of an op that reads it; None if the op reads none."""
-    growth = Growth(graph, rules, group_kind([one.op for one in user.unit]), user.unit)
+    growth = Growth(graph, rules, _kind(user), user.unit)
     refused = (growth.why_not(source, "prologue") for source in user.inputs if source.op.name == INSERT)
     return next(filter(None, refused), None)
 
@@ -115,7 +119,7 @@ def _grown(kind: str, roots: list[Node], graph: BlockGraph, rules: FusionRules) 
         if len(node.unit) > 1 or node.view is None or not _is_anchor(node, kind):
             continue
         table = rules.table(target_of(node.op))
-        if table.why_not(kind, "anchor", node.words, node.dtype, OpFacts(node.op)) is not None:
+        if table.why_not(kind, "anchor", node.words, node.dtype, node.facts) is not None:
             continue
         growth = Growth(graph, rules, kind, [node])
         growth.grow()

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pipeline.analysis.access import loops_of
 from pipeline.analysis.structured import structured
+from pipeline.analysis.vectors import unit_groups
 from pipeline.mlir import constant_integer, defining_op, ir, tensor, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, replace
@@ -93,7 +94,7 @@ def _slice(generic: ir.Operation, fetch: ir.Operation) -> ir.Value:
     shape = list(result.shape) if direct else [result.get_dim_size(loop) for loop in used]
     kind = ir.RankedTensorType.get(shape, result.element_type)
     cut = tensor.ExtractSliceOp(kind, source, places, [], [], offsets, sizes, [1] * len(sizes)).result
-    return cut if direct else tensor.ExpandShapeOp(result, cut, _groups(used, result.rank), [], result.shape).result
+    return cut if direct else tensor.ExpandShapeOp(result, cut, unit_groups(used, result.rank), [], result.shape).result
 
 
 def _drops_units(sizes: list[int], shape: list[int]) -> bool:
@@ -105,9 +106,3 @@ def _drops_units(sizes: list[int], shape: list[int]) -> bool:
         elif size != 1:
             return False
     return not rest
-
-
-def _groups(used: list[int], rank: int) -> list[list[int]]:
-    """The dimensions that each of the `used` ones becomes; those of size 1 go with the one in front of them."""
-    starts = [0, *used[1:], rank]
-    return [list(range(start, end)) for start, end in zip(starts, starts[1:], strict=False)] if used else []

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.access import coefficient, loops_of
+from pipeline.analysis.motion import needed_ops
 from pipeline.analysis.structured import bounded_loops
 from pipeline.mlir import arith, defining_op, function, ir, linalg, memref, remap_operands, scf, tensor, walk
 from pipeline.passes.base import Pass
@@ -220,7 +221,7 @@ def _negated_if(condition: ir.Value, value: ir.Value, zero: ir.Value) -> ir.Valu
 def _all_hold(generic: ir.Operation, conditions: list[ir.Value]) -> ir.Value:
     """At the insertion point: whether the conditions, values of the body of `generic`, hold for all its iterations."""
     body = generic.regions[0].blocks[0]
-    needed = _slice([op.operation for op in body.operations], conditions)
+    needed = needed_ops([op.operation for op in body.operations], conditions)
     numbers, dims = _check_loops(generic, needed, conditions)
     maps = [_over(ir.AffineMapAttr(generic.attributes["indexing_maps"][number]).value, dims) for number in numbers]
     flag = ir.IntegerType.get_signless(1)
@@ -288,17 +289,6 @@ def _over(indexing: ir.AffineMap, dims: list[int]) -> ir.AffineMap:
         here[dim] = ir.AffineDimExpr.get(position)
     into = ir.AffineMap.get(len(dims), 0, here)
     return ir.AffineMap.get(len(dims), 0, [expression.compose(into) for expression in indexing.results])
-
-
-def _slice(ops: list[ir.Operation], values: list[ir.Value]) -> list[ir.Operation]:
-    """Those of `ops` that the values need, in order."""
-    needed = set(values)
-    found = []
-    for op in reversed(ops):
-        if any(result in needed for result in op.results):
-            found.append(op)
-            needed.update(op.operands)
-    return found[::-1]
 
 
 def _guard_scatter(scatter: ir.Operation, checks: _Checks) -> None:

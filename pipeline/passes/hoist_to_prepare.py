@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.analysis.motion import needed_ops
 from pipeline.analysis.weights import Weights, byte_size, weight_arguments
 from pipeline.dialects.fusion import BARRIER
 from pipeline.mlir import captured_values, defining_op, func, function, ir, remap_operands
@@ -94,22 +95,11 @@ def _create_prepare(main: ir.Operation, ops: list[ir.Operation], weights: Weight
     block = prepare.add_entry_block()
     known: dict[ir.Value, ir.Value] = dict(zip(arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block):
-        for op in _slice(ops, kept):
+        for op in needed_ops(ops, kept):
             copy = op.clone()
             remap_operands(copy, known)
             known.update(zip(op.results, copy.results, strict=True))
         func.ReturnOp([known[value] for value in kept])
-
-
-def _slice(ops: list[ir.Operation], values: list[ir.Value]) -> list[ir.Operation]:
-    """Those of `ops` that the values need, in order."""
-    needed = set(values)
-    found = []
-    for op in reversed(ops):
-        if any(result in needed for result in op.results):
-            found.append(op)
-            needed.update(captured_values(op))
-    return found[::-1]
 
 
 def _add_arguments(main: ir.Operation, kept: list[ir.Value]) -> None:

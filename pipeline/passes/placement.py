@@ -15,7 +15,7 @@ _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 def place_of(value: ir.Value) -> ir.Operation | None:
     """What makes the memory that `value`, and nothing else, is computed into: a tensor.empty or a memref.alloc.
 
-    Looks through reshapes and branches. None where that is not known: the value comes from outside, say.
+    Looks through reshapes, concatenations and branches. None where that is not known: it comes from outside, say.
     """
     op = defining_op(value)
     if op is None:
@@ -24,6 +24,8 @@ def place_of(value: ir.Value) -> ir.Operation | None:
         return place_of(op.operands[0])
     if op.name == "func.call":
         return _place_of_call(op, ir.OpResult(value).result_number)
+    if op.name == "tensor.insert_slice":
+        return _place_of_destination(op.operands[1])
     if op.name == "bufferization.materialize_in_destination":
         return _memory(op.operands[1])
     if op.name == "bufferization.to_tensor":
@@ -54,11 +56,16 @@ def shape_of(place: ir.Operation) -> list[int] | None:
 
 def _place_of_call(call: ir.Operation, number: int) -> ir.Operation | None:
     destination = tied_operand(call, call.results[number])
-    if destination is None:
-        return None
-    empty = defining_op(destination)
-    if empty is not None and empty.name == "tensor.empty":
-        return empty if len(list(destination.uses)) == 1 else None
+    return None if destination is None else _place_of_destination(destination)
+
+
+def _place_of_destination(destination: ir.Value) -> ir.Operation | None:
+    """What makes the memory that an op is given to write to, if nothing else does anything with that."""
+    op = defining_op(destination)
+    if op is not None and op.name in ("tensor.empty", "tensor.insert_slice"):
+        if len(list(destination.uses)) != 1:
+            return None
+        return op if op.name == "tensor.empty" else _place_of_destination(op.operands[1])
     return _memory(destination)
 
 

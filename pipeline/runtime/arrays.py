@@ -73,8 +73,8 @@ class ArrayLibrary(Protocol):
         """Tells the library that code has written to the array."""
         ...
 
-    def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any:
-        """An array over memory that compiled code allocated."""
+    def adopt(self, memory: object, address: int, shape: Sequence[int], dtype: str) -> Any:
+        """An array over memory that `memory` keeps as it is for as long as it lives."""
         ...
 
 
@@ -147,8 +147,8 @@ class NumpyArrays:
     def mark_written(self, array: np.ndarray) -> None:
         """NumPy does not keep track of it."""
 
-    def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> np.ndarray:
-        """An array over memory that compiled code allocated."""
+    def adopt(self, memory: object, address: int, shape: Sequence[int], dtype: str) -> np.ndarray:
+        """An array over memory that `memory` keeps as it is for as long as it lives."""
         kind = self.dtypes[dtype]
         raw = _raw_bytes(memory, address, math.prod(shape) * kind.itemsize)
         return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else self.empty(shape, dtype)
@@ -217,12 +217,12 @@ class TorchTensors:
         """Has autograd know that what it may have saved of the tensor is gone."""
         self._torch.autograd.graph.increment_version(array)
 
-    def adopt(self, memory: Allocation, address: int, shape: Sequence[int], dtype: str) -> Any:
-        """A tensor over memory that compiled code allocated."""
+    def adopt(self, memory: object, address: int, shape: Sequence[int], dtype: str) -> Any:
+        """A tensor over memory that `memory` keeps as it is for as long as it lives."""
         raw = _raw_bytes(memory, address, math.prod(shape) * DTYPE_BYTES[dtype])
         if not len(raw):
             return self.empty(shape, dtype)
-        return self._torch.frombuffer(raw, dtype=self._dtypes[dtype]).view(shape)
+        return self._torch.frombuffer(raw, dtype=self._dtypes[dtype]).resize_(shape)  # a view would not be a leaf
 
 
 def _raw_bytes(memory: Any, address: int, size: int) -> Any:

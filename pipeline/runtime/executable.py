@@ -22,6 +22,7 @@ from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.pytree import unflatten
 from pipeline.runtime.record import Record
+from pipeline.runtime.result_memory import ResultMemory
 from pipeline.runtime.signature import Result, Signature
 from pipeline.runtime.weights import bind
 from pipeline.runtime.workspace import Workspace
@@ -77,10 +78,11 @@ class Executable:
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
         self._workspace = Workspace(code.workspace)
+        self._result_memory = ResultMemory(self.memory.results)
         self._record = Record(len(code.sites)) if code.sites else None
         self._fast: fast_path.FastPath | None = None
         if not code.externals and fast_path.suits(signature, self._layout):
-            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._main)
+            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory, self._main)
         self._refreshing = threading.Lock()
 
     @property
@@ -145,7 +147,8 @@ class Executable:
         places = {} if destinations is None else destinations.written_by_code(call, bound.extents)
         computed: dict[int, Any] = {}
         for index, slot, shape, dtype in layout.moved:
-            computed[index] = places[index] if index in places else call.library.empty(shape, dtype)
+            given = index in places
+            computed[index] = places[index] if given else self._result_memory.tensor(call.library, shape, dtype)
             slots[slot] = call.library.pointer(computed[index])
         address = ctypes.addressof(slots)
         slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._code.workspace

@@ -7,13 +7,16 @@ leaves to `Executable`'s own checks, which then find what is wrong and say so.
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from pipeline.runtime.arrays import torch_library
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.pytree import LEAF, Tree
+from pipeline.runtime.result_memory import ResultMemory, is_small
 from pipeline.runtime.signature import Signature
 from pipeline.runtime.workspace import Workspace
 
@@ -21,10 +24,16 @@ from pipeline.runtime.workspace import Workspace
 class FastPath:
     """Prepared once for an executable whose calls may go that way; `suits` says whether they may."""
 
-    def __init__(self, signature: Signature, layout: Layout, workspace: Workspace, entry: Callable[[int], None]):
+    def __init__(
+        self,
+        signature: Signature,
+        layout: Layout,
+        workspace: Workspace,
+        memory: ResultMemory,
+        entry: Callable[[int], None],
+    ):
         torch = sys.modules["torch"]
         self._tensor, self._strided = torch.Tensor, torch.strided
-        self._empty = torch.empty_strided
         kinds = [argument.type for argument in signature.arguments]
         starts = {index: start for index, start, _, _ in layout.argument_slots}
         self._arguments = [
@@ -33,9 +42,7 @@ class FastPath:
             if kind is not None
         ]
         self._count = len(self._arguments)
-        self._results = [
-            (shape, _row_major(shape), getattr(torch, dtype), slot) for _, slot, shape, dtype in layout.moved
-        ]
+        self._results = [(_maker(memory, shape, dtype), slot) for _, slot, shape, dtype in layout.moved]
         self._order = None if signature.result_tree == LEAF else [result.index for result in signature.results]
         self._collect = tuple if signature.result_tree.kind == "tuple" else list
         self._workspace = workspace
@@ -63,8 +70,8 @@ class FastPath:
                 return NotImplemented
             slots[slot] = arg.data_ptr()
         results = []
-        for shape, strides, dtype, slot in self._results:
-            result = self._empty(shape, strides, dtype=dtype)
+        for make, slot in self._results:
+            result = make()
             slots[slot] = result.data_ptr()
             results.append(result)
         slots[self._address] = self._workspace.address
@@ -99,6 +106,14 @@ def suits(signature: Signature, layout: Layout) -> bool:
 
 def _is_flat(tree: Tree) -> bool:
     return tree.kind in ("tuple", "list") and all(child.kind == "leaf" for child in tree.children)
+
+
+def _maker(memory: ResultMemory, shape: tuple[int, ...], dtype: str) -> Callable[[], Any]:
+    """What makes a tensor for a result, in a microsecond where it is small."""
+    torch = sys.modules["torch"]
+    if is_small(shape, dtype):
+        return functools.partial(torch.empty_strided, shape, _row_major(shape), dtype=getattr(torch, dtype))
+    return functools.partial(memory.tensor, torch_library(), shape, dtype)
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

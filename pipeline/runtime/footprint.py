@@ -20,7 +20,7 @@ class Footprint:
         weights: the model's parameters, buffers and constants.
         prepared: what was computed from them at load, such as folded and transposed weights.
         workspace: temporaries of a call, once for each thread that calls; kept between calls.
-        results: what a call returns, as far as sizes are known.
+        results: what a call returns, as far as sizes are known; the memory of large ones is kept for the next call.
         code: machine code.
         complete: whether that is all; where sizes are known at the call only, the code allocates more as it runs.
     """

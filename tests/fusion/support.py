@@ -9,17 +9,6 @@ import torch
 import pipeline
 
 
-class Function(torch.nn.Module):
-    """A function as a model."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
-
-
 def compiled(model, *args, **options):
     """The executable, after a comparison of its results with eager's."""
     exe = pipeline.compile(model, args, **options)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from fusion.support import Function, calls, compiled
+from function_model import Function
+from fusion.support import calls, compiled
 
 import pipeline
 

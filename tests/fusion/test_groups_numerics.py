@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
-from fusion.support import Function
+from function_model import Function
 from numerics import differences
 from torch import nn
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from function_model import Function
 from torch import nn
 
 import pipeline
@@ -103,17 +104,6 @@ def test_query_key_and_value_stay_apart():
     executable = pipeline.compile(model, (x,))
     torch.testing.assert_close(executable(x), model(x))
     assert joined(executable) == ["missed"]
-
-
-class Function(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def rotate_half(x):

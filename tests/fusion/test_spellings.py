@@ -7,7 +7,8 @@ import re
 
 import pytest
 import torch
-from fusion.support import Function, calls, compiled
+from function_model import Function
+from fusion.support import calls, compiled
 from torch import nn
 
 import pipeline

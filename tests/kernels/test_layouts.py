@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from function_model import Function
 from torch import nn
 
 import pipeline
@@ -149,12 +150,8 @@ def test_transposes(dtype, shape):
     def function(x):
         return x.permute(0, 2, 3, 1).contiguous(), (x.permute(0, 3, 1, 2) + x.permute(0, 3, 1, 2)).contiguous()
 
-    class Function(nn.Module):
-        def forward(self, x):
-            return function(x)
-
     x = (torch.randn(shape) * 10).to(dtype)
-    for result, expected in zip(pipeline.compile(Function(), (x,))(x), function(x), strict=True):
+    for result, expected in zip(pipeline.compile(Function(function), (x,))(x), function(x), strict=True):
         assert torch.equal(result, expected)
 
 

@@ -7,24 +7,13 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from function_model import Function
 
 import pipeline
 from pipeline.runtime.native import host_features
 from pipeline.targets.cpu.isa import isa
 
 CPUS = [cpu for cpu in ("native", "x86-64", "x86-64-v3", "x86-64-v4") if set(isa(cpu).required) <= host_features()]
-
-
-class Function(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def check(function, *args, cpu="native", dynamic_shapes=None, others=()):

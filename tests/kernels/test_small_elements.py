@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from function_model import Function
 
 import pipeline
 from pipeline.runtime.native import host_features
@@ -26,17 +26,6 @@ ALL = (
     torch.float32,
     torch.float64,
 )
-
-
-class Function(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def check(function, inputs, cpu="native", **tolerance):

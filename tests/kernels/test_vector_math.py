@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from function_model import Function
 
 import pipeline
 from pipeline.runtime.native import host_features
@@ -43,17 +43,6 @@ BOUNDS = {
 }
 
 SPECIAL = (0.0, 1.0, 0.5, 2.0, 3.0, 1e-40, 1.1754944e-38, 1e-10, 0.9999999, 1.0000001, 1e10, 3e38, float("inf"))
-
-
-class Function(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def floats(step):

@@ -193,6 +193,7 @@ REDUCTIONS = {
     "norm 3": lambda x, y, z: z.norm(3, dim=-1),
     "norm inf": lambda x, y, z: z.norm(float("inf"), dim=-1),
     "vector_norm": lambda x, y, z: torch.linalg.vector_norm(z, dim=(0, 2)),
+    "vector_norm dtype": lambda x, y, z: torch.linalg.vector_norm(z, 2, keepdim=True, dtype=torch.float64),
     "matrix_norm": lambda x, y, z: torch.linalg.matrix_norm(z),
     "logsumexp": lambda x, y, z: x.logsumexp(-1),
     "count_nonzero": lambda x, y, z: x.count_nonzero(0),

@@ -3,18 +3,9 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from function_model import Function
 
 import pipeline
-
-
-class Function(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
-
 
 TABLE = torch.arange(12.0).reshape(4, 3)
 INDICES = torch.tensor([0, 1])

@@ -2,18 +2,10 @@
 
 import pytest
 import torch
+from function_model import Function
 from numerics import ALL, INTEGERS, check, name
 
 import pipeline
-
-
-class Function(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def numbers(*shape, dtype=torch.float32):

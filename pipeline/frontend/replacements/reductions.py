@@ -40,6 +40,20 @@ def cdist(a: Tensor, b: Tensor, p: float, mode: int | None) -> Tensor:
     return torch.linalg.vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), p, -1)
 
 
+@replaces(aten.linalg_vector_norm.default)
+def vector_norm(
+    x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    """vector_norm(x, 2) → sqrt(sum(x * x)), vector_norm(x, 1) → sum(|x|), instead of powers; 16 bits in float32."""
+    if ord not in (1, 2) or x.is_complex():
+        return NotImplemented
+    given = x if dtype is None else x.to(dtype)
+    wide = given.float() if given.dtype.itemsize == 2 else given
+    dims = list(range(x.dim())) if dim is None else dim
+    result = (wide * wide).sum(dims, keepdim).sqrt() if ord == 2 else wide.abs().sum(dims, keepdim)
+    return result.to(given.dtype)
+
+
 @replaces(aten.max.dim)
 def max_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """max(x: float, dim) → (amax(x, dim), argmax(x, dim)): torch-mlir's index misses a NaN."""

@@ -54,6 +54,7 @@ VECTORIZE = """
     ),
     convert-through-f32,
     convert-through-i32,
+    gathers-to-rows,
     tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits}}},
     expand-vector-math{{fma={fma}}}
 """

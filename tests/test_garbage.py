@@ -1,0 +1,44 @@
+"""The garbage collector rests during a compilation, and is as it was after it."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import torch
+
+import pipeline
+from pipeline import garbage
+
+
+def test_no_collection_runs_during_a_compilation() -> None:
+    enabled: list[bool] = []
+    pipeline.compile(
+        torch.nn.ReLU(), (torch.zeros(3),), cache=False, observer=lambda *_: enabled.append(gc.isenabled())
+    )
+    assert enabled and not any(enabled)
+    assert gc.isenabled()
+
+
+def test_the_collector_is_back_after_an_error() -> None:
+    with pytest.raises(pipeline.PipelineError):
+        pipeline.compile("this is no MLIR\n", cache=False)
+    assert gc.isenabled()
+
+
+def test_it_is_back_when_the_last_of_several_compilations_ends() -> None:
+    with garbage.left():
+        with garbage.left():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off() -> None:
+    gc.disable()
+    try:
+        with garbage.left():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
