@@ -76,12 +76,12 @@ TIMED: dict[str, Timed] = {
 
 def _transformer() -> Case:
     layers = nn.Sequential(*(TransformerBlock(512, 8) for _ in range(2))).to(_HALF)
-    return Case(layers, (torch.randn(8, 512, 512).to(_HALF),), 5e-2)
+    return Case(layers, (torch.randn(2, 512, 512).to(_HALF),), 5e-2)
 
 
 #: Whole models, run once more against eager and torch.compile; small enough for their artifacts to be carried along.
 WHOLE: dict[str, Callable[[], Case]] = {
-    "ResNet-18 of a quarter of the width, 8 images": lambda: Case(ResNet18(16), (torch.randn(8, 3, 224, 224),), 1e-3),
+    "ResNet-18 of a quarter of the width, 4 images": lambda: Case(ResNet18(16), (torch.randn(4, 3, 128, 128),), 1e-3),
     "2 transformer layers of width 512, bfloat16": _transformer,
     "MLP of width 1024": lambda: Case(
         nn.Sequential(nn.Linear(1024, 1024), nn.GELU(), nn.Linear(1024, 1024)), (torch.randn(512, 1024),), 1e-4
@@ -112,6 +112,7 @@ def _product(dtype: torch.dtype, *sizes: int) -> Callable[[], Case]:
 #: What is compared with PyTorch's results on the CPU, which go along: every kind of kernel.
 NUMBERS: dict[str, Callable[[], Case]] = {
     **MODELS,
+    "resnet18": lambda: Case(ResNet18(16), (torch.randn(1, 3, 32, 32),), 1e-3),  # small enough to be carried along
     **{f"attention, {dtype}": _attention(dtype) for dtype in (torch.float32, torch.float16, torch.bfloat16)},
     **{f"causal attention, {dtype}": _attention(dtype, is_causal=True) for dtype in (torch.float32, torch.bfloat16)},
     **{

@@ -114,6 +114,12 @@ def _integers(low: int, high: int, shape: tuple[int, ...], dtype: torch.dtype) -
     return torch.randint(low, high, shape, generator=_generator()).to(dtype)
 
 
+#: What is to run on every target, and in the same groups.
+SHOWN = (
+    *("int32 to int64 chain", "weenet", "softmax", "layernorm", "mlp", "resnet18", "transformer block"),
+    *("cond, taken", "while"),
+)
+
 MODELS: dict[str, Callable[[], Case]] = {
     "int32 to int64 chain": _function(integer_chain, _integers(-100, 100, (33,), torch.int32)),
     "weenet": lambda: Case(WeeNet(), (_randn(2, 8, 9, 7),)),
