@@ -35,8 +35,7 @@ GPU_TARGET ?= cuda:sm_80
 gpu-check: setup
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[cuda,cuda-compiler,cublas]'
 	$(BIN)/python scripts/gpu_check.py build build/gpu-check --target $(GPU_TARGET)
-	$(BIN)/python scripts/gpu_check.py run build/gpu-check --figures build/gpu-figures.json
-	$(BIN)/python scripts/gpu_check.py report build/gpu-figures.json
+	$(BIN)/python scripts/gpu_check.py run build/gpu-check --write
 
 # Against PyTorch and the peers that pip installs; docs/performance.md gets the tables. For a quiet machine.
 bench: setup

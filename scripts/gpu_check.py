@@ -314,10 +314,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", default="cuda:sm_90")
     parser.add_argument("--only", action="append", default=[], help="build cases with this in their names alone")
     parser.add_argument("--figures", type=Path, default=ROOT / "build" / "gpu-figures.json")
-    parser.add_argument("--number", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help="report what was run at once")
+    parser.add_argument("--number", type=int, default=0, help="which case, of `case`")
     arguments = parser.parse_args(argv)
     if arguments.what == "run":
-        return run(arguments.path, arguments.figures)
+        code = run(arguments.path, arguments.figures)
+        if arguments.write and code != 2:
+            report(arguments.figures)
+        return code
     if arguments.what == "build":
         build(arguments.path, arguments.target, arguments.only)
     elif arguments.what == "case":
