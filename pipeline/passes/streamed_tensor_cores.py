@@ -15,7 +15,7 @@ from pipeline.mlir import arith, gpu, ir, nvgpu, vector
 from pipeline.passes.block_plan import is_aligned
 from pipeline.passes.row_reductions import WARP
 from pipeline.passes.streamed_attention import MOST_SHARED, Rows, Streamed, Tile, converted, number, shared_tile
-from pipeline.passes.tensor_core_operands import Corner, half_of, load_matrices
+from pipeline.passes.tensor_core_operands import Corner, half_of, load_matrices, rows_of_matrices
 from pipeline.passes.thread_results import index, indices, unravel
 
 _QUERIES, _THREADS, _PADDING = 64, 128, 8
@@ -98,7 +98,9 @@ class StreamedTensorCores(Streamed):
     def start(self) -> Rows:
         """See `Streamed`."""
         self._left = [
-            load_matrices(self._queries, [], Corner(self.row, 0, 16 * depth), self.lane, True, False)
+            load_matrices(
+                self._queries, rows_of_matrices(Corner(self.row, 0, 16 * depth), self.lane, True, False), False
+            )
             for depth in range(self.depths)
         ]
         none, nothing = number(float("-inf")), number(0.0)
@@ -141,7 +143,8 @@ class StreamedTensorCores(Streamed):
         """The right fragments of 16 along the sum, from `depth` on."""
         found = []
         for place in range(0, length, 16):
-            pair = load_matrices(tile.shared, [], Corner(index(0), place, depth), self.lane, tile.along_sum, True)
+            row = rows_of_matrices(Corner(index(0), place, depth), self.lane, tile.along_sum, True)
+            pair = load_matrices(tile.shared, row, not tile.along_sum)
             found += [half_of(pair, 0), half_of(pair, 1)]
         return found
 
