@@ -744,3 +744,71 @@ func.func @free_ones_first(%a: tensor<4xf32>, %init: tensor<4x8xf32>) -> (tensor
   } -> tensor<4x8xf32>
   return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// A vector times a transposed matrix sums along the lines of the matrix as it is.
+
+#x = affine_map<(d0, d1, d2) -> (d0, d2)>
+#w = affine_map<(d0, d1, d2) -> (d2, d1)>
+#y = affine_map<(d0, d1, d2) -> (d0, d1)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#t = affine_map<(d0, d1) -> (d1, d0)>
+
+// CHECK-DAG: #[[LINES:.*]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-LABEL: func.func @vector
+// CHECK-SAME: (%[[X:.*]]: tensor<1x64xf32>, %[[W:.*]]: tensor<32x64xf32>
+// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[LINES]], #{{.*}}]
+// CHECK-SAME: ins(%[[X]], %[[W]] :
+// CHECK-NOT: linalg.generic
+func.func @vector(%x: tensor<1x64xf32>, %w: tensor<32x64xf32>, %o: tensor<1x32xf32>, %e: tensor<64x32xf32>) -> tensor<1x32xf32> {
+  %t = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<32x64xf32>) outs(%e : tensor<64x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64x32xf32>
+  // expected-remark @below {{passed: computes its operand 1, linalg.generic, itself}}
+  %r = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %t : tensor<1x64xf32>, tensor<64x32xf32>) outs(%o : tensor<1x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x32xf32>
+  return %r : tensor<1x32xf32>
+}
+
+// Must not fire: several vectors read each element again and again; the vector itself lies across.
+
+// CHECK-LABEL: func.func @vectors
+// CHECK-COUNT-4: linalg.generic
+func.func @vectors(%x: tensor<2x64xf32>, %w: tensor<32x64xf32>, %o: tensor<2x32xf32>, %e: tensor<64x32xf32>,
+    %v: tensor<64x1xf32>, %q: tensor<1x32xf32>) -> (tensor<2x32xf32>, tensor<1x32xf32>) {
+  %t = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<32x64xf32>) outs(%e : tensor<64x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64x32xf32>
+  // expected-remark @below {{missed: does not compute its operand 1, linalg.generic, itself: the consumer reads its input again and again}}
+  %r = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %t : tensor<2x64xf32>, tensor<64x32xf32>) outs(%o : tensor<2x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<2x32xf32>
+  %u = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<32x64xf32>) outs(%e : tensor<64x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64x32xf32>
+  // expected-remark @below {{missed: does not compute its operand 1, linalg.generic, itself: the consumer reads its input again and again}}
+  %s = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2, d0)>, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%v, %u : tensor<64x1xf32>, tensor<64x32xf32>) outs(%q : tensor<1x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x32xf32>
+  return %r, %s : tensor<2x32xf32>, tensor<1x32xf32>
+}

@@ -37,3 +37,49 @@ func.func @loop(%n: index, %x: tensor<4xf32>, %v: f32) -> tensor<4xf32> {
   }
   return %r : tensor<4xf32>
 }
+
+// -----
+
+// Of a sort of which only the first elements are read, just these are kept: new ones are put in their place among them.
+
+// CHECK-LABEL: func.func @first_three
+// CHECK-SAME: (%[[X:.*]]: tensor<4x90xf32>)
+// CHECK: %[[BEST:.*]] = tensor.empty() : tensor<4x3xf32>
+// CHECK: %[[R:.*]]:2 = scf.for %{{.*}} iter_args(%{{.*}} = %[[BEST]], %{{.*}} = %{{.*}}) -> (tensor<4x3xf32>, tensor<4x3xi64>)
+// CHECK: scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step
+// CHECK: %[[NEW:.*]] = tensor.extract %[[X]][%{{.*}}, %[[I]]]
+// CHECK: %[[PLACE:.*]] = arith.index_cast %[[I]] : index to i64
+// CHECK: scf.if
+// CHECK: scf.while
+// CHECK: tensor.insert %[[NEW]] into
+// CHECK: tensor.insert %[[PLACE]] into
+// CHECK: pipeline.kernel = "sort"
+// CHECK: tensor.extract_slice %[[R]]#0[0, 0] [4, 3] [1, 1] : tensor<4x3xf32>
+func.func @first_three(%x: !torch.vtensor<[4,90],f32>) -> (!torch.vtensor<[4,3],f32>, !torch.vtensor<[4,2],si64>) {
+  %zero = torch.constant.int 0
+  %one = torch.constant.int 1
+  %two = torch.constant.int 2
+  %three = torch.constant.int 3
+  %true = torch.constant.bool true
+  %s, %p = torch.aten.sort %x, %one, %true : !torch.vtensor<[4,90],f32>, !torch.int, !torch.bool -> !torch.vtensor<[4,90],f32>, !torch.vtensor<[4,90],si64>
+  %a = torch.aten.slice.Tensor %s, %one, %zero, %three, %one : !torch.vtensor<[4,90],f32>, !torch.int, !torch.int, !torch.int, !torch.int -> !torch.vtensor<[4,3],f32>
+  %b = torch.aten.slice.Tensor %p, %one, %zero, %two, %one : !torch.vtensor<[4,90],si64>, !torch.int, !torch.int, !torch.int, !torch.int -> !torch.vtensor<[4,2],si64>
+  return %a, %b : !torch.vtensor<[4,3],f32>, !torch.vtensor<[4,2],si64>
+}
+
+// -----
+
+// Must not fire: more than the first few are read.
+
+// CHECK-LABEL: func.func @all
+// CHECK-NOT: scf.while
+// CHECK: math.ctlz
+func.func @all(%x: !torch.vtensor<[4,90],f32>) -> (!torch.vtensor<[4,3],f32>, !torch.vtensor<[4,90],si64>) {
+  %zero = torch.constant.int 0
+  %one = torch.constant.int 1
+  %three = torch.constant.int 3
+  %true = torch.constant.bool true
+  %s, %p = torch.aten.sort %x, %one, %true : !torch.vtensor<[4,90],f32>, !torch.int, !torch.bool -> !torch.vtensor<[4,90],f32>, !torch.vtensor<[4,90],si64>
+  %a = torch.aten.slice.Tensor %s, %one, %zero, %three, %one : !torch.vtensor<[4,90],f32>, !torch.int, !torch.int, !torch.int, !torch.int -> !torch.vtensor<[4,3],f32>
+  return %a, %p : !torch.vtensor<[4,3],f32>, !torch.vtensor<[4,90],si64>
+}

@@ -7,11 +7,19 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis import reasons
+from pipeline.analysis.access import moves
 from pipeline.analysis.cost import CHEAP_BODY, body_cost
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.analysis.joining import why_not_join
 from pipeline.analysis.reasons import Refusal
-from pipeline.analysis.structured import Structured, bounded_loops, moves_rows, reads_input_again, structured
+from pipeline.analysis.structured import (
+    Structured,
+    bounded_loops,
+    is_permutation,
+    moves_rows,
+    reads_input_again,
+    structured,
+)
 from pipeline.dialects.fusion import behind_barriers, stops_fusion
 from pipeline.mlir import affine, defining_op, ir, linalg, walk
 from pipeline.passes.base import Pass
@@ -96,7 +104,7 @@ def _why_not(consumer: Structured, operand: int, producer: Structured, rules: Fu
         return Refusal(reasons.NOT_ELEMENTWISE, "it is not elementwise with one result")
     if producer.op.block != consumer.op.block:
         return Refusal(reasons.ANOTHER_BLOCK, "it is in another block")
-    if reads_input_again(consumer) and not moves_rows(producer):
+    if reads_input_again(consumer) and not moves_rows(producer) and not _gives_lines(producer, consumer, operand):
         return Refusal(reasons.READS_AGAIN, "the consumer reads its input again and again")
     cost = body_cost(producer)
     same = _same_reads(consumer, operand)
@@ -112,6 +120,24 @@ def _why_not(consumer: Structured, operand: int, producer: Structured, rules: Fu
     if bounded_loops(maps) != set(range(consumer.loops)):
         return Refusal(reasons.LOOP_BOUND, "it alone says how often a loop runs")
     return why_not_join(rules, producer.op, consumer.op, len(maps))
+
+
+def _gives_lines(producer: Structured, consumer: Structured, operand: int) -> bool:
+    """Whether a reduction that reads each element once reads along the lines of what the producer transposes.
+
+    y[0, n] = sum(x[0, k] * transposed(w)[k, n])   ->   y[0, n] = sum(x[0, k] * w[n, k])
+    """
+    if producer.inputs != 1 or producer.body_ops or producer.yielded != [producer.body.arguments[0]]:
+        return False
+    read = consumer.loops_read(operand)
+    loops = [loop for loop in range(consumer.loops) if consumer.size(loop) != 1]
+    if any(loop not in read for loop in loops) or not is_permutation(producer.maps[0]):
+        return False
+    into = _loops_of_producer(consumer.maps[operand], producer)
+    innermost = _compose(producer.maps[0], into).results[-1]
+    line = next((loop for loop in loops if consumer.reductions[loop] and innermost == ir.AffineDimExpr.get(loop)), None)
+    others = (one for number, one in enumerate(consumer.maps) if number != operand)
+    return line is not None and all(moves(one, line) in ("fixed", "unit") for one in others)
 
 
 def _same_reads(consumer: Structured, operand: int) -> list[int]:

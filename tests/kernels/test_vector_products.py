@@ -1,0 +1,42 @@
+"""A vector times a matrix that is read along its lines."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from function_model import Function
+
+import pipeline
+
+CASES = {
+    "gemv": (lambda x, w: x @ w.t(), (1, None), (5, None)),
+    "batches": (lambda x, w: x @ w.transpose(-1, -2), (3, 1, None), (3, 7, None)),
+    "column": (lambda x, w: w @ x.t(), (1, None), (5, None)),
+    "bias and relu": (lambda x, w: torch.relu(x @ w.t() + 1), (1, None), (33, None)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64"])
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 200])
+@pytest.mark.parametrize("name", CASES)
+def test_products(name, length, dtype):
+    function, first, second = CASES[name]
+    x, w = (
+        (torch.randn([length if n is None else n for n in shape]) * 9).to(getattr(torch, dtype))
+        for shape in (first, second)
+    )
+    result = pipeline.compile(Function(function), (x, w))(x, w)
+    if dtype == "int64":
+        assert torch.equal(result, function(x, w))
+        return
+    expected = function(x.double(), w.double())
+    bound = (length + 2) * torch.finfo(result.dtype).eps * (function(x.double().abs(), w.double().abs()) + 1)
+    assert ((result.double() - expected).abs() <= bound).all()
+
+
+def test_the_matrix_is_not_copied():
+    x, w = torch.randn(1, 64), torch.randn(300, 64)
+    exe = pipeline.compile(Function(lambda x, w: x @ w.t()), (x, w))
+    assert exe.memory.workspace == 0
+    exe = pipeline.compile(Function(lambda x, w: x @ w.t()), (x.expand(40, 64), w))
+    assert exe.memory.workspace > 0
