@@ -138,6 +138,20 @@ def test_ptxas_takes_it(name):
         assert len(used) == kernels
 
 
+def test_loops_are_not_merged_into_one_thread():
+    """A canonicalization between tiling and mapping would do that."""
+    executable = pipeline.compile(MODELS["resnet18"]().model, MODELS["resnet18"]().args, target="cuda:sm_80")
+    large = [one for one in executable._code.launches if "conv" in one.name or "matmul" in one.name]
+    assert large and all(one.threads >= 256 and one.block > 1 for one in large)
+
+
+def test_no_memory_is_asked_for_at_a_launch():
+    """Shared memory is of known size: what is asked for at a launch would have to be external in PTX."""
+    for name in ("softmax", "products", "transformer block"):
+        executable = pipeline.compile(MODELS[name]().model, MODELS[name]().args, target="cuda:sm_80")
+        assert all(one.shared == 0 for one in executable._code.launches) and ".extern" not in executable.ir("ptx")
+
+
 def test_artifact_keeps_everything(tmp_path):
     model, x = nn.Sequential(nn.Linear(4, 4), nn.Softmax(-1)), torch.randn(3, 4)
     executable = pipeline.compile(model, (x,), target="cuda:sm_80")

@@ -139,6 +139,34 @@ def test_keys_that_a_causal_mask_takes_out_are_not_looked_at():
     assert not re.search(r"scf.for %\w+ = %c0 to %\d+", whole)
 
 
+CONDITIONS = {
+    "behind by 3": (lambda i, j: j <= i + 3, True),
+    "before by 70": (lambda i, j: j < i - 70, True),
+    "turned around": (lambda i, j: i >= j, True),
+    "not": (lambda i, j: ~(j > i), True),
+    "the last ones": (lambda i, j: i - j < 4, False),
+    "the other side": (lambda i, j: j >= i, False),
+    "one": (lambda i, j: j == i, False),
+    "twice as far": (lambda i, j: j <= 2 * i, False),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_conditions_on_positions(name):
+    """Whatever the condition is, results are right; the loop over keys ends early where that is safe to say."""
+    condition, ends_early = CONDITIONS[name]
+    q, k, v = _inputs(100, 150, 8, 8, torch.float32, heads=1)
+
+    def function(q, k, v):
+        i, j = torch.arange(100)[:, None], torch.arange(150)
+        scores = torch.where(condition(i, j), q @ k.transpose(-1, -2), -math.inf)
+        return torch.softmax(scores, -1) @ v
+
+    executable = _check(function, q, k, v)
+    constant_end = re.search(r"scf.for %\w+ = %c0 to %c150 ", executable.ir("gpu"))
+    assert (constant_end is None) == ends_early
+
+
 def test_must_not_fire():
     """Weights that are returned, too; few queries; float64; a query that is too long; another softmax."""
     q, k, v = _inputs(20, 30, 16, 16, torch.float32)
