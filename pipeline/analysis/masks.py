@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pipeline.analysis.kernel_steps import Step, is_number
 from pipeline.mlir import constant_integer, defining_op, ir
-
-if TYPE_CHECKING:
-    from pipeline.analysis.attention import Step
 
 _LESS, _AT_MOST, _GREATER, _AT_LEAST = 2, 3, 4, 5  # of arith.cmpi, signed
 _OPPOSITE = {_LESS: _AT_LEAST, _AT_MOST: _GREATER, _GREATER: _AT_MOST, _AT_LEAST: _LESS}
@@ -40,16 +37,9 @@ def limit_of_keys(step: Step, value: ir.Value, own: list[int], key: int, query: 
     if op.name != "arith.select":
         return None
     condition, chosen, other = op.operands
-    if _is_minus_infinity(other):
+    if is_number(other, float("-inf")):
         return _holds_below(condition, own[key], own[query], negated=False)
-    return _holds_below(condition, own[key], own[query], negated=True) if _is_minus_infinity(chosen) else None
-
-
-def _is_minus_infinity(value: ir.Value) -> bool:
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], ir.FloatAttr):
-        return False
-    return bool(ir.FloatAttr(op.attributes["value"]).value == float("-inf"))
+    return _holds_below(condition, own[key], own[query], negated=True) if is_number(chosen, float("-inf")) else None
 
 
 def _holds_below(condition: ir.Value, key: int, query: int, negated: bool) -> int | None:

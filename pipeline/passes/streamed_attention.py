@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from pipeline.analysis.attention import Attention, Step
+from pipeline.analysis.attention import Attention
+from pipeline.analysis.kernel_steps import Step
 from pipeline.mlir import arith, gpu, ir, math, memref, scf
 from pipeline.passes.thread_results import Results, clone_block, index, indices, load, unravel
 

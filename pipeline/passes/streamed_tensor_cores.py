@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.analysis.access import coefficient
-from pipeline.analysis.attention import Attention, Step
+from pipeline.analysis.attention import Attention
+from pipeline.analysis.kernel_steps import Step
 from pipeline.mlir import arith, gpu, ir, nvgpu, vector
 from pipeline.passes.block_plan import is_aligned
 from pipeline.passes.row_reductions import WARP
