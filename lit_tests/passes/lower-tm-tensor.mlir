@@ -83,3 +83,36 @@ func.func @all(%x: !torch.vtensor<[4,90],f32>) -> (!torch.vtensor<[4,3],f32>, !t
   %a = torch.aten.slice.Tensor %s, %one, %zero, %three, %one : !torch.vtensor<[4,90],f32>, !torch.int, !torch.int, !torch.int, !torch.int -> !torch.vtensor<[4,3],f32>
   return %a, %p : !torch.vtensor<[4,3],f32>, !torch.vtensor<[4,90],si64>
 }
+
+// -----
+
+// A scatter of whole rows writes a row at a time, as a linalg op.
+
+// CHECK-LABEL: func.func @rows
+// CHECK: scf.for %[[U:.*]] = %{{.*}} to %{{.*}} step
+// CHECK: %[[ROW:.*]] = tensor.extract_slice %{{.*}}[%[[AT:.*]], 0] [1, 16] [1, 1] : tensor<7x16xf32> to tensor<16xf32>
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel"]} ins(%{{.*}} : tensor<16xf32>, i1) outs(%[[ROW]] :
+// CHECK: tensor.insert_slice %{{.*}} into %{{.*}}[%[[AT]], 0] [1, 16] [1, 1]
+// CHECK: pipeline.kernel = "scatter"
+func.func @rows(%x: !torch.vtensor<[7,16],f32>, %i: !torch.vtensor<[5],si64>, %u: !torch.vtensor<[5,16],f32>) -> !torch.vtensor<[7,16],f32> {
+  %false = torch.constant.bool false
+  %l = torch.prim.ListConstruct %i : (!torch.vtensor<[5],si64>) -> !torch.list<vtensor>
+  %r = torch.aten.index_put.hacked_twin %x, %l, %u, %false : !torch.vtensor<[7,16],f32>, !torch.list<vtensor>, !torch.vtensor<[5,16],f32>, !torch.bool -> !torch.vtensor<[7,16],f32>
+  return %r : !torch.vtensor<[7,16],f32>
+}
+
+// -----
+
+// Must not fire: rows are too short.
+
+// CHECK-LABEL: func.func @short
+// CHECK-NOT: linalg.generic
+// CHECK: tensor.insert
+// CHECK-NOT: linalg.generic
+// CHECK: pipeline.kernel = "scatter"
+func.func @short(%x: !torch.vtensor<[7,3],f32>, %i: !torch.vtensor<[5],si64>, %u: !torch.vtensor<[5,3],f32>) -> !torch.vtensor<[7,3],f32> {
+  %false = torch.constant.bool false
+  %l = torch.prim.ListConstruct %i : (!torch.vtensor<[5],si64>) -> !torch.list<vtensor>
+  %r = torch.aten.index_put.hacked_twin %x, %l, %u, %false : !torch.vtensor<[7,3],f32>, !torch.list<vtensor>, !torch.vtensor<[5,3],f32>, !torch.bool -> !torch.vtensor<[7,3],f32>
+  return %r : !torch.vtensor<[7,3],f32>
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,11 @@ from pipeline.errors import CompileError
 from pipeline.mlir import arith, defining_op, ir, tensor, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.nests import index, inline, loops, sizes_of
+from pipeline.passes.rewriting import build_generic
 from pipeline.passes.sorting import sort_lines
+
+#: A shorter row is written element by element.
+_SHORTEST_ROW = 8
 
 
 @dataclass(frozen=True)
@@ -71,14 +76,18 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
     """original[indices[u] + w] = combine(updates[u, w], original[..]), one update after the other.
 
     `indices[u]` are offsets in the dims of `dimension_map`, `w` runs over a window of the last dims of `original`.
+    Where that has whole rows, a row is written at a time.
     """
     updates, indices, original = op.operands
     dims = list(ir.DenseI64ArrayAttr(op.attributes["dimension_map"]))
-    sizes = sizes_of(original)
+    sizes, around = sizes_of(original), sizes_of(updates)
+    width = _width_of_rows(updates, original, dims)
+    if width is not None:
+        around = around[:-1]
 
     def one_update(at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         (target,) = carried
-        update, *window = at
+        update, *window = at if width is None else [*at, index(0)]
         place = [index(0)] * (len(sizes) - len(window)) + window
         for number, dim in enumerate(dims):
             raw = tensor.ExtractOp(indices, [update, index(number)]).result
@@ -86,12 +95,54 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
             place[dim] = arith.AddIOp(offset, place[dim]).result
         inside = _inside(place, sizes)
         safe = [arith.SelectOp(inside, one, index(0)).result for one in place]
+        if width is not None:
+            return [_write_row(op, target, safe[:-1], updates, at, inside, width)]
         old = tensor.ExtractOp(target, safe).result
         (new,) = inline(op, [tensor.ExtractOp(updates, at).result, old])
         kept = arith.SelectOp(inside, new, old).result
         return [tensor.InsertOp(kept, target, safe).result]
 
-    return loops(sizes_of(updates), [original], one_update)
+    return loops(around, [original], one_update)
+
+
+def _width_of_rows(updates: ir.Value, original: ir.Value, dims: list[int]) -> int | None:
+    """How long the rows are that a scatter writes as a whole; None if it writes parts of rows."""
+    rank = ir.RankedTensorType(original.type).rank
+    sizes = [ir.RankedTensorType(value.type).shape[-1] for value in (updates, original)]
+    has_window = ir.RankedTensorType(updates.type).rank > 1 and rank > 1 and rank - 1 not in dims
+    return sizes[0] if has_window and sizes[0] == sizes[1] and sizes[0] >= _SHORTEST_ROW else None
+
+
+def _write_row(
+    op: ir.Operation,
+    target: ir.Value,
+    place: list[ir.Value],
+    updates: ir.Value,
+    at: list[ir.Value],
+    inside: ir.Value,
+    width: int,
+) -> ir.Value:
+    """target[place, :] = combine(updates[at, :], target[place, :]), unless that is not `inside`."""
+    row = ir.RankedTensorType.get([width], ir.RankedTensorType(target.type).element_type)
+    update = ir.RankedTensorType.get([width], ir.RankedTensorType(updates.type).element_type)
+    there, here = _row_at(place, width), _row_at(at, width)
+    old = tensor.ExtractSliceOp(row, target, place, [], [], *there).result
+    new = tensor.ExtractSliceOp(update, updates, at, [], [], *here).result
+    along, single = ir.AffineMap.get_identity(1), ir.AffineMap.get(1, 0, [])
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+
+    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
+        added, taken, kept = elements
+        return [arith.SelectOp(taken, inline(op, [added, kept])[0], kept).result]
+
+    written = build_generic([new, inside], [old], [along, single, along], [parallel], body).results[0]
+    return tensor.InsertSliceOp(written, target, place, [], [], *there).result
+
+
+def _row_at(place: list[ir.Value], width: int) -> tuple[list[int], list[int], list[int]]:
+    """The static offsets, sizes and strides of a row."""
+    ones = [1] * len(place)
+    return [*([ir.ShapedType.get_dynamic_size()] * len(place)), 0], [*ones, width], [*ones, 1]
 
 
 def _wrap(given: ir.Value, size: ir.Value) -> ir.Value:

@@ -33,6 +33,7 @@ SPLIT = "split-dispatches, canonicalize, cse, symbol-dce"
 #: The dispatches alone, as functions of a thread on flat buffers.
 TO_THREADS = """
     {mapping},
+    func.func(convert-linalg-to-loops),
     fold-memref-alias-ops,
     func.func(affine-expand-index-ops),
     lower-affine,
