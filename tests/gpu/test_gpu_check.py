@@ -51,6 +51,8 @@ def test_all_cases(built, tmp_path, monkeypatch, capsys):
     assert gpu_check.run(built, figures) == 0
     assert "2 right, 0 not" in capsys.readouterr().out
     assert [one["outcome"] for one in json.loads(figures.read_text())["cases"]] == ["right", "right"]
+    assert gpu_check.run(built, figures, ["size"]) == 0
+    assert [one["name"] for one in json.loads(figures.read_text())["cases"]] == ["size 1"]
 
 
 def test_a_case_that_fails_leaves_the_others_alone(built, tmp_path, monkeypatch, capsys):
