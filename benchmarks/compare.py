@@ -171,17 +171,18 @@ def compiled(contestant: str, workload: str, settings: Settings, scratch: Path) 
     try:
         outcome: dict[str, Any] = process.answer(COMPILE_SECONDS)
         if settings.warm and CONTESTANTS[contestant].has_cache:
-            outcome["warm_cpu"] = _warm_seconds(contestant, workload, settings, folder)
+            outcome |= _warm(contestant, workload, settings, folder)
     except Failure as failure:
         process.close()
         return Entry(None, {"failure": str(failure)})
     return Entry(process, outcome)
 
 
-def _warm_seconds(contestant: str, workload: str, settings: Settings, folder: Path) -> float:
-    """CPU seconds of compilation, capture apart, in a new process that finds the first one's outcome."""
+def _warm(contestant: str, workload: str, settings: Settings, folder: Path) -> dict[str, float]:
+    """What a compilation costs, capture apart, in a new process that finds the first one's outcome."""
     with contextlib.closing(Process(contestant, workload, settings, folder)) as again:
-        return again.answer(COMPILE_SECONDS)["compile_cpu"]
+        found = again.answer(COMPILE_SECONDS)
+    return {"warm_cpu": found["compile_cpu"], "warm_held_mb": found["held_mb"], "warm_call_mb": found["call_mb"]}
 
 
 def race(workload: str, settings: Settings, scratch: Path) -> Iterator[dict[str, Any]]:

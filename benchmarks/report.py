@@ -182,18 +182,28 @@ def _errors(lines: Lines) -> str:
 
 def _compilation(lines: Lines) -> str:
     """What each contestant's compilation costs; that of a contestant with a cache once more, with the cache filled."""
+    names = [name for name in lines.contestants(USUAL) if name != "eager"]
+    return _with_cached(lines, lines.workloads(USUAL), names, _capture_and_rest, "warm_cpu", _rest_again)
+
+
+def _with_cached(
+    lines: Lines,
+    workloads: list[str],
+    names: list[str],
+    text: Callable[[Outcome], str],
+    key: str,
+    again: Callable[[Outcome], str],
+) -> str:
+    """A table with a column for each contestant, and a second one for who has `key`, from a filled cache."""
     header, columns = ["workload"], []
-    for name in lines.contestants(USUAL):
-        if name == "eager":
-            continue
+    for name in names:
         header.append(name)
-        columns.append((name, _capture_and_rest))
-        if any("warm_cpu" in lines.get(USUAL, workload, name) for workload in lines.workloads(USUAL)):
+        columns.append((name, text))
+        if any(key in lines.get(USUAL, workload, name) for workload in workloads):
             header.append(f"{name}, cached")
-            columns.append((name, lambda one: f"{one['warm_cpu']:.2f}" if "warm_cpu" in one else "-"))
+            columns.append((name, lambda one: again(one) if key in one else "-"))
     rows = [
-        [workload, *(_cell(lines.get(USUAL, workload, name), text) for name, text in columns)]
-        for workload in lines.workloads(USUAL)
+        [workload, *(_cell(lines.get(USUAL, workload, name), text) for name, text in columns)] for workload in workloads
     ]
     return markdown(header, rows)
 
@@ -202,10 +212,23 @@ def _capture_and_rest(one: Outcome) -> str:
     return f"{one['capture_cpu']:.1f} + {one['compile_cpu']:.1f}"
 
 
+def _rest_again(one: Outcome) -> str:
+    return f"{one['warm_cpu']:.2f}"
+
+
+def _held_and_call(one: Outcome) -> str:
+    return f"{one['held_mb']:.0f} + {one['call_mb']:.1f}"
+
+
+def _held_and_call_again(one: Outcome) -> str:
+    return f"{one['warm_held_mb']:.0f} + {one['warm_call_mb']:.1f}"
+
+
 def _memory(lines: Lines) -> str:
     workloads = [name for name in lines.workloads(USUAL) if name in MEMORY_WORKLOADS]
-    contestants = lines.contestants(USUAL)
-    return _by_contestant(lines, workloads, contestants, lambda one: f"{one['held_mb']:.0f} + {one['call_mb']:.1f}")
+    return _with_cached(
+        lines, workloads, lines.contestants(USUAL), _held_and_call, "warm_held_mb", _held_and_call_again
+    )
 
 
 def _by_contestant(lines: Lines, workloads: list[str], contestants: list[str], text: Callable[[Outcome], str]) -> str:

@@ -190,6 +190,54 @@ def test_a_library_whose_kernels_are_shared_by_threads(net):
     np.testing.assert_allclose(results[0], x @ x, rtol=1e-3, atol=1e-3)
 
 
+CONVOLUTION = """
+import torch
+
+
+def model():
+    torch.manual_seed(0)
+    net = torch.nn.Conv2d(64, 64, 3, padding=1).requires_grad_(False)
+    return net, (torch.linspace(-1, 1, 64 * 56 * 56).view(1, 64, 56, 56),)
+"""
+
+
+def test_as_many_threads_as_there_is_scratch_for(net):
+    """Kernels that need scratch take it from the workspace, whose size says for how many threads it is."""
+    if shutil.which("cc") is None:
+        return  # there is a test above of what is said then
+    (net / "net.py").write_text(CONVOLUTION)
+    library = ctypes.CDLL(str(emit(net, "so", "net.so")))
+    defined = {name: int(value) for name, value in re.findall(r"#define NET_(\w+) (\d+)", (net / "net.h").read_text())}
+    scope = {}
+    exec(CONVOLUTION, scope)
+    model, (x,) = scope["model"]()
+    slots, kept = np.zeros(defined["SLOTS"], np.int64), []
+    prepare = np.zeros(defined["PREPARE_SLOTS"], np.int64)
+    for name, tensor in model.state_dict().items():
+        for array, key in ((slots, f"WEIGHT_{name.upper()}"), (prepare, f"PREPARE_WEIGHT_{name.upper()}")):
+            if key in defined:
+                array[defined[key]] = tensor.data_ptr()
+    for number in range(9):
+        if f"PREPARE_PREPARED_{number}" in defined:
+            kept.append(np.empty(defined[f"PREPARE_PREPARED_{number}_BYTES"], np.uint8))
+            prepare[defined[f"PREPARE_PREPARED_{number}"]] = slots[defined[f"PREPARED_{number}"]] = kept[-1].ctypes.data
+    library.pipeline_prepare(prepare.ctypes.data_as(ctypes.c_void_p))
+    assert defined["THREAD_BYTES"] > 0
+    for helpers in range(3):
+        ctypes.c_int32.in_dll(library, "pipeline_threads").value = 3
+        size = defined["WORKSPACE_BYTES"] + helpers * defined["THREAD_BYTES"]
+        memory = np.full(size + 64 + 4 * defined["THREAD_BYTES"], 0xA5, np.uint8)
+        start = -memory.ctypes.data % 64
+        result = torch.empty(1, 64, 56, 56)
+        slots[defined["ARGUMENT_INPUT"]], slots[defined["RESULT_0"]] = x.data_ptr(), result.data_ptr()
+        slots[defined["WORKSPACE"]], slots[defined["WORKSPACE"] + 1] = memory.ctypes.data + start, size
+        library.pipeline_main(slots.ctypes.data_as(ctypes.c_void_p))
+        torch.testing.assert_close(result, model(x), rtol=1e-4, atol=1e-5)
+        assert (memory[start + size :] == 0xA5).all()
+        used = memory[start + size - defined["THREAD_BYTES"] : start + size]
+        assert (used != 0xA5).any()  # by the last thread that there is scratch for
+
+
 def test_no_compiler_that_links(net, capsys, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     assert compile_driver.main([str(net / "net.py"), "--emit=so", "-o", str(net / "net.so")]) == 1

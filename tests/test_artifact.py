@@ -17,6 +17,7 @@ from torch import nn
 
 import pipeline
 from pipeline import ArtifactError
+from pipeline.runtime.mapped_file import checksum
 
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 
@@ -87,6 +88,60 @@ def test_equal_executables_make_equal_files(net, tmp_path):
     for name in ("one", "two"):
         pipeline.compile(net, (torch.randn(2, 4),)).save(tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+class Wide(nn.Module):
+    """A weight of 16 MB that is prepared, and one that a call reads as it is, which it changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2048, 2048)
+        self.register_buffer("total", torch.zeros(4, 2048))
+
+    def forward(self, x):
+        self.total.add_(self.linear(x))
+        return self.total * 1
+
+
+LOAD = """
+import re, sys
+import numpy as np
+import pipeline
+def mapped():
+    with open("/proc/self/smaps") as maps:
+        return int(re.search(re.escape(sys.argv[1]) + r".*?Rss: *(\\d+) kB", maps.read(), re.DOTALL)[1])
+exe = pipeline.load(sys.argv[1])
+x = np.ones((4, 2048), np.float32)
+first = mapped()
+one, two = exe(x), exe(x)
+np.testing.assert_allclose(two, 2 * one, rtol=1e-6)
+exe.refresh()
+np.testing.assert_allclose(exe(x), 3 * one, rtol=1e-5)
+print(first, mapped(), exe.memory.unread)
+"""
+
+
+def test_weights_of_which_something_was_prepared_stay_in_the_file(tmp_path):
+    exe = pipeline.compile(Wide().requires_grad_(False), (torch.ones(4, 2048),))
+    exe.save(tmp_path / "wide")
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD, str(tmp_path / "wide")], capture_output=True, text=True, check=True
+    )
+    first, after, unread = map(int, done.stdout.split())
+    assert unread == exe.memory.unread == 4 * 2048 * 2048
+    assert exe.memory.total < exe.memory.weights + exe.memory.prepared + exe.memory.code + (1 << 20)
+    assert max(first, after) < 1024  # of 16 MB; in kB
+
+
+def test_a_file_that_is_replaced_while_it_is_in_use(net, tmp_path):
+    path, x = tmp_path / "net", torch.randn(2, 4)
+    pipeline.compile(net, (x,)).save(path)
+    loaded = pipeline.load(path)
+    before = loaded(x)["y"]
+    loaded.save(path)
+    loaded.refresh()
+    assert torch.equal(loaded(x)["y"], before)
+    assert torch.equal(pipeline.load(path)(x)["y"], before)
 
 
 def test_saving_again_keeps_everything(artifact, tmp_path):
@@ -228,6 +283,37 @@ def test_a_flipped_byte_in_the_code(artifact, tmp_path):
         with pytest.raises(ArtifactError, match="damaged"):
             pipeline.load(tmp_path / "flipped")
         data[position] ^= 1
+
+
+def test_a_flipped_byte_in_a_weight(artifact, tmp_path):
+    data = bytearray(artifact.read_bytes())
+    for name in ("linear.weight", "linear.bias", "calls"):
+        weight = parts(artifact)[1][f"weights/{name}"].tobytes()
+        start = data.index(weight)
+        for position in (start, start + len(weight) - 1):
+            data[position] ^= 128
+            (tmp_path / "flipped").write_bytes(data)
+            with pytest.raises(ArtifactError, match=f"flipped: the weights {name} are damaged"):
+                pipeline.load(tmp_path / "flipped")
+            data[position] ^= 128
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 100, (1 << 15) - 1, 1 << 15, 3 * (1 << 15) + 5])
+def test_checksums(size):
+    """Of each byte, wherever it is; and of the order, within a block of 32 KB and of blocks."""
+    data = np.random.default_rng(0).integers(0, 256, size).astype(np.uint8)
+    known = checksum(data)
+    assert checksum(data.copy()) == known
+    assert checksum(np.append(data, np.uint8(0))) != known
+    for position in {0, size // 3, size // 2, size - 1} if size else ():
+        data[position] ^= 4
+        assert checksum(data) != known
+        data[position] ^= 4
+    for step in (8, 1 << 15):
+        if size > 2 * step:
+            swapped = data.copy()
+            swapped[:step], swapped[step : 2 * step] = data[step : 2 * step], data[:step]
+            assert checksum(swapped) != known
 
 
 def test_a_flipped_byte_in_the_header(artifact, tmp_path):

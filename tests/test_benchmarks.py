@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 sys.path.append(str(FOLDER))
 
 import contestant_process  # noqa: E402 - scripts, not a package
-import report  # noqa: E402
+import report  # noqa: E402 - likewise
 
 SMALLEST = "W2c_rnncell"
 
@@ -130,6 +130,7 @@ def test_tables(tmp_path):
         outcome("eager", ms=4.0),
         outcome("pipeline", ratio=2.0, warm_cpu=0.03),
         outcome("openvino", ratio=1.6),
+        outcome("pipeline", "W8a_resnet18", warm_cpu=0.1, warm_held_mb=60.0, warm_call_mb=1.5),
         {**outcome("eager", "W8c_bert"), "held_mb": 4.0},
         {key: value for key, value in outcome("pipeline", "W8c_bert").items() if key in ("workload", "contestant")}
         | {"threads": 1, "malloc_tuned": False, "failure": "died"},
@@ -144,7 +145,8 @@ def test_tables(tmp_path):
     assert row(text, SMALLEST, "Largest error")[1:] == ["2e-07"] * 3
     assert row(text, SMALLEST, "Compilation") == [SMALLEST, "0.5 + 1.2", "0.03", "0.5 + 1.2"]
     assert row(text, "W8c_bert", "Compilation")[1:3] == ["fails", "fails"]
-    assert row(text, "W8c_bert", "Memory") == ["W8c_bert", "4 + 2.5", "fails", "-"]
+    assert row(text, "W8c_bert", "Memory") == ["W8c_bert", "4 + 2.5", "fails", "fails", "-"]
+    assert row(text, "W8a_resnet18", "Memory") == ["W8a_resnet18", "-", "90 + 2.5", "60 + 1.5", "-"]
     assert "- W8c_bert, pipeline: died" in text
 
 

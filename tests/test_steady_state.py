@@ -39,13 +39,75 @@ def executable(mixer):
 
 
 def allocations(executable):
-    """How many calls of an allocator the code of main and its kernels has."""
-    return len(re.findall(r"llvm\.call @(?:aligned_alloc|malloc|calloc)\b", executable.ir("llvm")))
+    """How many calls of an allocator the code of main and its kernels has; @prepare runs before, and may allocate."""
+    count, place = 0, ""
+    for line in executable.ir("llvm").splitlines():
+        place = found[1] if (found := re.search(r"llvm\.func .*?@(\w+)\(", line)) else place
+        count += place != "prepare" and bool(re.search(r"llvm\.call @(?:aligned_alloc|malloc|calloc)\b", line))
+    return count
 
 
 def test_code_for_static_shapes_calls_no_allocator(executable):
     assert "llvm.call @" in executable.ir("llvm")
     assert allocations(executable) == 0
+
+
+class Convolutions(nn.Module):
+    """Convolutions by Winograd's algorithm, whose kernels need scratch: of 56x56, rows at a time, and of 7x7."""
+
+    def __init__(self):
+        super().__init__()
+        self.large, self.small = nn.Conv2d(64, 64, 3, padding=1), nn.Conv2d(256, 256, 3, padding=1)
+
+    def forward(self, x, y):
+        return torch.relu(self.large(x)), torch.relu(self.small(y))
+
+
+@pytest.fixture(scope="module")
+def convolutions():
+    torch.manual_seed(0)
+    model, args = Convolutions().requires_grad_(False), (torch.randn(1, 64, 56, 56), torch.randn(1, 256, 7, 7))
+    return pipeline.compile(model, args), model, args
+
+
+def test_scratch_of_kernels_lies_in_the_workspace(convolutions):
+    executable, _, _ = convolutions
+    assert sum("Winograd" in remark.reason for remark in executable.remarks if remark.pass_name == "winograd") == 2
+    assert executable.code.thread_bytes > 0
+    assert allocations(executable) == 0
+
+
+def test_scratch_grows_with_the_threads(convolutions):
+    """Results are the same bits whatever the number of threads, whether it is set for the code or for OpenMP."""
+    executable, model, args = convolutions
+    before = torch.get_num_threads()
+    results, sizes = [], []
+    try:
+        for own, openmp in ((1, 1), (3, 1), (None, 2), (None, 5), (2, 5)):
+            executable.num_threads = own
+            torch.set_num_threads(openmp)
+            results.append(executable(*args))
+            sizes.append(executable.memory.workspace - executable.code.workspace)
+    finally:
+        torch.set_num_threads(before)
+    assert sizes == [count * executable.code.thread_bytes for count in (0, 2, 1, 4, 1)]
+    for result in results:
+        assert all(map(torch.equal, result, results[0]))
+    for result, expected in zip(results[0], model(*args), strict=True):
+        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_threads_that_call_have_scratch_of_their_own(convolutions):
+    executable, _, args = convolutions
+    inputs = [tuple(number + arg for arg in args) for number in range(3)]
+    executable.num_threads = 2
+    alone = [executable(*one) for one in inputs]
+
+    def call_often(number):
+        return all(all(map(torch.equal, executable(*inputs[number]), alone[number])) for _ in range(50))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(call_often, range(3))) == [True] * 3
 
 
 def test_code_for_dynamic_shapes_does(mixer):

@@ -412,3 +412,23 @@ def test_switched_off():
     expected = [copy.deepcopy(one) for one in args]
     torch.testing.assert_close(exe(*args), masked(*expected))
     torch.testing.assert_close(args[0], expected[0])
+
+
+def test_a_buffer_to_which_a_packed_product_is_added():
+    """The kernel sees its result as panels, so that nobody can tell from it where that lies."""
+
+    class Sum(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(256, 256)
+            self.register_buffer("total", torch.zeros(8, 256))
+
+        def forward(self, x):
+            self.total.add_(self.linear(x))
+            return self.total * 1
+
+    model, x = Sum().requires_grad_(False), torch.randn(8, 256)
+    exe = pipeline.compile(copy.deepcopy(model), (x,))
+    assert any(kernel.name.startswith("pack") for kernel in exe.kernels)
+    for _ in range(3):
+        torch.testing.assert_close(exe(x), model(x))

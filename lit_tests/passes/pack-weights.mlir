@@ -89,10 +89,10 @@ func.func private @heads(%x: tensor<5x6xf32>, %w: tensor<6x2x4xf32>, %out: tenso
 }
 
 // CHECK: func.func @prepare(%[[A:.*]]: tensor<6x8xf32> {pipeline.weight = "w"}, %[[V:.*]]: tensor<6x2x4xf32> {pipeline.weight = "v"}) -> (tensor<2x6x4xf32>, tensor<2x6x4xf32>)
+// CHECK: %[[TWO:.*]] = call @pack_0(%[[V]], %{{.*}})
 // CHECK: %[[N:.*]] = linalg.exp
 // CHECK: %[[HEADS:.*]] = tensor.expand_shape %[[N]] {{\[\[}}0], [1, 2]]
 // CHECK: %[[ONE:.*]] = call @pack_0(%[[HEADS]], %{{.*}})
-// CHECK: %[[TWO:.*]] = call @pack_0(%[[V]], %{{.*}})
 // CHECK: return %[[ONE]], %[[TWO]]
 func.func @prepare(%w: tensor<6x8xf32> {pipeline.weight = "w"}) -> tensor<6x8xf32> {
   %e = tensor.empty() : tensor<6x8xf32>

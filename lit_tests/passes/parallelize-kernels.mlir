@@ -80,6 +80,25 @@ func.func private @rows_0(%x: memref<64xf32>) attributes {pipeline.kernel = "sof
 
 // -----
 
+// What calls kernels has long loops itself where it copies.
+
+// CHECK-LABEL: func.func private @main_chunk_0
+// CHECK-LABEL: func.func @main(
+// CHECK: call @main_chunk_0
+func.func @main(%x: memref<64xf32>, %y: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  // expected-remark @below {{passed: 64 iterations are shared by threads}}
+  scf.for %i = %c0 to %c64 step %c1 {
+    %a = memref.load %x[%i] : memref<64xf32>
+    memref.store %a, %y[%i] : memref<64xf32>
+  } {pipeline.parallel = "places"}
+  return
+}
+
+// -----
+
 // Loops that nobody marked, loops with little to do, and functions that are no kernels stay.
 
 // CHECK-NOT: pipeline.chunk

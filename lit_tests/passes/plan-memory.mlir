@@ -224,3 +224,39 @@ func.func @no_arguments() {
   memref.dealloc %a : memref<16xf32>
   return
 }
+
+// -----
+
+// @prepare, which runs once, allocates one piece of memory for all of its temporaries.
+
+func.func private @use(memref<16xf32>, memref<16xf32>)
+
+// CHECK-LABEL: func.func @prepare
+// CHECK-SAME: (%[[X:.*]]: memref<16xf32>) attributes {pipeline.workspace = 64 : i64}
+// CHECK: %[[MADE:.*]] = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// CHECK: %[[W:.*]] = memref.cast %[[MADE]] : memref<64xi8> to memref<?xi8>
+// CHECK: %[[A:.*]] = memref.view %[[W]]
+// CHECK: call @use(%[[X]], %[[A]])
+// CHECK: %[[B:.*]] = memref.view %[[W]]
+// CHECK: call @use(%[[X]], %[[B]])
+// CHECK: memref.dealloc %[[MADE]]
+// expected-remark @below {{passed: 2 temporaries of 128 bytes share 64 bytes}}
+func.func @prepare(%x: memref<16xf32>) {
+  %a = memref.alloc() : memref<16xf32>
+  func.call @use(%x, %a) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %a : memref<16xf32>
+  %b = memref.alloc() : memref<16xf32>
+  func.call @use(%x, %b) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %b : memref<16xf32>
+  return
+}
+
+// -----
+
+// A @prepare without temporaries allocates nothing.
+
+// CHECK-LABEL: func.func @prepare
+// CHECK-NEXT: return
+func.func @prepare(%x: memref<16xf32>) {
+  return
+}

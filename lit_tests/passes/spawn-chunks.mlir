@@ -28,6 +28,34 @@ llvm.func @scale_0(%x: !llvm.ptr) {
 
 // -----
 
+// Where threads have scratch of their own, no more of them come than there is scratch for, and each gets its number.
+
+// CHECK-LABEL: llvm.func @rows_0_chunk_0_spawn(
+// CHECK-SAME: %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr, %[[THREADS:.*]]: i64, %{{.*}}: i64)
+// CHECK: %[[WANTED:.*]] = llvm.load
+// CHECK: %[[MOST:.*]] = llvm.call @omp_get_max_threads()
+// CHECK: %[[IS_OPEN:.*]] = llvm.icmp "eq" %[[WANTED]]
+// CHECK: %[[CHOSEN:.*]] = llvm.select %[[IS_OPEN]], %[[MOST]], %[[WANTED]]
+// CHECK: %[[LIMIT:.*]] = llvm.trunc %[[THREADS]]
+// CHECK: %[[TEAM:.*]] = llvm.intr.umin(%[[CHOSEN]], %[[LIMIT]])
+// CHECK: llvm.call @GOMP_parallel(%{{.*}}, %{{.*}}, %[[TEAM]], %{{.*}})
+// CHECK-LABEL: llvm.func @rows_0_chunk_0_share(
+// CHECK: %[[NUMBER:.*]] = llvm.call @omp_get_thread_num()
+// CHECK: %[[ID:.*]] = llvm.sext %[[NUMBER]]
+// CHECK: llvm.call @rows_0_chunk_0(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[ID]])
+// expected-remark @below {{passed: its iterations are shared by threads}}
+llvm.func @rows_0_chunk_0(%first: i64, %last: i64, %x: !llvm.ptr, %threads: i64, %thread: i64) attributes {pipeline.chunk = 1 : i64, pipeline.numbered} {
+  llvm.return
+}
+llvm.func @rows_0(%x: !llvm.ptr, %threads: i64) {
+  %first = llvm.mlir.constant(0 : i64) : i64
+  %last = llvm.mlir.constant(64 : i64) : i64
+  llvm.call @rows_0_chunk_0(%first, %last, %x, %threads, %first) : (i64, i64, !llvm.ptr, i64, i64) -> ()
+  llvm.return
+}
+
+// -----
+
 // Other calls stay, and nothing of threads is declared.
 
 // CHECK-NOT: GOMP_parallel

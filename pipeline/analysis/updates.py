@@ -78,7 +78,8 @@ def _following(value: ir.Value, use: ir.OpOperand) -> list[ir.Value]:
     """What may lie in the memory of `value` because of one use of it."""
     op = use.owner.operation
     if op.name == "func.call":
-        return [result for result in op.results if tied_operand(op, result) == value]
+        tied = [(result, tied_operand(op, result)) for result in op.results]  # None where nobody can tell
+        return [result for result, operand in tied if operand is None or operand == value]
     if op.name in ("tensor.extract", "tensor.dim", "func.return"):
         return []
     if op.name in ("tensor.insert_slice", "tensor.insert", "bufferization.materialize_in_destination"):

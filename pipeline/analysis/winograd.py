@@ -47,7 +47,7 @@ RESULT = {
 
 #: The transformed data of the tiles that are computed at once should take so many bytes, a part of the second-level
 #: cache; more than that only for one row of tiles, up to the most.
-_BYTES, _MOST_BYTES = 800_000, 2_000_000
+_BYTES, _MOST_BYTES = 900_000, 2_000_000
 
 #: Multiply-adds a nanosecond, bytes of weights a nanosecond, and what transforming an element of data or of a result
 #: takes in nanoseconds, on one core of an AVX-512 machine.
@@ -69,10 +69,15 @@ class Sizes:
         return ceil(self.h / m), ceil(self.w / m)
 
     def rows_at_once(self, m: int) -> int:
-        """How many rows of tiles are transformed, multiplied and transformed back before the next ones."""
+        """How many rows of tiles are transformed, multiplied and transformed back before the next ones.
+
+        As many as the cache takes; up to half as many where threads have nothing to share else but an odd number.
+        """
         rows, columns = self.tiles(m)
-        most = _BYTES // self._row_bytes(m, columns)
-        return next((count for count in range(min(rows, most), 1, -1) if rows % count == 0), 1)
+        most = max(1, min(rows, _BYTES // self._row_bytes(m, columns)))
+        counts = [count for count in range(most, 0, -1) if rows % count == 0]
+        even = (count for count in counts if rows == count or rows // count % 2 == 0)
+        return next((count for count in even if 2 * count >= counts[0]), counts[0])
 
     def pays(self, m: int) -> bool:
         """Whether it takes less time than a direct convolution, by an estimate with a margin."""

@@ -22,6 +22,9 @@ CHUNK = "pipeline.chunk"
 #: What a loop is taken to do where its number of iterations is not known.
 _UNKNOWN_TRIPS = 64
 
+#: The functions that call kernels.
+_ENTRIES = ("main", "prepare")
+
 _CONSTANT = "arith.constant"
 _SCRATCH = "memref.alloca"
 
@@ -42,11 +45,11 @@ class ParallelizeKernels(Pass):
     trips: int = field(default=8, metadata={"help": "with how many iterations a loop is taken before any inside of it"})
 
     def run(self, op: ir.Operation) -> None:
-        """Takes the loops out of all kernels of a module."""
+        """Takes the loops out of all kernels of a module, and out of the entries, which copy."""
         for kernel in walk(op, "func.func"):
-            if "pipeline.kernel" not in kernel.attributes:
-                continue
             name = ir.StringAttr(kernel.attributes["sym_name"]).value
+            if "pipeline.kernel" not in kernel.attributes and name not in _ENTRIES:
+                continue
             for number, loop in enumerate(self._chosen(kernel)):
                 self.passed(loop, f"{_trips(loop) or 'unknown'} iterations are shared by threads")
                 _outline(loop, kernel, f"{name}_chunk_{number}")

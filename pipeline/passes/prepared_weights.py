@@ -35,14 +35,17 @@ class PreparedWeights:
         self._known: dict[tuple[ir.Value, str], ir.Value] = {}
 
     def computed(self, weight: ir.Value, kernel: str, kind: ir.RankedTensorType) -> ir.Value:
-        """An argument of @main of type `kind`, which @prepare computes from a weight by kernel(weight, destination)."""
+        """An argument of @main of type `kind`, which @prepare computes from a weight by kernel(weight, destination).
+
+        It does so right behind what it computes the weight by, so that it needs memory for one of them at a time.
+        """
         key = (weight, kernel)
         if key not in self._known:
             prepare = self._prepare()
             block = prepare.regions[0].blocks[0]
             end = block.operations[len(block.operations) - 1].operation
             source = self._source(weight, prepare, end)
-            with self._main.location, ir.InsertionPoint(end):
+            with self._main.location, _behind(source, block):
                 empty = tensor.EmptyOp(kind.shape, kind.element_type).result
                 result = func.CallOp([kind], ir.FlatSymbolRefAttr.get(kernel), [source, empty]).results[0]
             self._known[key] = self._hand_over(result, prepare, end)
@@ -90,7 +93,7 @@ class PreparedWeights:
         reshape = defining_op(weight)
         if reshape is not None:
             source = self._source(reshape.operands[0], prepare, end)
-            with ir.InsertionPoint(end):
+            with _behind(source, prepare.regions[0].blocks[0]):
                 copy = reshape.clone()
             copy.operands[0] = source
             return copy.results[0]
@@ -115,6 +118,12 @@ class PreparedWeights:
         argument = self._main.regions[0].blocks[0].add_argument(value.type, self._main.location)
         _set_arguments(self._main, [*_marks(self._main), _prepared(len(values) - 1)])
         return argument
+
+
+def _behind(value: ir.Value, block: ir.Block) -> ir.InsertionPoint:
+    """Behind the op that computes a value, or where `block` begins if it is an argument of it."""
+    producer = defining_op(value)
+    return ir.InsertionPoint.at_block_begin(block) if producer is None else ir.InsertionPoint.after(producer)
 
 
 def _prepared(number: int) -> ir.DictAttr:

@@ -215,3 +215,17 @@ def branch_on_selects(root: ir.Operation) -> None:
             with select.location, ir.InsertionPoint(block):
                 scf.YieldOp([value])
         replace(select, list(branch.results))
+
+
+def add_argument(function: ir.Operation, kind: ir.Type, *marks: str) -> ir.Value:
+    """Gives a func.func one more argument of type `kind`, with these unit attributes."""
+    block = function.regions[0].blocks[0]
+    known = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
+    known += [ir.DictAttr.get({})] * (len(block.arguments) - len(known))
+    argument = block.add_argument(kind, function.location)
+    known.append(ir.DictAttr.get({mark: ir.UnitAttr.get() for mark in marks}))
+    signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    types = [argument.type for argument in block.arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, signature.results))
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(known)
+    return argument

@@ -9,6 +9,7 @@ from typing import ClassVar
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.parallelize_kernels import CHUNK
+from pipeline.passes.plan_scratch import NUMBERED
 
 #: A global number of threads that the runtime sets; 0 for as many as OpenMP says.
 THREADS = "pipeline_threads"
@@ -20,6 +21,17 @@ llvm.func @omp_get_thread_num() -> i32
 llvm.func @omp_get_num_threads() -> i32
 """
 
+_DECLARE_MOST = "llvm.func @omp_get_max_threads() -> i32"
+
+#: At most so many threads as there is scratch for.
+_LIMIT = """
+  %most = llvm.call @omp_get_max_threads() : () -> i32
+  %is_open = llvm.icmp "eq" %wanted, %none : i32
+  %chosen = llvm.select %is_open, %most, %wanted : i1, i32
+  %limit = llvm.trunc %v{limit} : i64 to i32
+  %threads = llvm.intr.umin(%chosen, %limit) : (i32, i32) -> i32
+"""
+
 _SPAWN = """
 llvm.func @{name}({types})
 llvm.func @{name}_spawn({parameters}) {{
@@ -29,8 +41,9 @@ llvm.func @{name}_spawn({parameters}) {{
   {stores}
   %share = llvm.mlir.addressof @{name}_share : !llvm.ptr
   %place = llvm.mlir.addressof @{threads} : !llvm.ptr
-  %threads = llvm.load %place : !llvm.ptr -> i32
-  llvm.call @GOMP_parallel(%share, %data, %threads, %none) : (!llvm.ptr, !llvm.ptr, i32, i32) -> ()
+  %wanted = llvm.load %place : !llvm.ptr -> i32
+  {limit}
+  llvm.call @GOMP_parallel(%share, %data, {count}, %none) : (!llvm.ptr, !llvm.ptr, i32, i32) -> ()
   llvm.return
 }}
 llvm.func @{name}_share(%data: !llvm.ptr) {{
@@ -68,7 +81,8 @@ class SpawnChunks(Pass):
     """Have threads share the iterations of functions marked `pipeline.chunk`, in LLVM dialect.
 
     Each thread of a team of libgomp's runs iterations that lie side by side. The number of threads is the global
-    `pipeline_threads`, or OpenMP's where that is 0; inside of other threads of OpenMP's it is one.
+    `pipeline_threads`, or OpenMP's where that is 0, and at most as many as there is scratch for (see plan-scratch);
+    inside of other threads of OpenMP's it is one.
     """
 
     name: ClassVar[str] = "spawn-chunks"
@@ -83,10 +97,14 @@ class SpawnChunks(Pass):
             return
         calls = [call for call in walk(op, "llvm.call") if _callee(call) in chunks]
         text = _DECLARATIONS
+        if any(NUMBERED in function.attributes for function in chunks.values()):
+            text += _DECLARE_MOST
         for name, function in chunks.items():
             first = next(call for call in calls if _callee(call) == name)
             types = [str(operand.type) for operand in first.operands]
-            text += _functions(name, types, ir.IntegerAttr(function.attributes[CHUNK]).value)
+            text += _functions(
+                name, types, ir.IntegerAttr(function.attributes[CHUNK]).value, NUMBERED in function.attributes
+            )
             self.passed(function, "its iterations are shared by threads")
         made = ir.Module.parse(text, op.context)
         block = op.regions[0].blocks[0]
@@ -102,13 +120,16 @@ def _callee(call: ir.Operation) -> str:
     return ir.FlatSymbolRefAttr(call.attributes["callee"]).value if "callee" in call.attributes else ""
 
 
-def _functions(name: str, types: Sequence[str], step: int) -> str:
+def _functions(name: str, types: Sequence[str], step: int, is_numbered: bool) -> str:
     struct = f"!llvm.struct<({', '.join(types)})>"
     stores, loads = [], []
     for number, kind in enumerate(types):
         place = f"%p{number} = llvm.getelementptr %data[0, {number}] : (!llvm.ptr) -> !llvm.ptr, {struct}"
         stores += [place, f"llvm.store %v{number}, %p{number} : {kind}, !llvm.ptr"]
         loads += [place, f"%v{number} = llvm.load %p{number} : !llvm.ptr -> {kind}"]
+    passed = ["%from", "%to", *(f"%v{number}" for number in range(2, len(types)))]
+    if is_numbered:
+        passed[-1] = "%id"
     return _SPAWN.format(
         name=name,
         threads=THREADS,
@@ -118,6 +139,8 @@ def _functions(name: str, types: Sequence[str], step: int) -> str:
         loads="\n  ".join(loads),
         step=step,
         step_less_one=step - 1,
-        passed=", ".join(["%from", "%to", *(f"%v{number}" for number in range(2, len(types)))]),
+        passed=", ".join(passed),
+        limit=_LIMIT.format(limit=len(types) - 2) if is_numbered else "",
+        count="%threads" if is_numbered else "%wanted",
         types=", ".join(types),
     )

@@ -2,7 +2,7 @@
 
 An artifact is a safetensors file: any tool that reads those can look at the weights (`weights/<name>`). The machine
 code is tensors of bytes (`code/0`, ...), each an object file; version, signature and entry points are JSON in the
-file's metadata, under one key, so that equal executables make equal files.
+file's metadata, under one key, so that equal executables make equal files. A checksum of each tensor is there, too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pipeline.errors import ArtifactError
 from pipeline.runtime.arrays import as_numpy
 from pipeline.runtime.code import Code
 from pipeline.runtime.files import replacing
+from pipeline.runtime.mapped_file import MappedFile, checksum
 from pipeline.runtime.native import host_features
 from pipeline.runtime.signature import Signature
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pipeline.runtime.executable import Executable
 
 #: Goes up with every change of the format or of how code is called; an artifact of another version is refused.
-VERSION = 3
+VERSION = 4
 
 _KEY = "pipeline artifact"
 _WEIGHT = "weights/"
@@ -38,9 +39,11 @@ _CODE = "code/"
 
 def save(path: Path, code: Any, signature: Signature, weights: Mapping[str, Any]) -> None:
     """Writes an artifact, whole or not at all; raises `ArtifactError` if the file can't be written."""
-    tensors = {_WEIGHT + name: as_numpy(weight) for name, weight in weights.items()}
+    arrays = {name: as_numpy(weight) for name, weight in weights.items()}
+    tensors = {_WEIGHT + name: array for name, array in arrays.items()}
     tensors |= {f"{_CODE}{number}": np.frombuffer(one, np.uint8) for number, one in enumerate(code.objects)}
-    manifest = {"code": code.to_json(), "signature": signature.to_json()}
+    sums = {name: checksum(array) for name, array in sorted(arrays.items())}
+    manifest = {"code": code.to_json(), "signature": signature.to_json(), "weights": sums}
     header = {"version": VERSION, "sha256": _digest(manifest, code.objects), "manifest": manifest}
     metadata = {_KEY: json.dumps(header)}
     try:
@@ -56,22 +59,26 @@ def _digest(manifest: Mapping[str, Any], objects: tuple[bytes, ...]) -> str:
 
 
 def load(path: str | Path) -> Executable:
-    """Reads an artifact; raises `ArtifactError` if it is none, is damaged, or is for another version or CPU."""
+    """Reads an artifact; raises `ArtifactError` if it is none, is damaged, or is for another version or CPU.
+
+    Weights stay in the file, of which memory has what is read. So replace a file that is in use, as `save` does, and do
+    not write to it.
+    """
     from pipeline.runtime.loading import code_from_json, make_executable
 
     path = Path(path)
     try:
         with safe_open(path, "numpy") as file:
             header = _header(path, file.metadata() or {})
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
+        mapped = MappedFile(path)
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read: {error}") from error
-    except SafetensorError as error:
+    except (SafetensorError, KeyError, ValueError) as error:
         raise ArtifactError(f"{path}: no artifact, or cut short: {error}") from error
     try:
         manifest = header["manifest"]
         count = manifest["code"]["objects"]
-        objects = tuple(tensors.pop(f"{_CODE}{number}").tobytes() for number in range(count))
+        objects = tuple(mapped.tensors[f"{_CODE}{number}"].tobytes() for number in range(count))
         if _digest(manifest, objects) != header["sha256"]:
             raise ArtifactError(f"{path}: the code in it is damaged")
         code = code_from_json(manifest["code"], objects)
@@ -80,11 +87,18 @@ def load(path: str | Path) -> Executable:
         raise ArtifactError(f"{path}: its manifest is damaged: {error!r}") from error
     if isinstance(code, Code):
         _check_cpu(path, code)
-    weights = {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items()}
+    weights = {
+        name.removeprefix(_WEIGHT): tensor for name, tensor in mapped.tensors.items() if name.startswith(_WEIGHT)
+    }
     missing = [weight.name for weight in signature.weights if weight.name not in weights]
     if missing:
         raise ArtifactError(f"{path}: the weights {', '.join(missing)} are missing")
-    return make_executable(code, signature, weights)
+    damaged = [name for name, tensor in weights.items() if checksum(tensor) != manifest["weights"].get(name)]
+    if damaged:
+        raise ArtifactError(f"{path}: the weights {', '.join(damaged)} are damaged")
+    return make_executable(
+        code, signature, weights, release=lambda names: mapped.release(_WEIGHT + name for name in names)
+    )
 
 
 def _header(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:

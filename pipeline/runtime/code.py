@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -89,7 +90,8 @@ class Code:
         objects: machine code, as object files that call each other.
         main, main_sources: the entry for each call, and where each of its own arguments comes from.
         prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
-        workspace: how many bytes main's temporaries take.
+        workspace: how many bytes main's temporaries take, and the scratch of its kernels with one thread.
+        thread_bytes: how many bytes of scratch each other thread that shares the work of a kernel takes.
         checks: the messages of the checks that the code makes as it runs, by number from 1.
         machine: the kind of machine that it is for, as Python's `platform.machine` has it.
         cpu, required: the CPU that it is for, and the features that one must have to run it.
@@ -112,6 +114,12 @@ class Code:
     kernels: tuple[Kernel, ...] = ()
     sites: tuple[Site, ...] = ()
     externals: tuple[External, ...] = ()
+    thread_bytes: int = 0
+
+    def prepared_weights(self, names: Iterable[str]) -> list[str]:
+        """Those of the model's weights that only @prepare reads."""
+        read = {source.name for source in self.main_sources if source.kind == "weight"}
+        return [name for name in names if name not in read]
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the object files and the kernels' places, as JSON values."""
@@ -136,6 +144,7 @@ class Code:
             kernels=tuple(map(kernel_from_json, data["kernels"])),
             sites=tuple(Site(**site) for site in data["sites"]),
             externals=tuple(map(External.from_json, data["externals"])),
+            thread_bytes=data["thread_bytes"],
         )
 
 

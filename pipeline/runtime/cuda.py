@@ -18,7 +18,8 @@ from pipeline.runtime.cuda_graphs import Graphs
 from pipeline.runtime.device_code import DeviceKernel
 from pipeline.runtime.gemm import Gemm, Matrix
 from pipeline.runtime.plan import View, row_major
-from pipeline.runtime.storage import ITEM_BYTES, numpy_dtype
+from pipeline.runtime.signature import DTYPE_BYTES
+from pipeline.runtime.storage import numpy_dtype
 
 #: Idle memory beyond this is given back to the driver.
 _IDLE_BYTES = 1 << 32
@@ -93,7 +94,7 @@ class CudaDevice:
 
     def allocate(self, dtype: str, elements: int) -> _Memory:
         """Memory for a tensor."""
-        return self._take(elements * ITEM_BYTES[dtype])
+        return self._take(elements * DTYPE_BYTES[dtype])
 
     def arena(self, size: int) -> _Memory:
         """Memory for the temporaries of a call."""
@@ -180,7 +181,7 @@ class CudaDevice:
 
     def copy(self, target: View, source: View) -> None:
         """Copies a whole tensor on the device."""
-        size = source.elements * ITEM_BYTES[source.dtype]
+        size = source.elements * DTYPE_BYTES[source.dtype]
         if size:
             copied = self._driver.cuMemcpyDtoDAsync(_address(target), _address(source), size, self._stream)
             self._check(copied, "a copy on the device")
@@ -246,7 +247,7 @@ def _number(kind: str, value: Any) -> Any:
 
 
 def _address(view: View) -> int:
-    return view.buffer.address + view.base * ITEM_BYTES[view.dtype]
+    return view.buffer.address + view.base * DTYPE_BYTES[view.dtype]
 
 
 def _capability(driver: Any) -> tuple[Any, Any]:

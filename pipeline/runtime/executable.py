@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,7 @@ class Executable:
         timed: Callable[[], Executable] | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
         num_threads: int | None = None,
+        release: Callable[[Iterable[str]], None] | None = None,
     ):
         self.signature = signature
         self.remarks = remarks
@@ -63,6 +64,7 @@ class Executable:
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
         self._timed = timed
+        self._release = release
         self.load_code(functions or {}, num_threads)
         self.refresh()
 
@@ -77,7 +79,8 @@ class Executable:
         self.num_threads = threads.wanted(num_threads)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
-        self._workspace = Workspace(code.workspace)
+        team = self._threads.team if self._threads is not None else lambda: 1
+        self._workspace = Workspace(code.workspace, code.thread_bytes, team)
         self._result_memory = ResultMemory(self.memory.results)
         self._record = Record(len(code.sites)) if code.sites else None
         self._fast: fast_path.FastPath | None = None
@@ -109,7 +112,8 @@ class Executable:
     @property
     def memory(self) -> Footprint:
         """How many bytes it takes, part by part."""
-        return footprint(self._code, self.signature)
+        team = self._threads.team() if self._threads is not None and self._code.thread_bytes else 1
+        return footprint(self._code, self.signature, team)
 
     @property
     def code(self) -> Code:
@@ -151,7 +155,9 @@ class Executable:
             computed[index] = places[index] if given else self._result_memory.tensor(call.library, shape, dtype)
             slots[slot] = call.library.pointer(computed[index])
         address = ctypes.addressof(slots)
-        slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._code.workspace
+        if self._workspace.varies:
+            self._workspace.fit()
+        slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._workspace.size
         if layout.profile is not None and self._record is not None:
             slots[layout.profile[0]], slots[layout.profile[1]] = self._record.address, self._record.words
         if layout.status is not None:
@@ -176,6 +182,8 @@ class Executable:
         with self._refreshing:
             self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights)
             self._externals.raise_failure()
+            if self._release is not None:
+                self._release(self._code.prepared_weights(weight.name for weight in self.signature.weights))
 
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
         """Where the time of a call with these arguments goes, kernel by kernel; `repeats` calls are measured.

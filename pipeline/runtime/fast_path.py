@@ -47,7 +47,6 @@ class FastPath:
         self._collect = tuple if signature.result_tree.kind == "tuple" else list
         self._workspace = workspace
         self._address, self._size = layout.workspace
-        self._workspace_bytes = workspace.size
         self._copy = (ctypes.c_int64 * layout.slots).from_buffer_copy
         self._entry = entry
 
@@ -74,8 +73,11 @@ class FastPath:
             result = make()
             slots[slot] = result.data_ptr()
             results.append(result)
-        slots[self._address] = self._workspace.address
-        slots[self._size] = self._workspace_bytes
+        workspace = self._workspace
+        if workspace.varies:
+            workspace.fit()
+        slots[self._address] = workspace.address
+        slots[self._size] = workspace.size
         self._entry(ctypes.addressof(slots))
         if self._order is None:
             return results[0]

@@ -13,7 +13,7 @@ from pipeline.runtime.executable import Executable
 def make_executable(code: Code | DeviceCode, *arguments: Any, **options: Any) -> Executable:
     """An executable of the kind that `code` is for; the rest are the arguments of `Executable` after the code."""
     kind = DeviceExecutable if isinstance(code, DeviceCode) else Executable
-    return kind(code, *arguments, **options)  # type: ignore[arg-type]
+    return kind(code, *arguments, **options)  # type: ignore[arg-type]  # each kind takes its own kind of code
 
 
 def code_from_json(data: dict[str, Any], objects: tuple[bytes, ...]) -> Code | DeviceCode:

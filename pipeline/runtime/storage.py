@@ -1,4 +1,4 @@
-"""How devices store elements: the dtypes in device memory, by name."""
+"""How devices store elements: the dtypes in device memory, by name; their sizes are `signature.DTYPE_BYTES`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,6 @@ from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
-
-#: The bytes of an element as it is stored.
-ITEM_BYTES = {
-    "bool": 1,
-    "int8": 1,
-    "int16": 2,
-    "int32": 4,
-    "int64": 8,
-    "float16": 2,
-    "bfloat16": 2,
-    "float32": 4,
-    "float64": 8,
-}
 
 _MLIR = {"i1": "bool", "bf16": "bfloat16", "f16": "float16", "f32": "float32", "f64": "float64"}
 

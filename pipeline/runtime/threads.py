@@ -12,6 +12,7 @@ import os
 import re
 import warnings
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from pipeline.errors import OptionError
@@ -22,7 +23,7 @@ SPAWN = b"GOMP_parallel"
 #: The global of the code that says how many; 0 for as many as OpenMP says.
 THREADS = "pipeline_threads"
 
-_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_get_max_threads")
 
 _kept: list[Any] = []
 
@@ -49,6 +50,10 @@ class Number:
     @value.setter
     def value(self, number: int) -> None:
         self._place.value = number or int(_is_forked)
+
+    def team(self) -> int:
+        """How many threads share the work of a kernel that the calling thread runs."""
+        return self._place.value or _most()()
 
 
 def _after_fork() -> None:
@@ -89,9 +94,16 @@ def addresses() -> dict[str, int]:
         ),
         ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0),
         ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1),
+        ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1),
     )
     _kept.extend(alone)
     return {name: ctypes.cast(one, ctypes.c_void_p).value or 0 for name, one in zip(_FUNCTIONS, alone, strict=True)}
+
+
+@functools.cache
+def _most() -> Callable[[], int]:
+    """OpenMP's own number of threads for the calling thread."""
+    return ctypes.CFUNCTYPE(ctypes.c_int)(addresses()["omp_get_max_threads"])
 
 
 def _libgomp() -> Any:

@@ -11,7 +11,8 @@ import numpy as np
 from pipeline.errors import PipelineError
 from pipeline.runtime.device_code import DeviceKernel
 from pipeline.runtime.plan import View
-from pipeline.runtime.storage import ITEM_BYTES, numpy_dtype
+from pipeline.runtime.signature import DTYPE_BYTES
+from pipeline.runtime.storage import numpy_dtype
 
 #: The most blocks along one dimension of a launch; kernels with more threads loop.
 _MOST_BLOCKS = 65535
@@ -80,7 +81,7 @@ class VulkanDevice:
 
     def allocate(self, dtype: str, elements: int) -> _Buffer:
         """Memory for a tensor."""
-        return self._pool.take(elements * ITEM_BYTES[dtype])
+        return self._pool.take(elements * DTYPE_BYTES[dtype])
 
     def arena(self, size: int) -> _Buffer:
         """Memory for the temporaries of a call."""
@@ -90,7 +91,7 @@ class VulkanDevice:
         """Writes a whole tensor."""
         if data.size:
             raw = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
-            self._device.queue.write_buffer(view.buffer.raw, view.base * ITEM_BYTES[view.dtype], raw)
+            self._device.queue.write_buffer(view.buffer.raw, view.base * DTYPE_BYTES[view.dtype], raw)
 
     def launch(self, kernel: int, threads: int, arguments: Sequence[Any]) -> None:
         """Adds a launch to the submission."""
@@ -114,14 +115,14 @@ class VulkanDevice:
 
     def download(self, views: Sequence[View]) -> list[np.ndarray]:
         """Submits, waits, and reads whole tensors."""
-        sizes = [view.elements * ITEM_BYTES[view.dtype] for view in views]
+        sizes = [view.elements * DTYPE_BYTES[view.dtype] for view in views]
         places = np.cumsum([0, *(-(-size // 8) * 8 for size in sizes)]).tolist()
         staging = self._reading.take(places[-1])
         self._end_pass()
         encoder = self._encoder or self._device.create_command_encoder()
         for view, size, place in zip(views, sizes, places, strict=False):
             if size:
-                base = view.base * ITEM_BYTES[view.dtype]
+                base = view.base * DTYPE_BYTES[view.dtype]
                 encoder.copy_buffer_to_buffer(view.buffer.raw, base, staging.raw, place, size)
         self._encoder = None
         self._device.queue.submit([encoder.finish()])
@@ -164,7 +165,7 @@ class VulkanDevice:
     def _bind(self, kernel: int, views: list[View], numbers: list[tuple[str, Any]]) -> Any:
         """The bind group of a launch; equal ones are made once."""
         words = b"".join(struct.pack(_FORMATS.get(kind, "<i"), value) for kind, value in numbers)
-        ranges = [(view.buffer, view.base * ITEM_BYTES[view.dtype], _bytes(view)) for view in views]
+        ranges = [(view.buffer, view.base * DTYPE_BYTES[view.dtype], _bytes(view)) for view in views]
         key = (kernel, words, tuple((buffer.raw, first, size) for buffer, first, size in ranges))
         if key not in self._groups:
             if len(self._groups) > 10_000:
@@ -189,7 +190,7 @@ def _bindings(info: DeviceKernel) -> int:
 
 def _bytes(view: View) -> int:
     """How much of its buffer a tensor takes; a binding cannot be empty."""
-    return max(ITEM_BYTES[view.dtype], view.length * ITEM_BYTES[view.dtype])
+    return max(DTYPE_BYTES[view.dtype], view.length * DTYPE_BYTES[view.dtype])
 
 
 def _wgpu() -> Any:

@@ -65,7 +65,10 @@ def _main(code: Code, signature: Signature) -> Iterator[tuple[str, int, str]]:
     updated = _updated(code, signature)
     yield from _sources(code.main_sources, code.main, signature, weights, code.prepared, updated)
     if any(source.kind == "workspace" for source in code.main_sources):
-        yield "workspace bytes", code.workspace, f"how large the workspace is; aligned to {ALIGNMENT} bytes"
+        least = " at least" if code.thread_bytes else ""
+        yield "workspace bytes", code.workspace, f"how large the workspace is{least}; aligned to {ALIGNMENT} bytes"
+        if code.thread_bytes:
+            yield "thread bytes", code.thread_bytes, "and larger by so much for each further thread that is to help"
     own = len(code.main_sources)
     places = iter(code.main.parameter_slots()[own:])
     returned = iter(code.main.result_slots())

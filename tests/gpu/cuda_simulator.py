@@ -20,7 +20,8 @@ from pipeline.runtime.device_code import DeviceKernel
 from pipeline.runtime.device_executable import DeviceExecutable
 from pipeline.runtime.native import host_cpu, initialize_llvm
 from pipeline.runtime.plan import View
-from pipeline.runtime.storage import ITEM_BYTES, numpy_dtype
+from pipeline.runtime.signature import DTYPE_BYTES
+from pipeline.runtime.storage import numpy_dtype
 from pipeline.targets.cpu.llvm_text import to_llvm22
 
 #: The most blocks along one dimension of a launch.
@@ -46,14 +47,14 @@ class SimulatedDevice:
         self._engine = _compile(llvm, kernels)
 
     def allocate(self, dtype: str, elements: int) -> np.ndarray:
-        return np.full(max(1, elements * ITEM_BYTES[dtype]), 0xA5, np.uint8)
+        return np.full(max(1, elements * DTYPE_BYTES[dtype]), 0xA5, np.uint8)
 
     def arena(self, size: int) -> np.ndarray:
         return np.full(size, 0xA5, np.uint8)
 
     def upload(self, view: View, data: np.ndarray) -> None:
         raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-        first = view.base * ITEM_BYTES[view.dtype]
+        first = view.base * DTYPE_BYTES[view.dtype]
         view.buffer[first : first + raw.size] = raw
 
     def launch(self, kernel: int, threads: int, arguments: Sequence[Any]) -> None:
@@ -70,13 +71,13 @@ class SimulatedDevice:
 
     def read_number(self, buffer: np.ndarray, dtype: str, place: int) -> Any:
         return (
-            buffer.view(np.uint8)[place * ITEM_BYTES[dtype] :][: ITEM_BYTES[dtype]].view(numpy_dtype(dtype))[0].item()
+            buffer.view(np.uint8)[place * DTYPE_BYTES[dtype] :][: DTYPE_BYTES[dtype]].view(numpy_dtype(dtype))[0].item()
         )
 
     def download(self, views: Sequence[View]) -> list[np.ndarray]:
         found = []
         for view in views:
-            size = ITEM_BYTES[view.dtype]
+            size = DTYPE_BYTES[view.dtype]
             raw = view.buffer[view.base * size : (view.base + view.elements) * size]
             found.append(raw.view(numpy_dtype(view.dtype)).reshape(view.sizes).copy())
         return found
@@ -152,7 +153,7 @@ def _run_together(function: int, threads: int, blocks: int, arguments: Any) -> N
 
 
 def _address(view: View) -> int:
-    return view.buffer.ctypes.data + view.base * ITEM_BYTES[view.dtype]
+    return view.buffer.ctypes.data + view.base * DTYPE_BYTES[view.dtype]
 
 
 def _bits(kind: str, value: Any) -> int:

@@ -10,7 +10,8 @@ from pipeline.mlir import bufferization, func, function, ir, run_pipeline, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.placement import place_of, put, shape_of
 from pipeline.passes.plan_memory import WORKSPACE
-from pipeline.passes.rewriting import branch_on_selects
+from pipeline.passes.plan_scratch import THREAD_BYTES
+from pipeline.passes.rewriting import add_argument, branch_on_selects
 from pipeline.runtime.entry_point import Where
 from pipeline.runtime.memory import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
@@ -172,21 +173,17 @@ def _mark_read_only(entry: ir.Operation, block: ir.Block) -> None:
 def add_memory(module: ir.Module, mark: str, bits: int) -> None:
     """@main(...) => @main(..., %memory: memref<?xi8> {mark}): memory that the runtime lends, in elements of `bits`."""
     main = function(module, "main")
-    block = main.regions[0].blocks[0]
-    marks = list(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else []
-    marks += [ir.DictAttr.get({})] * (len(block.arguments) - len(marks))
-    block.add_argument(ir.MemRefType.get([_DYNAMIC], ir.IntegerType.get_signless(bits)), main.location)
-    marks.append(ir.DictAttr.get({mark: ir.UnitAttr.get()}))
-    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
-    types = [argument.type for argument in block.arguments]
-    main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, kind.results))
-    main.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
+    add_argument(main, ir.MemRefType.get([_DYNAMIC], ir.IntegerType.get_signless(bits)), mark)
 
 
-def workspace_bytes(module: ir.Module) -> int:
-    """How many bytes plan-memory found that @main's temporaries take; none where it did not run."""
-    main = function(module, "main")
-    return ir.IntegerAttr(main.attributes[WORKSPACE]).value if WORKSPACE in main.attributes else 0
+def workspace_bytes(module: ir.Module) -> tuple[int, int]:
+    """How large @main's workspace is for one thread, and by how much more for each other one that shares its work.
+
+    None where plan-memory did not run.
+    """
+    attributes = function(module, "main").attributes
+    sizes = [ir.IntegerAttr(attributes[key]).value if key in attributes else 0 for key in (WORKSPACE, THREAD_BYTES)]
+    return sizes[0], sizes[1]
 
 
 def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
@@ -204,7 +201,10 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
 
 
 def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel: bool) -> None:
-    """Linalg on buffers becomes loops over vectors, where it has that form; threads may share them if `parallel`."""
+    """Linalg on buffers becomes loops over vectors, where it has that form; threads may share them if `parallel`.
+
+    The scratch of kernels lies in the workspace from here on.
+    """
     fma = str(isa.fma).lower()
     text = VECTORIZE.format(
         vector_bytes=isa.vector_bytes, registers=isa.vector_registers, fma=fma, masked_bits=isa.masked_bits
@@ -212,6 +212,7 @@ def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel:
     PassPipeline.parse(text).run(module, disable=disable)
     if parallel:
         PassPipeline.parse("parallelize-kernels").run(module, disable=disable)
+    PassPipeline.parse(f"plan-scratch{{alignment={ALIGNMENT}}}").run(module, disable=disable)
 
 
 def to_llvm(module: ir.Module) -> None:

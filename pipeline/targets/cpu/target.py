@@ -66,12 +66,12 @@ class CpuTarget(Target):
         with timing.stage("bufferize"):
             bufferize(module, self.disable)
         report_copies(module)
-        workspace = workspace_bytes(module)
         externals = _externals(module)
         PassPipeline.parse("profile-kernels").run(module, disable=self.disable)
         sites = _sites(module)
         with timing.stage("vectorize"):
             vectorize(module, self.isa, self.disable, parallel=self.form.parallel)
+        workspace, thread_bytes = workspace_bytes(module)
         with timing.stage("to LLVM dialect"):
             to_llvm(module)
         dump("llvm", module)
@@ -89,6 +89,7 @@ class CpuTarget(Target):
             prepare_sources=sources.get("prepare", ()),
             prepared=prepared,
             workspace=workspace,
+            thread_bytes=thread_bytes,
             checks=checks,
             machine=platform.machine(),
             cpu=self.isa.cpu,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipeline.runtime.plan import Step
-from pipeline.runtime.storage import ITEM_BYTES
+from pipeline.runtime.signature import DTYPE_BYTES
 
 #: Where a buffer may start in another one: the most that a Vulkan device may ask for.
 ALIGNMENT = 256
@@ -35,7 +35,7 @@ def place_in_arena(steps: list[Step], results: list[int]) -> tuple[list[Step], i
     placed = []
     for step in steps:
         if step[0] == "alloc" and step[1] in places:
-            step = ["arena", step[1], step[2], step[3], places[step[1]] // ITEM_BYTES[step[2]]]
+            step = ["arena", step[1], step[2], step[3], places[step[1]] // DTYPE_BYTES[step[2]]]
         placed.append(step)
     return placed, total
 
@@ -45,7 +45,7 @@ def _is_known(size: Any) -> bool:
 
 
 def _bytes(step: Step) -> int:
-    size = math.prod(one[1] for one in step[3]) * ITEM_BYTES[step[2]]
+    size = math.prod(one[1] for one in step[3]) * DTYPE_BYTES[step[2]]
     return max(1, -(-size // ALIGNMENT)) * ALIGNMENT
 
 

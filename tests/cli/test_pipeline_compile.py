@@ -1,0 +1,232 @@
+"""The driver pipeline-compile."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from drivers import fails
+
+import pipeline
+from pipeline.tools import compile as compile_driver
+from pipeline.tools import run as run_driver
+
+STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
+
+
+def test_a_factory(artifact):
+    result = pipeline.load(artifact)(np.ones((2, 4), np.float32))
+    assert result.shape == (2, 3)
+
+
+@pytest.mark.parametrize("emit", [*STAGES, "asm"])
+def test_emit_on_stdout(nets, capsys, emit):
+    assert compile_driver.main([nets, f"--emit={emit}", "-o", "-"]) == 0
+    said = capsys.readouterr()
+    expected = {"torch": "torch.aten", "linalg": "linalg.", "fused": "fusion.group", "kernels": "pipeline.kernel"}
+    assert (expected | {"llvm": "llvm.func", "asm": "pipeline_main:"})[emit] in said.out
+    assert said.err == ""
+
+
+def test_emit_an_object_file(nets, folder):
+    path = folder / "net.o"
+    assert compile_driver.main([nets, "--emit=obj", "-o", str(path)]) == 0
+    assert path.read_bytes().startswith(b"\x7fELF")
+    assert b"pipeline_main" in path.read_bytes()
+
+
+def test_dump_dir_has_every_stage(nets, tmp_path, capsys):
+    dumps = tmp_path / "new" / "dumps"
+    assert compile_driver.main([nets, "--dump-dir", str(dumps), "-o", str(tmp_path / "net")]) == 0
+    names = [f"{number:02}-{stage}.mlir" for number, stage in enumerate(STAGES)]
+    assert sorted(entry.name for entry in dumps.iterdir()) == [*names, "05-asm.s"]
+    assert compile_driver.main([nets, "--emit=linalg"]) == 0
+    assert capsys.readouterr().out == (dumps / "01-linalg.mlir").read_text()
+
+
+def test_a_dump_can_be_compiled(nets, tmp_path, folder, capsys):
+    assert compile_driver.main([nets, "--emit=linalg", "-o", str(tmp_path / "net.mlir")]) == 0
+    assert compile_driver.main([str(tmp_path / "net.mlir"), "-o", str(tmp_path / "net")]) == 0
+    exe = pipeline.load(tmp_path / "net")
+    assert [argument.name for argument in exe.signature.arguments] == ["arg0", "arg1", "arg2"]
+
+
+def test_timing_remarks_and_printing(nets, tmp_path, capsys):
+    argv = [nets, "-o", str(tmp_path / "net"), "--timing", "--remarks", "--print-ir-after=fused"]
+    assert compile_driver.main(argv) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "IR after fused" in said.err and "fusion.group" in said.err and "IR after linalg" not in said.err
+    assert "[hoist-to-prepare, " in said.err
+    stages = ("torch.export", "import", "functionalize", "to linalg", "simplify", "hoist-to-prepare", "bufferize")
+    for stage in (*stages, "vectorize", "machine code", "load and prepare weights", "Rest", "Total"):
+        assert re.search(rf"^ +\d+\.\d+ \([ \d.]+%\) +\d+\.\d+ \([ \d.]+%\)  +{stage}$", said.err, re.MULTILINE), stage
+
+
+def test_remarks_of_a_compilation_that_stops_early(nets, capsys):
+    assert compile_driver.main([nets, "--emit=kernels", "--remarks"]) == 0
+    assert "[hoist-to-prepare, " in capsys.readouterr().err
+
+
+def test_disable_and_passes(nets, capsys):
+    assert compile_driver.main([nets, "--emit=kernels", "--disable=form-groups", "--disable=cse"]) == 0
+    assert "pipeline.kernel" not in capsys.readouterr().out
+    assert compile_driver.main([nets, "--emit=fused", "--passes=linalg=linalg-generalize-named-ops"]) == 0
+    assert "linalg.matmul" not in capsys.readouterr().out
+
+
+def test_dynamic_shapes(nets, tmp_path):
+    assert compile_driver.main([f"{nets}:dynamic", "-o", str(tmp_path / "net")]) == 0
+    assert pipeline.load(tmp_path / "net")(np.ones((7, 4), np.float32)).shape == (7, 3)
+
+
+def test_an_archive(tmp_path):
+    torch.export.save(torch.export.export(torch.nn.ReLU(), (torch.ones(3),)), tmp_path / "relu.pt2")
+    assert compile_driver.main([str(tmp_path / "relu.pt2"), "-o", str(tmp_path / "relu")]) == 0
+    np.testing.assert_array_equal(pipeline.load(tmp_path / "relu")(-np.ones(3, np.float32)), np.zeros(3))
+
+
+def test_capture_by_script(nets, tmp_path):
+    assert compile_driver.main([f"{nets}:half", "--capture=script", "-o", str(tmp_path / "half")]) == 0
+
+
+def test_a_cpu_by_name(nets, tmp_path, capsys):
+    for cpu in ("x86-64", "x86-64-v3"):
+        assert compile_driver.main([nets, f"--cpu={cpu}", "-o", str(tmp_path / cpu)]) == 0
+    assert "%ymm" not in _assembly(nets, "x86-64", capsys)
+
+
+def _assembly(nets, cpu, capsys):
+    capsys.readouterr()
+    assert compile_driver.main([nets, f"--cpu={cpu}", "--emit=asm"]) == 0
+    return capsys.readouterr().out
+
+
+def test_help_is_worth_reading(capsys):
+    for driver, words in (
+        (compile_driver, ("FILE.py[:factory]", "--emit", "examples:", "00-torch.mlir", "dynamic_shapes")),
+        (run_driver, ("--input", "--benchmark", "examples:", ".npy")),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            driver.main(["--help"])
+        assert stop.value.code == 0
+        said = capsys.readouterr().out
+        for word in words:
+            assert word in said
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        ("Net", "nets.py:Net: is a class; expected a function that returns (model, args)"),
+        ("only_the_module", "nets.py:only_the_module: returned a Net; expected (model, args)"),
+        ("args_no_tuple", "args is a Tensor; expected a tuple of example arguments"),
+        ("four", "returned 4 values; expected (model, args)"),
+        ("misspelled", "returned a dict with model, arg; expected (model, args)"),
+        ("fails", "nets.py:fails: NameError: name 'undefined' is not defined"),
+        ("absent", "has no function 'absent'; its functions are model, scaled, dynamic"),
+        ("NUMBER", "nets.py:NUMBER: is a int; expected a function"),
+        ("branches", 'torch.cond or torch.while_loop, or compile with capture="script"'),
+    ],
+)
+def test_wrong_factory(nets, tmp_path, capsys, factory, message):
+    assert message in fails(capsys, compile_driver, f"{nets}:{factory}", "-o", tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["model.onnx", "-o", "{out}"], "model.onnx: expected FILE.py[:factory], model.pt2 or FILE.mlir"),
+        (["absent.py", "-o", "{out}"], "absent.py: no such file"),
+        (["absent.mlir", "-o", "{out}"], "absent.mlir: no such file"),
+        (["absent.pt2", "-o", "{out}"], "absent.pt2: no such file"),
+        (["{nets}"], "--emit=exe is binary: say with -o which file it goes to"),
+        (["{nets}", "--emit=wasm"], "argument --emit: invalid choice: 'wasm'"),
+        (["{nets}", "-o", "{out}/absent/out"], "cannot be written: there is no folder"),
+        (["{nets}", "-o", "{folder}"], "cannot be written: it is a folder"),
+        (["{nets}", "-o", "{out}", "--dump-dir", "{nets}/x"], "cannot be made a folder"),
+        (["{nets}", "-o", "{out}", "--target=cuda9"], "target='cuda9'"),
+        (["{nets}", "-o", "{out}", "--cpu=z80"], "cpu='z80': expected native or one of x86-64"),
+        (["{nets}", "-o", "{out}", "--disable=no-such-pass"], "no-such-pass"),
+        (["{nets}", "-o", "{out}", "--passes=cse"], "--passes=cse: expected STAGE=PIPELINE"),
+        (["{nets}", "-o", "{out}", "--passes=llvm=cse"], "with a stage of linalg, fused, kernels"),
+        (["{nets}", "-o", "{out}", "--passes=linalg=no-such-pass"], "no-such-pass"),
+        (["{nets}", "-o", "{out}", "--unknown"], "unrecognized arguments: --unknown"),
+        ([], "the following arguments are required: MODEL"),
+    ],
+)
+def test_wrong_command_line(nets, folder, tmp_path, capsys, argv, message):
+    out = tmp_path / "out"
+    filled = [word.format(nets=nets, out=out, folder=folder) for word in argv]
+    assert message in fails(capsys, compile_driver, *filled)
+    assert not out.exists()
+
+
+def test_wrong_mlir(tmp_path, capsys):
+    (tmp_path / "bad.mlir").write_text("func.func @main(")
+    assert "not valid MLIR" in fails(capsys, compile_driver, tmp_path / "bad.mlir", "-o", tmp_path / "out")
+
+
+def test_a_failed_write_leaves_the_old_file(nets, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "out.mlir"
+    path.write_text("old")
+
+    def write_bytes(self, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", write_bytes)
+    assert "No space left" in fails(capsys, compile_driver, nets, "--emit=linalg", "-o", path)
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.mlir"]
+
+
+WITHOUT_TORCH = """
+import sys
+from pipeline.tools.{driver} import main
+assert main(sys.argv[1:]) == 0
+print([name for name in sys.modules if name.split(".")[0] in {forbidden}])
+"""
+
+
+def loaded(driver, forbidden, *argv):
+    """Which of the forbidden packages a driver imports."""
+    program = WITHOUT_TORCH.format(driver=driver, forbidden=forbidden)
+    done = subprocess.run([sys.executable, "-c", program, *map(str, argv)], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
+def test_mlir_is_compiled_without_torch_and_run_without_mlir(folder, tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros(4, np.float32))
+    assert loaded("compile", ("torch",), folder / "exp.mlir", "-o", tmp_path / "exp") == "[]"
+    argv = (tmp_path / "exp", "--input", tmp_path / "a.npy", "--output", tmp_path / "b.npy", "--benchmark")
+    assert loaded("run", ("torch", "torch_mlir"), *argv) == "[]"
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), np.ones(4))
+
+
+def test_progress_on_a_terminal_only(folder, tmp_path):
+    argv = [sys.executable, "-m", "pipeline.tools.compile", str(folder / "exp.mlir"), "-o", str(tmp_path / "exp")]
+    piped = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert piped.stdout == piped.stderr == ""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(argv, stderr=theirs, stdout=subprocess.DEVNULL, env=os.environ | {"TERM": "xterm"})
+    os.close(theirs)
+    shown = b""
+    while chunk := _read(ours):
+        shown += chunk
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"compiling" in shown
+
+
+def _read(descriptor):
+    try:
+        return os.read(descriptor, 4096)
+    except OSError:  # the other end is closed
+        return b""
