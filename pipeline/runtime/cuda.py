@@ -140,7 +140,7 @@ class CudaDevice:
             return False
 
         def address(matrix: Matrix, dtype: str) -> int:
-            return _address(arguments[matrix.argument]) + matrix.offset * ITEM_BYTES[dtype]
+            return _address(arguments[matrix.argument]) + matrix.offset * DTYPE_BYTES[dtype]
 
         self._cublas[0].multiply(product, address, int(self._stream))
         return True
