@@ -40,12 +40,15 @@ gpu-check: setup
 # Against PyTorch and the peers that pip installs; docs/performance.md gets the tables. For a quiet machine.
 bench: setup
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
-	rm -f build/benchmarks.jsonl
+	rm -f build/benchmarks.jsonl build/bf16.jsonl
 	$(BIN)/python benchmarks/compare.py $(BENCH) --write
 	$(BIN)/python benchmarks/compare.py $(BENCH) --write --no-warm --malloc-tuned \
 	  W6a_int W6b_int_inplace W6c_float W6d_float_inplace W7a_softmax W7b_layernorm
 	$(BIN)/python benchmarks/compare.py $(BENCH) --write --no-warm --threads 2 --contestants pipeline \
 	  W4_ffn W5_encoder W8a_resnet18 W8c_bert
+	$(BIN)/python benchmarks/compare.py $(BENCH) --write --no-warm --output build/bf16.jsonl \
+	  --contestants eager,pipeline,eager-bf16,pipeline-of-bf16,pipeline-bf16 \
+	  W4_ffn W5_encoder W8a_resnet18 W8c_bert W8e_mlp
 
 docs: setup
 	$(BIN)/python -m pipeline.tools.docs

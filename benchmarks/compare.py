@@ -277,7 +277,8 @@ def chosen_pythons(arguments: argparse.Namespace, console: Console) -> tuple[dic
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="by default those that the file has not")
-    parser.add_argument("--contestants", default=",".join(CONTESTANTS), metavar="NAME,...", help="default: %(default)s")
+    usual = ",".join(name for name, one in CONTESTANTS.items() if one.by_default)
+    parser.add_argument("--contestants", default=usual, metavar="NAME,...", help="default: %(default)s")
     parser.add_argument("--python", action="append", default=[], metavar="NAME,...=PATH", help="who runs contestants")
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument("--malloc-tuned", action="store_true", help="malloc keeps the memory that it has got")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,12 +48,14 @@ class Contestant:
         modules: what it imports before it is timed.
         runs_python: whether it takes Python's own control flow.
         has_cache: whether a second process compiles faster than the first.
+        by_default: whether it takes part unless it is named.
     """
 
     packages: tuple[str, ...] = ("torch",)
     modules: tuple[str, ...] = ("torch",)
     runs_python = False
     has_cache = False
+    by_default = True
 
     def settings(self, own: Path, common: Path) -> dict[str, str]:
         """Environment variables of its process; what it caches goes to `own`, a folder of this workload.
@@ -91,8 +94,13 @@ class Eager(Contestant):
 
 
 class Pipeline(Contestant):
-    """This project."""
+    """This project.
 
+    Attributes:
+        options: of `pipeline.compile`.
+    """
+
+    options: Mapping[str, Any] = MappingProxyType({})
     packages = ("pipeline", "torch-mlir", "torch")
     modules = (*_EXPORT, "pipeline.compiler", "pipeline.frontend.sources", "pipeline.targets.cpu.target")
     has_cache = True
@@ -108,8 +116,49 @@ class Pipeline(Contestant):
     def build(self, captured: Any, job: Job) -> Run:
         import pipeline
 
-        executable = pipeline.compile(captured, job.inputs, num_threads=job.threads)
+        executable = pipeline.compile(captured, job.inputs, num_threads=job.threads, **self.options)
         return lambda: executable(*job.inputs)
+
+
+class EagerBf16(Contestant):
+    """PyTorch with weights and inputs in bf16, and so everything between them."""
+
+    by_default = False
+
+    def capture(self, job: Job) -> Any:
+        return job.model.bfloat16()
+
+    def build(self, captured: Any, job: Job) -> Run:
+        inputs = _in_bf16(job.inputs)
+        captured(*inputs)
+        return lambda: captured(*inputs)
+
+    def arrays(self, result: Any) -> list[np.ndarray]:
+        results = result if isinstance(result, (tuple, list)) else [result]
+        return [one.float().numpy() for one in results]
+
+
+class PipelineBf16(Pipeline):
+    """This project, which rounds the operands of contractions in f32 to bf16."""
+
+    by_default = False
+    options = MappingProxyType({"precision": "bf16"})
+
+
+class PipelineOfBf16(EagerBf16):
+    """This project, of the model that eager has in bf16."""
+
+    packages, modules = Pipeline.packages, Pipeline.modules
+
+    def settings(self, own: Path, common: Path) -> dict[str, str]:
+        return {"PIPELINE_CACHE_SIZE": "0"}
+
+    def build(self, captured: Any, job: Job) -> Run:
+        import pipeline
+
+        inputs = _in_bf16(job.inputs)
+        executable = pipeline.compile(captured, inputs, num_threads=job.threads)
+        return lambda: executable(*inputs)
 
 
 class Inductor(Contestant):
@@ -263,6 +312,10 @@ class Tvm(Contestant):
         return [one.numpy() for one in results]
 
 
+def _in_bf16(inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    return tuple(one.bfloat16() if one.is_floating_point() else one for one in inputs)
+
+
 def onnx_file(job: Job) -> str:
     """The path of the model as ONNX."""
     import torch
@@ -275,6 +328,9 @@ def onnx_file(job: Job) -> str:
 CONTESTANTS: dict[str, Contestant] = {
     "eager": Eager(),
     "pipeline": Pipeline(),
+    "eager-bf16": EagerBf16(),
+    "pipeline-of-bf16": PipelineOfBf16(),
+    "pipeline-bf16": PipelineBf16(),
     "inductor": Inductor(),
     "onnxruntime": OnnxRuntime(),
     "openvino": OpenVino(),

@@ -17,6 +17,10 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "performance.md", DOCS / "pictures" / "benchmarks.png"
 START, END = "<!-- benchmarks: benchmarks/compare.py --write -->", "<!-- end of benchmarks -->"
 
+#: Where the table of those who round to bf16 goes, and who they are.
+START_BF16, END_BF16 = "<!-- bf16: benchmarks/compare.py --write -->", "<!-- end of bf16 -->"
+IN_BF16 = ("eager-bf16", "pipeline-of-bf16", "pipeline-bf16")
+
 #: Whose memory is shown: the others are too small to tell it from noise.
 MEMORY_WORKLOADS = ("W8a_resnet18", "W8b_mobilenetv2", "W8c_bert", "W8d_gpt2")
 
@@ -84,10 +88,17 @@ def print_tables(lines: Lines) -> None:
 
 
 def write_page(lines: Lines, console: Console) -> None:
-    """Puts the tables between their marks in docs/performance.md, and the picture beside it."""
-    page = PAGE.read_text()
-    before, rest = page.split(START)
-    PAGE.write_text(f"{before}{START}\n{tables(lines)}\n{END}{rest.split(END)[1]}")
+    """Puts the tables between their marks in docs/performance.md, and the picture beside it.
+
+    Outcomes of contestants in bf16 make a table of their own, and no picture.
+    """
+    is_bf16 = set(IN_BF16) <= set(lines.contestants(USUAL))
+    start, end = (START_BF16, END_BF16) if is_bf16 else (START, END)
+    before, rest = PAGE.read_text().split(start)
+    text = f"{_about(lines)}\n\n{_in_bf16(lines)}" if is_bf16 else tables(lines)
+    PAGE.write_text(f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}")
+    if is_bf16:
+        return
     try:
         draw(lines, PICTURE)
     except ModuleNotFoundError as error:
@@ -178,6 +189,19 @@ def _share(lines: Lines, workload: str, setting: Setting, milliseconds: float | 
 
 def _errors(lines: Lines) -> str:
     return _by_contestant(lines, lines.workloads(USUAL), lines.contestants(USUAL), lambda one: f"{one['error']:.0e}")
+
+
+def _in_bf16(lines: Lines) -> str:
+    """How many times as fast as eager in f32, and how far off: contestants in f32, and in bf16."""
+    names = ["pipeline", *IN_BF16]
+    header = ["workload", "eager ms", *(f"{name} ×" for name in names), *(f"error of {name}" for name in names)]
+    rows = []
+    for workload in lines.workloads(USUAL):
+        outcomes = [lines.get(USUAL, workload, name) for name in names]
+        times = [_ratio(one.get("ratio")) for one in outcomes]
+        eager = _figure(lines.get(USUAL, workload, "eager").get("ms"))
+        rows.append([workload, eager, *times, *(_cell(one, lambda one: f"{one['error']:.0e}") for one in outcomes)])
+    return markdown(header, rows)
 
 
 def _compilation(lines: Lines) -> str:

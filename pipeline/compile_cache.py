@@ -111,7 +111,8 @@ def key_of(source: str, options: Options, how: list[str]) -> str:
         options: where they say by themselves what is meant.
         how: what the rest of the options comes to: the target, the fusion rules.
     """
-    known = json.dumps([source, sorted(options.disable), how, _versions(), _own_digest()], sort_keys=True)
+    chosen = [sorted(options.disable), options.tune is not None]
+    known = json.dumps([source, chosen, how, _versions(), _own_digest()], sort_keys=True)
     return hashlib.sha256(known.encode()).hexdigest()
 
 

@@ -6,12 +6,13 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline import compile_cache, garbage, targets, timing
 from pipeline.analysis.fusion_rules import FusionRules, lend, load_rules
 from pipeline.compile_cache import Outcome
-from pipeline.errors import PipelineError
+from pipeline.disk_cache import open_cache
+from pipeline.errors import OptionError, PipelineError
 from pipeline.fusions import lender, python_functions
 from pipeline.mlir import ir, text
 from pipeline.options import Options
@@ -24,6 +25,9 @@ from pipeline.runtime.code import Code
 from pipeline.runtime.device_code import DeviceCode
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.loading import make_executable
+
+if TYPE_CHECKING:
+    from pipeline.tuning.tuner import Tuner
 
 #: linalg as imported → linalg with folded norms and joined products.
 SIMPLIFY = """
@@ -150,8 +154,10 @@ def compile(
 
 def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
     """The target that the options name; raises `OptionError` for what is wrong with them, before the long work."""
-    form = targets.Form(assembly, linked, options.profile, options.num_threads != 1)
+    form = targets.Form(assembly, linked, options.profile, options.num_threads != 1, options.precision == "bf16")
     target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
+    if options.tune is not None and not target.runs_here:
+        raise OptionError("tune: this machine cannot run the code, so it cannot measure it: leave tune out")
     for name in options.disable:
         if not registry.is_pass(name):
             raise registry.unknown_pass(name)
@@ -177,9 +183,11 @@ def compile_source(
     with garbage.left(), collect() as remarks:
         with timing.stage("import"):
             program = source.program(stages)
-        code = lower(program, target, options, stages)
+        tuner = _tuner(options)
+        code = lower(program, target, options, stages, tuner)
         outcome = Outcome(code, program.signature, program.weights_library, tuple(remarks), stages.texts)
-        if cache is not None and key is not None and _is_known(program, source):
+        tuned = tuner is None or tuner.complete
+        if cache is not None and key is not None and tuned and _is_known(program, source):
             with timing.stage("write to the cache"):
                 problem = cache.put(key, outcome.to_bytes())
             if problem is not None:
@@ -237,13 +245,26 @@ def _executable(
         )
 
 
-def lower(program: Program, target: targets.Target, options: Options, dump: Dump) -> Code | DeviceCode:
+def _tuner(options: Options) -> Tuner | None:
+    """What chooses the schedules of kernels; None where analysis does."""
+    if options.tune is None:
+        return None
+    from pipeline.tuning.tuner import Tuner
+
+    cache = open_cache() if options.cache else None
+    return Tuner(options, options.tune, cache if cache is not None and cache.limit else None)
+
+
+def lower(
+    program: Program, target: targets.Target, options: Options, dump: Dump, tuner: Tuner | None = None
+) -> Code | DeviceCode:
     """From a Program to code: the passes, the groups, the kernels, the target."""
     module = program.module
     with module.context, ir.Location.unknown():
         _run(options.passes.get("linalg", ""), module, options)
         with timing.stage("simplify"):
             _run(SIMPLIFY, module, options)
+            _run(target.contractions, module, options)
             _run(target.layouts, module, options)
             _run(PREPARE, module, options)
             _run(REGIONS, module, options)
@@ -259,6 +280,8 @@ def lower(program: Program, target: targets.Target, options: Options, dump: Dump
         with timing.stage("outline"):
             _run(OUTLINE, module, options)
         _run(options.passes.get("kernels", ""), module, options)
+        if tuner is not None:
+            tuner.run(module)
         dump("kernels", module)
         with timing.stage("target"):
             return target.compile(module, program.signature, dump)

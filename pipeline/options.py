@@ -14,6 +14,9 @@ from pipeline.fusions import Fusion
 
 CAPTURE_MODES = ("export", "script")
 
+#: What the operands of contractions are rounded to; `f32` for no rounding.
+PRECISIONS = ("f32", "bf16")
+
 #: The stages after which a user's passes may run.
 PASS_STAGES = ("linalg", "fused", "kernels")
 
@@ -32,6 +35,11 @@ class Options:
         profile: whether the code times its kernels in every call; `Executable.profile` sees to that by itself.
         num_threads: how many threads share the work of a kernel; None for what `PIPELINE_NUM_THREADS` or else OpenMP
             says. With 1 the code has no threads at all.
+        precision: `f32`, or `bf16` to round the operands of matrix products and convolutions in f32 to bf16, which are
+            added up in f32 by dot products of bf16, where the CPU has those; all else is computed in f32.
+        tune: how many seconds may be spent on measuring variants of the kernels on this machine; the best are kept in
+            the disk cache. With 0 nothing is measured, and what was kept earlier is used; with None all kernels have
+            the schedules that analysis chooses, whatever is kept.
         fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
             a YAML file, or a `FusionRules`.
         fusions: ops that become groups of their own, in this order: what `pipeline.fuse_into` gives.
@@ -45,6 +53,8 @@ class Options:
     cache: bool = True
     profile: bool = False
     num_threads: int | None = None
+    precision: str = "f32"
+    tune: float | None = None
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
 
@@ -69,6 +79,11 @@ class Options:
                 raise OptionError(f"{name}: expected True or False, got {checked[name]!r}")
         if checked.get("capture", "export") not in CAPTURE_MODES:
             raise OptionError(f"capture={checked['capture']!r}: expected one of {', '.join(CAPTURE_MODES)}")
+        tune = checked.get("tune")
+        if tune is not None and (isinstance(tune, bool) or not isinstance(tune, (int, float)) or not tune >= 0):
+            raise OptionError(f"tune: expected a number of seconds from 0 or None, got {tune!r}")
+        if checked.get("precision", "f32") not in PRECISIONS:
+            raise OptionError(f"precision={checked['precision']!r}: expected one of {', '.join(PRECISIONS)}")
         checked["disable"] = _names(values.get("disable", ()))
         checked["passes"] = _pipelines(values.get("passes", {}))
         checked["fusion_rules"] = _rules(values.get("fusion_rules"))

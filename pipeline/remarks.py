@@ -91,6 +91,16 @@ def collect() -> Iterator[list[Remark]]:
             outer += remarks
 
 
+@contextlib.contextmanager
+def dropped() -> Iterator[None]:
+    """Drops the remarks made inside the `with` block."""
+    token = _log.set(None)
+    try:
+        yield
+    finally:
+        _log.reset(token)
+
+
 def passed(pass_name: str, op: Any, reason: str, producer: Any = None) -> None:
     """Records that the pass did something to `op` (an `ir.Operation` or `ir.OpView`), with `producer` if it fused."""
     _record(pass_name, "passed", op, reason, None, producer)

@@ -1,5 +1,6 @@
 // RUN: pipeline-opt %s --split-input-file --pack-weights="columns=4 least-bytes=64 least-rows=2" --canonicalize | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --pack-weights="columns=4 least-bytes=64 least-rows=2" --remarks-filter=pack-weights --verify-diagnostics
+// RUN: pipeline-opt %s --split-input-file --pack-weights="columns=4 least-bytes=64 least-rows=2 pairs=true" --canonicalize | FileCheck %s --check-prefix=PAIRS
 
 // A weight of 8 columns becomes two panels of 4; the bias behind the product and the result are seen as panels.
 
@@ -200,4 +201,95 @@ func.func @main(%x: tensor<5x6xf32>, %w: tensor<6x8xf32> {pipeline.weight = "w"}
   %4 = call @small(%y, %u, %out) : (tensor<5x1xf32>, tensor<1x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
   %5 = call @written(%x, %mutable, %wide) : (tensor<5x6xf32>, tensor<6x16xf32>, tensor<5x16xf32>) -> tensor<5x16xf32>
   return %0, %1, %2, %3, %4, %5 : tensor<5x8xf32>, tensor<5x8xf32>, tensor<1x8xf32>, tensor<5x9xf32>, tensor<5x8xf32>, tensor<5x16xf32>
+}
+
+// -----
+
+// Pairs of rows of bf16: without the option `pairs` the panels are as those of any other type (tests/kernels has both).
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK: #[[PLAIN:.*]] = affine_map<(d0, d1, d2, d3) -> (d1, d3, d2)>
+// CHECK: func.func private @product(%{{.*}}: tensor<5x6xbf16>, %{{.*}}: tensor<2x6x4xbf16>
+// PAIRS: #[[PAIRS:.*]] = affine_map<(d0, d1, d2, d3) -> (d1, d3 floordiv 2, d2 * 2 + d3 mod 2)>
+// PAIRS: func.func private @pack_0(%[[W:.*]]: tensor<6x8xbf16>, %[[P:.*]]: tensor<2x3x8xbf16>) -> tensor<2x3x8xbf16>
+// PAIRS: %[[CUT:.*]] = tensor.expand_shape %[[W]] {{\[\[}}0, 1], [2, 3]] output_shape [3, 2, 2, 4] : tensor<6x8xbf16> into tensor<3x2x2x4xbf16>
+// PAIRS: %[[INTO:.*]] = tensor.expand_shape %[[P]] {{\[\[}}0], [1], [2, 3]] output_shape [2, 3, 4, 2]
+// PAIRS: linalg.generic
+// PAIRS-SAME: ins(%[[CUT]] : tensor<3x2x2x4xbf16>) outs(%[[INTO]] : tensor<2x3x4x2xbf16>)
+// PAIRS: tensor.collapse_shape
+// PAIRS: func.func private @product(%[[X:.*]]: tensor<5x6xbf16>, %[[WEIGHT:.*]]: tensor<2x3x8xbf16>
+// PAIRS: linalg.generic
+// PAIRS-SAME: indexing_maps = [#{{[^,]*}}, #[[PAIRS]],
+// PAIRS-SAME: ins(%[[X]], %[[WEIGHT]] : tensor<5x6xbf16>, tensor<2x3x8xbf16>)
+func.func private @product(%x: tensor<5x6xbf16>, %w: tensor<6x8xbf16>, %out: tensor<5x8xf32>) -> tensor<5x8xf32> attributes {pipeline.kernel = "matmul"} {
+  %zero = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%zero : f32) outs(%out : tensor<5x8xf32>) -> tensor<5x8xf32>
+  // expected-remark @below {{passed: reads its weight in panels of 4 columns}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<5x6xbf16>, tensor<6x8xbf16>) outs(%f : tensor<5x8xf32>) {
+  ^bb0(%i: bf16, %j: bf16, %o: f32):
+    %ii = arith.extf %i : bf16 to f32
+    %jj = arith.extf %j : bf16 to f32
+    %m = arith.mulf %ii, %jj : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<5x8xf32>
+  return %p : tensor<5x8xf32>
+}
+
+func.func @main(%x: tensor<5x6xbf16> {pipeline.argument = 0 : i64}, %w: tensor<6x8xbf16> {pipeline.weight = "w"}) -> tensor<5x8xf32> {
+  %e = tensor.empty() : tensor<5x8xf32>
+  %r = func.call @product(%x, %w, %e) : (tensor<5x6xbf16>, tensor<6x8xbf16>, tensor<5x8xf32>) -> tensor<5x8xf32>
+  return %r : tensor<5x8xf32>
+}
+
+// -----
+
+// Must not make pairs: an odd number of rows; and products in f32.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// PAIRS: affine_map<(d0, d1, d2, d3) -> (d1, d3, d2)>
+// PAIRS: func.func private @odd(%{{.*}}: tensor<5x7xbf16>, %{{.*}}: tensor<2x7x4xbf16>
+// PAIRS: func.func private @floats(%{{.*}}: tensor<5x6xf32>, %{{.*}}: tensor<2x6x4xf32>
+func.func private @odd(%x: tensor<5x7xbf16>, %w: tensor<7x8xbf16>, %out: tensor<5x8xf32>) -> tensor<5x8xf32> attributes {pipeline.kernel = "matmul"} {
+  %zero = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%zero : f32) outs(%out : tensor<5x8xf32>) -> tensor<5x8xf32>
+  // expected-remark @below {{passed: reads its weight in panels of 4 columns}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<5x7xbf16>, tensor<7x8xbf16>) outs(%f : tensor<5x8xf32>) {
+  ^bb0(%i: bf16, %j: bf16, %o: f32):
+    %ii = arith.extf %i : bf16 to f32
+    %jj = arith.extf %j : bf16 to f32
+    %m = arith.mulf %ii, %jj : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<5x8xf32>
+  return %p : tensor<5x8xf32>
+}
+
+func.func private @floats(%x: tensor<5x6xf32>, %w: tensor<6x8xf32>, %out: tensor<5x8xf32>) -> tensor<5x8xf32> attributes {pipeline.kernel = "matmul"} {
+  %zero = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%zero : f32) outs(%out : tensor<5x8xf32>) -> tensor<5x8xf32>
+  // expected-remark @below {{passed: reads its weight in panels of 4 columns}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<5x6xf32>, tensor<6x8xf32>) outs(%f : tensor<5x8xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.mulf %i, %j : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<5x8xf32>
+  return %p : tensor<5x8xf32>
+}
+
+func.func @main(%x: tensor<5x7xbf16> {pipeline.argument = 0 : i64}, %w: tensor<7x8xbf16> {pipeline.weight = "w"}, %y: tensor<5x6xf32> {pipeline.argument = 1 : i64}, %v: tensor<6x8xf32> {pipeline.weight = "v"}) -> (tensor<5x8xf32>, tensor<5x8xf32>) {
+  %e = tensor.empty() : tensor<5x8xf32>
+  %r = func.call @odd(%x, %w, %e) : (tensor<5x7xbf16>, tensor<7x8xbf16>, tensor<5x8xf32>) -> tensor<5x8xf32>
+  %q = func.call @floats(%y, %v, %e) : (tensor<5x6xf32>, tensor<6x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
+  return %r, %q : tensor<5x8xf32>, tensor<5x8xf32>
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.access import Loops, block_of, coefficient, moves
+from pipeline.analysis.schedule import DEFAULT, Schedule
 from pipeline.mlir import defining_op, ir
 
 #: What has a vector form that lowers to vector instructions, or to a call for each element (math).
@@ -67,9 +68,17 @@ class Tile:
 
 
 def choose_tile(
-    generic: ir.Operation, loops: Loops, vector_bytes: int, registers: int, masked_bits: int = 8
+    generic: ir.Operation,
+    loops: Loops,
+    vector_bytes: int,
+    registers: int,
+    masked_bits: int = 8,
+    schedule: Schedule = DEFAULT,
 ) -> Tile | str:
-    """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none."""
+    """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none.
+
+    A schedule's rows and vectors are those of sums that have rows, as far as their loops are long enough.
+    """
     parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
     lanes = _lanes(generic, vector_bytes)
     candidates = [dim for dim in parallel if loops.sizes[dim] != 1 and _can_be_vector_dim(loops, dim, lanes)]
@@ -82,9 +91,14 @@ def choose_tile(
     rest = [dim for dim in parallel if dim != vector_dim]
     row_dim = _row_dim(loops, rest, vector_dim) if reduces else None
     vectors = _vectors(size, lanes, row_dim is None, reduces)
+    if row_dim is not None and schedule.vectors is not None:
+        vectors = schedule.vectors if size is None else max(1, min(schedule.vectors, -(-size // lanes)))
     while not _lies_in_blocks(loops, vector_dim, vectors * lanes):
         vectors -= 1
     rows = 1 if row_dim is None else choose_rows(loops.sizes[row_dim], vectors, registers)
+    if row_dim is not None and schedule.rows is not None:
+        most = loops.sizes[row_dim]
+        rows = schedule.rows if most is None else max(1, min(schedule.rows, most))
     outer = tuple(dim for dim in rest if dim != row_dim)
     single = _masks_are_bad(generic, loops, masked_bits)
     return Tile(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
@@ -99,6 +113,8 @@ def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> b
     crossing = [number for number in operands if crosses_vectors(loops, number, tile.vector_dim, tile.row_dim)]
     if any(not whole or tile.rows > tile.lanes or not _can_be_crossed(op.operands[number]) for number in crossing):
         return False
+    if any(number in crossing for number in loops.outputs) and _masks_are_bad(op, loops, masked_bits):
+        return False  # its rows are stored under a mask
     kept = [number for number in operands if number not in crossing]
     rest = replace(loops, maps=tuple(loops.maps[n] for n in kept), inputs=sum(number < loops.inputs for number in kept))
     if tile.folds or not _can_be_vector_dim(rest, tile.vector_dim, step):
@@ -107,10 +123,16 @@ def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> b
 
 
 def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int) -> Tile | None:
-    """Square tiles for an op that transposes: some inputs move along rows where the outputs move along vectors."""
-    if any(loops.reductions) or _masks_are_bad(generic, loops, masked_bits):
+    """Square tiles for an op that transposes: some inputs move along rows where the outputs move along vectors.
+
+    Where masks are bad, only whole tiles will do.
+    """
+    if any(loops.reductions):
         return None
-    pairs = [(dim, row) for dim in range(len(loops.sizes)) for row in range(len(loops.sizes)) if dim != row]
+    masked = _masks_are_bad(generic, loops, masked_bits)
+    dims = range(len(loops.sizes))
+    usable = [dim for dim in dims if not masked or (loops.sizes[dim] or 1) % lanes == 0]
+    pairs = [(dim, row) for dim in usable for row in usable if dim != row]
     for dim, row in pairs:
         walks = [moves(indexing, dim) for indexing in loops.maps]
         crosses = [operand for operand in range(loops.inputs) if crosses_vectors(loops, operand, dim, row)]
@@ -133,7 +155,7 @@ def crosses_vectors(loops: Loops, operand: int, vector_dim: int, row_dim: int | 
 def _can_be_crossed(operand: ir.Value) -> bool:
     """Whether vectors of an operand's elements can be shuffled."""
     kind = element_type(operand)
-    return isinstance(kind, (ir.F32Type, ir.F64Type, ir.IntegerType)) and kind.width in (32, 64)
+    return isinstance(kind, (ir.FloatType, ir.IntegerType)) and kind.width in (16, 32, 64)
 
 
 def _lanes(generic: ir.Operation, vector_bytes: int) -> int:

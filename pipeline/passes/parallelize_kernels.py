@@ -122,7 +122,9 @@ def _cost(op: ir.Operation) -> int:
         return (_UNKNOWN_TRIPS if trips is None else trips) * inside
     if op.name.startswith("linalg."):
         return _linalg_cost(op)
-    return inside + (op.name.partition(".")[0] in ("arith", "math", "vector", "memref") and op.name != _CONSTANT)
+    return inside + (
+        op.name.partition(".")[0] in ("arith", "math", "vector", "memref", "llvm") and op.name != _CONSTANT
+    )
 
 
 def _linalg_cost(op: ir.Operation) -> int:

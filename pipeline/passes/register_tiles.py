@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import ClassVar
 
 from pipeline.analysis.access import Loops, moves
 from pipeline.analysis.epilogue import Epilogue
@@ -42,7 +43,13 @@ class Context:
 
 
 class Emitter:
-    """Writes the loops of one op at the insertion point."""
+    """Writes the loops of one op at the insertion point.
+
+    Attributes:
+        window_type: what loads and computes a tile of the op itself.
+    """
+
+    window_type: ClassVar[type[Window]] = Window
 
     def __init__(self, generic: ir.Operation, loops: Loops, tile: Tile, fma: bool, context: Context):
         sums = multiply_adds(generic.regions[0].blocks[0], loops) if fma else MultiplyAdds({}, set())
@@ -177,14 +184,14 @@ class Emitter:
 
     def _tile(self, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None) -> None:
         """Loads the accumulators, runs the reductions on them and the epilogues on the results, stores these."""
-        window = Window(self.stage, at, rows, vectors, mask)
+        window = self.window_type(self.stage, at, rows, vectors, mask)
         accumulators = [
             self.start(window, output, at, row, column)
             for output in self.loops.outputs
             for row in range(rows)
             for column in range(vectors)
         ]
-        self.finish(window, self._reduce(window, at, accumulators), at, rows, vectors, mask)
+        self.finish(window, self.reduction(0, window, at, accumulators), at, rows, vectors, mask)
 
     def finish(
         self,
@@ -220,20 +227,18 @@ class Emitter:
             if stage.generic.operands[output] not in self.context.between:
                 window.store_all(vectors, output)
 
-    def _reduce(self, window: Window, at: dict[int, ir.Value], accumulators: list[ir.Value]) -> list[ir.Value]:
-        def level(depth: int, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
-            if depth == len(self.reductions):
-                return window.compute(at, values)
-            dim = self.reductions[depth]
-            if self.loops.sizes[dim] == 1:
-                return level(depth + 1, {**at, dim: constant_index(0)}, values)
-            loop = scf.ForOp(constant_index(0), self.size(dim), constant_index(1), values)
-            with ir.InsertionPoint(loop.body):
-                following = level(depth + 1, {**at, dim: loop.induction_variable}, list(loop.inner_iter_args))
-                scf.YieldOp(following)
-            return list(loop.results)
-
-        return level(0, at, accumulators)
+    def reduction(self, depth: int, window: Window, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
+        """The sums over the reductions from the one of that number on, added to `values`."""
+        if depth == len(self.reductions):
+            return window.compute(at, values)
+        dim = self.reductions[depth]
+        if self.loops.sizes[dim] == 1:
+            return self.reduction(depth + 1, window, {**at, dim: constant_index(0)}, values)
+        loop = scf.ForOp(constant_index(0), self.size(dim), constant_index(1), values)
+        with ir.InsertionPoint(loop.body):
+            inner = {**at, dim: loop.induction_variable}
+            scf.YieldOp(self.reduction(depth + 1, window, inner, list(loop.inner_iter_args)))
+        return list(loop.results)
 
     def _fold_row(self, at: dict[int, ir.Value]) -> None:
         """Partial results in vectors along the reduction, combined at its end with what the output holds."""

@@ -7,8 +7,10 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar
 
 from pipeline.analysis.access import Loops, loops_of
+from pipeline.analysis.dot_products import LANES, multiplies_bf16
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between
 from pipeline.analysis.naming import is_reduction
+from pipeline.analysis.schedule import Schedule, schedule_of
 from pipeline.analysis.tiling import Tile, choose_tile, fits_tile, unsupported
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
@@ -37,15 +39,16 @@ class TileAndVectorize(Pass):
     registers: int = field(default=32, metadata={"help": "how many vector registers there are"})
     masked_bits: int = field(default=8, metadata={"help": "the smallest elements that can be loaded under a mask"})
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding in contractions"})
+    bf16_dots: bool = field(default=False, metadata={"help": "sum products of bf16 by AVX512_BF16's dot product"})
 
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
         for reduces in (True, False):  # reductions take in fills before them and epilogues behind them
             generics = [one for one in walk(op, "linalg.generic") if is_reduction(one) == reduces]
             for generic in generics:  # chosen before: the epilogues of a reduction are gone when it is done
-                self._vectorize(generic)
+                self._vectorize(generic, schedule_of(op))
 
-    def _vectorize(self, generic: ir.Operation) -> None:
+    def _vectorize(self, generic: ir.Operation, schedule: Schedule) -> None:
         """Vectorizes an op together with the ops behind it that are its epilogues."""
         from pipeline.passes.register_tiles import Emitter  # it needs MLIR's vector dialect, which is slow to import
 
@@ -53,16 +56,19 @@ class TileAndVectorize(Pass):
         if problem or loops is None:
             self.missed(generic, problem or "a loop is bounded by no operand's dimension")
             return
-        if self._by_winograd(generic, loops):
+        if schedule.winograd != 0 and self._by_winograd(generic, loops):
             return
-        tile = choose_tile(generic, loops, self.vector_bytes, self.registers, self.masked_bits)
+        tile = choose_tile(generic, loops, self.vector_bytes, self.registers, self.masked_bits, schedule)
         if isinstance(tile, str):
             self.missed(generic, tile)
             return
         context, replaced = _context(generic, loops, tile, self.masked_bits)
         self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{_and_epilogues(context)}")
+        emitter = Emitter
+        if self.bf16_dots and tile.lanes == LANES and not tile.folds and multiplies_bf16(generic.regions[0].blocks[0]):
+            from pipeline.passes.dot_products import DotEmitter as emitter
         with generic.location, ir.InsertionPoint(replaced[0]):
-            Emitter(generic, loops, tile, self.fma, context).emit()
+            emitter(generic, loops, tile, self.fma, context).emit()
         for gone in replaced:
             gone.erase()
 

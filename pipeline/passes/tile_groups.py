@@ -8,6 +8,7 @@ from typing import ClassVar
 from pipeline.analysis.alignment import align
 from pipeline.analysis.concat import insertion
 from pipeline.analysis.group_tiles import choose_tiles
+from pipeline.analysis.schedule import schedule_of
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
@@ -44,7 +45,7 @@ class TileGroups(Pass):
             return
         from pipeline.passes.group_tiler import Tiler
 
-        tiles = choose_tiles(alignment, self.scratch)
+        tiles = choose_tiles(alignment, schedule_of(op).scratch or self.scratch)
         self.passed(op, f"tiles of {' x '.join(map(str, tiles))} of the loops that its ops have in common")
         Tiler(op, alignment, tiles).emit()
 

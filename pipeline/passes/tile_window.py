@@ -74,7 +74,7 @@ class Window:
         """
         if (operand, column) in self._crossed:
             return self._crossed[operand, column]
-        tile, source = self.stage.tile, self.stage.generic.operands[operand]
+        tile, source = self.stage.tile, self._buffer(operand)
         kind = ir.VectorType.get([tile.lanes], element_type(source))
         rows = None if self._rows == tile.lanes else self._first_lanes(self._rows)
         lines = []
@@ -89,15 +89,17 @@ class Window:
                 lines.append(vector.LoadOp(kind, source, indices).result)
             else:
                 lines.append(vector.MaskedLoadOp(kind, source, indices, rows, zeros(kind)).result)
-        self._crossed[operand, column] = transposed(lines)
+        element = element_type(self.stage.generic.operands[operand])
+        self._crossed[operand, column] = [small_elements.after_load(line, element) for line in transposed(lines)]
         return self._crossed[operand, column]
 
     def _store_crossed(self, vectors: list[ir.Value], operand: int) -> None:
         """Stores the tile of an output that moves along rows: transposed, then along those."""
-        tile, buffer = self.stage.tile, self.stage.generic.operands[operand]
+        tile, buffer = self.stage.tile, self._buffer(operand)
+        element = element_type(self.stage.generic.operands[operand])
         rows = None if self._rows == tile.lanes else self._first_lanes(self._rows)
         for column in range(self._vectors):
-            lines = vectors[column :: self._vectors]
+            lines = [small_elements.before_store(one, element) for one in vectors[column :: self._vectors]]
             kind = ir.VectorType(lines[0].type)
             lines += [zeros(kind)] * (tile.lanes - len(lines))
             for lane, line in enumerate(transposed(lines)):

@@ -19,6 +19,8 @@ def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), form: For
         return CpuTarget(cpu, disable, form)
     if form.profile:
         raise OptionError(f"profile: kernels are timed on the target cpu only, not on {name}")
+    if form.rounds:
+        raise OptionError(f"precision='bf16': contractions round their operands on the target cpu only, not on {name}")
     if name == "vulkan":
         from pipeline.targets.vulkan.target import VulkanTarget
 

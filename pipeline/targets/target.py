@@ -26,12 +26,14 @@ class Form:
         linked: one object file that a linker can take.
         profile: time the kernels in every call.
         parallel: let threads share the work of kernels.
+        rounds: round the operands of contractions to bf16.
     """
 
     assembly: bool = False
     linked: bool = False
     profile: bool = False
     parallel: bool = True
+    rounds: bool = False
 
 
 PLAIN = Form()
@@ -41,10 +43,14 @@ class Target(ABC):
     """A processor that code is generated for.
 
     Attributes:
+        contractions: the pipeline that chooses in which type operands of contractions are read.
         layouts: the pipeline that changes in which order tensors lie in memory.
+        runs_here: whether this machine can run the code on its CPU.
     """
 
+    contractions: str = ""
     layouts: ClassVar[str] = ""
+    runs_here: bool = False
 
     @abstractmethod
     def fingerprint(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether two forms of a model agree: their results are the same up to rounding."""
+"""Whether two forms of a model agree: their results are the same up to rounding; and by how much they do not."""
 
 from __future__ import annotations
 
@@ -23,6 +23,28 @@ def difference(results: Mapping[str, Any], others: Mapping[str, Any]) -> str | N
         return f"its results are {', '.join(others)}, expected {', '.join(results)}"
     texts = ((name, _between(value, others[name])) for name, value in results.items())
     return next((f"{name} differs: {text}" for name, text in texts if text is not None), None)
+
+
+def errors(results: Mapping[str, Any], others: Mapping[str, Any]) -> str:
+    """How far each result of one form is from that of another, as lines; results of the same model."""
+    return "".join(f"{name}: {_error(value, others[name])}\n" for name, value in results.items())
+
+
+def _error(value: Any, other: Any) -> str:
+    if not isinstance(value, np.ndarray) or not np.issubdtype(value.dtype, np.floating):
+        same = np.array_equal(value, other)
+        return "the same" if same else "differs"
+    first, second = value.astype(np.float64), other.astype(np.float64)
+    finite = np.isfinite(first) & np.isfinite(second)
+    others = int(
+        (first[~finite] != second[~finite]).sum() - (np.isnan(first[~finite]) & np.isnan(second[~finite])).sum()
+    )
+    note = f"; {others} infinities or NaN differ" if others else ""
+    if not finite.any():
+        return f"no finite number{note}"
+    off = np.abs(first[finite] - second[finite])
+    largest = np.abs(first[finite]).max()
+    return f"error {off.max():.3g} at most, {off.mean():.3g} on average; the largest number is {largest:.3g}{note}"
 
 
 def _between(value: Any, other: Any) -> str | None:

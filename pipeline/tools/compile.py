@@ -78,6 +78,8 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             profile=arguments.profile,
             num_threads=arguments.num_threads,
             fusion_rules=arguments.fusion_rules,
+            precision=arguments.precision,
+            tune=arguments.tune,
         )
     except _Reached as reached:
         _write(arguments.output, reached.text.encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from pipeline.options import CAPTURE_MODES, PASS_STAGES
+from pipeline.options import CAPTURE_MODES, PASS_STAGES, PRECISIONS
 from pipeline.tools.command_line import Parser, count
 from pipeline.tools.remark_output import FORMATS
 
@@ -93,6 +93,18 @@ def _parser() -> Parser:
     how.add_argument("--cpu", default="native", metavar="NAME", help="native, or a name such as x86-64-v3")
     how.add_argument(
         "--capture", choices=CAPTURE_MODES, default="export", help="how a module is captured (default: export)"
+    )
+    how.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default="f32",
+        help="bf16: round the operands of matrix products and convolutions, if the CPU is faster then (default: f32)",
+    )
+    how.add_argument(
+        "--tune",
+        type=float,
+        metavar="SECONDS",
+        help="measure variants of the kernels on this machine for so long, and keep the best; 0: only use what is kept",
     )
     how.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
     how.add_argument(

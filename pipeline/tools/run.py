@@ -16,7 +16,7 @@ from pipeline.runtime.arrays import as_numpy, library_of
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.pytree import flatten, leaf_paths, unflatten
 from pipeline.runtime.signature import Argument
-from pipeline.tools.agreement import difference
+from pipeline.tools.agreement import difference, errors
 from pipeline.tools.arrays_file import read_array, write_array
 from pipeline.tools.benchmark import comparison, measure, summary
 from pipeline.tools.command_line import exit_code
@@ -45,6 +45,10 @@ def _run(arguments: argparse.Namespace) -> None:
         write_array(path, results[name])
     if not outputs:
         sys.stdout.writelines(f"{name}: {_summary(value)}\n" for name, value in results.items())
+    if arguments.compare_precision:
+        other = list(forms.values())[1]
+        args, kwargs = _call(arguments, other)
+        sys.stdout.write(errors(results, _results(other, args, kwargs)))
     if arguments.profile:
         profile = executable.profile(*args, repeats=arguments.repeats, **kwargs)
         sys.stdout.write(str(profile))
@@ -95,7 +99,7 @@ def _compare(arguments: argparse.Namespace, forms: Mapping[str, Executable], res
         args, kwargs = _call(arguments, one)
         calls.append(partial(one, *args, **kwargs))
     args, kwargs = _call(arguments, other)
-    different = difference(results, _results(other, args, kwargs))
+    different = None if arguments.compare_precision else difference(results, _results(other, args, kwargs))
     if different is not None:
         option = "--against" if arguments.against is not None else "--compare-unfused"
         raise PipelineError(f"{option} {second}: {different}")

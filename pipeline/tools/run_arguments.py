@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from pipeline.options import PRECISIONS
 from pipeline.tools.command_line import Parser, count
 from pipeline.tools.model_file import is_model
 
@@ -26,7 +27,8 @@ examples:
   pipeline-run resnet.pipeline --input image.npy --benchmark --repeats 50
   pipeline-run timed.pipeline --input image.npy --profile --trace trace.json
   pipeline-run fused.pipeline --input image.npy --benchmark --against other.pipeline
-  pipeline-run resnet.py --benchmark --compare-unfused"""
+  pipeline-run resnet.py --benchmark --compare-unfused
+  pipeline-run resnet.py --compare-precision"""
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -72,6 +74,16 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="with --benchmark and a model: compiles it without fusion as well, each op a kernel; prints both times",
     )
     parser.add_argument(
+        "--precision", choices=PRECISIONS, default="f32", help="for a model: as in pipeline-compile (default: f32)"
+    )
+    parser.add_argument("--tune", type=float, metavar="SECONDS", help="for a model: as in pipeline-compile")
+    parser.add_argument(
+        "--compare-precision",
+        action="store_true",
+        help="for a model: compiles it with --precision=bf16 as well; prints how far its results are off, and with "
+        "--benchmark both times",
+    )
+    parser.add_argument(
         "--fusion-rules", metavar="TABLE", help="for a model: what becomes one kernel, as in pipeline-compile"
     )
     parser.add_argument("--disable", action="append", default=[], metavar="PASS", help="for a model: leave a pass out")
@@ -88,9 +100,16 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("--compare-unfused: needs --benchmark")
     if arguments.compare_unfused and arguments.against is not None:
         parser.error("--compare-unfused: cannot be used together with --against")
+    if arguments.compare_precision and (arguments.against is not None or arguments.compare_unfused):
+        parser.error("--compare-precision: cannot be used together with --against or --compare-unfused")
+    if arguments.compare_precision and arguments.precision != "f32":
+        parser.error("--compare-precision: compares with f32; leave --precision out")
     arguments.is_model = is_model(arguments.artifact)
     for given, option in (
         (arguments.compare_unfused, "--compare-unfused"),
+        (arguments.compare_precision, "--compare-precision"),
+        (arguments.precision != "f32", "--precision"),
+        (arguments.tune is not None, "--tune"),
         (arguments.fusion_rules, "--fusion-rules"),
         (arguments.disable, "--disable"),
     ):

@@ -1,4 +1,4 @@
-"""What pipeline-run does with a model: compiles it, with fusion and without."""
+"""What pipeline-run does with a model: compiles it; to compare, with fusion and without, or in two precisions."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ import argparse
 from typing import Any
 
 from pipeline.analysis.fusion_rules import load_rules
+from pipeline.options import PRECISIONS
 from pipeline.runtime.executable import Executable
 from pipeline.tools.model_file import load_model
 
 
 def compile_forms(arguments: argparse.Namespace) -> tuple[dict[str, Executable], tuple[Any, Any] | None]:
-    """The model as one executable or, to compare, as two, `fused` and `unfused`; and its example arguments, if any.
+    """The model as one executable or, to compare, as two; and its example arguments, if any.
 
-    Unfused, each op is a kernel of its own, by a table of fusion rules in which nothing joins anything.
+    The two are `fused` and `unfused`, where each op is a kernel of its own, by a table of fusion rules in which nothing
+    joins anything; or `f32` and `bf16`.
     """
     from pipeline.compiler import compile
     from pipeline.tools.compile import quietly
 
     model = load_model(arguments.artifact)
-    tables: dict[str, Any] = {arguments.artifact: arguments.fusion_rules}
+    table, precision = arguments.fusion_rules, arguments.precision
+    options: dict[str, dict[str, Any]] = {arguments.artifact: {"fusion_rules": table, "precision": precision}}
     if arguments.compare_unfused:
-        tables = {"fused": arguments.fusion_rules, "unfused": load_rules(arguments.fusion_rules or "cpu").apart()}
+        apart = load_rules(table or "cpu").apart()
+        options = {
+            "fused": {"fusion_rules": table, "precision": precision},
+            "unfused": {"fusion_rules": apart, "precision": precision},
+        }
+    elif arguments.compare_precision:
+        options = {name: {"fusion_rules": table, "precision": name} for name in PRECISIONS}
     forms = {
         name: quietly(
             compile,
@@ -30,8 +39,9 @@ def compile_forms(arguments: argparse.Namespace) -> tuple[dict[str, Executable],
             model.kwargs,
             dynamic_shapes=model.dynamic_shapes,
             disable=arguments.disable,
-            fusion_rules=table,
+            tune=arguments.tune,
+            **own,
         )
-        for name, table in tables.items()
+        for name, own in options.items()
     }
     return forms, None if model.args is None else (model.args, dict(model.kwargs or {}))

@@ -57,9 +57,26 @@ def test_sizes_with_and_without_edges(dtype, cpu):
         assert in_tiles(check(Permute(1, 0), values(shape, dtype), cpu=cpu))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int8, torch.bool, torch.uint8])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool, torch.uint8])
 def test_small_elements_are_right_without_tiles(dtype):
     assert not in_tiles(check(Permute(1, 0), values((33, 47), dtype)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int16])
+@pytest.mark.parametrize("cpu", CPUS)
+def test_elements_of_16_bits(dtype, cpu):
+    assert in_tiles(check(Permute(1, 0), values((64, 32), dtype), cpu=cpu))
+    edges = in_tiles(check(Permute(1, 0), values((33, 47), dtype), cpu=cpu))
+    assert edges == (isa(cpu).masked_bits == 8)  # they are not masked elsewhere
+
+
+@pytest.mark.parametrize(("shape", "tiles"), [((64, 32), True), ((33, 47), False), ((48, 16), True), ((17, 32), False)])
+def test_a_transpose_that_rounds(shape, tiles):
+    class Rounded(nn.Module):
+        def forward(self, x):
+            return x.t().contiguous().bfloat16()
+
+    assert in_tiles(check(Rounded(), torch.randn(shape))) == tiles
 
 
 @pytest.mark.parametrize("shape", [(0, 20), (20, 0), (1, 40), (40, 1), (15, 40), (40, 15)])

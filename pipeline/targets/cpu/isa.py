@@ -51,6 +51,11 @@ class Isa:
         return "fma" in self.required
 
     @property
+    def bf16_dots(self) -> bool:
+        """Whether there is an instruction that adds two products of bf16 to each f32 of a vector."""
+        return {"avx512f", "avx512bf16"} <= set(self.required)
+
+    @property
     def masked_bits(self) -> int:
         """The smallest elements of which some in a vector can be loaded and stored, others left alone."""
         return 8 if "avx512bw" in self.required else 32

@@ -5,7 +5,8 @@ rounded to the type, `f0x…`) that LLVM 22 in llvmlite does not read. Nothing e
 file when llvmlite's LLVM is 24.
 
 A bfloat becomes an i16 of the same bits, which is all that is done with it by then: LLVM 22 asserts on vectors of it
-("Unexpected illegal type!"), and to select one calls `__truncsfbf2`, which not every system has.
+("Unexpected illegal type!"), and to select one calls `__truncsfbf2`, which not every system has. The vectors that are
+there are operands of dot products, on CPUs that have those, where they are legal; they stay.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _TOKEN = re.compile(
 #: Lines without one of these hold no literal that needs rewriting.
 _WORTH_A_LOOK = re.compile(r"\b(?:half|bfloat|float|double)\b")
 
+_IN_VECTOR = re.compile(r"<\d+ x $")
+
 
 def to_llvm22(text: str) -> str:
     """Rewrites the floating-point literals of LLVM 24 textual IR; a literal's type is the last one to its left."""
@@ -40,7 +43,7 @@ def _rewrite_line(line: str) -> str:
     for match in _TOKEN.finditer(line):
         if match["type"]:
             kind = match["type"]
-            if kind == "bfloat":
+            if kind == "bfloat" and not _IN_VECTOR.search(line, 0, match.start()):
                 pieces += [line[position : match.start()], "i16"]
                 position = match.end()
         elif match["literal"] and kind is not None:

@@ -56,7 +56,9 @@ VECTORIZE = """
     convert-through-f32,
     convert-through-i32,
     gathers-to-rows,
-    tile-and-vectorize{{vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits}}},
+    tile-and-vectorize{{
+      vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits} bf16-dots={bf16_dots}
+    }},
     expand-vector-math{{fma={fma}}}
 """
 
@@ -100,7 +102,8 @@ PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branc
 
 def pack_weights(module: ir.Module, isa: Isa, disable: frozenset[str]) -> None:
     """Products read weights in panels, two vectors wide, that @prepare makes."""
-    PassPipeline.parse(f"pack-weights{{columns={2 * isa.vector_bytes // 4}}}").run(module, disable=disable)
+    columns, pairs = 2 * isa.vector_bytes // 4, str(isa.bf16_dots).lower()
+    PassPipeline.parse(f"pack-weights{{columns={columns} pairs={pairs}}}").run(module, disable=disable)
 
 
 def place_results(module: ir.Module, disable: frozenset[str]) -> None:
@@ -207,7 +210,11 @@ def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel:
     """
     fma = str(isa.fma).lower()
     text = VECTORIZE.format(
-        vector_bytes=isa.vector_bytes, registers=isa.vector_registers, fma=fma, masked_bits=isa.masked_bits
+        vector_bytes=isa.vector_bytes,
+        registers=isa.vector_registers,
+        fma=fma,
+        masked_bits=isa.masked_bits,
+        bf16_dots=str(isa.bf16_dots).lower(),
     )
     PassPipeline.parse(text).run(module, disable=disable)
     if parallel:

@@ -13,6 +13,7 @@ from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.passes.profile_kernels import PROFILE, SITES
 from pipeline.runtime.code import Code, External, Site
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
+from pipeline.runtime.native import host_features
 from pipeline.runtime.signature import Signature, TensorType
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import isa
@@ -41,6 +42,9 @@ class CpuTarget(Target):
         self.isa = isa(cpu)
         self.disable = disable
         self.form = form
+        self.runs_here = set(self.isa.required) <= host_features()
+        rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
+        self.contractions = f"contract-in-bf16{{round={rounds} supported={supported}}}"
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
@@ -98,6 +102,10 @@ class CpuTarget(Target):
             sites=sites,
             externals=externals,
         )
+
+
+def _word(flag: bool) -> str:
+    return str(flag).lower()
 
 
 def _sites(module: ir.Module) -> tuple[Site, ...]:

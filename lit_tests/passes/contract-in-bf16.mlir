@@ -1,0 +1,160 @@
+// RUN: pipeline-opt %s --split-input-file --contract-in-bf16="round=true least-sum=4" | FileCheck %s
+// RUN: pipeline-opt %s --split-input-file --contract-in-bf16="round=true least-sum=4" --remarks-filter=contract-in-bf16 --verify-diagnostics
+// RUN: pipeline-opt %s --split-input-file --contract-in-bf16="least-sum=4" | FileCheck %s --check-prefix=EXACT
+// RUN: pipeline-opt %s --split-input-file --contract-in-bf16="round=true supported=false least-sum=4" | FileCheck %s --check-prefix=OLD
+
+// Operands are rounded; the sum stays in f32. Without `round`, or a processor that has dot products, nothing changes.
+
+// CHECK-LABEL: func.func @matmul
+// CHECK-SAME: (%[[X:.*]]: tensor<5x8xf32>, %[[W:.*]]: tensor<8x6xf32>, %[[INIT:.*]]: tensor<5x6xf32>)
+// CHECK: %[[XR:.*]] = linalg.generic
+// CHECK-SAME: ins(%[[X]] : tensor<5x8xf32>)
+// CHECK: arith.truncf
+// CHECK: %[[WR:.*]] = linalg.generic
+// CHECK-SAME: ins(%[[W]] : tensor<8x6xf32>)
+// CHECK: arith.truncf
+// CHECK: linalg.matmul ins(%[[XR]], %[[WR]] : tensor<5x8xbf16>, tensor<8x6xbf16>) outs(%[[INIT]] : tensor<5x6xf32>)
+// EXACT-LABEL: func.func @matmul
+// EXACT-NEXT: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x8xf32>, tensor<8x6xf32>)
+// OLD-LABEL: func.func @matmul
+// OLD-NEXT: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x8xf32>, tensor<8x6xf32>)
+func.func @matmul(%x: tensor<5x8xf32>, %w: tensor<8x6xf32>, %init: tensor<5x6xf32>) -> tensor<5x6xf32> {
+  // expected-remark @below {{passed: dot products of bf16, 2 operands rounded}}
+  %r = linalg.matmul ins(%x, %w : tensor<5x8xf32>, tensor<8x6xf32>) outs(%init : tensor<5x6xf32>) -> tensor<5x6xf32>
+  return %r : tensor<5x6xf32>
+}
+
+// -----
+
+// What was bf16 is read as such, behind a transpose, too: nothing is rounded, whatever the options.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @was_bf16
+// CHECK-SAME: (%[[X:.*]]: tensor<5x8xbf16>, %[[W:.*]]: tensor<6x8xbf16>,
+// CHECK: %[[T:.*]] = linalg.transpose ins(%[[W]] : tensor<6x8xbf16>)
+// CHECK: linalg.matmul ins(%[[X]], %[[T]] : tensor<5x8xbf16>, tensor<8x6xbf16>)
+// EXACT-LABEL: func.func @was_bf16
+// EXACT: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x8xbf16>, tensor<8x6xbf16>)
+// OLD-LABEL: func.func @was_bf16
+// OLD: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x8xf32>, tensor<8x6xf32>)
+func.func @was_bf16(%x: tensor<5x8xbf16>, %w: tensor<6x8xbf16>, %init: tensor<5x6xf32>) -> tensor<5x6xf32> {
+  %xe = tensor.empty() : tensor<5x8xf32>
+  %x32 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<5x8xbf16>) outs(%xe : tensor<5x8xf32>) {
+  ^bb0(%i: bf16, %o: f32):
+    %e = arith.extf %i : bf16 to f32
+    linalg.yield %e : f32
+  } -> tensor<5x8xf32>
+  %we = tensor.empty() : tensor<6x8xf32>
+  %w32 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<6x8xbf16>) outs(%we : tensor<6x8xf32>) {
+  ^bb0(%i: bf16, %o: f32):
+    %e = arith.extf %i : bf16 to f32
+    linalg.yield %e : f32
+  } -> tensor<6x8xf32>
+  %te = tensor.empty() : tensor<8x6xf32>
+  %t = linalg.transpose ins(%w32 : tensor<6x8xf32>) outs(%te : tensor<8x6xf32>) permutation = [1, 0]
+  // expected-remark @below {{passed: dot products of bf16}}
+  %r = linalg.matmul ins(%x32, %t : tensor<5x8xf32>, tensor<8x6xf32>) outs(%init : tensor<5x6xf32>) -> tensor<5x6xf32>
+  return %r : tensor<5x6xf32>
+}
+
+// -----
+
+// Data is rounded before a border of zeros is put around it; a border of something else is rounded with it.
+
+// CHECK-LABEL: func.func @padded_convolution
+// CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : bf16
+// CHECK: %[[PAD:.*]] = tensor.pad %{{.*}} low[0, 0, 1, 1] high[0, 0, 1, 1]
+// CHECK: tensor.yield %[[ZERO]] : bf16
+// CHECK: linalg.conv_2d_nchw_fchw
+// CHECK-SAME: ins(%[[PAD]], %{{.*}} : tensor<1x3x7x7xbf16>, tensor<4x3x3x3xbf16>) outs(%{{.*}} : tensor<1x4x5x5xf32>)
+func.func @padded_convolution(%x: tensor<1x3x5x5xf32>, %w: tensor<4x3x3x3xf32>, %init: tensor<1x4x5x5xf32>) -> tensor<1x4x5x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %zero : f32
+  } : tensor<1x3x5x5xf32> to tensor<1x3x7x7xf32>
+  // expected-remark @below {{passed: dot products of bf16, 2 operands rounded}}
+  %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+      ins(%p, %w : tensor<1x3x7x7xf32>, tensor<4x3x3x3xf32>) outs(%init : tensor<1x4x5x5xf32>) -> tensor<1x4x5x5xf32>
+  return %r : tensor<1x4x5x5xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @border_of_infinities
+// CHECK: %[[PAD:.*]] = tensor.pad %{{.*}} low
+// CHECK: tensor.yield %{{.*}} : f32
+// CHECK: %[[ROUNDED:.*]] = linalg.generic
+// CHECK-SAME: ins(%[[PAD]] : tensor<6x9xf32>)
+// CHECK: linalg.matmul ins(%[[ROUNDED]],
+func.func @border_of_infinities(%x: tensor<5x8xf32>, %w: tensor<9x6xf32>, %init: tensor<6x6xf32>) -> tensor<6x6xf32> {
+  %inf = arith.constant 0x7F800000 : f32
+  %p = tensor.pad %x low[0, 0] high[1, 1] {
+  ^bb0(%a: index, %b: index):
+    tensor.yield %inf : f32
+  } : tensor<5x8xf32> to tensor<6x9xf32>
+  // expected-remark @below {{passed: dot products of bf16, 2 operands rounded}}
+  %r = linalg.matmul ins(%p, %w : tensor<6x9xf32>, tensor<9x6xf32>) outs(%init : tensor<6x6xf32>) -> tensor<6x6xf32>
+  return %r : tensor<6x6xf32>
+}
+
+// -----
+
+// Must not fire: a sum of few products.
+
+// CHECK-LABEL: func.func @short
+// CHECK-NOT: bf16
+func.func @short(%x: tensor<5x3xf32>, %w: tensor<3x6xf32>, %init: tensor<5x6xf32>) -> tensor<5x6xf32> {
+  // expected-remark @below {{missed: computed in f32: it adds up fewer than 4 products}}
+  %r = linalg.matmul ins(%x, %w : tensor<5x3xf32>, tensor<3x6xf32>) outs(%init : tensor<5x6xf32>) -> tensor<5x6xf32>
+  return %r : tensor<5x6xf32>
+}
+
+// -----
+
+// Must not fire: a result of one column.
+
+// CHECK-LABEL: func.func @column
+// CHECK-NOT: bf16
+func.func @column(%x: tensor<5x8xf32>, %w: tensor<8x1xf32>, %init: tensor<5x1xf32>) -> tensor<5x1xf32> {
+  // expected-remark @below {{missed: computed in f32: its result has one column, whose sum runs along vectors}}
+  %r = linalg.matmul ins(%x, %w : tensor<5x8xf32>, tensor<8x1xf32>) outs(%init : tensor<5x1xf32>) -> tensor<5x1xf32>
+  return %r : tensor<5x1xf32>
+}
+
+// -----
+
+// Must not fire: a depthwise convolution.
+
+// CHECK-LABEL: func.func @depthwise
+// CHECK-NOT: bf16
+func.func @depthwise(%x: tensor<1x4x9x9xf32>, %w: tensor<4x3x3xf32>, %init: tensor<1x4x7x7xf32>) -> tensor<1x4x7x7xf32> {
+  // expected-remark @below {{missed: computed in f32: a depthwise convolution adds up few products}}
+  %r = linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+      ins(%x, %w : tensor<1x4x9x9xf32>, tensor<4x3x3xf32>) outs(%init : tensor<1x4x7x7xf32>) -> tensor<1x4x7x7xf32>
+  return %r : tensor<1x4x7x7xf32>
+}
+
+// -----
+
+// Must not fire: products in f64, and what adds up no products.
+
+#row = affine_map<(d0, d1) -> (d0)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @others
+// CHECK-NOT: bf16
+func.func @others(%x: tensor<5x8xf64>, %w: tensor<8x6xf64>, %init: tensor<5x6xf64>, %y: tensor<5x8xf32>, %sums: tensor<5xf32>)
+    -> (tensor<5x6xf64>, tensor<5xf32>) {
+  %r = linalg.matmul ins(%x, %w : tensor<5x8xf64>, tensor<8x6xf64>) outs(%init : tensor<5x6xf64>) -> tensor<5x6xf64>
+  %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%y : tensor<5x8xf32>) outs(%sums : tensor<5xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %e = arith.addf %i, %o : f32
+    linalg.yield %e : f32
+  } -> tensor<5xf32>
+  return %r, %s : tensor<5x6xf64>, tensor<5xf32>
+}

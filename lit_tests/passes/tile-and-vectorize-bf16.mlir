@@ -1,0 +1,105 @@
+// RUN: pipeline-opt %s --split-input-file --tile-and-vectorize=bf16-dots=true --canonicalize --cse | FileCheck %s
+// RUN: pipeline-opt %s --split-input-file --tile-and-vectorize --canonicalize --cse | FileCheck %s --check-prefix=PLAIN
+
+// A weight in pairs of rows: one load has the pairs of 16 columns, and one number is a pair of a row of the data.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k floordiv 2, n * 2 + k mod 2)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @pairs
+// CHECK-SAME: (%[[A:.*]]: memref<2x8xbf16>, %[[B:.*]]: memref<4x32xbf16>, %[[C:.*]]: memref<2x16xf32>)
+// CHECK: scf.for %[[K:[a-z0-9]+]] = %c0 to %c8 step %c2 iter_args(%[[SUM:[a-z0-9]+]] =
+// CHECK: %[[B16:.*]] = builtin.unrealized_conversion_cast %[[B]] : memref<4x32xbf16> to memref<4x32xi16>
+// CHECK: %[[WEIGHT:.*]] = vector.load %[[B16]][%{{.*}}, %{{.*}}] : memref<4x32xi16>, vector<32xi16>
+// CHECK: %[[A16:.*]] = builtin.unrealized_conversion_cast %[[A]] : memref<2x8xbf16> to memref<2x8xi16>
+// CHECK: %[[PAIR:.*]] = vector.load %[[A16]][%c0, %[[K]]] : memref<2x8xi16>, vector<2xi16>
+// CHECK: %[[WORD:.*]] = vector.bitcast %[[PAIR]] : vector<2xi16> to vector<1xi32>
+// CHECK: %[[NUMBER:.*]] = vector.extract %[[WORD]][0]
+// CHECK: %[[ALL:.*]] = vector.broadcast %[[NUMBER]] : i32 to vector<16xi32>
+// CHECK: %[[LEFT:.*]] = vector.bitcast %[[WEIGHT]] : vector<32xi16> to vector<32xbf16>
+// CHECK: %[[RIGHT:.*]] = vector.bitcast %[[ALL]] : vector<16xi32> to vector<32xbf16>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"(%[[SUM]], %[[LEFT]], %[[RIGHT]]) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
+// PLAIN-LABEL: func.func @pairs
+// PLAIN-NOT: llvm.call_intrinsic
+// PLAIN: math.fma
+func.func @pairs(%a: memref<2x8xbf16>, %b: memref<4x32xbf16>, %c: memref<2x16xf32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<2x8xbf16>, memref<4x32xbf16>) outs(%c : memref<2x16xf32>) {
+  ^bb0(%l: bf16, %r: bf16, %out: f32):
+    %x = arith.extf %l : bf16 to f32
+    %y = arith.extf %r : bf16 to f32
+    %product = arith.mulf %x, %y : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// Rows that do not lie in pairs are joined in registers. The last one of seven is paired with zeros.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @rows
+// CHECK: scf.for %{{.*}} = %c0 to %c6 step %c2
+// CHECK: %[[LOW:.*]] = vector.load %{{.*}} : memref<7x16xi16>, vector<16xi16>
+// CHECK: %[[HIGH:.*]] = vector.load %{{.*}} : memref<7x16xi16>, vector<16xi16>
+// CHECK-DAG: %[[LOWER:.*]] = arith.extui %[[LOW]] : vector<16xi16> to vector<16xi32>
+// CHECK-DAG: %[[HIGHER:.*]] = arith.extui %[[HIGH]] : vector<16xi16> to vector<16xi32>
+// CHECK: %[[UP:.*]] = arith.shli %[[HIGHER]]
+// CHECK: arith.ori %[[UP]], %[[LOWER]]
+// CHECK: llvm.call_intrinsic
+// CHECK: scf.yield
+// CHECK: arith.extui %{{.*}} : vector<16xi16> to vector<16xi32>
+// CHECK-NOT: arith.ori
+// CHECK: llvm.call_intrinsic
+func.func @rows(%a: memref<1x7xbf16>, %b: memref<7x16xbf16>, %c: memref<1x16xf32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<1x7xbf16>, memref<7x16xbf16>) outs(%c : memref<1x16xf32>) {
+  ^bb0(%l: bf16, %r: bf16, %out: f32):
+    %x = arith.extf %l : bf16 to f32
+    %y = arith.extf %r : bf16 to f32
+    %product = arith.mulf %x, %y : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// Must not fire: the products are rounded to bf16 before they are added up, or one factor is no bf16.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @others
+// CHECK-NOT: llvm.call_intrinsic
+// CHECK: return
+func.func @others(%a: memref<2x8xbf16>, %b: memref<8x16xbf16>, %f: memref<8x16xf32>, %c: memref<2x16xf32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<2x8xbf16>, memref<8x16xbf16>) outs(%c : memref<2x16xf32>) {
+  ^bb0(%l: bf16, %r: bf16, %out: f32):
+    %x = arith.extf %l : bf16 to f32
+    %y = arith.extf %r : bf16 to f32
+    %product = arith.mulf %x, %y : f32
+    %rounded = arith.truncf %product : f32 to bf16
+    %wide = arith.extf %rounded : bf16 to f32
+    %sum = arith.addf %out, %wide : f32
+    linalg.yield %sum : f32
+  }
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %f : memref<2x8xbf16>, memref<8x16xf32>) outs(%c : memref<2x16xf32>) {
+  ^bb0(%l: bf16, %r: f32, %out: f32):
+    %x = arith.extf %l : bf16 to f32
+    %product = arith.mulf %x, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}

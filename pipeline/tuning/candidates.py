@@ -1,0 +1,44 @@
+"""Which schedules of a kernel are worth measuring."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pipeline.analysis.naming import is_product, is_reduction
+from pipeline.analysis.schedule import Schedule
+from pipeline.analysis.winograd import WINOGRAD
+from pipeline.mlir import ir, walk
+from pipeline.passes.tile_groups import IN_REGISTERS, computing_ops
+
+#: The scratch of a group, in bytes: parts of the first cache, of the second one.
+_SCRATCH = (2048, 4096, 16384, 32768, 131072)
+
+#: The parts of the register file that the accumulators of a tile may take, the likeliest first.
+_PARTS = (7 / 8, 3 / 4, 1 / 2, 3 / 8)
+
+
+def candidates(kernel: ir.Operation, vector_bytes: int, registers: int) -> list[Schedule]:
+    """The schedules of a kernel other than the default that may be faster, the likeliest first."""
+    kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
+    products = [one for one in walk(kernel, "linalg.generic") if is_reduction(one) and is_product(one)]
+    if kind not in IN_REGISTERS:
+        return [Schedule(scratch=scratch) for scratch in _SCRATCH] if len(computing_ops(kernel) or ()) > 1 else []
+    if not products:
+        return []
+    direct = Schedule(winograd=0)
+    tiles = _tiles(vector_bytes, registers)
+    if any(WINOGRAD in one.attributes for one in products):
+        return [direct, *(Schedule(one.rows, one.vectors, winograd=0) for one in tiles[:2])]
+    return tiles
+
+
+def _tiles(vector_bytes: int, registers: int) -> list[Schedule]:
+    """Register tiles, with panels as wide as they are or as two vectors."""
+    found: dict[Schedule, None] = {}
+    lanes = vector_bytes // 4
+    for part in _PARTS:
+        for vectors in (2, 1, 4, 3):
+            rows = int(registers * part) // vectors
+            if rows:
+                found[Schedule(rows, vectors, columns=prod((max(2, vectors), lanes)))] = None
+    return list(found)
