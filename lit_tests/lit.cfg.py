@@ -12,5 +12,6 @@ config.excludes = ["Inputs"]  # noqa: F821
 config.environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])  # noqa: F821
 config.substitutions += [  # noqa: F821
     ("pipeline-opt", f"{sys.executable} -m pipeline.tools.opt"),
+    ("pipeline-compile", f"{sys.executable} -m pipeline.tools.compile"),
     ("FileCheck", f"{sys.executable} -m filecheck"),
 ]

@@ -92,7 +92,7 @@ func.func private @sum(%y: memref<4xf32>, %x: memref<4x8xf32>) attributes {pipel
 
 // CHECK-LABEL: func.func private @product
 // CHECK-SAME: pipeline.block = 256 : i64, {{.*}}pipeline.items = 256 : i64, pipeline.threads = 1024 : i64
-// CHECK-COUNT-2: memref.alloc() : memref<1040xf32, #gpu.address_space<workgroup>>
+// CHECK-COUNT-2: memref.alloc() {alignment = 16 : i64} : memref<1088xf32, #gpu.address_space<workgroup>>
 // CHECK: gpu.barrier
 // CHECK: arith.mulf {{.*}} fastmath<contract>
 // CHECK: arith.addf {{.*}} fastmath<contract>

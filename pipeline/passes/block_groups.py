@@ -13,9 +13,9 @@ from pipeline.analysis.structured import Structured
 from pipeline.analysis.tiling import element_bytes
 from pipeline.mlir import ir
 from pipeline.passes.base import Pass
-from pipeline.passes.become import CUSTOM
 from pipeline.passes.group_tiler import Tiler
-from pipeline.passes.tile_groups import IN_REGISTERS, computing_ops
+from pipeline.passes.stream_attention import STREAMED
+from pipeline.passes.tile_groups import ops_to_tile
 
 #: No device stores what is handed on in less.
 _LEAST_BYTES = 4
@@ -28,8 +28,9 @@ class BlockGroups(Pass):
     The loops are those that all ops have in common, see `pipeline.analysis.alignment`: the rows of a softmax or of a
     layer norm, the queries of an attention. What the ops hand to each other for one iteration is kept in registers or
     in memory that the threads of the block share. Where a kernel has matrix products, a block takes several rows.
-    Left alone, with a remark, are kernels for which that memory does not suffice, or is not known; kernels with no
-    reduction, and matrix products, convolutions and pools with their epilogues, are left to map-to-threads.
+    What stream-attention has marked is left alone, and so are, with a remark, kernels for which that memory does not
+    suffice, or is not known; kernels with no reduction, and matrix products, convolutions and pools with their
+    epilogues, are left to map-to-threads.
     """
 
     name: ClassVar[str] = "block-groups"
@@ -40,12 +41,8 @@ class BlockGroups(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Puts loops around the ops of one function if it is a kernel of several ops."""
-        if "pipeline.kernel" not in op.attributes:
-            return
-        if CUSTOM in op.attributes or ir.StringAttr(op.attributes["pipeline.kernel"]).value in IN_REGISTERS:
-            return
-        views = computing_ops(op)
-        if views is None or len(views) < 2 or not any(any(view.reductions) for view in views):
+        views = None if STREAMED in op.attributes else ops_to_tile(op)
+        if views is None or not any(any(view.reductions) for view in views):
             return
         alignment = align(views)
         refused = _why_not(op, alignment)

@@ -22,8 +22,8 @@ TILE, STEP, EACH = 64, 16, 4
 THREADS = (TILE // EACH) ** 2
 
 _MOST_BLOCKS = 65535
-#: One more element a row, so that threads that store a column do not wait for each other.
-_ROW = TILE + 1
+#: More elements a row, so that threads that store a column wait less for each other; rows begin at 16 bytes.
+_ROW = TILE + 4
 
 
 @dataclass(frozen=True)
@@ -142,14 +142,13 @@ class Emitter:
         element = ir.MemRefType(self.generic.operands[operand].type).element_type
         shared = ir.Attribute.parse("#gpu.address_space<workgroup>")
         kind = ir.MemRefType.get([STEP * _ROW], element, memory_space=shared)
-        return memref.AllocOp(kind, [], []).result
+        return memref.AllocOp(kind, [], [], alignment=16).result
 
     def _in_result(self, row: int, column: int) -> tuple[dict[int, ir.Value], ir.Value]:
         """The loop indices of one of the thread's elements, clamped into the result, and whether it lies inside."""
         at, inside = dict(self.batch), []
         for side, own, number in ((self.split.rows, self.row, row), (self.split.columns, self.column, column)):
-            offset = arith.AddIOp(own, index(number * (TILE // EACH))).result
-            place = arith.AddIOp(self.first[side.operand], offset).result
+            place = arith.AddIOp(self.first[side.operand], _neighbour(own, number)).result
             inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, place, index(side.size)).result)
             at |= self._unravel_side(side, place)
         return at, arith.AndIOp(*inside).result
@@ -194,9 +193,8 @@ class Emitter:
         return list(loop.results)
 
     def _from_tile(self, tile: ir.Value, line: ir.Value, own: ir.Value) -> list[ir.Value]:
-        start = arith.AddIOp(line, own).result
-        places = [arith.AddIOp(start, index(number * (TILE // EACH))).result for number in range(EACH)]
-        return [memref.LoadOp(tile, [place]).result for place in places]
+        places = [arith.AddIOp(line, _neighbour(own, number)).result for number in range(EACH)]
+        return [memref.LoadOp(tile, [place]).result for place in places]  # one access of 16 bytes
 
     def _body(self, left: ir.Value, right: ir.Value, value: ir.Value) -> ir.Value:
         (result,) = clone_block(self.generic.regions[0].blocks[0], [left, right, value], [])
@@ -205,6 +203,11 @@ class Emitter:
 
     def _element(self, operand: int, at: dict[int, ir.Value]) -> ir.Value:
         return load(self.generic.operands[operand], self.loops.maps[operand], at)
+
+
+def _neighbour(own: ir.Value, number: int) -> ir.Value:
+    """A thread's rows, and its columns, are side by side."""
+    return arith.AddIOp(arith.MulIOp(own, index(EACH)).result, index(number)).result
 
 
 def _at_most(place: ir.Value, last: int, always: bool) -> ir.Value:

@@ -8,15 +8,19 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.analysis.access import loops_of
+from pipeline.analysis.attention import read_attention
 from pipeline.analysis.epilogue import epilogues, is_fill
 from pipeline.mlir import arith, constant_integer, gpu, ir, memref, remap_operands, scf, walk
-from pipeline.passes import block_rows, contraction_blocks, row_reductions, tensor_core_blocks
+from pipeline.passes import block_rows, contraction_blocks, row_reductions, streamed_tensor_cores, tensor_core_blocks
 from pipeline.passes.base import Pass
 from pipeline.passes.contraction_blocks import split_contraction
 from pipeline.passes.launches import block_nest, is_arithmetic, parallel_nest
 from pipeline.passes.rewriting import before, is_unused
 from pipeline.passes.row_reductions import choose_rows
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
+from pipeline.passes.stream_attention import STREAMED, choose_tile
+from pipeline.passes.streamed_fma import StreamedFma
+from pipeline.passes.streamed_tensor_cores import StreamedTensorCores
 from pipeline.passes.thread_loops import Thread, size_of
 from pipeline.passes.thread_results import Results, as_value, index, unravel
 
@@ -58,6 +62,9 @@ class MapToThreads(Pass):
                 self._map(function)
 
     def _map(self, function: ir.Operation) -> None:
+        if STREAMED in function.attributes:
+            self._stream(function)
+            return
         ops = [op.operation for op in function.regions[0].blocks[0].operations]
         fills = {op.operands[1]: op for op in ops if is_fill(op)}
         roots = [op for op in ops if op.name in ("linalg.generic", "memref.copy") and op not in fills.values()]
@@ -76,6 +83,25 @@ class MapToThreads(Pass):
         for op in own:
             if is_unused(op.results[0]):
                 op.erase()
+
+    def _stream(self, function: ir.Operation) -> None:
+        """An attention, whose blocks go over the keys."""
+        attention = read_attention(function)
+        tile = None if isinstance(attention, str) else choose_tile(attention, self.tensor_cores)
+        if isinstance(attention, str) or tile is None:
+            self.fail(function, f"stream-attention has marked what is no attention: {attention}")
+        on_tensor_cores = self.tensor_cores and streamed_tensor_cores.choose_tile(attention) is not None
+        ops = [op.operation for op in function.regions[0].blocks[0].operations]
+        root = attention.weighted
+        results = Results(root.op, root.loops, tuple(epilogues(root.op, root.loops, is_arithmetic)))
+        with before(ops[-1]):
+            kind = StreamedTensorCores if on_tensor_cores else StreamedFma
+            kind(attention, results, tile).emit()
+        for op in reversed(ops[:-1]):
+            if op.name.startswith("linalg.") or (op.name == "memref.alloc" and is_unused(op.results[0])):
+                op.erase()
+        blocks = tile.blocks(attention)
+        describe(function, blocks * tile.threads, tile.threads, tile.threads)
 
     def _loops(self, function: ir.Operation, ops: list[ir.Operation]) -> None:
         """One block or one thread for each iteration of the parallel loops; one in all if there are none."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pipeline import remarks
 from pipeline.analysis.access import loops_of
+from pipeline.analysis.attention import read_attention
 from pipeline.analysis.epilogue import is_fill
 from pipeline.errors import CompileError
 from pipeline.mlir import (
@@ -22,10 +23,12 @@ from pipeline.mlir import (
     walk,
 )
 from pipeline.passes.base import Pass
+from pipeline.passes.gemms import GEMM, cast_behind
 from pipeline.passes.launches import VIEWS, block_nest, epilogues_of, is_pure, iterations, parallel_nest
 from pipeline.passes.lower_tm_tensor import LINES
 from pipeline.passes.parallelize_kernels import PARALLEL
 from pipeline.passes.rewriting import before
+from pipeline.passes.stream_attention import STREAMED
 
 #: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
 DISPATCH = "pipeline.dispatch"
@@ -44,7 +47,8 @@ class SplitDispatches(Pass):
     arithmetic on numbers go into it. What is left in the functions of the model is the plan: allocations, calls,
     control flow and arithmetic on sizes. Where the number of threads depends on sizes that are known at run time only,
     the function's first argument, marked `pipeline.threads`, is that number: of loops of
-    block-groups, it is the number of blocks. Equal dispatches share a function.
+    block-groups, it is the number of blocks. Equal dispatches share a function. A product that call-gemm has marked
+    is alone but for a cast of its result.
     """
 
     name: ClassVar[str] = "split-dispatches"
@@ -55,7 +59,22 @@ class SplitDispatches(Pass):
         outliner = _Outliner(op, {ir.StringAttr(f.attributes["sym_name"]).value for f in walk(op, "func.func")})
         for function in functions:
             name = ir.StringAttr(function.attributes["sym_name"]).value
+            if STREAMED in function.attributes and _split_whole(function, name, outliner):
+                continue
             _split(function.regions[0].blocks[0], name, outliner)
+
+
+def _split_whole(function: ir.Operation, name: str, outliner: _Outliner) -> bool:
+    """Makes one dispatch of all ops of a kernel that is an attention on buffers, too."""
+    attention = read_attention(function)
+    if isinstance(attention, str):
+        remarks.missed(SplitDispatches.name, function, f"its scores are stored after all: {attention}")
+        return False
+    ops = [op.operation for op in function.regions[0].blocks[0].operations]
+    work = [op for op in ops if op.name.startswith("linalg.")]
+    place = work.index(attention.weighted.op)
+    outliner.outline(work[:place], work[place], work[place + 1 :], name, whole=True)
+    return True
 
 
 def _split(block: ir.Block, name: str, outliner: _Outliner) -> None:
@@ -70,7 +89,7 @@ def _split(block: ir.Block, name: str, outliner: _Outliner) -> None:
         elif _is_dispatch(op):
             if PARALLEL in op.attributes and not block_nest(op):
                 remarks.missed(SplitDispatches.name, op, "one thread does all iterations: their bodies are no block's")
-            behind = epilogues_of(op)
+            behind = _behind(op)
             taken |= {later for later in range(number + 1, len(ops)) if later not in taken and ops[later] in behind}
             outliner.outline(fills, op, behind, name)
             fills = []
@@ -78,6 +97,14 @@ def _split(block: ir.Block, name: str, outliner: _Outliner) -> None:
             for region in op.regions:
                 for inner in region.blocks:
                     _split(inner, name, outliner)
+
+
+def _behind(op: ir.Operation) -> list[ir.Operation]:
+    """What a launch does behind `op`: all that is elementwise; of a library's product, a cast of its result."""
+    if GEMM not in op.attributes:
+        return epilogues_of(op)
+    cast = cast_behind(op)
+    return [] if cast is None else [cast.op]
 
 
 def _starts_next(fill: ir.Operation, following: list[ir.Operation]) -> bool:
@@ -132,8 +159,18 @@ class _Outliner:
     taken: set[str]
     by_text: dict[str, str] = field(default_factory=dict)
 
-    def outline(self, fills: list[ir.Operation], root: ir.Operation, behind: list[ir.Operation], kernel: str) -> None:
-        """Moves `root`, its fills and what is done with its results to a function and calls it instead."""
+    def outline(
+        self,
+        fills: list[ir.Operation],
+        root: ir.Operation,
+        behind: list[ir.Operation],
+        kernel: str,
+        whole: bool = False,
+    ) -> None:
+        """Moves `root`, its fills and what is done with its results to a function and calls it instead.
+
+        With `whole`, blocks of threads do all of these ops together.
+        """
         ops = [*fills, root, *behind]
         if not block_nest(root):
             _hoist_allocations(root)
@@ -143,7 +180,10 @@ class _Outliner:
         arguments = list(dict.fromkeys(read))
         with before(ops[-1]):
             threads = _dynamic_threads(root)
-        name = self._share(self._create(inside, arguments, threads is not None, kernel, root), kernel)
+        function = self._create(inside, arguments, threads is not None, kernel, root)
+        if whole:
+            function.attributes[STREAMED] = ir.UnitAttr.get()
+        name = self._share(function, kernel)
         with before(ops[-1]):
             extra = [] if threads is None else [threads]
             func.CallOp([], ir.FlatSymbolRefAttr.get(name), extra + arguments)
@@ -159,6 +199,8 @@ class _Outliner:
                 types.insert(0, ir.IndexType.get())
             function = func.FuncOp("dispatch", ir.FunctionType.get(types, []), visibility="private").operation
             function.attributes[DISPATCH] = ir.StringAttr.get(kernel)
+            if GEMM in root.attributes:
+                function.attributes[GEMM] = root.attributes[GEMM]
             entry = ir.Block.create_at_start(function.regions[0], types)
             if dynamic:
                 marks = [ir.DictAttr.get({THREADS: ir.UnitAttr.get()})] + [ir.DictAttr.get({})] * (len(types) - 1)

@@ -1,11 +1,11 @@
 """Writes what a warp does for a contraction on tensor cores; what map-to-threads emits.
 
 As in contraction_blocks, a block computes a tile of the result and walks along the sum in steps, for each of which its
-threads load a tile of both operands to shared memory. While one step is computed, the next one is loaded to a second
-tile: by cp.async, 16 bytes at a time and zeros outside, where an operand allows it. A warp computes its part with
-mma.sync: of 16-bit floats on fragments of 16 x 16 and 16 x 8, which ldmatrix loads; of float32 as tf32, whose products
-have 10 bits of mantissa, on fragments of 16 x 8 and 8 x 8. Accumulators are f32 and stay in registers, where the ops
-behind the product find them.
+threads load a tile of both operands to shared memory. While one step is computed, the next two or three are under way
+to other tiles: by cp.async, 16 bytes at a time and zeros outside, where an operand allows it. A warp computes its part
+with mma.sync: of 16-bit floats on fragments of 16 x 16 and 16 x 8, which ldmatrix loads; of float32 as tf32, whose
+products have 10 bits of mantissa, on fragments of 16 x 8 and 8 x 8. Accumulators are f32 and stay in registers, where
+the ops behind the product find them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from pipeline.passes.tensor_core_operands import OF_16_BITS, OF_TF32, Block, For
 from pipeline.passes.thread_results import Results, index, unravel
 
 _MOST_BLOCKS = 65535
+
+#: What a block may share without asking the driver for more, and how many steps of the sum it holds at most.
+_MOST_SHARED, _MOST_STAGES = 48 * 1024, 4
 
 #: Blocks of the large tile are for results that have work for most of a GPU.
 _ENOUGH_BLOCKS = 64
@@ -36,6 +39,11 @@ class Tile:
     def threads(self) -> int:
         """The threads of a block."""
         return self.warps[0] * self.warps[1] * WARP
+
+    def stages(self, form: Form) -> int:
+        """How many steps of the sum are in shared memory: one that is computed, the others under way."""
+        step = (self.rows + self.columns) * form.step * 16 // form.chunk
+        return min(_MOST_STAGES, _MOST_SHARED // step)
 
     def blocks(self, split: Split) -> int:
         """How many tiles the result has."""
@@ -113,7 +121,8 @@ class Emitter:
         self.column = arith.MulIOp(across, index(self.warp_columns)).result
         sides = ((split.rows, tile.rows), (split.columns, tile.columns))
         block = Block(thread, tile.threads)
-        self.operands = [Operand(results, split, side, length, block, form) for side, length in sides]
+        self.stages = tile.stages(form)
+        self.operands = [Operand(results, split, side, length, block, form, self.stages) for side, length in sides]
         self._place_block()
 
     def _place_block(self) -> None:
@@ -134,27 +143,38 @@ class Emitter:
         kind = ir.VectorType.get([2, 2], ir.F32Type.get())
         nothing = arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get_f32(0.0))).result
         count = (self.warp_rows // 16) * (self.warp_columns // 8)
-        token = self._fetch(index(0), index(0))
-        walk = scf.ForOp(index(0), index(steps), index(1), [nothing] * count)
+        token = None
+        for number in range(self.stages - 1):
+            token = self._fetch(index(number), index(number), steps)
+        walk = scf.ForOp(index(0), index(steps), index(1), [index(0), index(self.stages - 1), *([nothing] * count)])
         with ir.InsertionPoint(walk.body):
-            step = walk.induction_variable
-            current = arith.RemUIOp(step, index(2)).result
+            step, (current, target, *sums) = walk.induction_variable, list(walk.inner_iter_args)
             if token is not None:
-                nvgpu.DeviceAsyncWaitOp(token, numGroups=0)
+                nvgpu.DeviceAsyncWaitOp(token, numGroups=self.stages - 2)
             gpu.BarrierOp()
-            following = arith.AddIOp(step, index(1)).result
-            more = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, following, index(steps)).result)
-            with ir.InsertionPoint(more.then_block):
-                self._fetch(following, arith.SubIOp(index(1), current).result)
-                scf.YieldOp([])
-            scf.YieldOp(self._multiply(current, list(walk.inner_iter_args)))
-        self._write(list(walk.results))
+            self._fetch(arith.AddIOp(step, index(self.stages - 1)).result, target, steps)
+            sums = self._multiply(current, sums)
+            scf.YieldOp([self._following(current), self._following(target), *sums])
+        self._write(list(walk.results)[2:])
 
-    def _fetch(self, step: ir.Value, buffer: ir.Value) -> ir.Value | None:
-        """Loads a step of both operands to shared memory; returns what to wait for, if something is under way."""
-        first = arith.MulIOp(step, index(self.form.step)).result
-        tokens = [token for operand in self.operands for token in operand.fetch(first, buffer)]
-        return nvgpu.DeviceAsyncCreateGroupOp(tokens).result if tokens else None
+    def _following(self, stage: ir.Value) -> ir.Value:
+        """The tile after this one, around."""
+        one = arith.AddIOp(stage, index(1)).result
+        is_end = arith.CmpIOp(arith.CmpIPredicate.eq, one, index(self.stages)).result
+        return arith.SelectOp(is_end, index(0), one).result
+
+    def _fetch(self, step: ir.Value, buffer: ir.Value, steps: int) -> ir.Value | None:
+        """Loads a step of both operands to shared memory if there is one; returns what to wait for, if anything.
+
+        A group of copies is made in any case, so that waiting can go by their number.
+        """
+        more = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, step, index(steps)).result)
+        with ir.InsertionPoint(more.then_block):
+            first = arith.MulIOp(step, index(self.form.step)).result
+            for operand in self.operands:
+                operand.fetch(first, buffer)
+            scf.YieldOp([])
+        return nvgpu.DeviceAsyncCreateGroupOp([]).result if any(one.is_wide for one in self.operands) else None
 
     def _multiply(self, buffer: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
         """The warp's part of the tile for one step."""

@@ -21,17 +21,17 @@ class Form:
         step: how far a block goes along the sum at a time.
         depth: how far one instruction goes.
         chunk: how many elements 16 bytes hold.
-        padding: how much longer rows are in shared memory than the tile, along the sum and across, so that what a warp
-            loads at a time lies in different banks.
     """
 
     step: int
     depth: int
     chunk: int
-    padding: tuple[int, int]
 
 
-OF_16_BITS, OF_TF32 = Form(32, 16, 8, (8, 8)), Form(16, 8, 4, (4, 8))
+OF_16_BITS, OF_TF32 = Form(32, 16, 8), Form(16, 8, 4)
+
+#: The bytes of a row of banks.
+_BANKS = 128
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Operand:
     first: ir.Value
     batch: dict[int, ir.Value]
 
-    def __init__(self, results: Results, split: Split, side: Side, length: int, block: Block, form: Form):
+    def __init__(self, results: Results, split: Split, side: Side, length: int, block: Block, form: Form, stages: int):
         self.split, self.side, self.length = split, side, length
         self.thread, self.threads = block.thread, block.threads
         self.lane = arith.RemUIOp(block.thread, index(WARP)).result
@@ -61,8 +61,7 @@ class Operand:
         self.shape = (length, self.form.step) if self.along_sum else (self.form.step, length)
         self.is_wide = self._can_be_wide()
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        row = self.shape[1] + self.form.padding[0 if self.along_sum else 1]
-        kind = ir.MemRefType.get([2, self.shape[0], row], self.element, memory_space=space)
+        kind = ir.MemRefType.get([stages, *self.shape], self.element, memory_space=space)
         self.shared = memref.AllocOp(kind, [], [], alignment=16).result
 
     def _can_be_wide(self) -> bool:
@@ -74,20 +73,35 @@ class Operand:
             return False
         return all(coefficient(one, dims[-1]) == 0 for one in outer) and is_aligned(self.buffer, self.form.chunk)
 
+    def _swizzled(self, outer: ir.Value, inner: ir.Value) -> list[ir.Value]:
+        """Where an element of the tile is: chunks of a row change places, by the row, and have no padding.
+
+        So what a warp loads or stores at a time lies in different banks: 16 bytes of each of 8 rows by ldmatrix and
+        cp.async; single elements of 8 rows and 4 columns, or of 4 rows and 8 columns, of float32.
+        """
+        chunks = self.shape[1] // self.form.chunk
+        if chunks * 16 < _BANKS:
+            number = arith.RemUIOp(arith.DivUIOp(outer, index(_BANKS // (chunks * 16))).result, index(chunks)).result
+        elif self.form == OF_TF32:
+            number = arith.MulIOp(arith.RemUIOp(outer, index(4)).result, index(2)).result
+        else:
+            number = arith.RemUIOp(outer, index(8)).result
+        return [outer, arith.XOrIOp(inner, arith.MulIOp(number, index(self.form.chunk)).result).result]
+
     def at(self, place: ir.Value) -> dict[int, ir.Value]:
         """The counters of the side's own loops."""
         sizes = [self.split.sizes[dim] for dim in self.side.dims]
         return dict(zip(self.side.dims, unravel(place, sizes), strict=True))
 
-    def fetch(self, first: ir.Value, buffer: ir.Value) -> Sequence[ir.Value]:
-        """Loads the tile from step `first` of the sum on; returns what is under way."""
+    def fetch(self, first: ir.Value, buffer: ir.Value) -> None:
+        """Loads the tile from step `first` of the sum on; by copies that may be under way when it is done."""
         if not self.is_wide:
             self._fetch_elements(first, buffer)
-            return []
-        chunks = self.shape[0] * self.shape[1] // self.form.chunk
-        return [self._fetch_chunk(first, buffer, n) for n in range(chunks // self.threads)]
+            return
+        for number in range(self.shape[0] * self.shape[1] // self.form.chunk // self.threads):
+            self._fetch_chunk(first, buffer, number)
 
-    def _fetch_chunk(self, first: ir.Value, buffer: ir.Value, number: int) -> ir.Value:
+    def _fetch_chunk(self, first: ir.Value, buffer: ir.Value, number: int) -> None:
         one = arith.AddIOp(self.thread, index(number * self.threads)).result
         outer, chunk = unravel(one, [self.shape[0], self.shape[1] // self.form.chunk])
         inner = arith.MulIOp(chunk, index(self.form.chunk)).result
@@ -95,10 +109,10 @@ class Operand:
         size = arith.SelectOp(inside, index(self.form.chunk), index(0)).result
         token = ir.Type.parse("!nvgpu.device.async.token")
         places = self._places(at)
-        target = [buffer, outer, inner]
-        return nvgpu.DeviceAsyncCopyOp(
+        target = [buffer, *self._swizzled(outer, inner)]
+        nvgpu.DeviceAsyncCopyOp(
             self.shared, target, self.buffer, places, self.form.chunk, srcElements=size, bypassL1=True, results=[token]
-        ).result
+        )
 
     def _fetch_elements(self, first: ir.Value, buffer: ir.Value) -> None:
         """One by one; elements outside are 0, for what a sum takes from beyond its end must not be NaN."""
@@ -108,7 +122,7 @@ class Operand:
             at, inside = self._counters(first, outer, inner)
             value = load(self.buffer, self.loops.maps[self.side.operand], at)
             chosen = arith.SelectOp(inside, value, zero(self.element)).result
-            memref.StoreOp(chosen, self.shared, [buffer, outer, inner])
+            memref.StoreOp(chosen, self.shared, [buffer, *self._swizzled(outer, inner)])
             scf.YieldOp([])
 
     def _counters(self, first: ir.Value, outer: ir.Value, inner: ir.Value) -> tuple[dict[int, ir.Value], ir.Value]:
@@ -142,7 +156,7 @@ class Operand:
         if self.form == OF_TF32:
             return [self._words(buffer, own, [(one, depth), (one, depth + 4)]) for one in (place, place + 8)]
         pair = self._matrices(buffer, own, place, depth, is_right=True)
-        return [_half(pair, 0), _half(pair, 1)]
+        return [half_of(pair, 0), half_of(pair, 1)]
 
     def _words(self, buffer: ir.Value, own: ir.Value, starts: Sequence[tuple[int, int]]) -> ir.Value:
         """A fragment of float32: thread l has place l / 4 and depth l % 4 from each start on."""
@@ -152,34 +166,54 @@ class Operand:
         words = []
         for place, depth in starts:
             at = [arith.AddIOp(places, index(place)).result, arith.AddIOp(depths, index(depth)).result]
-            words.append(memref.LoadOp(self.shared, [buffer, *(at if self.along_sum else at[::-1])]).result)
+            place_in_tile = self._swizzled(*(at if self.along_sum else at[::-1]))
+            words.append(memref.LoadOp(self.shared, [buffer, *place_in_tile]).result)
         kind = ir.VectorType.get([len(words), 1], self.element)
         return vector.FromElementsOp(kind, words).result
 
     def _matrices(self, buffer: ir.Value, own: ir.Value, place: int, depth: int, is_right: bool) -> ir.Value:
-        """16 x 16 elements as ldmatrix's four matrices of 8 x 8, in the order of a left or of two right fragments.
-
-        Lane l names row l % 8 of matrix l / 8. A left fragment has the rows' halves first, then those of the sum; of
-        two right ones each has the halves of the sum.
-        """
-        lane = self.lane
-        eighth = arith.RemUIOp(lane, index(8)).result
-        second = arith.RemUIOp(arith.DivUIOp(lane, index(8)).result, index(2)).result
-        fourth = arith.DivUIOp(lane, index(16)).result
-        by_place, by_depth = (fourth, second) if is_right else (second, fourth)
-        places, depths = (arith.MulIOp(half, index(8)).result for half in (by_place, by_depth))
-        if self.along_sum:
-            places = arith.AddIOp(places, eighth).result
-        else:
-            depths = arith.AddIOp(depths, eighth).result
-        places = arith.AddIOp(arith.AddIOp(own, places).result, index(place)).result
-        depths = arith.AddIOp(depths, index(depth)).result
-        at = [places, depths] if self.along_sum else [depths, places]
-        kind = ir.VectorType.get([4, 2], self.element)
-        return nvgpu.LdMatrixOp(kind, self.shared, [buffer, *at], not self.along_sum, 4).result
+        start = Corner(own, place, depth)
+        at = rows_of_matrices(start, self.lane, self.along_sum, is_right)
+        return load_matrices(self.shared, [buffer, *self._swizzled(*at)], not self.along_sum)
 
 
-def _half(pair: ir.Value, number: int) -> ir.Value:
+@dataclass(frozen=True)
+class Corner:
+    """Where a fragment starts: `own + place` along the operand's own loops, `depth` along the sum."""
+
+    own: ir.Value
+    place: int
+    depth: int
+
+
+def rows_of_matrices(corner: Corner, lane: ir.Value, along_sum: bool, is_right: bool) -> list[ir.Value]:
+    """Where the row begins that a lane names for ldmatrix, of a tile with the sum along rows, or across.
+
+    16 x 16 elements are four matrices of 8 x 8, in the order of a left or of two right fragments. Lane l names row
+    l % 8 of matrix l / 8. A left fragment has the rows' halves first, then those of the sum; of two right ones each
+    has the halves of the sum.
+    """
+    eighth = arith.RemUIOp(lane, index(8)).result
+    second = arith.RemUIOp(arith.DivUIOp(lane, index(8)).result, index(2)).result
+    fourth = arith.DivUIOp(lane, index(16)).result
+    by_place, by_depth = (fourth, second) if is_right else (second, fourth)
+    places, depths = (arith.MulIOp(half, index(8)).result for half in (by_place, by_depth))
+    if along_sum:
+        places = arith.AddIOp(places, eighth).result
+    else:
+        depths = arith.AddIOp(depths, eighth).result
+    places = arith.AddIOp(arith.AddIOp(corner.own, places).result, index(corner.place)).result
+    depths = arith.AddIOp(depths, index(corner.depth)).result
+    return [places, depths] if along_sum else [depths, places]
+
+
+def load_matrices(shared: ir.Value, row: list[ir.Value], transposed: bool) -> ir.Value:
+    """Four matrices by ldmatrix; each lane names a row of one, as `rows_of_matrices` says."""
+    kind = ir.VectorType.get([4, 2], ir.MemRefType(shared.type).element_type)
+    return nvgpu.LdMatrixOp(kind, shared, row, transposed, 4).result
+
+
+def half_of(pair: ir.Value, number: int) -> ir.Value:
     """One of two right fragments."""
     kind = ir.VectorType.get([2, 2], ir.VectorType(pair.type).element_type)
     whole = ir.Operation.create("ub.poison", results=[kind]).result

@@ -39,10 +39,8 @@ class TileGroups(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Tiles one function if it is a kernel of several ops."""
-        if has_control_flow(op) or CUSTOM in op.attributes or kernel_kind(op) in IN_REGISTERS:
-            return
-        views = computing_ops(op)
-        if views is None or len(views) < 2:
+        views = ops_to_tile(op)
+        if views is None:
             return
         alignment = align(views)
         if not alignment.common:
@@ -55,6 +53,18 @@ class TileGroups(Pass):
         block = op.regions[0].blocks[0]
         returned = list(block.operations[len(block.operations) - 1].operation.operands)
         Tiler(op, alignment, tiles, lodgers(alignment, returned)).emit()
+
+
+def ops_to_tile(function: ir.Operation) -> list[Structured] | None:
+    """The ops of a kernel of several that loops can be put around; None of any other function.
+
+    Kernels that a user made stay as they are, and so do those whose tiles are made in registers.
+    """
+    kind = kernel_kind(function)
+    if kind is None or kind in IN_REGISTERS or CUSTOM in function.attributes or has_control_flow(function):
+        return None
+    views = computing_ops(function)
+    return None if views is None or len(views) < 2 else views
 
 
 def computing_ops(kernel: ir.Operation) -> list[Structured] | None:

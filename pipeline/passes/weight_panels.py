@@ -17,7 +17,7 @@ class PanelLayout:
         kind: the type of the weight.
         panels: how many panels there are; 1 where the columns are not cut.
         columns: how many columns one has.
-        missing: how many columns of the last panel the weight does not have; they are 0. No panel is cut where rows go in
+        missing: how many columns of the last panel the weight does not have; they are 0. None is cut where rows go in
             pairs and some would be missing.
         pairs: whether the steps of the innermost sum are cut into pairs.
         parts: for each dim of the weight the sizes of those that it becomes.

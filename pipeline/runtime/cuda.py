@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import PipelineError
+from pipeline.runtime.cublas import WORKSPACE_BYTES, Cublas
 from pipeline.runtime.cuda_graphs import Graphs
 from pipeline.runtime.device_code import DeviceKernel
+from pipeline.runtime.gemm import Gemm, Matrix
 from pipeline.runtime.plan import View, row_major
 from pipeline.runtime.signature import DTYPE_BYTES
 from pipeline.runtime.storage import numpy_dtype
@@ -54,14 +56,24 @@ class _Memory:
 class CudaDevice:
     """The current CUDA device, with the kernels of one executable; see `pipeline.runtime.device.Device`."""
 
-    def __init__(self, code: Sequence[bytes], kernels: Sequence[DeviceKernel], target: str, driver: Any = None):
+    def __init__(
+        self,
+        code: Sequence[bytes],
+        kernels: Sequence[DeviceKernel],
+        target: str,
+        driver: Any = None,
+        cublas: Any = None,
+    ):
         self._driver = driver or _cuda_driver()
+        self._cublas_binding = cublas
+        self._cublas: tuple[Cublas, _Memory] | None = None
+        self._missing: str | None = None
         self._kernels = kernels
         self._target = target
         self._free: dict[int, list[int]] = {}
         self._idle = 0
         self._stream = 0
-        self._check(self._driver.cuInit(0), "cuInit")
+        self._check(self._driver.cuInit(0), "looking for a GPU")
         self._device = self._check(self._driver.cuDeviceGet(_torch_device()), "cuDeviceGet")
         self._context = self._check(self._driver.cuDevicePrimaryCtxRetain(self._device), "cuDevicePrimaryCtxRetain")
         self._check(self._driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
@@ -120,6 +132,23 @@ class CudaDevice:
         )  # fmt: skip
         self._check(launched, f"kernel {info.name} with {blocks} blocks of {info.block} threads")
 
+    def multiply(self, product: Gemm, arguments: Sequence[View]) -> bool:
+        """Has cuBLAS compute a product on the stream; False if it is not there."""
+        if self._cublas is None and self._missing is None:
+            self._load_cublas()
+        if self._cublas is None:
+            return False
+
+        def address(matrix: Matrix, dtype: str) -> int:
+            return _address(arguments[matrix.argument]) + matrix.offset * DTYPE_BYTES[dtype]
+
+        self._cublas[0].multiply(product, address, int(self._stream))
+        return True
+
+    def missing(self) -> str | None:
+        """Why products are not left to cuBLAS, though they were to be; None if nothing is missed."""
+        return self._missing
+
     def replay(self, parameters: Sequence[Any], work: Callable[[], Any]) -> bool:
         """Does again in one go what `work` did for the same parameters, if it came often enough to be recorded.
 
@@ -156,6 +185,13 @@ class CudaDevice:
         if size:
             copied = self._driver.cuMemcpyDtoDAsync(_address(target), _address(source), size, self._stream)
             self._check(copied, "a copy on the device")
+
+    def _load_cublas(self) -> None:
+        try:
+            workspace = self._take(WORKSPACE_BYTES)
+            self._cublas = Cublas(workspace.address, self._cublas_binding), workspace
+        except PipelineError as error:
+            self._missing = str(error)
 
     def _take(self, size: int) -> _Memory:
         size = max(256, -(-size // 256) * 256)
@@ -220,11 +256,29 @@ def _capability(driver: Any) -> tuple[Any, Any]:
     return getattr(names, prefix + "MAJOR"), getattr(names, prefix + "MINOR")
 
 
+def find_gpu(driver: Any = None) -> str:
+    """The name of the GPU that executables would run on; raises `PipelineError` if there is none, and says why."""
+    driver = driver or _cuda_driver()
+    error, *found = driver.cuInit(0)
+    if not int(error):
+        error, *found = driver.cuDeviceGet(_torch_device())
+    if not int(error):
+        error, *found = driver.cuDeviceGetName(128, found[0])
+    if int(error):
+        name = driver.cuGetErrorString(error)[1]
+        raise PipelineError(f"CUDA: looking for a GPU: {name.decode() if isinstance(name, bytes) else name}")
+    return bytes(found[0]).split(b"\0")[0].decode()
+
+
 def _cuda_driver() -> Any:
     try:
         from cuda.bindings import driver
+
+        driver.cuDriverGetVersion()  # loads the library
     except ImportError:
         raise PipelineError("the target cuda needs cuda-bindings; pip install 'pipeline[cuda]'") from None
+    except Exception as error:  # what the binding raises without a driver differs between versions
+        raise PipelineError(f"the target cuda needs NVIDIA's driver, which is not there: {error}") from None
     return driver
 
 

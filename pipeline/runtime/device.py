@@ -9,6 +9,7 @@ import numpy as np
 
 from pipeline.errors import ArtifactError
 from pipeline.runtime.device_code import DeviceCode
+from pipeline.runtime.gemm import Gemm
 from pipeline.runtime.plan import View
 
 
@@ -56,6 +57,14 @@ class TensorDevice(Device, Protocol):
 
         `work` launches kernels and no more; it returns the memory that they need.
         """
+        ...
+
+    def multiply(self, product: Gemm, arguments: Sequence[Any]) -> bool:
+        """Has a library compute a product of matrices; False if there is none, and a kernel has to be launched."""
+        ...
+
+    def missing(self) -> str | None:
+        """Which library was asked for and is not there, and what to do about it; None if none is missed."""
         ...
 
     def copy(self, target: View, source: View) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pipeline.errors import PipelineError
+from pipeline.remarks import Remark
 from pipeline.runtime.arguments import ArgumentReader, Arguments
 from pipeline.runtime.arrays import ArrayLibrary, as_numpy, library_of
 from pipeline.runtime.destinations import Destinations
@@ -22,6 +23,9 @@ from pipeline.runtime.plan import Plan, Run, View, row_major
 from pipeline.runtime.signature import Source, TensorType
 from pipeline.runtime.storage import numpy_dtype
 from pipeline.runtime.weights import live_weight
+
+#: What a remark on a library that is missing is about.
+_LIBRARY = "cublas"
 
 
 class DeviceExecutable(Executable):
@@ -69,6 +73,7 @@ class DeviceExecutable(Executable):
         with self._calling:
             self._wake()
             computed = self._compute(call)
+            self._note_missing()
             self._write_mutations_on_device(call, computed)
         return self.hand_out(call, computed, destinations)
 
@@ -90,6 +95,14 @@ class DeviceExecutable(Executable):
             self.refresh()
         if hasattr(self._device, "begin"):
             self._device.begin()
+
+    def _note_missing(self) -> None:
+        """Leaves one remark if a library is missing that products were to be left to."""
+        reason = self._device.missing() if hasattr(self._device, "missing") else None
+        if reason is None or any(remark.op == _LIBRARY for remark in self.remarks):
+            return
+        said = f"kernels of our own multiply: {reason}"
+        self.remarks = (*self.remarks, Remark("call-gemm", "missed", _LIBRARY, said))
 
     def _compute(self, call: Arguments) -> dict[int, Any]:
         """The results of main, by number, as tensors of the call's library and numbers."""

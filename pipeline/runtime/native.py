@@ -6,8 +6,7 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-
-from llvmlite import binding
+from typing import Any
 
 from pipeline.errors import ArtifactError
 from pipeline.runtime import perf_map, threads
@@ -17,18 +16,26 @@ _linking = threading.Lock()
 
 
 @functools.cache
+def llvm() -> Any:
+    """llvmlite's binding to LLVM; imported late, for what runs on GPUs does without."""
+    from llvmlite import binding
+
+    return binding
+
+
+@functools.cache
 def initialize_llvm() -> None:
     """Readies LLVM for this machine's processor, once."""
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    binding.load_library_permanently("libgcc_s.so.1")  # conversions of f16 on CPUs that have no instruction for it
+    llvm().initialize_native_target()
+    llvm().initialize_native_asmprinter()
+    llvm().load_library_permanently("libgcc_s.so.1")  # conversions of f16 on CPUs that have no instruction for it
 
 
 @functools.cache
 def host_cpu() -> tuple[str, str]:
     """(name, features) of this machine's CPU as LLVM calls them, features as `+avx2,+fma,-sse4a`."""
     initialize_llvm()
-    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    return llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten()
 
 
 def host_features() -> set[str]:
@@ -42,16 +49,16 @@ class NativeCode:
     def __init__(self, objects: Sequence[bytes], symbols: Mapping[str, int] | None = None):
         """Loads them; `symbols` has the addresses of what they call outside of this process's libraries."""
         initialize_llvm()
-        machine = binding.Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+        machine = llvm().Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
+        self._engine = llvm().create_mcjit_compiler(llvm().parse_assembly(""), machine)
         if any(threads.SPAWN in one for one in objects):
             symbols = {**threads.addresses(), **(symbols or {})}
         with _linking:
             for name, address in (symbols or {}).items():
-                binding.add_symbol(name, address)
+                llvm().add_symbol(name, address)
             try:
                 for one in objects:
-                    self._engine.add_object_file(binding.ObjectFileRef.from_data(one))
+                    self._engine.add_object_file(llvm().ObjectFileRef.from_data(one))
             except RuntimeError as error:
                 raise ArtifactError(f"not an object file for this machine: {error}") from error
             self._engine.finalize_object()

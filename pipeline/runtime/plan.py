@@ -14,6 +14,7 @@ whose first element is its kind, so that plans are JSON:
     ["dim", to, view, number]
     ["load", to, view, [indices]]                      reads a number back from the device
     ["launch", kernel, threads, [arguments]]
+    ["gemm", kernel, threads, [arguments], product]    a library's product of matrices; where it is missing, a launch
     ["if", condition, [steps], [steps], [to], [from in then], [from in else]]
     ["for", first, last, step, index, [steps], [carried], [initial], [next], [to]]
     ["while", [before], [carried], [initial], condition, [passed on], [after], [arguments of after], [next], [to]]
@@ -28,6 +29,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from pipeline.runtime.gemm import Gemm
 from pipeline.runtime.host_ops import compute
 
 Step = list[Any]
@@ -122,7 +124,7 @@ class Plan:
 
 
 #: Steps that neither read from the device nor allocate.
-_OF_LAUNCHES = ("compute", "arena", "constant", "subview", "collapse", "expand", "layout", "dim", "launch")
+_OF_LAUNCHES = ("compute", "arena", "constant", "subview", "collapse", "expand", "layout", "dim", "launch", "gemm")
 
 
 class Run:
@@ -223,6 +225,12 @@ class Run:
         if count:
             self._device.launch(kernel, count, [self._values[argument] for argument in arguments])
 
+    def _gemm(self, kernel: int, threads: Any, arguments: list[int], product: dict[str, Any]) -> None:
+        values = [self._values[argument] for argument in arguments]
+        multiply = getattr(self._device, "multiply", None)
+        if multiply is None or not multiply(Gemm.from_json(product), values):
+            self._device.launch(kernel, self._known(threads), values)
+
     def _if(self, condition: int, then: list, other: list, to: list, from_then: list, from_other: list) -> None:
         taken = bool(self._values[condition])
         self._steps(then if taken else other)
@@ -282,6 +290,7 @@ _KINDS: dict[str, Callable[..., None]] = {
     "dim": Run._dim,
     "load": Run._load,
     "launch": Run._launch,
+    "gemm": Run._gemm,
     "if": Run._if,
     "for": Run._for,
     "while": Run._while,

@@ -109,6 +109,7 @@ class _Context(ctypes.Structure):
         ("own", ctypes.c_void_p),
         ("following", ctypes.c_void_p),
         ("slots", ctypes.c_void_p),
+        ("queues", ctypes.c_void_p),
     ]
 
     def place(self, thread: int, block: int, threads: int, blocks: int) -> None:
@@ -127,11 +128,14 @@ def _run_together(function: int, threads: int, blocks: int, arguments: Any) -> N
     first = ctypes.addressof(states)
     stacks = ctypes.create_string_buffer(_STACK_BYTES * threads)
     slots = np.zeros(threads * tensor_cores.SLOT, np.uint8)
+    queues = np.zeros(threads * tensor_cores.QUEUE, np.uint8)
     state = [first + _UCONTEXT * number for number in range(threads + 1)]  # the last one is ours
     contexts = [
-        _Context(own=state[t], following=state[(t + 1) % threads], slots=slots.ctypes.data) for t in range(threads)
+        _Context(own=state[t], following=state[(t + 1) % threads], slots=slots.ctypes.data, queues=queues.ctypes.data)
+        for t in range(threads)
     ]
     for block in range(blocks):
+        queues[:] = 0
         for thread, context in enumerate(contexts):
             context.place(thread, block, threads, blocks)
             _libc.getcontext(ctypes.c_void_p(state[thread]))

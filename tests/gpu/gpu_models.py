@@ -47,12 +47,12 @@ class Residual(nn.Module):
 
 
 class ResNet18(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, width: int = 64) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU())
-        sizes = [(64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)]
+        self.stem = nn.Sequential(nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+        sizes = [(width, width, 1), *((width * n, width * n * 2, 2) for n in (1, 2, 4))]
         self.body = nn.Sequential(*(b for i, o, s in sizes for b in (Residual(i, o, s), Residual(o, o, 1))))
-        self.head = nn.Linear(512, 1000)
+        self.head = nn.Linear(8 * width, 1000)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(self.body(F.max_pool2d(self.stem(x), 3, 2, 1)).mean((2, 3)))
@@ -124,6 +124,12 @@ def _randn(*shape: int) -> torch.Tensor:
 def _integers(low: int, high: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     return torch.randint(low, high, shape, generator=_generator()).to(dtype)
 
+
+#: What is to run on every target, and in the same groups.
+SHOWN = (
+    *("int32 to int64 chain", "weenet", "softmax", "layernorm", "mlp", "resnet18", "transformer block"),
+    *("cond, taken", "while"),
+)
 
 MODELS: dict[str, Callable[[], Case]] = {
     "int32 to int64 chain": _function(integer_chain, _integers(-100, 100, (33,), torch.int32)),

@@ -1,7 +1,7 @@
 """What NVVM's instructions for tensor cores do, as LLVM IR for the CPU: mma.sync, ldmatrix, cp.async.
 
-The threads of a warp hand each other their registers through the slots of their context. Copies that would be under
-way are done at once, so a wait that is missing does not show here.
+The threads of a warp hand each other their registers through the slots of their context. Copies that are under way are
+done as late as possible, when a wait says so: a wait that is missing leaves its mark on the results.
 """
 
 from __future__ import annotations
@@ -11,12 +11,18 @@ import re
 #: How many bytes each thread has in the slots.
 SLOT = 64
 
+#: The copies that a thread may have under way, and the bytes of its queue of them: number, group, then for each where
+#: to, where from, how many bytes, and which group it belongs to.
+_UNDER_WAY = 64
+QUEUE = 8 + 24 * _UNDER_WAY
+
 
 def for_cpu(llvm: str) -> str:
     """Calls of the intrinsics become calls of the helpers."""
     llvm = llvm.replace(" addrspace(1)", "")
-    llvm = re.sub(r"@llvm\.nvvm\.cp\.async\.c[ag]\.shared\.global\.(\d+)\.s\(", r"@sim_copy_\1(", llvm)
-    llvm = re.sub(r"^\s*call void @llvm\.nvvm\.cp\.async\.(commit|wait)\..*$", "", llvm, flags=re.M)
+    llvm = re.sub(r"@llvm\.nvvm\.cp\.async\.c[ag]\.shared\.global\.(\d+)\.s\(", r"@sim_copy_\1(ptr %ctx, ", llvm)
+    llvm = llvm.replace("@llvm.nvvm.cp.async.commit.group()", "@sim_commit(ptr %ctx)")
+    llvm = llvm.replace("@llvm.nvvm.cp.async.wait.group(", "@sim_wait(ptr %ctx, ")
     llvm = re.sub(r"@llvm\.nvvm\.ldmatrix\.sync\.aligned\.m8n8\.x4\.b16\.p3\(", "@sim_matrices(ptr %ctx, ", llvm)
     llvm = re.sub(
         r"@llvm\.nvvm\.ldmatrix\.sync\.aligned\.m8n8\.x4\.trans\.b16\.p3\(", "@sim_transposed(ptr %ctx, ", llvm
@@ -31,15 +37,99 @@ def uses_warps(body: str) -> bool:
     return "llvm.nvvm.mma" in body or "llvm.nvvm.ldmatrix" in body
 
 
-_COPY = """
+_COPY = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-define internal void @sim_copy_16(ptr %to, ptr %from, i32 %size) {
-  %n = zext i32 %size to i64
-  call void @llvm.memset.p0.i64(ptr %to, i8 0, i64 16, i1 false)
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %n, i1 false)
+declare void @llvm.trap()
+define internal ptr @sim_queue(ptr %ctx) alwaysinline {{
+  %p = getelementptr i8, ptr %ctx, i64 88
+  %queues = load ptr, ptr %p
+  %t = load i32, ptr %ctx
+  %n = mul i32 %t, {QUEUE}
+  %q = getelementptr i8, ptr %queues, i32 %n
+  ret ptr %q
+}}
+define internal ptr @sim_entry(ptr %q, i32 %number) alwaysinline {{
+  %n = mul i32 %number, 24
+  %b = add i32 %n, 8
+  %e = getelementptr i8, ptr %q, i32 %b
+  ret ptr %e
+}}
+define internal void @sim_copy_16(ptr %ctx, ptr %to, ptr %from, i32 %size) noinline {{
+  %q = call ptr @sim_queue(ptr %ctx)
+  %n = load i32, ptr %q
+  %full = icmp uge i32 %n, {_UNDER_WAY}
+  br i1 %full, label %bad, label %good
+bad:
+  call void @llvm.trap()
+  unreachable
+good:
+  %gp = getelementptr i8, ptr %q, i64 4
+  %g = load i32, ptr %gp
+  %e = call ptr @sim_entry(ptr %q, i32 %n)
+  %e1 = getelementptr i8, ptr %e, i64 8
+  %e2 = getelementptr i8, ptr %e, i64 16
+  %e3 = getelementptr i8, ptr %e, i64 20
+  store ptr %to, ptr %e
+  store ptr %from, ptr %e1
+  store i32 %size, ptr %e2
+  store i32 %g, ptr %e3
+  %n1 = add i32 %n, 1
+  store i32 %n1, ptr %q
   ret void
-}
+}}
+define internal void @sim_commit(ptr %ctx) noinline {{
+  %q = call ptr @sim_queue(ptr %ctx)
+  %gp = getelementptr i8, ptr %q, i64 4
+  %g = load i32, ptr %gp
+  %g1 = add i32 %g, 1
+  store i32 %g1, ptr %gp
+  ret void
+}}
+define internal void @sim_wait(ptr %ctx, i32 %pending) noinline {{
+entry:
+  %q = call ptr @sim_queue(ptr %ctx)
+  %gp = getelementptr i8, ptr %q, i64 4
+  %n = load i32, ptr %q
+  %g = load i32, ptr %gp
+  br label %head
+head:
+  %i = phi i32 [ 0, %entry ], [ %i1, %next ]
+  %kept = phi i32 [ 0, %entry ], [ %kept1, %next ]
+  %more = icmp ult i32 %i, %n
+  br i1 %more, label %body, label %end
+body:
+  %e = call ptr @sim_entry(ptr %q, i32 %i)
+  %e1 = getelementptr i8, ptr %e, i64 8
+  %e2 = getelementptr i8, ptr %e, i64 16
+  %e3 = getelementptr i8, ptr %e, i64 20
+  %own = load i32, ptr %e3
+  %age = sub i32 %g, %own
+  %done = icmp ugt i32 %age, %pending
+  br i1 %done, label %copy, label %keep
+copy:
+  %to = load ptr, ptr %e
+  %from = load ptr, ptr %e1
+  %size = load i32, ptr %e2
+  %bytes = zext i32 %size to i64
+  call void @llvm.memset.p0.i64(ptr %to, i8 0, i64 16, i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  br label %next
+keep:
+  %k = call ptr @sim_entry(ptr %q, i32 %kept)
+  %same = icmp eq i32 %i, %kept
+  %length = select i1 %same, i64 0, i64 24
+  call void @llvm.memcpy.p0.p0.i64(ptr %k, ptr %e, i64 %length, i1 false)
+  %kept2 = add i32 %kept, 1
+  br label %next
+next:
+  %kept1 = phi i32 [ %kept, %copy ], [ %kept2, %keep ]
+  %i1 = add i32 %i, 1
+  br label %head
+end:
+  store i32 %kept, ptr %q
+  ret void
+}}
 """
 
 #: The slot of a thread of the same warp.

@@ -8,7 +8,7 @@ import pytest
 import torch
 from agreement_with_eager import check, compare
 from cuda_simulator import SimulatedExecutable
-from gpu_models import MODELS, Function
+from gpu_models import MODELS, SHOWN, Function
 from torch import nn
 
 import pipeline
@@ -118,9 +118,9 @@ def test_unknown_architecture():
         pipeline.compile(nn.ReLU(), (torch.randn(3),), target="cuda:sm_12")
 
 
-@pytest.mark.parametrize("name", ["mlp", "transformer block", "scans", "sort", "float64"])
+@pytest.mark.parametrize("name", [*SHOWN, "scans", "sort", "float64"])
 def test_ptxas_takes_it(name):
-    """For sm_80 and sm_90, with no spills; where there is an assembler at all."""
+    """For sm_80 and sm_90: no spills, registers and shared memory for a full block; where there is an assembler."""
     case = MODELS[name]()
     for architecture in (80, 90):
         executable = pipeline.compile(case.model, case.args, target=f"cuda:sm_{architecture}")
@@ -131,7 +131,25 @@ def test_ptxas_takes_it(name):
         kernels = len(executable._code.launches)
         assert len(re.findall(r"Used \d+ registers", said)) == kernels
         assert len(re.findall(r"\b0 bytes spill stores, 0 bytes spill loads", said)) == kernels
-        assert all(int(count) <= 128 for count in re.findall(r"Used (\d+) registers", said))
+        assert all(int(count) <= 48 * 1024 for count in re.findall(r"(\d+) bytes smem", said))
+        used = re.findall(r"Compiling entry function '(\w+)'[\s\S]*?Used (\d+) registers", said)
+        blocks = {launch.name: launch.block for launch in executable._code.launches}
+        assert all(int(count) <= 128 and int(count) * blocks[kernel] <= 65536 for kernel, count in used)
+        assert len(used) == kernels
+
+
+def test_loops_are_not_merged_into_one_thread():
+    """A canonicalization between tiling and mapping would do that."""
+    executable = pipeline.compile(MODELS["resnet18"]().model, MODELS["resnet18"]().args, target="cuda:sm_80")
+    large = [one for one in executable._code.launches if "conv" in one.name or "matmul" in one.name]
+    assert large and all(one.threads >= 256 and one.block > 1 for one in large)
+
+
+def test_no_memory_is_asked_for_at_a_launch():
+    """Shared memory is of known size: what is asked for at a launch would have to be external in PTX."""
+    for name in ("softmax", "products", "transformer block"):
+        executable = pipeline.compile(MODELS[name]().model, MODELS[name]().args, target="cuda:sm_80")
+        assert all(one.shared == 0 for one in executable._code.launches) and ".extern" not in executable.ir("ptx")
 
 
 def test_artifact_keeps_everything(tmp_path):

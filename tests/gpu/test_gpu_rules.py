@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from gpu_models import MODELS
+from gpu_models import MODELS, SHOWN
 
 import pipeline
 from pipeline.analysis.fusion_rules import load_rules
@@ -17,11 +17,19 @@ def test_the_tables_say_the_same(target):
     assert dataclasses.replace(own, target="cpu") == cpu
 
 
-@pytest.mark.parametrize("name", ["mlp", "transformer block", "softmax"])
+@pytest.mark.parametrize("name", SHOWN)
 def test_a_model_has_the_same_kernels(name):
+    """But for what only the CPU does before groups are formed: it chooses layouts, and packs weights for them."""
     case = MODELS[name]()
+    alike = ("propagate-layouts", "winograd", "pack-weights")
     kernels = [
-        [kernel.name for kernel in pipeline.compile(case.model, case.args, target=target).kernels]
-        for target in ("cpu", "vulkan", "cuda:sm_90")
+        [kernel.name for kernel in pipeline.compile(case.model, case.args, target=target, disable=disable).kernels]
+        for target, disable in (("cpu", alike), ("vulkan", ()), ("cuda:sm_90", ()))
     ]
     assert kernels[0] == kernels[1] == kernels[2]
+
+
+def test_layouts_are_what_differs():
+    case = MODELS["weenet"]()
+    cpu, gpu = (pipeline.compile(case.model, case.args, target=target).kernels for target in ("cpu", "cuda:sm_90"))
+    assert [one.name for one in cpu if "conv" in one.name] == [one.name for one in gpu if "conv" in one.name]

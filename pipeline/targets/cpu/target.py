@@ -47,7 +47,7 @@ class CpuTarget(Target):
         self.contractions = f"contract-in-bf16{{round={rounds} supported={supported}}}"
 
     def kernel_passes(self) -> str:
-        """Kernels pad what they read, products read weights in panels that @prepare makes, small loops become kernels."""
+        """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels."""
         pads = "absorb-pads, " if self.isa.vector_bytes >= LEAST_MASKED else ""
         columns, pairs = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots)
         return f"{pads}pack-weights{{columns={columns} pairs={pairs}}}, outline-loops"

@@ -8,6 +8,7 @@ from pipeline.passes.split_dispatches import DISPATCH
 from pipeline.runtime.storage import as_is
 from pipeline.targets.cuda import nvvm, ptx
 from pipeline.targets.cuda.toolkit import libdevice
+from pipeline.targets.gpu.lower import Stages
 from pipeline.targets.gpu.target import Generated, GpuTarget
 from pipeline.targets.target import Dump
 
@@ -16,28 +17,33 @@ _TENSOR_CORES = 80
 
 
 class CudaTarget(GpuTarget):
-    """NVIDIA GPUs from an architecture on: `sm_90`, or `sm_90+tf32` for products of float32 on tensor cores.
+    """NVIDIA GPUs from an architecture on, `sm_90`, with features behind it, `sm_90+tf32+cublas`.
 
-    The executable holds PTX, which drivers translate for any later GPU, and, where ptxas is found, machine code.
+    `tf32`: tensor cores multiply float32, too. `cublas`: products for which that pays by an estimate are left to the
+    library; `cublas-always`: all that it can compute. The executable holds PTX, which drivers translate for any later
+    GPU, and, where ptxas is found, machine code.
     """
-
-    blocks = "block-groups{scratch=40960}"
 
     def __init__(self, architecture: str, disable: frozenset[str] = frozenset()):
         super().__init__(disable)
         named, *features = architecture.split("+")
         self.architecture = ptx.architecture(named)
         self.name = f"cuda:{named}"
-        self.tf32 = _has_tf32(features, self.architecture)
+        self.features = sorted(set(features))
+        _check_features(self.features, self.architecture)
         cores = str(self.architecture >= _TENSOR_CORES).lower()
-        self.mapping = (
-            "map-to-threads{shuffles=true access-bytes=16 most-threads=1024"
-            f" tensor-cores={cores} tf32={str(self.tf32).lower()}}}"
+        tf32 = str("tf32" in features).lower()
+        self.stages = Stages(
+            blocks=f"func.func(stream-attention{{scratch=40960 tensor-cores={cores}}}, block-groups{{scratch=40960}})",
+            mapping=(
+                f"map-to-threads{{shuffles=true access-bytes=16 most-threads=1024 tensor-cores={cores} tf32={tf32}}}"
+            ),
+            libraries=_libraries(self.features, tf32),
         )
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
-        return [self.name, str(self.tf32), str(libdevice()), str(ptx.can_assemble(self.architecture))]
+        return [self.name, *self.features, str(libdevice()), str(ptx.can_assemble(self.architecture))]
 
     def stored(self, element: str) -> str:
         """See `GpuTarget.stored`."""
@@ -62,10 +68,18 @@ class CudaTarget(GpuTarget):
         return Generated(tuple(pieces), dict.fromkeys(names, 0))
 
 
-def _has_tf32(features: list[str], architecture: int) -> bool:
+_FEATURES = ("tf32", "cublas", "cublas-always")
+
+
+def _check_features(features: list[str], architecture: int) -> None:
     for feature in features:
-        if feature != "tf32":
-            raise OptionError(f"target cuda: unknown feature {feature!r}; there is tf32")
-    if features and architecture < _TENSOR_CORES:
+        if feature not in _FEATURES:
+            raise OptionError(f"target cuda: unknown feature {feature!r}; there is {', '.join(_FEATURES)}")
+    if "tf32" in features and architecture < _TENSOR_CORES:
         raise OptionError(f"target cuda: tf32 is there from sm_{_TENSOR_CORES} on, not on sm_{architecture}")
-    return bool(features)
+
+
+def _libraries(features: list[str], tf32: str) -> str:
+    if not any(feature.startswith("cublas") for feature in features):
+        return ""
+    return f"call-gemm{{tf32={tf32} all={str('cublas-always' in features).lower()}}}"

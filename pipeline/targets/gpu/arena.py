@@ -73,7 +73,7 @@ def _handed_on(steps: list[Step]) -> Iterator[int]:
 
 def _registers(step: Step) -> Iterator[int]:
     """Every register that a step or a step inside of it names; small numbers that are none do no harm but for time."""
-    if step[0] == "launch":
+    if step[0] in ("launch", "gemm"):
         yield from step[3]
         return
     for part in step[1:]:
@@ -84,7 +84,7 @@ def _numbers(part: Any) -> Iterator[int]:
     if isinstance(part, int):
         yield part
     elif isinstance(part, list) and part and part[0] != "#":
-        if part[0] == "launch":
+        if part[0] in ("launch", "gemm"):
             yield from part[3]
             return
         for inner in part:

@@ -12,11 +12,13 @@ import numpy as np
 
 from pipeline.errors import CompileError
 from pipeline.mlir import function, ir, walk
+from pipeline.passes.gemms import GEMM
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
 from pipeline.runtime.host_ops import OPS
 from pipeline.runtime.plan import Plan, Step
 from pipeline.runtime.storage import Stored, numpy_dtype
 from pipeline.targets.gpu.arena import place_in_arena
+from pipeline.targets.gpu.gemm import read_gemm
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DYNAMIC_STRIDE = ir.ShapedType.get_dynamic_stride_or_offset()
@@ -205,6 +207,9 @@ class _Builder:
 
     def _launch(self, op: ir.Operation, callee: ir.Operation) -> Step:
         arguments = self.of(op.operands)
+        if GEMM in callee.attributes:
+            gemm = read_gemm(callee, self.stored)
+            return ["gemm", self.kernels[_symbol(op, "callee")], ["#", -1], arguments, gemm.to_json()]
         if "arg_attrs" in callee.attributes and THREADS in ir.ArrayAttr(callee.attributes["arg_attrs"])[0]:
             return ["launch", self.kernels[_symbol(op, "callee")], arguments[0], arguments[1:]]
         return ["launch", self.kernels[_symbol(op, "callee")], ["#", -1], arguments]  # the kernel has the number

@@ -48,6 +48,21 @@ TO_THREADS = """
 
 
 @dataclass(frozen=True)
+class Stages:
+    """What differs between targets.
+
+    Attributes:
+        blocks: passes on kernels on tensors: which of them are blocks of threads as a whole.
+        mapping: the pass map-to-threads with its options.
+        libraries: passes on buffers that choose what libraries compute; empty where there are none.
+    """
+
+    blocks: str = "block-groups"
+    mapping: str = "map-to-threads"
+    libraries: str = ""
+
+
+@dataclass(frozen=True)
 class Lowered:
     """A module for the host, in which dispatches are declarations, and one for the device, which has them."""
 
@@ -55,19 +70,18 @@ class Lowered:
     device: ir.Module
 
 
-def lower(module: ir.Module, blocks: str, mapping: str, disable: frozenset[str]) -> Lowered:
-    """Buffers, dispatches, threads. `module` has @main, @prepare and kernels on tensors, results as arguments.
-
-    `blocks` is the pass block-groups with its options, `mapping` the pass map-to-threads with its.
-    """
-    PassPipeline.parse(blocks).run(module, disable=disable)
+def lower(module: ir.Module, stages: Stages, disable: frozenset[str]) -> Lowered:
+    """Buffers, dispatches, threads. `module` has @main, @prepare and kernels on tensors, results as arguments."""
+    PassPipeline.parse(stages.blocks).run(module, disable=disable)
     run_pipeline(module.operation, BUFFERIZE)
+    if stages.libraries:
+        PassPipeline.parse(stages.libraries).run(module, disable=disable)
     PassPipeline.parse(SPLIT).run(module, disable=disable)
     device = ir.Module.create()
     for op in walk(module, "func.func"):
         if DISPATCH in op.attributes:
             device.body.append(op.clone())
-    PassPipeline.parse(TO_THREADS.format(mapping=mapping)).run(device, disable=disable)
+    PassPipeline.parse(TO_THREADS.format(mapping=stages.mapping)).run(device, disable=disable)
     run_pipeline(module.operation, "builtin.module(lower-affine, canonicalize, cse)")
     return Lowered(module, device)
 

@@ -15,7 +15,7 @@ from pipeline.runtime.storage import Stored
 from pipeline.targets.cpu.lower import results_to_arguments
 from pipeline.targets.entries import check_messages, entry_names, kernels_of, result_types, sources_of
 from pipeline.targets.gpu.host_plan import Constants, build_plan
-from pipeline.targets.gpu.lower import lower
+from pipeline.targets.gpu.lower import Stages, lower
 from pipeline.targets.gpu.scalars import passed_type
 from pipeline.targets.target import Dump, Target
 
@@ -39,11 +39,10 @@ class Generated:
 
 
 class GpuTarget(Target):
-    """A GPU; `name` is what the runtime finds the device by, `blocks` and `mapping` how threads get their work."""
+    """A GPU; `name` is what the runtime finds the device by, `stages` the passes that give threads their work."""
 
     name: str
-    blocks = "block-groups"
-    mapping = "map-to-threads"
+    stages = Stages()
 
     def __init__(self, disable: frozenset[str] = frozenset()):
         self.disable = disable
@@ -68,7 +67,7 @@ class GpuTarget(Target):
         sources = {name: sources_of(function(module, name)) for name in names}
         prepared = result_types(function(module, "prepare")) if "prepare" in names else ()
         moved = {name: [one == "parameter" for one in results_to_arguments(module, name)] for name in names}
-        lowered = lower(module, self.blocks, self.mapping, self.disable)
+        lowered = lower(module, self.stages, self.disable)
         declared = _dispatches(lowered.host)
         generated = self.generate(lowered.device, dump)
         blocks = {_name(op): op for op in walk(lowered.device, "func.func")}
