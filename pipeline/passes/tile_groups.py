@@ -60,8 +60,7 @@ def ops_to_tile(function: ir.Operation) -> list[Structured] | None:
 
     Kernels that a user made stay as they are, and so do those whose tiles are made in registers.
     """
-    kind = kernel_kind(function)
-    if kind is None or kind in IN_REGISTERS or CUSTOM in function.attributes or has_control_flow(function):
+    if has_control_flow(function) or kernel_kind(function) in IN_REGISTERS or CUSTOM in function.attributes:
         return None
     views = computing_ops(function)
     return None if views is None or len(views) < 2 else views
