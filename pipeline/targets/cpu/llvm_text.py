@@ -6,7 +6,8 @@ file when llvmlite's LLVM is 24.
 
 A bfloat becomes an i16 of the same bits, which is all that is done with it by then: LLVM 22 asserts on vectors of it
 ("Unexpected illegal type!"), and to select one calls `__truncsfbf2`, which not every system has. The vectors that are
-there are operands of dot products, on CPUs that have those, where they are legal; they stay.
+there on CPUs are operands of dot products, where those are legal; they stay. On GPUs none does: fragments of matrices
+are made of single elements.
 """
 
 from __future__ import annotations
@@ -32,18 +33,23 @@ _WORTH_A_LOOK = re.compile(r"\b(?:half|bfloat|float|double)\b")
 _IN_VECTOR = re.compile(r"<\d+ x $")
 
 
-def to_llvm22(text: str) -> str:
-    """Rewrites the floating-point literals of LLVM 24 textual IR; a literal's type is the last one to its left."""
-    return "\n".join(_rewrite_line(line) if _WORTH_A_LOOK.search(line) else line for line in text.split("\n"))
+def to_llvm22(text: str, keep_vectors: bool = False) -> str:
+    """Rewrites the floating-point literals of LLVM 24 textual IR; a literal's type is the last one to its left.
+
+    With `keep_vectors`, vectors of bfloat stay what they are.
+    """
+    lines = text.split("\n")
+    return "\n".join(_rewrite_line(line, keep_vectors) if _WORTH_A_LOOK.search(line) else line for line in lines)
 
 
-def _rewrite_line(line: str) -> str:
+def _rewrite_line(line: str, keep_vectors: bool) -> str:
     kind = None
     pieces, position = [], 0
     for match in _TOKEN.finditer(line):
         if match["type"]:
             kind = match["type"]
-            if kind == "bfloat" and not _IN_VECTOR.search(line, 0, match.start()):
+            stays = keep_vectors and _IN_VECTOR.search(line, 0, match.start()) is not None
+            if kind == "bfloat" and not stays:
                 pieces += [line[position : match.start()], "i16"]
                 position = match.end()
         elif match["literal"] and kind is not None:

@@ -161,7 +161,7 @@ def _finish(worker: subprocess.Popen[bytes]) -> list[bytes]:
 
 def _optimized(unit: Unit, generator: binding.TargetMachine) -> binding.ModuleRef:
     try:
-        module = binding.parse_assembly(to_llvm22(unit.text))
+        module = binding.parse_assembly(to_llvm22(unit.text, keep_vectors=True))
         if unit.entries:
             module.link_in(binding.parse_assembly(unit.entries))
         module.triple = generator.triple
