@@ -11,7 +11,7 @@ import re
 import sys
 import types
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch_mlir import ir, rewrite
 from torch_mlir._mlir_libs import _torchMlir
@@ -79,6 +79,12 @@ _LARGE_DIALECTS = {
     "torch_dialect": "torch_mlir.dialects.torch",
     "vector": "torch_mlir.dialects.vector",
 }
+
+if TYPE_CHECKING:
+    gpu: Any
+    nvgpu: Any
+    torch_dialect: Any
+    vector: Any
 
 
 def __getattr__(name: str) -> Any:

@@ -201,7 +201,7 @@ def _binary(module: ir.Module) -> bytes:
     inner.regions[0].blocks[0].append(converted.clone())
     run_pipeline(outer.operation, "builtin.module(gpu-module-to-binary)")
     (binary,) = walk(outer, "gpu.binary")
-    return bytes(gpu.ObjectAttr(binary.attributes["objects"][0]).object)  # type: ignore[attr-defined]  # the stubs lack it
+    return bytes(gpu.ObjectAttr(binary.attributes["objects"][0]).object)
 
 
 def _avoid_infinities(module: ir.Operation) -> None:
