@@ -155,7 +155,8 @@ def compile(
 
 def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
     """The target that the options name; raises `OptionError` for what is wrong with them, before the long work."""
-    form = targets.Form(assembly, linked, options.profile, options.num_threads != 1, options.precision == "bf16")
+    threads, rounds = options.num_threads != 1, options.precision == "bf16"
+    form = targets.Form(assembly, linked, options.profile, threads, rounds, options.winograd)
     target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
     if options.tune is not None and not target.runs_here:
         raise OptionError("tune: this machine cannot run the code, so it cannot measure it: leave tune out")

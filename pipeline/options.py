@@ -17,6 +17,9 @@ CAPTURE_MODES = ("export", "script")
 #: What the operands of contractions are rounded to; `f32` for no rounding.
 PRECISIONS = ("f32", "bf16")
 
+#: The results of a tile by Winograd's algorithm along each dim; 0 for direct convolutions alone.
+WINOGRAD_TILES = (0, 2, 4)
+
 #: The stages after which a user's passes may run.
 PASS_STAGES = ("linalg", "fused", "kernels")
 
@@ -37,6 +40,8 @@ class Options:
             says. With 1 the code has no threads at all.
         precision: `f32`, or `bf16` to round the operands of matrix products and convolutions in f32 to bf16, which are
             added up in f32 by dot products of bf16, where the CPU has those; all else is computed in f32.
+        winograd: how many results a tile of a 3x3 convolution has along each dim by Winograd's algorithm: 2; 4, which
+            multiplies less and errs one or two digits more; 0 for direct convolutions alone.
         tune: how many seconds may be spent on measuring variants of the kernels on this machine; the best are kept in
             the disk cache. With 0 nothing is measured, and what was kept earlier is used; with None all kernels have
             the schedules that analysis chooses, whatever is kept.
@@ -54,6 +59,7 @@ class Options:
     profile: bool = False
     num_threads: int | None = None
     precision: str = "f32"
+    winograd: int = 2
     tune: float | None = None
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
@@ -84,6 +90,8 @@ class Options:
             raise OptionError(f"tune: expected a number of seconds from 0 or None, got {tune!r}")
         if checked.get("precision", "f32") not in PRECISIONS:
             raise OptionError(f"precision={checked['precision']!r}: expected one of {', '.join(PRECISIONS)}")
+        if checked.get("winograd", 2) not in WINOGRAD_TILES or isinstance(checked.get("winograd"), bool):
+            raise OptionError(f"winograd={checked['winograd']!r}: expected one of {str(WINOGRAD_TILES)[1:-1]}")
         checked["disable"] = _names(values.get("disable", ()))
         checked["passes"] = _pipelines(values.get("passes", {}))
         checked["fusion_rules"] = _rules(values.get("fusion_rules"))

@@ -29,6 +29,13 @@ def model():
         ({"tune": float("nan")}, "tune: expected a number of seconds from 0 or None, got nan"),
         ({"tune": 1, "target": "vulkan"}, "tune: this machine cannot run the code"),
         ({"precision": "f16"}, "precision='f16': expected one of f32, bf16"),
+        ({"winograd": 3}, "winograd=3: expected one of 0, 2, 4"),
+        ({"winograd": True}, "winograd=True: expected one of 0, 2, 4"),
+        (
+            {"winograd": 4, "target": "vulkan"},
+            "Winograd's algorithm is for the target cpu only",
+        ),
+        ({"winograd": "2"}, "winograd='2': expected one of 0, 2, 4"),
         ({"precision": None}, "precision=None: expected one of f32, bf16"),
         ({"capture": "trace"}, "capture='trace': expected one of export, script"),
         ({"capture": 1}, "capture: expected a string, got int"),

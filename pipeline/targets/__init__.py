@@ -21,6 +21,8 @@ def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), form: For
         raise OptionError(f"profile: kernels are timed on the target cpu only, not on {name}")
     if form.rounds:
         raise OptionError(f"precision='bf16': contractions round their operands on the target cpu only, not on {name}")
+    if form.winograd != PLAIN.winograd:
+        raise OptionError(f"winograd={form.winograd}: Winograd's algorithm is for the target cpu only, not for {name}")
     if name == "vulkan":
         from pipeline.targets.vulkan.target import VulkanTarget
 

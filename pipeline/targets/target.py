@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pipeline.runtime.code import Code
 from pipeline.runtime.device_code import DeviceCode
@@ -27,6 +27,7 @@ class Form:
         profile: time the kernels in every call.
         parallel: let threads share the work of kernels.
         rounds: round the operands of contractions to bf16.
+        winograd: the results of a tile along each dim by Winograd's algorithm; 0 for direct convolutions alone.
     """
 
     assembly: bool = False
@@ -34,6 +35,7 @@ class Form:
     profile: bool = False
     parallel: bool = True
     rounds: bool = False
+    winograd: int = 2
 
 
 PLAIN = Form()
@@ -44,13 +46,16 @@ class Target(ABC):
 
     Attributes:
         contractions: the pipeline that chooses in which type operands of contractions are read.
-        layouts: the pipeline that changes in which order tensors lie in memory.
         runs_here: whether this machine can run the code on its CPU.
     """
 
     contractions: str = ""
-    layouts: ClassVar[str] = ""
     runs_here: bool = False
+
+    @property
+    def layouts(self) -> str:
+        """The pipeline that changes in which order tensors lie in memory."""
+        return ""
 
     def kernel_passes(self) -> str:
         """The pipeline that changes kernels, and which there are, when they have become functions."""

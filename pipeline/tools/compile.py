@@ -79,6 +79,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             num_threads=arguments.num_threads,
             fusion_rules=arguments.fusion_rules,
             precision=arguments.precision,
+            winograd=arguments.winograd,
             tune=arguments.tune,
         )
     except _Reached as reached:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from pipeline.options import CAPTURE_MODES, PASS_STAGES, PRECISIONS
+from pipeline.options import CAPTURE_MODES, PASS_STAGES, PRECISIONS, WINOGRAD_TILES
 from pipeline.tools.command_line import Parser, count
 from pipeline.tools.remark_output import FORMATS
 
@@ -99,6 +99,13 @@ def _parser() -> Parser:
         choices=PRECISIONS,
         default="f32",
         help="bf16: round the operands of matrix products and convolutions, if the CPU is faster then (default: f32)",
+    )
+    how.add_argument(
+        "--winograd",
+        type=int,
+        choices=WINOGRAD_TILES,
+        default=2,
+        help="results of a tile of 3x3 convolutions along each dim; 0: only direct convolutions (default: 2)",
     )
     how.add_argument(
         "--tune",

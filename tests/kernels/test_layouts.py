@@ -164,6 +164,15 @@ def test_by_default_a_network_has_its_channels_last_and_a_small_sum_has_not():
     assert any("channels stay first" in remark for remark in check(small, (1, 1, 64, 64)))
 
 
+def test_the_algorithm_of_3x3_convolutions_can_be_chosen():
+    net = Net(64, 64, kernel_size=3, padding=1)
+    remarks = check(net, (1, 64, 28, 28), winograd=4, factor=50)
+    assert any("Winograd's algorithm, 4 x 4" in remark for remark in remarks)
+    remarks = check(net, (1, 64, 28, 28), winograd=0)
+    assert any("channels last" in remark for remark in remarks)
+    assert not any("Winograd" in remark for remark in remarks)
+
+
 def test_passes_can_be_left_out():
     net = Net(64, 64, lambda x: x.mean((2, 3)), kernel_size=3, padding=1)
     remarks = check(net, (1, 64, 28, 28), disable=("winograd",))

@@ -36,8 +36,6 @@ from pipeline.targets.updates import mark_updates, report_copies
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
-    layouts = "canonicalize, cse, propagate-layouts, winograd"
-
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: Form = PLAIN):
         self.isa = isa(cpu)
         self.disable = disable
@@ -45,6 +43,12 @@ class CpuTarget(Target):
         self.runs_here = set(self.isa.required) <= host_features()
         rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
         self.contractions = f"contract-in-bf16{{round={rounds} supported={supported}}}"
+
+    @property
+    def layouts(self) -> str:
+        """Channels last where that pays; then weights for Winograd's algorithm, unless that is not wanted."""
+        results = self.form.winograd
+        return "canonicalize, cse, propagate-layouts" + (f", winograd{{results={results}}}" if results else "")
 
     def kernel_passes(self) -> str:
         """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels."""
