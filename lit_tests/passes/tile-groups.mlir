@@ -220,3 +220,38 @@ func.func @concat(%a: tensor<4x3xf32>, %b: tensor<4x5xf32>, %out: tensor<4x8xf32
   } -> tensor<4x8xf32>
   return %r : tensor<4x8xf32>
 }
+
+// -----
+
+// Sums of columns and what uses them have more scratch: each row of a tile lies elsewhere. A part is some whole vectors.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// CHECK-LABEL: func.func @columns
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}}
+// CHECK: tensor<4x16xf32>
+// expected-remark @below {{passed: tiles of 16 of the loops that its ops have in common}}
+func.func @columns(%x: tensor<4x1000xf32>, %s: tensor<1000xf32>, %out: tensor<4x1000xf32>) -> tensor<4x1000xf32> attributes {pipeline.kernel = "reduction"} {
+  %full = tensor.empty() : tensor<4x1000xf32>
+  %exp = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x1000xf32>) outs(%full : tensor<4x1000xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %e = math.exp %a : f32
+    linalg.yield %e : f32
+  } -> tensor<4x1000xf32>
+  %sums = tensor.empty() : tensor<1000xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%exp : tensor<4x1000xf32>) outs(%sums : tensor<1000xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<1000xf32>
+  %r = linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%exp, %sum : tensor<4x1000xf32>, tensor<1000xf32>) outs(%out : tensor<4x1000xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %q = arith.divf %a, %b : f32
+    linalg.yield %q : f32
+  } -> tensor<4x1000xf32>
+  return %r : tensor<4x1000xf32>
+}

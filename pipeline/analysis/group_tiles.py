@@ -18,6 +18,13 @@ _ROWS_OF_A_PRODUCT = 32
 #: What a tile with matrix products may take, in multiples of what another one may: it is read again and again.
 _SCRATCH_OF_A_PRODUCT = 32
 
+#: What a tile of columns may take, in multiples of what one of rows may: each row of it is far from the next one, often
+#: as far as cache lines that exclude each other.
+_SCRATCH_OF_COLUMNS = 8
+
+#: Elements of the widest vectors of f32.
+_VECTOR = 16
+
 
 def in_tiling_order(alignment: Alignment) -> list[tuple[int, ...]]:
     """The common loops, outermost first: in the order of the dims of what the last op computes."""
@@ -30,21 +37,40 @@ def in_tiling_order(alignment: Alignment) -> list[tuple[int, ...]]:
 def choose_tiles(alignment: Alignment, scratch: int) -> list[int]:
     """The size of a tile along each common loop, outermost first: outer loops are cut until a tile fits into `scratch`.
 
-    Inner loops stay whole as long as that is possible: vectors run along them.
+    Inner loops stay whole as long as that is possible: vectors run along them. A part of one that lies side by side in
+    memory is some whole vectors; it may be larger, since the next row of it lies elsewhere.
     """
     loops = in_tiling_order(alignment)
     sizes = [alignment.ops[0].size(loop[0]) for loop in loops]
     one = _bytes_of_one(alignment)
     has_product = any(is_product(view.op) for view in alignment.ops)
-    most = max(1, (scratch * _SCRATCH_OF_A_PRODUCT if has_product else scratch) // max(1, one))
+    factor = _SCRATCH_OF_A_PRODUCT if has_product else _SCRATCH_OF_COLUMNS if _are_columns(alignment) else 1
+    most = max(1, scratch * factor // max(1, one))
     tiles: list[int] = []
     for number, size in enumerate(sizes):
         inner = prod(size or 1 for size in sizes[number + 1 :])
         tile = max(1, most // inner)
         if has_product and number == len(sizes) - 1:
             tile = max(tile, _ROWS_OF_A_PRODUCT)
+        if number == len(sizes) - 1 and factor == _SCRATCH_OF_COLUMNS and tile > _VECTOR:
+            tile -= tile % _VECTOR
         tiles.append(tile if size is None else min(tile, max(1, size)))
     return tiles
+
+
+def _are_columns(alignment: Alignment) -> bool:
+    """Whether ops that reduce have a common loop along the innermost dim of all that the ops read and write."""
+    return any(any(view.reductions) for view in alignment.ops) and any(
+        all(_is_innermost(view, loop) for view, loop in zip(alignment.ops, loops, strict=True))
+        for loops in alignment.common
+    )
+
+
+def _is_innermost(view: Structured, loop: int) -> bool:
+    """Whether a loop is the last index of each operand of an op that has the most indices."""
+    most = max(len(indexing.results) for indexing in view.maps)
+    dim = ir.AffineDimExpr.get(loop)
+    return most > 0 and all(one.results[-1] == dim for one in view.maps if len(one.results) == most)
 
 
 def _bytes_of_one(alignment: Alignment) -> int:

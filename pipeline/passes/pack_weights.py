@@ -65,7 +65,8 @@ class PackWeights(Pass):
             return
         columns = schedule_of(product.weight.owner.owner.operation).columns or self.columns
         sums = [product.view.reductions[loop] for loop in product.loops]
-        row = product.row_in_pairs if self.pairs else None
+        fills_panels = product.columns <= columns or product.columns % columns == 0
+        row = product.row_in_pairs if self.pairs and fills_panels else None
         layout = PanelLayout(ir.RankedTensorType(product.weight.type), sums, columns, row)
         reason = self._why_not(product, layout, columns, handed)
         if reason:
@@ -93,8 +94,6 @@ class PackWeights(Pass):
         rows = [view.size(loop) for loop in product.rows]
         if None not in rows and prod(size or 1 for size in rows) < self.least_rows:
             return f"it meets fewer than {self.least_rows} rows"
-        if layout.columns > columns:
-            return f"its {product.columns} columns are no multiple of {columns}"
         if layout.missing * 4 > product.columns:
             return f"its {product.columns} columns would fill too little of {layout.panels} panels of {columns}"
         return "it lies as it is read" if layout.is_plain else None

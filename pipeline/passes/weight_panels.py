@@ -17,18 +17,17 @@ class PanelLayout:
         kind: the type of the weight.
         panels: how many panels there are; 1 where the columns are not cut.
         columns: how many columns one has.
-        missing: how many columns of the last panel the weight does not have; they are 0. None is cut where rows go in
-            pairs and some would be missing.
+        missing: how many columns of the last panel the weight does not have; they are 0, and rows are not in pairs.
         pairs: whether the steps of the innermost sum are cut into pairs.
         parts: for each dim of the weight the sizes of those that it becomes.
         order: these dims, as they follow each other in the packed weight; the two last ones are one if there are pairs.
     """
 
     def __init__(self, kind: ir.RankedTensorType, sums: Sequence[bool], columns: int, row: int | None = None):
-        """`sums` says of each dim of the weight whether the product sums over it; rows along dim `row` go in pairs."""
+        """`sums`: whether the product sums over each dim; rows along dim `row` go in pairs, if panels are full."""
         self.kind = kind
         given = kind.shape[-1]
-        cut = given > columns and (row is None or given % columns == 0)
+        cut = given > columns
         self.panels = -(-given // columns) if cut else 1
         self.columns = columns if cut else given
         self.missing = self.panels * self.columns - given

@@ -19,9 +19,9 @@ def test_the_tables_say_the_same(target):
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_model_has_the_same_kernels(name):
-    """But for what only the CPU does before groups are formed: it chooses layouts, and packs weights for them."""
+    """But for what only the CPU does around groups: layouts, packed weights, pads in kernels, loops as kernels."""
     case = MODELS[name]()
-    alike = ("propagate-layouts", "winograd", "pack-weights")
+    alike = ("propagate-layouts", "winograd", "pack-weights", "absorb-pads", "outline-loops")
     kernels = [
         [kernel.name for kernel in pipeline.compile(case.model, case.args, target=target, disable=disable).kernels]
         for target, disable in (("cpu", alike), ("vulkan", ()), ("cuda:sm_90", ()))
