@@ -15,6 +15,9 @@ _NO_VECTOR_FORM = ("arith.index_cast", "arith.index_castui")
 #: How much of the register file the accumulators of a tile take; the rest holds what is loaded.
 _ACCUMULATORS = 5 / 8
 
+#: How many of 32 registers accumulators leave at least, where few rows come out even then.
+_LEAST_FREE, _MANY = 4, 32
+
 #: Elements of fewer bits are small: their vectors have as many lanes as those of what is computed from them.
 _SMALL = 32
 
@@ -290,6 +293,15 @@ def choose_rows(size: int | None, vectors: int, registers: int) -> int:
     most = max(1, int(registers * _ACCUMULATORS) // vectors)
     if size == 0:
         return 1
+    whole = (registers - _LEAST_FREE) // vectors
+    if (
+        registers >= _MANY
+        and vectors > 1
+        and size is not None
+        and most < whole <= size < 4 * most
+        and size % whole == 0
+    ):
+        return whole
     if size is None or size >= 4 * most:
         return next((rows for rows in range(most, most // 2, -1) if size and size % rows == 0), min(most, 8))
     return next(
