@@ -1,0 +1,270 @@
+"""Transposed convolutions in steps: how they come, and the phases that their results have.
+
+torch-mlir puts zeros between the elements of the data, and has a convolution of stride 1 behind it:
+
+    y[i] = sum of data[i + dilation * k] * w[k],    data[offset + stride * j] = x[j], 0 elsewhere
+
+All results i = stride * block + phase of one phase multiply the same taps by elements of x, every stride-th k:
+
+    k = stride * tap + first(phase),    j = block + dilation * tap + shift(phase)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, gcd, prod
+
+from pipeline.analysis.access import Loops, coefficient
+from pipeline.analysis.contraction import is_zero
+from pipeline.analysis.structured import Structured
+from pipeline.analysis.vectors import reassociation
+from pipeline.mlir import defining_op, ir
+
+#: What tells that a weight is zero where it was filled up: for each of its dims, how many elements the dim and the one
+#: behind it have together that are not; 0 for dims that were not filled up.
+TAPS = "pipeline.taps"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Data with zeros between and around its elements: expand_shape(extract_slice(insert_slice(source, zeros))).
+
+    Attributes:
+        source: the tensor whose elements they are.
+        groups: for each dim of the source the dims of the data that it becomes.
+        offsets, strides: where the elements are, for each dim of the source. Offsets may be negative: elements are cut.
+        sizes: the dims of what the source was spread to.
+    """
+
+    source: ir.Value
+    groups: tuple[tuple[int, ...], ...]
+    offsets: tuple[int, ...]
+    strides: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+def spread_of(data: ir.Value) -> Spread | None:
+    """How data is spread; None if it is not, or not in steps that are known."""
+    op = defining_op(data)
+    rank = ir.RankedTensorType(data.type).rank
+    groups = [[dim] for dim in range(rank)]
+    if op is not None and op.name == "tensor.expand_shape":
+        groups, op = reassociation(op), defining_op(op.operands[0])
+    cut = [0] * len(groups)
+    sizes = None
+    if op is not None and op.name == "tensor.extract_slice":
+        cut = _numbers(op, "static_offsets")
+        if not _has_all_dims(op) or set(_numbers(op, "static_strides")) != {1} or _unknown(cut):
+            return None
+        sizes, op = ir.RankedTensorType(op.results[0].type).shape, defining_op(op.operands[0])
+    if op is None or op.name != "tensor.insert_slice" or not _has_all_dims(op) or not is_zero(op.operands[1]):
+        return None
+    offsets, strides = _numbers(op, "static_offsets"), _numbers(op, "static_strides")
+    if _unknown(offsets + strides) or max(strides) == 1:
+        return None
+    return Spread(
+        source=op.operands[0],
+        groups=tuple(map(tuple, groups)),
+        offsets=tuple(offset - first for offset, first in zip(offsets, cut, strict=True)),
+        strides=tuple(strides),
+        sizes=tuple(sizes or ir.RankedTensorType(op.results[0].type).shape),
+    )
+
+
+def zeros_between(data: ir.Value) -> int:
+    """How many elements a tensor has for each that is not a zero put between them; 1 if none are."""
+    spread = spread_of(data)
+    return prod(spread.strides) if spread is not None else 1
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dim along which the data of a convolution has zeros between its elements, or (stride 1) around them only.
+
+    Attributes:
+        dim: of the source.
+        result, tap: the loops over results, and over the weight.
+        stride, offset, dilation: see above.
+        size, results, kernel: the numbers of x, y and w.
+    """
+
+    dim: int
+    result: int
+    tap: int
+    stride: int
+    offset: int
+    dilation: int
+    size: int
+    results: int
+    kernel: int
+
+    @property
+    def taps(self) -> int:
+        """How many taps a phase has at most."""
+        return ceil(self.kernel / self.stride)
+
+    @property
+    def blocks(self) -> int:
+        """How many results a phase has at most."""
+        return ceil(self.results / self.stride)
+
+    @cached_property
+    def firsts(self) -> list[int]:
+        """first(phase)"""
+        inverse = pow(self.dilation, -1, self.stride)
+        return [inverse * (self.offset - phase) % self.stride for phase in range(self.stride)]
+
+    @cached_property
+    def shifts(self) -> list[int]:
+        """shift(phase)"""
+        taps = enumerate(self.firsts)
+        return [(phase + self.dilation * first - self.offset) // self.stride for phase, first in taps]
+
+    @property
+    def low(self) -> int:
+        """How many zeros are read before the first element of x."""
+        return max(0, -min(self.shifts))
+
+    @property
+    def high(self) -> int:
+        """How many zeros are read behind its last one."""
+        last = self.blocks - 1 + self.dilation * (self.taps - 1) + max(self.shifts)
+        return max(0, last - (self.size - 1))
+
+
+@dataclass(frozen=True)
+class TransposedConvolution:
+    """A convolution of data with zeros between its elements.
+
+    Attributes:
+        view: the convolution; its operands are data, weight, and zeros that sums start from.
+        spread: its data.
+        axes: the dims with zeros between or around.
+    """
+
+    view: Structured
+    spread: Spread
+    axes: tuple[Axis, ...]
+
+    @property
+    def weight_dims(self) -> dict[int, Axis]:
+        """The dim of the weight that is along the taps of each axis."""
+        positions = {_position(expression): dim for dim, expression in enumerate(self.view.maps[1].results)}
+        return {positions[axis.tap]: axis for axis in self.axes}
+
+    @property
+    def channel(self) -> int | None:
+        """The dim of the result along channels that only weight and result have; None if that is not one dim."""
+        loops = self.view.loops_read(2)
+        found = [loop for loop in loops if self._is_fixed(0, loop) and not self._is_fixed(1, loop)]
+        return loops.index(found[0]) if len(found) == 1 and len(loops) == len(self.view.maps[2].results) else None
+
+    @property
+    def weight_channel(self) -> int:
+        """The dim of the weight along these channels."""
+        assert self.channel is not None
+        loop = self.view.loops_read(2)[self.channel]
+        return [_position(expression) for expression in self.view.maps[1].results].index(loop)
+
+    def _is_fixed(self, operand: int, loop: int) -> bool:
+        return all(coefficient(expression, loop) == 0 for expression in self.view.maps[operand].results)
+
+    @property
+    def growth(self) -> float:
+        """How many times as large a weight is whose phases have equally many taps."""
+        return prod(axis.taps * axis.stride / axis.kernel for axis in self.axes)
+
+
+def read_transposed(view: Structured) -> TransposedConvolution | str | None:
+    """A linalg op as a transposed convolution; why it is none that has phases; None if no zeros are between its data."""
+    if len(view.op.operands) != 3 or not any(view.reductions):
+        return None
+    spread = spread_of(view.op.operands[0])
+    if spread is None:
+        return None
+    if not is_zero(view.op.operands[2]):
+        return "its sums do not start from zero"
+    axes = []
+    for dim, stride in enumerate(spread.strides):
+        if stride == 1 and _is_whole(spread, dim):
+            continue
+        axis = _axis(view, spread, dim)
+        if isinstance(axis, str):
+            return axis
+        axes.append(axis)
+    return TransposedConvolution(view, spread, tuple(axes))
+
+
+def taps_of_phase(generic: ir.Operation, loops: Loops, loop: int) -> ir.AffineExpr | None:
+    """How many taps a loop over those of a phase has that are not zero, by other loops; None if all may be."""
+    kind = generic.operands[1].type if TAPS in generic.attributes else None
+    if not isinstance(kind, ir.ShapedType):
+        return None
+    taps, places = list(ir.DenseI64ArrayAttr(generic.attributes[TAPS])), loops.maps[1].results
+    if len(taps) != len(places) or ir.AffineDimExpr.get(loop) not in places:
+        return None
+    dim = list(places).index(ir.AffineDimExpr.get(loop))
+    if not taps[dim] or dim + 1 == len(places) or kind.is_dynamic_dim(dim + 1):
+        return None
+    steps = kind.get_dim_size(dim + 1)
+    return ir.AffineExpr.get_ceil_div(places[dim + 1] * -1 + taps[dim], steps)
+
+
+def _axis(view: Structured, spread: Spread, dim: int) -> Axis | str:
+    (place,) = spread.groups[dim] if len(spread.groups[dim]) == 1 else (None,)
+    source = ir.RankedTensorType(spread.source.type)
+    steps = [coefficient(view.maps[0].results[place], loop) for loop in range(view.loops)] if place is not None else []
+    loops = [loop for loop, step in enumerate(steps) if step != 0]
+    if len(loops) != 2 or None in steps or view.reductions[loops[0]] or not view.reductions[loops[1]]:
+        return "its data is read in another way than along a window"
+    result, tap = loops
+    alone = _is_alone(view, result, (0, 2)) and _is_alone(view, tap, (0, 1))
+    dilation = steps[tap]
+    assert dilation is not None
+    if not alone or steps[result] != 1 or dilation < 1:
+        return "its data is read in another way than along a window"
+    sizes = source.get_dim_size(dim), view.size(result), view.size(tap)
+    if source.is_dynamic_dim(dim) or None in sizes:
+        return "the size of its data is known at run time only"
+    if 0 in sizes:
+        return "it has no elements"
+    if gcd(dilation, spread.strides[dim]) != 1:
+        return "its dilation and its stride have a factor in common"
+    size, results, kernel = sizes
+    assert results is not None and kernel is not None
+    return Axis(dim, result, tap, spread.strides[dim], spread.offsets[dim], dilation, size, results, kernel)
+
+
+def _is_whole(spread: Spread, dim: int) -> bool:
+    """Whether nothing was put around a dim of the source either."""
+    return spread.offsets[dim] == 0 and spread.sizes[dim] == ir.RankedTensorType(spread.source.type).shape[dim]
+
+
+def _is_alone(view: Structured, loop: int, operands: tuple[int, int]) -> bool:
+    """Whether a loop moves these two operands only, the second one along one dim of its own."""
+    for number, indexing in enumerate(view.maps):
+        moved = [one for one in indexing.results if coefficient(one, loop) != 0]
+        if len(moved) != (number in operands):
+            return False
+        if number == operands[1] and moved != [ir.AffineDimExpr.get(loop)]:
+            return False
+    return True
+
+
+def _position(expression: ir.AffineExpr) -> int | None:
+    return ir.AffineDimExpr(expression).position if isinstance(expression, ir.AffineDimExpr) else None
+
+
+def _numbers(op: ir.Operation, name: str) -> list[int]:
+    return list(ir.DenseI64ArrayAttr(op.attributes[name]))
+
+
+def _unknown(numbers: list[int]) -> bool:
+    return ir.ShapedType.get_dynamic_size() in numbers
+
+
+def _has_all_dims(op: ir.Operation) -> bool:
+    """Whether a slice has as many dims as what it is of."""
+    ranks = [ir.RankedTensorType(value.type).rank for value in (op.operands[0], op.results[0])]
+    return ranks[0] == ranks[1]
