@@ -58,10 +58,10 @@ def spread_of(data: ir.Value) -> Spread | None:
         if not _has_all_dims(op) or set(_numbers(op, "static_strides")) != {1} or _unknown(cut):
             return None
         sizes, op = ir.RankedTensorType(op.results[0].type).shape, defining_op(op.operands[0])
-    if op is None or op.name != "tensor.insert_slice" or not _has_all_dims(op) or not is_zero(op.operands[1]):
+    if op is None or not puts_among_zeros(op):
         return None
     offsets, strides = _numbers(op, "static_offsets"), _numbers(op, "static_strides")
-    if _unknown(offsets + strides) or max(strides) == 1:
+    if max(strides) == 1:
         return None
     return Spread(
         source=op.operands[0],
@@ -70,6 +70,13 @@ def spread_of(data: ir.Value) -> Spread | None:
         strides=tuple(strides),
         sizes=tuple(sizes or ir.RankedTensorType(op.results[0].type).shape),
     )
+
+
+def puts_among_zeros(op: ir.Operation) -> bool:
+    """Whether an op is insert_slice(x, zeros), of all dims, to places that are known."""
+    if op.name != "tensor.insert_slice" or not _has_all_dims(op) or not is_zero(op.operands[1]):
+        return False
+    return not _unknown(_numbers(op, "static_offsets") + _numbers(op, "static_strides"))
 
 
 def zeros_between(data: ir.Value) -> int:

@@ -34,7 +34,7 @@ class PropagateLayouts(Pass):
 
     conv_nchw(x, w)  ->  transpose(conv_nhwc(transpose(x), transpose(w)))
 
-    The tensors that pads, pools, depthwise convolutions and elementwise ops connect have one layout. It changes where
+    The tensors that pads, zeros put between elements, pools, depthwise convolutions and elementwise ops connect have one layout. It changes where
     the convolutions and pools among them save more time than it takes to convert what comes in from and goes out to
     other ops (by an estimate, in `analysis/layouts.py`). A convolution may read data with channels first and write its
     result with channels last, as the first one of a network does; a reduction reads either. Weights are transposed,
@@ -101,6 +101,8 @@ class _Rewriter:
                 new = self._window(op)
             elif op.name == "tensor.pad":
                 new = self._pad(op)
+            elif op.name == "tensor.insert_slice":
+                new = self._insert(op)
             elif op.name == "tensor.concat":
                 new = self._concat(op)
             else:
@@ -148,6 +150,19 @@ class _Rewriter:
         with ir.InsertionPoint(block):
             tensor.YieldOp(number)
         return pad
+
+    def _insert(self, op: ir.Operation) -> ir.Operation:
+        """insert_slice(x, zeros), to places that are known; sizes may not be."""
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        static = list(ir.DenseI64ArrayAttr(attributes["static_sizes"]))
+        given = iter(list(op.operands)[2:])
+        sizes = [next(given) if size == ir.ShapedType.get_dynamic_size() else None for size in static]
+        for name in ("static_offsets", "static_sizes", "static_strides"):
+            numbers = list(ir.DenseI64ArrayAttr(attributes[name]))
+            attributes[name] = ir.DenseI64ArrayAttr.get(_permuted(numbers, LAST))
+        operands = [self._in_last(op.operands[0]), self._in_last(op.operands[1])]
+        operands += [size for size in _permuted(sizes, LAST) if size is not None]
+        return ir.Operation.create("tensor.insert_slice", [operands[1].type], operands, attributes)
 
     def _concat(self, op: ir.Operation) -> ir.Operation:
         dim = LAST.index(ir.IntegerAttr(op.attributes["dim"]).value)
