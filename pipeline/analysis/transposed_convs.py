@@ -21,6 +21,12 @@ from pipeline.analysis.structured import Structured
 from pipeline.analysis.vectors import reassociation
 from pipeline.mlir import defining_op, ir
 
+#: The most channels that are computed along rows of the result, not side by side.
+_NARROW = 8
+
+#: The elements of a vector, for estimates.
+_LANES = 16
+
 #: What tells that a weight is zero where it was filled up: for each of its dims, how many elements the dim and the one
 #: behind it have together that are not; 0 for dims that were not filled up.
 TAPS = "pipeline.taps"
@@ -161,18 +167,43 @@ class TransposedConvolution:
         return {positions[axis.tap]: axis for axis in self.axes}
 
     @property
+    def output_loops(self) -> list[int]:
+        """The loop of each dim of the result."""
+        return self.view.loops_read(2)
+
+    @property
     def channel(self) -> int | None:
         """The dim of the result along channels that only weight and result have; None if that is not one dim."""
-        loops = self.view.loops_read(2)
+        loops = self.output_loops
         found = [loop for loop in loops if self._is_fixed(0, loop) and not self._is_fixed(1, loop)]
         return loops.index(found[0]) if len(found) == 1 and len(loops) == len(self.view.maps[2].results) else None
 
     @property
-    def weight_channel(self) -> int:
-        """The dim of the weight along these channels."""
+    def weight_channel(self) -> int | None:
+        """The dim of the weight along these channels; None if they lie in blocks."""
         assert self.channel is not None
-        loop = self.view.loops_read(2)[self.channel]
-        return [_position(expression) for expression in self.view.maps[1].results].index(loop)
+        positions = [_position(expression) for expression in self.view.maps[1].results]
+        loop = self.output_loops[self.channel]
+        return positions.index(loop) if loop in positions else None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether these channels are the innermost dim of the result."""
+        return self.channel == len(self.output_loops) - 1
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether these channels are so few that vectors along them would be nearly empty."""
+        size = None if self.channel is None else self.view.size(self.output_loops[self.channel])
+        if size is None or size > _NARROW:
+            return False
+        return size == 1 or _filled(self.axes[-1].blocks) > _filled(size)
+
+    @property
+    def can_have_rows(self) -> bool:
+        """Whether the data may have the dims that are spread innermost, by a transpose if need be."""
+        rank = len(self.spread.groups)
+        return self.axes[-1].dim == rank - 1 or all(len(group) == 1 for group in self.spread.groups)
 
     def _is_fixed(self, operand: int, loop: int) -> bool:
         return all(coefficient(expression, loop) == 0 for expression in self.view.maps[operand].results)
@@ -216,6 +247,11 @@ def taps_of_phase(generic: ir.Operation, loops: Loops, loop: int) -> ir.AffineEx
         return None
     steps = kind.get_dim_size(dim + 1)
     return ir.AffineExpr.get_ceil_div(places[dim + 1] * -1 + taps[dim], steps)
+
+
+def _filled(size: int) -> float:
+    """Which part of their vectors so many elements fill."""
+    return size / (ceil(size / _LANES) * _LANES)
 
 
 def _axis(view: Structured, spread: Spread, dim: int) -> Axis | str:

@@ -23,7 +23,8 @@ from pipeline.analysis.structured import Structured, any_structured
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import defining_op, ir, linalg, tensor
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, build_generic, copy_body, empty_like, is_unused
+from pipeline.passes.rewriting import before, build_generic, copy_body, is_unused
+from pipeline.passes.tensor_shapes import transpose
 
 _PARALLEL, _REDUCTION = "#linalg.iterator_type<parallel>", "#linalg.iterator_type<reduction>"
 
@@ -135,7 +136,7 @@ class _Rewriter:
     def _window(self, op: ir.Operation) -> ir.Operation:
         data, taps, output = op.operands
         if ir.RankedTensorType(taps.type).rank == 3:
-            taps = _transpose(taps, (1, 2, 0))
+            taps = transpose(taps, (1, 2, 0))
         return _named(WINDOWS[op.name], op, [self._in_last(data), taps, self._in_last(output)])
 
     def _pad(self, op: ir.Operation) -> ir.Operation:
@@ -199,7 +200,7 @@ class _Rewriter:
                 self._last[value] = self._made(producer)
             else:
                 with _behind(value):
-                    self._last[value] = _transpose(value, LAST)
+                    self._last[value] = transpose(value, LAST)
         return self._last[value]
 
     def _made(self, producer: ir.Operation) -> ir.Value:
@@ -227,7 +228,7 @@ class _Rewriter:
                 continue
             if first is None:
                 with _behind(last):
-                    first = _transpose(last, FIRST)
+                    first = transpose(last, FIRST)
             user.operands[use.operand_number] = first
 
 
@@ -248,13 +249,13 @@ def _pack(weight: ir.Value, loops: Sequence[ir.AffineExpr], order: list[int]) ->
     size = kind.get_dim_size(0)
     places = _permuted(loops, [*order, 0])
     if kind.is_dynamic_dim(0) or size % BLOCK or not isinstance(kind.element_type, (ir.F32Type, ir.F64Type)):
-        return _transpose(weight, [*order, 0]), places
+        return transpose(weight, [*order, 0]), places
     shape = [size // BLOCK, BLOCK, *kind.shape[1:]]
     split = tensor.ExpandShapeOp(
         ir.RankedTensorType.get(shape, kind.element_type), weight, [[0, 1], [2], [3], [4]], [], shape
     ).result
     block = ir.AffineExpr.get_floor_div(loops[0], BLOCK), ir.AffineExpr.get_mod(loops[0], BLOCK)
-    return _transpose(split, [0, *(dim + 1 for dim in order), 1]), [block[0], *places[:-1], block[1]]
+    return transpose(split, [0, *(dim + 1 for dim in order), 1]), [block[0], *places[:-1], block[1]]
 
 
 def _read_last(generic: ir.Operation, number: int, value: ir.Value) -> None:
@@ -277,12 +278,6 @@ def _behind(value: ir.Value) -> Iterator[None]:
     else:
         with producer.location, ir.InsertionPoint.after(producer):
             yield
-
-
-def _transpose(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
-    """The dims of a tensor in another order."""
-    output = empty_like(value, ir.RankedTensorType(value.type).element_type, permutation)
-    return linalg.transpose(value, outs=[output], permutation=list(permutation)).results[0]
 
 
 def _permuted(values: Sequence, permutation: Sequence[int]) -> list:

@@ -1,0 +1,63 @@
+"""Builds tensors of the same elements in another shape or order, of fewer, or with zeros around, at the insertion point.
+
+Sizes that are known at run time only are taken from the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.mlir import arith, ir, linalg, tensor
+from pipeline.passes.rewriting import empty_like
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+def zero_of(element: ir.Type) -> ir.Value:
+    """The number 0.0 of a floating-point type."""
+    return arith.ConstantOp(element, ir.FloatAttr.get(element, 0.0)).result
+
+
+def transpose(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
+    """The dims of a tensor in another order."""
+    output = empty_like(value, ir.RankedTensorType(value.type).element_type, permutation)
+    return linalg.transpose(value, outs=[output], permutation=list(permutation)).results[0]
+
+
+def pad_with_zeros(value: ir.Value, low: Sequence[int], high: Sequence[int]) -> ir.Value:
+    """A tensor of floating-point numbers with so many zeros before and behind it, for each dim."""
+    if not any(low) and not any(high):
+        return value
+    kind = ir.RankedTensorType(value.type)
+    sizes = zip(kind.shape, low, high, strict=True)
+    shape = [size if size == _DYNAMIC else size + first + last for size, first, last in sizes]
+    zero = zero_of(kind.element_type)
+    pad = tensor.PadOp(ir.RankedTensorType.get(shape, kind.element_type), value, [], [], low, high)
+    with ir.InsertionPoint(ir.Block.create_at_start(pad.operation.regions[0], [ir.IndexType.get()] * kind.rank)):
+        tensor.YieldOp(zero)
+    return pad.result
+
+
+def expand(value: ir.Value, shape: Sequence[int], groups: Sequence[Sequence[int]]) -> ir.Value:
+    """A tensor with each dim split into the dims of a group; only groups of one dim may be of unknown size."""
+    kind = ir.RankedTensorType.get(list(shape), ir.RankedTensorType(value.type).element_type)
+    if kind == value.type:
+        return value
+    sizes = [size_of(value, dim) for dim, group in enumerate(groups) if shape[group[0]] == _DYNAMIC]
+    return tensor.ExpandShapeOp(kind, value, [list(group) for group in groups], sizes, list(shape)).result
+
+
+def leading(value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """As many elements from the start of each dim as a shape says; all of those of unknown size."""
+    kind = ir.RankedTensorType(value.type)
+    if list(kind.shape) == list(shape):
+        return value
+    rank = len(shape)
+    sizes = [size_of(value, dim) for dim, size in enumerate(shape) if size == _DYNAMIC]
+    cut = ir.RankedTensorType.get(list(shape), kind.element_type)
+    return tensor.ExtractSliceOp(cut, value, [], sizes, [], [0] * rank, list(shape), [1] * rank).result
+
+
+def size_of(value: ir.Value, dim: int) -> ir.Value:
+    """The size of a dim, at run time."""
+    return tensor.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result
