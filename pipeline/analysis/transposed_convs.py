@@ -34,12 +34,12 @@ TAPS = "pipeline.taps"
 
 @dataclass(frozen=True)
 class Spread:
-    """Data with zeros between and around its elements: expand_shape(extract_slice(insert_slice(source, zeros))).
+    """Data with zeros between and around its elements: expand_shape(insert_slice(source, zeros)).
 
     Attributes:
         source: the tensor whose elements they are.
         groups: for each dim of the source the dims of the data that it becomes.
-        offsets, strides: where the elements are, for each dim of the source. Offsets may be negative: elements are cut.
+        offsets, strides: where the elements are, for each dim of the source.
         sizes: the dims of what the source was spread to.
     """
 
@@ -57,13 +57,6 @@ def spread_of(data: ir.Value) -> Spread | None:
     groups = [[dim] for dim in range(rank)]
     if op is not None and op.name == "tensor.expand_shape":
         groups, op = reassociation(op), defining_op(op.operands[0])
-    cut = [0] * len(groups)
-    sizes = None
-    if op is not None and op.name == "tensor.extract_slice":
-        cut = _numbers(op, "static_offsets")
-        if not _has_all_dims(op) or set(_numbers(op, "static_strides")) != {1} or _unknown(cut):
-            return None
-        sizes, op = ir.RankedTensorType(op.results[0].type).shape, defining_op(op.operands[0])
     if op is None or not puts_among_zeros(op):
         return None
     offsets, strides = _numbers(op, "static_offsets"), _numbers(op, "static_strides")
@@ -72,9 +65,9 @@ def spread_of(data: ir.Value) -> Spread | None:
     return Spread(
         source=op.operands[0],
         groups=tuple(map(tuple, groups)),
-        offsets=tuple(offset - first for offset, first in zip(offsets, cut, strict=True)),
+        offsets=tuple(offsets),
         strides=tuple(strides),
-        sizes=tuple(sizes or ir.RankedTensorType(op.results[0].type).shape),
+        sizes=tuple(ir.RankedTensorType(op.results[0].type).shape),
     )
 
 

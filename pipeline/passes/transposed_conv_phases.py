@@ -12,9 +12,6 @@ from pipeline.mlir import ir, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.phase_loops import PhaseLoops
 
-#: What may stand between the zeros and the convolution.
-_BETWEEN = ("tensor.extract_slice", "tensor.expand_shape")
-
 
 @dataclass(frozen=True)
 class TransposedConvPhases(Pass):
@@ -51,9 +48,9 @@ class TransposedConvPhases(Pass):
 
 
 def _readers(value: ir.Value) -> list[ir.Operation]:
-    """The linalg ops that read a tensor, as it is, cut or reshaped."""
+    """The linalg ops that read a tensor, as it is or reshaped."""
     users = [use.owner.operation for use in value.uses]
-    behind = [reader for user in users if user.name in _BETWEEN for reader in _readers(user.results[0])]
+    behind = [reader for user in users if user.name == "tensor.expand_shape" for reader in _readers(user.results[0])]
     return [user for user in users if user.name.startswith("linalg.")] + behind
 
 
