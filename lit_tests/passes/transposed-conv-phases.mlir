@@ -219,3 +219,31 @@ func.func @init(%x: tensor<1x4x5xf32>, %w: tensor<9x4x2xf32> {pipeline.weight = 
   %c = linalg.conv_1d_ncw_fcw {dilations = dense<1> : vector<1xi64>, strides = dense<1> : vector<1xi64>} ins(%d, %w : tensor<1x4x11xf32>, tensor<9x4x2xf32>) outs(%start : tensor<1x9x10xf32>) -> tensor<1x9x10xf32>
   return %c : tensor<1x9x10xf32>
 }
+
+// -----
+
+// Must not fire: the window does not start at the first element.
+
+#data = affine_map<(n, w, f, c, s) -> (n, c, w + s + 1)>
+#weight = affine_map<(n, w, f, c, s) -> (f, c, s)>
+#result = affine_map<(n, w, f, c, s) -> (n, w, f)>
+
+// CHECK-LABEL: func.func @late
+// CHECK: tensor.insert_slice
+// CHECK-NOT: tensor.collapse_shape
+func.func @late(%x: tensor<1x4x5xf32>, %w: tensor<9x4x2xf32> {pipeline.weight = "w"}) -> tensor<1x9x9xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x4x11xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x4x11xf32>) -> tensor<1x4x11xf32>
+  %d = tensor.insert_slice %x into %z[0, 0, 1] [1, 4, 5] [1, 1, 2] : tensor<1x4x5xf32> into tensor<1x4x11xf32>
+  %empty = tensor.empty() : tensor<1x9x9xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x9x9xf32>) -> tensor<1x9x9xf32>
+  // expected-remark @below {{its data is read in another way than along a window}}
+  %c = linalg.generic {indexing_maps = [#data, #weight, #result], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%d, %w : tensor<1x4x11xf32>, tensor<9x4x2xf32>) outs(%start : tensor<1x9x9xf32>) {
+  ^bb0(%in: f32, %tap: f32, %out: f32):
+    %product = arith.mulf %in, %tap : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  } -> tensor<1x9x9xf32>
+  return %c : tensor<1x9x9xf32>
+}

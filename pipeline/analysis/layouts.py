@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, prod
 
+from pipeline.analysis.spread import puts_among_zeros, zeros_between
 from pipeline.analysis.structured import Structured, any_structured, structured
-from pipeline.analysis.transposed_convs import puts_among_zeros, zeros_between
 from pipeline.analysis.weights import Weights
 from pipeline.analysis.winograd import Sizes
 from pipeline.mlir import defining_op, ir
@@ -157,8 +157,10 @@ def _gain_of_use(use: ir.OpOperand) -> float:
         return _gain_in_bf16(op)
     kinds = [ir.RankedTensorType(operand.type) for operand in op.operands]
     steps = [step for name in ("strides", "dilations") for step in ir.DenseIntElementsAttr(op.attributes[name])]
-    if set(steps) != {1} or zeros_between(op.operands[0]) > 1 or not all(
-        kind.has_static_shape and isinstance(kind.element_type, ir.F32Type) for kind in kinds
+    if (
+        set(steps) != {1}
+        or zeros_between(op.operands[0]) > 1
+        or not all(kind.has_static_shape and isinstance(kind.element_type, ir.F32Type) for kind in kinds)
     ):
         return 0.0
     f, c, *taps = kinds[1].shape

@@ -57,9 +57,7 @@ def _tears_rows(view: Structured, number: int, splits: Splits) -> bool:
     """
     innermost = [indexing.results[-1] for indexing in view.maps[view.inputs :] if len(indexing.results)]
     torn = [
-        loop
-        for loop, sizes in splits.sizes.items()
-        if ir.AffineDimExpr.get(loop) in innermost and sizes[-1] < _SHORT
+        loop for loop, sizes in splits.sizes.items() if ir.AffineDimExpr.get(loop) in innermost and sizes[-1] < _SHORT
     ]
     return any(view.maps[number].results[-1] != ir.AffineDimExpr.get(loop) for loop in torn)
 

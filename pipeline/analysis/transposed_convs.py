@@ -17,9 +17,9 @@ from math import ceil, gcd, prod
 
 from pipeline.analysis.access import Loops, coefficient
 from pipeline.analysis.contraction import is_zero
+from pipeline.analysis.spread import Spread, spread_of
 from pipeline.analysis.structured import Structured
-from pipeline.analysis.vectors import reassociation
-from pipeline.mlir import defining_op, ir
+from pipeline.mlir import ir
 
 #: The most channels that are computed along rows of the result, not side by side.
 _NARROW = 8
@@ -30,58 +30,6 @@ _LANES = 16
 #: What tells that a weight is zero where it was filled up: for each of its dims, how many elements the dim and the one
 #: behind it have together that are not; 0 for dims that were not filled up.
 TAPS = "pipeline.taps"
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Data with zeros between and around its elements: expand_shape(insert_slice(source, zeros)).
-
-    Attributes:
-        source: the tensor whose elements they are.
-        groups: for each dim of the source the dims of the data that it becomes.
-        offsets, strides: where the elements are, for each dim of the source.
-        sizes: the dims of what the source was spread to.
-    """
-
-    source: ir.Value
-    groups: tuple[tuple[int, ...], ...]
-    offsets: tuple[int, ...]
-    strides: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-
-def spread_of(data: ir.Value) -> Spread | None:
-    """How data is spread; None if it is not, or not in steps that are known."""
-    op = defining_op(data)
-    rank = ir.RankedTensorType(data.type).rank
-    groups = [[dim] for dim in range(rank)]
-    if op is not None and op.name == "tensor.expand_shape":
-        groups, op = reassociation(op), defining_op(op.operands[0])
-    if op is None or not puts_among_zeros(op):
-        return None
-    offsets, strides = _numbers(op, "static_offsets"), _numbers(op, "static_strides")
-    if max(strides) == 1:
-        return None
-    return Spread(
-        source=op.operands[0],
-        groups=tuple(map(tuple, groups)),
-        offsets=tuple(offsets),
-        strides=tuple(strides),
-        sizes=tuple(ir.RankedTensorType(op.results[0].type).shape),
-    )
-
-
-def puts_among_zeros(op: ir.Operation) -> bool:
-    """Whether an op is insert_slice(x, zeros), of all dims, to places that are known."""
-    if op.name != "tensor.insert_slice" or not _has_all_dims(op) or not is_zero(op.operands[1]):
-        return False
-    return not _unknown(_numbers(op, "static_offsets") + _numbers(op, "static_strides"))
-
-
-def zeros_between(data: ir.Value) -> int:
-    """How many elements a tensor has for each that is not a zero put between them; 1 if none are."""
-    spread = spread_of(data)
-    return prod(spread.strides) if spread is not None else 1
 
 
 @dataclass(frozen=True)
@@ -208,7 +156,7 @@ class TransposedConvolution:
 
 
 def read_transposed(view: Structured) -> TransposedConvolution | str | None:
-    """A linalg op as a transposed convolution; why it is none that has phases; None if no zeros are between its data."""
+    """A linalg op as a transposed convolution; why it is none that has phases; None if its data has no zeros between."""
     if len(view.op.operands) != 3 or not any(view.reductions):
         return None
     spread = spread_of(view.op.operands[0])
@@ -248,18 +196,11 @@ def _filled(size: int) -> float:
 
 
 def _axis(view: Structured, spread: Spread, dim: int) -> Axis | str:
-    (place,) = spread.groups[dim] if len(spread.groups[dim]) == 1 else (None,)
+    window = _window(view, spread.groups[dim])
+    if window is None:
+        return "its data is read in another way than along a window"
+    result, tap, dilation = window
     source = ir.RankedTensorType(spread.source.type)
-    steps = [coefficient(view.maps[0].results[place], loop) for loop in range(view.loops)] if place is not None else []
-    loops = [loop for loop, step in enumerate(steps) if step != 0]
-    if len(loops) != 2 or None in steps or view.reductions[loops[0]] or not view.reductions[loops[1]]:
-        return "its data is read in another way than along a window"
-    result, tap = loops
-    alone = _is_alone(view, result, (0, 2)) and _is_alone(view, tap, (0, 1))
-    dilation = steps[tap]
-    assert dilation is not None
-    if not alone or steps[result] != 1 or dilation < 1:
-        return "its data is read in another way than along a window"
     sizes = source.get_dim_size(dim), view.size(result), view.size(tap)
     if source.is_dynamic_dim(dim) or None in sizes:
         return "the size of its data is known at run time only"
@@ -270,6 +211,29 @@ def _axis(view: Structured, spread: Spread, dim: int) -> Axis | str:
     size, results, kernel = sizes
     assert results is not None and kernel is not None
     return Axis(dim, result, tap, spread.strides[dim], spread.offsets[dim], dilation, size, results, kernel)
+
+
+def _window(view: Structured, group: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """(result, tap, dilation) of data that is read at result + dilation * tap along a dim; None if it is not."""
+    if len(group) != 1:
+        return None
+    expression = view.maps[0].results[group[0]]
+    steps = [coefficient(expression, loop) for loop in range(view.loops)]
+    loops = [loop for loop, step in enumerate(steps) if step != 0]
+    if len(loops) != 2 or view.reductions[loops[0]] or not view.reductions[loops[1]]:
+        return None
+    result, tap = loops
+    first, dilation = steps[result], steps[tap]
+    if first != 1 or dilation is None or dilation < 1 or _starts_late(view, expression):
+        return None
+    alone = _is_alone(view, result, (0, 2)) and _is_alone(view, tap, (0, 1))
+    return (result, tap, dilation) if alone else None
+
+
+def _starts_late(view: Structured, expression: ir.AffineExpr) -> bool:
+    """Whether an index is not 0 in the first iteration."""
+    zero = ir.AffineConstantExpr.get(0)
+    return expression.compose(ir.AffineMap.get(0, 0, [zero] * view.loops)) != zero
 
 
 def _is_whole(spread: Spread, dim: int) -> bool:
@@ -290,17 +254,3 @@ def _is_alone(view: Structured, loop: int, operands: tuple[int, int]) -> bool:
 
 def _position(expression: ir.AffineExpr) -> int | None:
     return ir.AffineDimExpr(expression).position if isinstance(expression, ir.AffineDimExpr) else None
-
-
-def _numbers(op: ir.Operation, name: str) -> list[int]:
-    return list(ir.DenseI64ArrayAttr(op.attributes[name]))
-
-
-def _unknown(numbers: list[int]) -> bool:
-    return ir.ShapedType.get_dynamic_size() in numbers
-
-
-def _has_all_dims(op: ir.Operation) -> bool:
-    """Whether a slice has as many dims as what it is of."""
-    ranks = [ir.RankedTensorType(value.type).rank for value in (op.operands[0], op.results[0])]
-    return ranks[0] == ranks[1]

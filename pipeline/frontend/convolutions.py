@@ -80,7 +80,7 @@ def _transposed(
 
 
 def _cuts(weight: Tensor, padding: list[int], dilation: list[int]) -> list[int]:
-    """How many elements a transposed convolution leaves out at each end because of padding that its taps do not reach."""
+    """How many elements a transposed convolution leaves out at each end: padding that no tap reaches."""
     reach = [step * (size - 1) for size, step in zip(weight.shape[2:], dilation, strict=True)]
     return [max(0, width - most) for width, most in zip(padding, reach, strict=True)]
 

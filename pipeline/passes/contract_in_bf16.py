@@ -7,8 +7,8 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.analysis.naming import is_product
+from pipeline.analysis.spread import puts_among_zeros
 from pipeline.analysis.structured import Structured, any_structured, structured
-from pipeline.analysis.transposed_convs import puts_among_zeros
 from pipeline.mlir import arith, defining_op, ir, linalg, tensor
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, build_generic, empty_like

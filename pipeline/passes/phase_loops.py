@@ -1,4 +1,4 @@
-"""Gives a transposed convolution loops over the phases of its result; what transposed-conv-phases does with each one."""
+"""Gives a transposed convolution loops over phases of its result; what transposed-conv-phases does with each one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds tensors of the same elements in another shape or order, of fewer, or with zeros around, at the insertion point.
+"""Builds tensors of the same elements in another shape or order, of fewer, or with zeros around.
 
 Sizes that are known at run time only are taken from the tensor.
 """

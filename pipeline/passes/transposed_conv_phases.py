@@ -21,8 +21,8 @@ class TransposedConvPhases(Pass):
 
     With strides s, all results at s * block + phase multiply the same taps, every s-th one. So the phases become loops
     of the convolution, and dims of its result, [N, H / s, s, W / s, s, F]: with channels innermost that is how results
-    lie anyway. The weight keeps its place, too. It is only filled up to whole steps where its taps do not come out even;
-    an attribute says so, and `tile-and-vectorize` leaves those zeros out. Results with channels first get them
+    lie anyway. The weight keeps its place, too. It is only filled up to whole steps where its taps do not come out
+    even; an attribute says so, and `tile-and-vectorize` leaves those zeros out. Results with channels first get them
     innermost, and a transpose behind them; those of few channels are computed along rows, phase by phase, and then
     put side by side.
     """
@@ -32,12 +32,13 @@ class TransposedConvPhases(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Rewrites the transposed convolutions of one function whose weights are known."""
-        weights = Weights(op)
         inserts = walk(op, "tensor.insert_slice")
-        for one in list(dict.fromkeys(reader for insert in inserts for reader in _readers(insert.results[0]))):
+        readers = dict.fromkeys([reader for insert in inserts for reader in _readers(insert.results[0])])
+        weights = Weights(op) if readers else None
+        for one in readers:
             view = any_structured(one)
             found = read_transposed(view) if view is not None else None
-            if isinstance(found, TransposedConvolution):
+            if isinstance(found, TransposedConvolution) and weights is not None:
                 found = _obstacle(found, weights) or found
             if isinstance(found, str):
                 self.missed(one, f"the zeros between its data are multiplied: {found}")
