@@ -156,7 +156,7 @@ class TransposedConvolution:
 
 
 def read_transposed(view: Structured) -> TransposedConvolution | str | None:
-    """A linalg op as a transposed convolution; why it is none that has phases; None if its data has no zeros between."""
+    """A linalg op as a transposed convolution; why it is none that has phases; None if it has no zeros between."""
     if len(view.op.operands) != 3 or not any(view.reductions):
         return None
     spread = spread_of(view.op.operands[0])
