@@ -117,6 +117,40 @@ func.func @few(%x: tensor<1x4x16xf32>, %w: tensor<3x4x2xf32> {pipeline.weight = 
 
 // -----
 
+// A size that is known at run time only: the blocks of a phase are counted, and zeros put behind the data as needed. The
+// last block may have too many results.
+
+// CHECK-DAG: #[[BLOCKS:.*]] = affine_map<(d0) -> (d0 ceildiv 2)>
+// CHECK-DAG: #[[BEHIND:.*]] = affine_map<(d0, d1) -> (d0 - d1)>
+// CHECK-LABEL: func.func @dynamic
+// CHECK-SAME: (%[[X:.*]]: tensor<1x4x?xf32>,
+// CHECK: %[[OLD:.*]] = linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : tensor<1x9x?xf32>)
+// CHECK: %[[COUNT:.*]] = tensor.dim %[[OLD]], %{{.*}}
+// CHECK: %[[B:.*]] = affine.apply #[[BLOCKS]](%[[COUNT]])
+// CHECK: %[[SIZE:.*]] = tensor.dim %[[X]], %{{.*}}
+// CHECK: %[[D:.*]] = affine.apply #[[BEHIND]](%[[B]], %[[SIZE]])
+// CHECK: %[[HIGH:.*]] = arith.maxsi %[[D]], %{{.*}}
+// CHECK: tensor.pad %[[X]] low[0, 0, 1] high[0, 0, %[[HIGH]]]
+// CHECK: %[[C:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<1x?x2x9xf32>)
+// CHECK: %[[J:.*]] = tensor.collapse_shape %[[C]] {{.*}} : tensor<1x?x2x9xf32> into tensor<1x?x9xf32>
+// CHECK: %[[WANTED:.*]] = tensor.dim %[[OLD]], %{{.*}}
+// CHECK: tensor.extract_slice %[[J]][0, 0, 0] [1, %[[WANTED]], 9] [1, 1, 1]
+func.func @dynamic(%x: tensor<1x4x?xf32>, %w: tensor<9x4x4xf32> {pipeline.weight = "w"}, %spread: index, %results: index) -> tensor<1x9x?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %two = arith.constant 2 : index
+  %size = tensor.dim %x, %two : tensor<1x4x?xf32>
+  %e = tensor.empty(%spread) : tensor<1x4x?xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x4x?xf32>) -> tensor<1x4x?xf32>
+  %d = tensor.insert_slice %x into %z[0, 0, 3] [1, 4, %size] [1, 1, 2] : tensor<1x4x?xf32> into tensor<1x4x?xf32>
+  %empty = tensor.empty(%results) : tensor<1x9x?xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x9x?xf32>) -> tensor<1x9x?xf32>
+  // expected-remark @below {{computes 2 phases}}
+  %c = linalg.conv_1d_ncw_fcw {dilations = dense<1> : vector<1xi64>, strides = dense<1> : vector<1xi64>} ins(%d, %w : tensor<1x4x?xf32>, tensor<9x4x4xf32>) outs(%start : tensor<1x9x?xf32>) -> tensor<1x9x?xf32>
+  return %c : tensor<1x9x?xf32>
+}
+
+// -----
+
 // Must not fire: what is between the elements is no zero.
 
 // CHECK-LABEL: func.func @ones

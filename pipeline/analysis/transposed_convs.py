@@ -40,7 +40,7 @@ class Axis:
         dim: of the source.
         result, tap: the loops over results, and over the weight.
         stride, offset, dilation: see above.
-        size, results, kernel: the numbers of x, y and w.
+        size, results, kernel: the numbers of x, y and w; of the first two None if they are known at run time only.
     """
 
     dim: int
@@ -49,8 +49,8 @@ class Axis:
     stride: int
     offset: int
     dilation: int
-    size: int
-    results: int
+    size: int | None
+    results: int | None
     kernel: int
 
     @property
@@ -59,9 +59,9 @@ class Axis:
         return ceil(self.kernel / self.stride)
 
     @property
-    def blocks(self) -> int:
+    def blocks(self) -> int | None:
         """How many results a phase has at most."""
-        return ceil(self.results / self.stride)
+        return None if self.results is None else ceil(self.results / self.stride)
 
     @cached_property
     def firsts(self) -> list[int]:
@@ -81,10 +81,16 @@ class Axis:
         return max(0, -min(self.shifts))
 
     @property
-    def high(self) -> int:
-        """How many zeros are read behind its last one."""
-        last = self.blocks - 1 + self.dilation * (self.taps - 1) + max(self.shifts)
-        return max(0, last - (self.size - 1))
+    def reach(self) -> int:
+        """How far behind the element of a block the last one lies that it reads."""
+        return self.dilation * (self.taps - 1) + max(self.shifts)
+
+    @property
+    def high(self) -> int | None:
+        """How many zeros are read behind the last element of x."""
+        if self.blocks is None or self.size is None:
+            return None
+        return max(0, self.blocks + self.reach - self.size)
 
 
 @dataclass(frozen=True)
@@ -190,9 +196,9 @@ def taps_of_phase(generic: ir.Operation, loops: Loops, loop: int) -> ir.AffineEx
     return ir.AffineExpr.get_ceil_div(places[dim + 1] * -1 + taps[dim], steps)
 
 
-def _filled(size: int) -> float:
-    """Which part of their vectors so many elements fill."""
-    return size / (ceil(size / _LANES) * _LANES)
+def _filled(size: int | None) -> float:
+    """Which part of their vectors so many elements fill; all of them, if that is not known."""
+    return 1.0 if size is None else size / (ceil(size / _LANES) * _LANES)
 
 
 def _axis(view: Structured, spread: Spread, dim: int) -> Axis | str:
@@ -201,15 +207,14 @@ def _axis(view: Structured, spread: Spread, dim: int) -> Axis | str:
         return "its data is read in another way than along a window"
     result, tap, dilation = window
     source = ir.RankedTensorType(spread.source.type)
-    sizes = source.get_dim_size(dim), view.size(result), view.size(tap)
-    if source.is_dynamic_dim(dim) or None in sizes:
-        return "the size of its data is known at run time only"
-    if 0 in sizes:
+    size = None if source.is_dynamic_dim(dim) else source.get_dim_size(dim)
+    results, kernel = view.size(result), view.size(tap)
+    if kernel is None:
+        return "the size of its weight is known at run time only"
+    if 0 in (size, results, kernel):
         return "it has no elements"
     if gcd(dilation, spread.strides[dim]) != 1:
         return "its dilation and its stride have a factor in common"
-    size, results, kernel = sizes
-    assert results is not None and kernel is not None
     return Axis(dim, result, tap, spread.strides[dim], spread.offsets[dim], dilation, size, results, kernel)
 
 

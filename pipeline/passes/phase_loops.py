@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from pipeline.analysis.transposed_convs import TAPS, Axis, TransposedConvolution
 from pipeline.dialects.fusion import BARRIER
-from pipeline.mlir import ir, linalg, tensor
+from pipeline.mlir import affine, arith, ir, linalg, tensor
 from pipeline.passes.rewriting import before, build_generic, copy_body, replace
 from pipeline.passes.tensor_shapes import expand, leading, pad_with_zeros, size_of, transpose, zero_of
 
@@ -50,9 +51,6 @@ class PhaseLoops:
         self._moved = [loop + len(self._stepped) * (loop >= first) for loop in range(self._view.loops)]
         self._phases = {axis: first + number for number, axis in enumerate(self._stepped)}
         self._loops = self._view.loops + len(self._stepped)
-        self._sizes: dict[int, int] = {}  # of loops over blocks and phases
-        for axis, phase in self._phases.items():
-            self._sizes |= {self._moved[axis.result]: axis.blocks, phase: axis.stride}
 
     def run(self) -> None:
         """Puts the new convolution in the place of the old one."""
@@ -123,11 +121,16 @@ class PhaseLoops:
         places = self._at(self._view.maps[0].results)
         for axis in self._found.axes:
             places[spread.groups[axis.dim][0]] = self._data_place(axis)
-        low, high = ([getattr(axes[dim], side) if dim in axes else 0 for dim in dims] for side in ("low", "high"))
+        low = [axes[dim].low if dim in axes else 0 for dim in dims]
+        high = [self._behind(axes[dim]) if dim in axes else 0 for dim in dims]
         if self._found.is_narrow and self._found.axes[-1].dim != dims[-1]:
             order = [*(dim for dim in dims if dim not in axes), *axes]
             source = transpose(source, order)
-            low, high, places = ([one[dim] for dim in order] for one in (low, high, places))
+            low, high, places = (
+                [low[dim] for dim in order],
+                [high[dim] for dim in order],
+                [places[dim] for dim in order],
+            )
         padded = pad_with_zeros(source, low, high)
         shape = list(ir.RankedTensorType(self._view.op.operands[0].type).shape)
         if len(shape) == len(dims):
@@ -136,6 +139,16 @@ class PhaseLoops:
             if len(group) == 1:
                 shape[group[0]] = ir.RankedTensorType(padded.type).shape[dim]
         return expand(padded, shape, spread.groups), places
+
+    def _behind(self, axis: Axis) -> int | ir.Value:
+        """How many zeros are read behind the last element of x."""
+        if axis.high is not None:
+            return axis.high
+        blocks, size = self._blocks(axis), axis.size
+        if size is None:
+            size = size_of(self._found.spread.source, axis.dim)
+        count = _affine(ir.AffineDimExpr.get(0) - ir.AffineDimExpr.get(1) + axis.reach, blocks, size)
+        return arith.MaxSIOp(count, _index(0)).result
 
     def _data_place(self, axis: Axis) -> ir.AffineExpr:
         """block + dilation * tap + shift(phase), from the first zero before x on."""
@@ -201,25 +214,49 @@ class PhaseLoops:
 
     def _size(self, loop: int) -> int | ir.Value:
         """How often a loop over results runs."""
-        if loop in self._sizes:
-            return self._sizes[loop]
-        dim = self._found.output_loops.index(self._moved.index(loop))
+        stride = next((axis.stride for axis, phase in self._phases.items() if phase == loop), None)
+        if stride is not None:
+            return stride
+        old = self._moved.index(loop)
+        axis = next((axis for axis in self._stepped if axis.result == old), None)
+        return self._old_size(self._found.output_loops.index(old)) if axis is None else self._blocks(axis)
+
+    def _blocks(self, axis: Axis) -> int | ir.Value:
+        if axis.blocks is not None:
+            return axis.blocks
+        results = self._old_size(self._found.output_loops.index(axis.result))
+        return _affine(ir.AffineExpr.get_ceil_div(ir.AffineDimExpr.get(0), axis.stride), results)
+
+    def _old_size(self, dim: int) -> int | ir.Value:
+        """The size of a dim of the result."""
         output = self._view.op.operands[2]
         kind = ir.RankedTensorType(output.type)
         return size_of(output, dim) if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim)
 
     def _joined(self, value: ir.Value, order: list[int]) -> ir.Value:
         """Blocks and phases as one dim, as much of it as the result has; its dims are in this order."""
-        old = ir.RankedTensorType(self._view.op.results[0].type)
-        splits = [self._split(dim) for dim in order]
+        kind = ir.RankedTensorType(value.type)
+        groups: list[list[int]] = []
+        for dim in order:
+            first = sum(map(len, groups))
+            groups.append(list(range(first, first + len(self._split(dim)))))
         shape = [
-            self._sizes[loops[0]] * self._sizes[loops[1]] if len(loops) == 2 else old.shape[dim]
-            for dim, loops in zip(order, splits, strict=True)
+            kind.get_dynamic_size()
+            if any(kind.is_dynamic_dim(dim) for dim in group)
+            else prod(kind.shape[dim] for dim in group)
+            for group in groups
         ]
-        starts = [sum(map(len, splits[:number])) for number in range(len(splits))]
-        groups = [[start + one for one in range(len(loops))] for start, loops in zip(starts, splits, strict=True)]
-        joined = tensor.CollapseShapeOp(ir.RankedTensorType.get(shape, old.element_type), value, groups).result
-        return leading(joined, [old.shape[dim] for dim in order])
+        joined = tensor.CollapseShapeOp(ir.RankedTensorType.get(shape, kind.element_type), value, groups).result
+        return leading(joined, [self._old_size(dim) for dim in order])
+
+
+def _affine(expression: ir.AffineExpr, *values: int | ir.Value) -> ir.Value:
+    """An index that is computed from others."""
+    return affine.AffineApplyOp(ir.AffineMap.get(len(values), 0, [expression]), [_index(one) for one in values]).result
+
+
+def _index(value: int | ir.Value) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result if isinstance(value, int) else value
 
 
 def _line(phase: ir.AffineExpr, numbers: Sequence[int]) -> ir.AffineExpr | None:

@@ -24,15 +24,19 @@ def transpose(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
     return linalg.transpose(value, outs=[output], permutation=list(permutation)).results[0]
 
 
-def pad_with_zeros(value: ir.Value, low: Sequence[int], high: Sequence[int]) -> ir.Value:
+def pad_with_zeros(value: ir.Value, low: Sequence[int], high: Sequence[int | ir.Value]) -> ir.Value:
     """A tensor of floating-point numbers with so many zeros before and behind it, for each dim."""
-    if not any(low) and not any(high):
+    if not any(low) and all(isinstance(count, int) and not count for count in high):
         return value
     kind = ir.RankedTensorType(value.type)
-    sizes = zip(kind.shape, low, high, strict=True)
-    shape = [size if size == _DYNAMIC else size + first + last for size, first, last in sizes]
+    known = [count if isinstance(count, int) else _DYNAMIC for count in high]
+    shape = [
+        _DYNAMIC if _DYNAMIC in (size, last) else size + first + last
+        for size, first, last in zip(kind.shape, low, known, strict=True)
+    ]
     zero = zero_of(kind.element_type)
-    pad = tensor.PadOp(ir.RankedTensorType.get(shape, kind.element_type), value, [], [], low, high)
+    given = [count for count in high if not isinstance(count, int)]
+    pad = tensor.PadOp(ir.RankedTensorType.get(shape, kind.element_type), value, [], given, low, known)
     with ir.InsertionPoint(ir.Block.create_at_start(pad.operation.regions[0], [ir.IndexType.get()] * kind.rank)):
         tensor.YieldOp(zero)
     return pad.result
@@ -47,17 +51,17 @@ def expand(value: ir.Value, shape: Sequence[int], groups: Sequence[Sequence[int]
     return tensor.ExpandShapeOp(kind, value, [list(group) for group in groups], sizes, list(shape)).result
 
 
-def leading(value: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """As many elements from the start of each dim as a shape says; all of those of unknown size."""
-    kind = ir.RankedTensorType(value.type)
-    if list(kind.shape) == list(shape):
+def leading(value: ir.Value, sizes: Sequence[int | ir.Value]) -> ir.Value:
+    """So many elements from the start of each dim."""
+    kind, rank = ir.RankedTensorType(value.type), len(sizes)
+    if list(kind.shape) == list(sizes):
         return value
-    rank = len(shape)
-    sizes = [size_of(value, dim) for dim, size in enumerate(shape) if size == _DYNAMIC]
-    cut = ir.RankedTensorType.get(list(shape), kind.element_type)
-    return tensor.ExtractSliceOp(cut, value, [], sizes, [], [0] * rank, list(shape), [1] * rank).result
+    shape = [size if isinstance(size, int) else _DYNAMIC for size in sizes]
+    given = [size for size in sizes if not isinstance(size, int)]
+    cut = ir.RankedTensorType.get(shape, kind.element_type)
+    return tensor.ExtractSliceOp(cut, value, [], given, [], [0] * rank, shape, [1] * rank).result
 
 
 def size_of(value: ir.Value, dim: int) -> ir.Value:
-    """The size of a dim, at run time."""
+    """The size of a dim that is known at run time only."""
     return tensor.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result

@@ -163,6 +163,29 @@ def test_any_batch():
         torch.testing.assert_close(executable(x), model(x), rtol=2e-5, atol=2e-5)
 
 
+DYNAMIC = {
+    "rows": (lambda: nn.Sequential(nn.ConvTranspose2d(16, 32, 4, 2, 1), nn.ReLU()), (1, 16, None, 7)),
+    "image": (lambda: nn.Sequential(nn.Conv2d(4, 16, 1), nn.ConvTranspose2d(16, 24, 3, 2, 1)), (1, 4, None, None)),
+    "few channels": (lambda: nn.Sequential(nn.ConvTranspose2d(8, 3, 4, 2, 1), nn.Tanh()), (2, 8, 5, None)),
+    "line": (lambda: nn.ConvTranspose1d(6, 20, 7, 3, 1, 1, dilation=2), (2, 6, None)),
+    "groups": (lambda: nn.ConvTranspose2d(8, 16, 4, 2, 1, groups=2), (1, 8, None, 5)),
+}
+
+
+@pytest.mark.parametrize("case", DYNAMIC)
+def test_any_size(case):
+    torch.manual_seed(0)
+    make, shape = DYNAMIC[case]
+    model = make().eval().requires_grad_(False)
+    dims = {dim: torch.export.Dim(f"d{dim}", min=2, max=64) for dim, size in enumerate(shape) if size is None}
+    x = torch.randn([size or 9 for size in shape])
+    executable = pipeline.compile(model, (x,), dynamic_shapes=(dims,), cache=False)
+    assert remarks_of(executable, "passed")
+    for count in (2, 9, 17):
+        y = torch.randn([size or count for size in shape])
+        torch.testing.assert_close(executable(y), model(y), rtol=1e-5, atol=1e-5)
+
+
 def test_threads_change_no_bit():
     torch.manual_seed(0)
     model, x = decoder().eval().requires_grad_(False), torch.randn(2, 64, 8, 8)
