@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pipeline.analysis.naming import is_product
 from pipeline.analysis.structured import Structured, any_structured, structured
-from pipeline.mlir import arith, defining_op, ir, linalg, tensor
+from pipeline.mlir import arith, defining_op, ir, linalg, tensor, terminator
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, build_generic, empty_like
 
@@ -127,7 +127,7 @@ def _extended(op: ir.Operation) -> ir.Value | None:
 def _padding(pad: ir.Operation) -> float | None:
     """The number that a tensor.pad adds; None if it is not known."""
     block = pad.regions[0].blocks[0]
-    number = defining_op(block.operations[len(block.operations) - 1].operation.operands[0])
+    number = defining_op(terminator(block).operands[0])
     if number is None or number.name != "arith.constant":
         return None
     return ir.FloatAttr(number.attributes["value"]).value

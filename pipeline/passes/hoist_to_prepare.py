@@ -8,7 +8,7 @@ from typing import ClassVar
 from pipeline.analysis.motion import needed_ops
 from pipeline.analysis.weights import Weights, byte_size, weight_arguments
 from pipeline.dialects.fusion import BARRIER
-from pipeline.mlir import captured_values, defining_op, func, function, ir, remap_operands
+from pipeline.mlir import captured_values, defining_op, func, function, ir, remap_operands, seen_through
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import RESHAPES, is_unused
 
@@ -55,7 +55,7 @@ def _kept(main: ir.Operation, weights: Weights) -> list[ir.Value]:
     found: dict[ir.Value, None] = {}
 
     def need(value: ir.Value) -> None:
-        source = _behind_views(value)
+        source = seen_through(value, _VIEWS)
         producer = defining_op(source)
         if producer is None or not weights.sources.get(source):
             return
@@ -75,14 +75,6 @@ def _kept(main: ir.Operation, weights: Weights) -> list[ir.Value]:
 
     main.walk(visit, ir.WalkOrder.PRE_ORDER)
     return list(found)
-
-
-def _behind_views(value: ir.Value) -> ir.Value:
-    producer = defining_op(value)
-    while producer is not None and producer.name in _VIEWS:
-        value = producer.operands[0]
-        producer = defining_op(value)
-    return value
 
 
 def _create_prepare(main: ir.Operation, ops: list[ir.Operation], weights: Weights, kept: list[ir.Value]) -> None:

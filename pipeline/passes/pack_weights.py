@@ -14,7 +14,7 @@ from pipeline.analysis.schedule import schedule_of
 from pipeline.analysis.splits import Splits
 from pipeline.analysis.structured import Structured, structured
 from pipeline.analysis.tiling import element_bytes
-from pipeline.mlir import ir, walk
+from pipeline.mlir import calls_of, ir, symbol_name, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.prepared_weights import PreparedWeights, is_weight
 from pipeline.passes.propagate_reshapes import PropagateReshapes
@@ -48,11 +48,11 @@ class PackWeights(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Packs the weights of all kernels of a module."""
-        functions = {ir.StringAttr(one.attributes["sym_name"]).value: one for one in walk(op, "func.func")}
+        functions = {symbol_name(one): one for one in walk(op, "func.func")}
         if "main" not in functions:
             return
         prepared, packing = PreparedWeights(op), Packing(op, set(functions))
-        calls = _calls(op)
+        calls = calls_of(op)
         with op.location:
             for name, kernel in functions.items():
                 for product in _products(kernel):
@@ -160,13 +160,6 @@ def _products(kernel: ir.Operation) -> Iterator[_Product]:
             if plain and alone and column and loops[-1:] == column:
                 yield _Product(view, operand)
                 break
-
-
-def _calls(module: ir.Operation) -> dict[str, list[ir.Operation]]:
-    found: dict[str, list[ir.Operation]] = {}
-    for call in walk(module, "func.call"):
-        found.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(call)
-    return found
 
 
 def _read_packed(product: _Product, layout: PanelLayout) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pipeline.analysis.structured import Structured, any_structured, bounded_loops, structured
 from pipeline.analysis.tiling import element_type
 from pipeline.analysis.winograd import WINOGRAD
-from pipeline.mlir import arith, defining_op, ir, linalg, remap_operands, scf, tensor, walk
+from pipeline.mlir import arith, defining_op, ir, linalg, remap_operands, scf, symbol_name, tensor, walk
 
 #: Ops that give another shape to the same elements in the same order.
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")
@@ -44,7 +44,7 @@ def is_unused(value: ir.Value) -> bool:
 
 def unused_name(module: ir.Operation, wanted: str) -> str:
     """The name that is wanted for a new function, with a number behind it if another one has it."""
-    taken = {ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "func.func")}
+    taken = {symbol_name(op) for op in walk(module, "func.func")}
     numbered = (f"{wanted}_{number}" for number in itertools.count())
     return next(name for name in itertools.chain([wanted], numbered) if name not in taken)
 

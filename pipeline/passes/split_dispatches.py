@@ -20,6 +20,8 @@ from pipeline.mlir import (
     is_inside,
     memref,
     remap_operands,
+    symbol_name,
+    terminator,
     walk,
 )
 from pipeline.passes.base import Pass
@@ -56,9 +58,9 @@ class SplitDispatches(Pass):
     def run(self, op: ir.Operation) -> None:
         """Splits every function of the module."""
         functions = [function for function in walk(op, "func.func") if function.regions[0].blocks]
-        outliner = _Outliner(op, {ir.StringAttr(f.attributes["sym_name"]).value for f in walk(op, "func.func")})
+        outliner = _Outliner(op, {symbol_name(f) for f in walk(op, "func.func")})
         for function in functions:
-            name = ir.StringAttr(function.attributes["sym_name"]).value
+            name = symbol_name(function)
             if STREAMED in function.attributes and _split_whole(function, name, outliner):
                 continue
             _split(function.regions[0].blocks[0], name, outliner)
@@ -128,7 +130,7 @@ def _starts_next(fill: ir.Operation, following: list[ir.Operation]) -> bool:
 
 def _outputs(op: ir.Operation) -> int:
     block = op.regions[0].blocks[0]
-    return len(block.operations[len(block.operations) - 1].operation.operands)
+    return len(terminator(block).operands)
 
 
 def _is_dispatch(op: ir.Operation) -> bool:

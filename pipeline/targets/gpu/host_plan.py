@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from pipeline.errors import CompileError
-from pipeline.mlir import function, ir, walk
+from pipeline.mlir import function, ir, symbol_name, walk
 from pipeline.passes.gemms import GEMM
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
 from pipeline.runtime.host_ops import OPS
@@ -36,7 +36,7 @@ class Constants:
         """The number of the memref.global `symbol`."""
         if symbol not in self.numbers:
             self.numbers[symbol] = len(self.arrays)
-            (found,) = [g for g in walk(self.module, "memref.global") if _symbol(g, "sym_name") == symbol]
+            (found,) = [g for g in walk(self.module, "memref.global") if symbol_name(g) == symbol]
             self.arrays.append(_elements(found, self.module))
         return self.numbers[symbol]
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 
 from pipeline.errors import CompileError
-from pipeline.mlir import function, ir, walk
+from pipeline.mlir import function, ir, symbol_name, walk
 from pipeline.passes.become import CALLS
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
 from pipeline.runtime.device_code import DeviceCode, DeviceKernel
@@ -70,7 +70,7 @@ class GpuTarget(Target):
         lowered = lower(module, self.stages, self.disable)
         declared = _dispatches(lowered.host)
         generated = self.generate(lowered.device, dump)
-        blocks = {_name(op): op for op in walk(lowered.device, "func.func")}
+        blocks = {symbol_name(op): op for op in walk(lowered.device, "func.func")}
         launches = [
             _device_kernel(name, declared[name], blocks[name], generated, self.stored) for name in generated.piece_of
         ]
@@ -102,11 +102,7 @@ def _refuse_externals(module: ir.Module) -> None:
 
 
 def _dispatches(host: ir.Module) -> dict[str, ir.Operation]:
-    return {_name(op): op for op in walk(host, "func.func") if DISPATCH in op.attributes}
-
-
-def _name(op: ir.Operation) -> str:
-    return ir.StringAttr(op.attributes["sym_name"]).value
+    return {symbol_name(op): op for op in walk(host, "func.func") if DISPATCH in op.attributes}
 
 
 def _device_kernel(
