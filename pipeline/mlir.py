@@ -43,6 +43,7 @@ __all__ = [
     "callee",
     "calls_of",
     "captured_values",
+    "clone",
     "constant_integer",
     "context",
     "dialect_names",
@@ -362,6 +363,17 @@ def remap_operands(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:
         return ir.WalkResult.ADVANCE
 
     op.walk(visit)
+
+
+def clone(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> ir.Operation:
+    """A copy of `op` at the insertion point, on what `known` has for the values that it reads.
+
+    `known` learns the results of the copy.
+    """
+    copy = op.clone()
+    remap_operands(copy, known)
+    known.update(zip(op.results, copy.results, strict=True))
+    return copy
 
 
 def is_inside(value: ir.Value, op: ir.Operation) -> bool:

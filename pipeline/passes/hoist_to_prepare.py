@@ -8,7 +8,7 @@ from typing import ClassVar
 from pipeline.analysis.motion import needed_ops
 from pipeline.analysis.weights import Weights, byte_size, weight_arguments
 from pipeline.dialects.fusion import BARRIER
-from pipeline.mlir import captured_values, defining_op, func, function, ir, remap_operands, seen_through
+from pipeline.mlir import captured_values, clone, defining_op, func, function, ir, seen_through
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import RESHAPES, is_unused
 
@@ -88,9 +88,7 @@ def _create_prepare(main: ir.Operation, ops: list[ir.Operation], weights: Weight
     known: dict[ir.Value, ir.Value] = dict(zip(arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block):
         for op in needed_ops(ops, kept):
-            copy = op.clone()
-            remap_operands(copy, known)
-            known.update(zip(op.results, copy.results, strict=True))
+            clone(op, known)
         func.ReturnOp([known[value] for value in kept])
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.analysis.kernel_kinds import LOOP, kernel_kind
 from pipeline.analysis.stack import is_local
-from pipeline.mlir import callee, ir, remap_operands, symbol_name, walk
+from pipeline.mlir import callee, clone, ir, symbol_name, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, replace
 
@@ -55,9 +55,7 @@ class InlineKernels(Pass):
         known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, call.operands, strict=True))
         with before(call):
             for op in ops:
-                copy = op.clone()
-                remap_operands(copy, known)
-                known.update(zip(op.results, copy.results, strict=True))
+                copy = clone(op, known)
                 _hoist(copy, entry)
         replace(call, [known[value] for value in terminator.operands])
         return True

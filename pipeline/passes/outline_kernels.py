@@ -11,7 +11,7 @@ from pipeline.analysis.destination import origin
 from pipeline.analysis.naming import words_of
 from pipeline.analysis.origins import ORIGINS, origins, pairs_attribute
 from pipeline.dialects.fusion import GROUP
-from pipeline.mlir import defining_op, func, ir, remap_operands, symbol_name, terminator, walk
+from pipeline.mlir import clone, defining_op, func, ir, remap_operands, symbol_name, terminator, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.become import CALLS, CUSTOM, OUTPUTS, SIZES
 from pipeline.passes.grouping import INITIAL, own_initial_values
@@ -162,9 +162,7 @@ def _create_kernel(
                 with op.location:
                     func.ReturnOp([known[value] for value in op.operands])
                 continue
-            copy = op.clone()
-            remap_operands(copy, known)
-            known.update(zip(op.results, copy.results, strict=True))
+            clone(op, known)
     return kernel
 
 

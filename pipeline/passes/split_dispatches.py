@@ -13,13 +13,13 @@ from pipeline.errors import CompileError
 from pipeline.mlir import (
     arith,
     captured_values,
+    clone,
     constant_integer,
     defining_op,
     func,
     ir,
     is_inside,
     memref,
-    remap_operands,
     symbol_name,
     terminator,
     walk,
@@ -210,9 +210,7 @@ class _Outliner:
         known: dict[ir.Value, ir.Value] = dict(zip(arguments, list(entry.arguments)[int(dynamic) :], strict=True))
         with root.location, ir.InsertionPoint(entry):
             for op in ops:
-                copy = op.clone()
-                remap_operands(copy, known)
-                known.update(zip(op.results, copy.results, strict=True))
+                clone(op, known)
             func.ReturnOp([])
         return function
 

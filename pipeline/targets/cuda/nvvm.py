@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.errors import CompileError
-from pipeline.mlir import ir, remap_operands, run_pipeline, symbol_name, to_llvm_ir, walk
+from pipeline.mlir import clone, ir, run_pipeline, symbol_name, to_llvm_ir, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.split_dispatches import DISPATCH
 from pipeline.targets.gpu.scalars import passed_type, unpack
@@ -135,9 +135,7 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
         for op in list(block.operations)[:-1]:
             if op.operation.name == "memref.alloc":
                 continue
-            copy = op.operation.clone()
-            remap_operands(copy, known)
-            known.update(zip(op.operation.results, copy.results, strict=True))
+            clone(op.operation, known)
 
 
 def _taken(kind: ir.Type) -> str:
