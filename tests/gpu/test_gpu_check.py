@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # scripts are no package
 
-import gpu_check  # noqa: E402
+import gpu_check
+
+SCRIPTS = Path(gpu_check.__file__).parent
 
 
 @pytest.fixture(scope="module")
