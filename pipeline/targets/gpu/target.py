@@ -14,7 +14,8 @@ from pipeline.runtime.signature import Signature
 from pipeline.runtime.storage import Stored
 from pipeline.targets.cpu.lower import results_to_arguments
 from pipeline.targets.entries import check_messages, entry_names, kernels_of, result_types, sources_of
-from pipeline.targets.gpu.host_plan import Constants, build_plan
+from pipeline.targets.gpu.constants import Constants
+from pipeline.targets.gpu.host_plan import build_plan
 from pipeline.targets.gpu.lower import Stages, lower
 from pipeline.targets.gpu.scalars import passed_type
 from pipeline.targets.target import Dump, Target
