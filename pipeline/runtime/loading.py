@@ -7,13 +7,16 @@ from typing import Any
 
 from pipeline.runtime.code import Code
 from pipeline.runtime.device_code import DeviceCode
-from pipeline.runtime.device_executable import DeviceExecutable
 from pipeline.runtime.executable import Executable
 
 
 def make_executable(code: Code | DeviceCode, *arguments: Any, **options: Any) -> Executable:
     """An executable of the kind that `code` is for; the rest are the arguments of `Executable` after the code."""
-    kind: Callable[..., Executable] = DeviceExecutable if isinstance(code, DeviceCode) else Executable
+    kind: Callable[..., Executable] = Executable
+    if isinstance(code, DeviceCode):
+        from pipeline.runtime.device_executable import DeviceExecutable  # not loaded for CPUs
+
+        kind = DeviceExecutable
     return kind(code, *arguments, **options)
 
 

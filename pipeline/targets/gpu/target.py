@@ -9,6 +9,7 @@ from pipeline.errors import CompileError
 from pipeline.mlir import function, ir, symbol_name, walk
 from pipeline.passes.become import CALLS
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
+from pipeline.program import Dump
 from pipeline.runtime.device_code import DeviceCode, DeviceKernel
 from pipeline.runtime.signature import Signature
 from pipeline.runtime.storage import Stored
@@ -18,7 +19,7 @@ from pipeline.targets.gpu.constants import Constants
 from pipeline.targets.gpu.host_plan import build_plan
 from pipeline.targets.gpu.lower import Stages, lower
 from pipeline.targets.gpu.scalars import passed_type
-from pipeline.targets.target import Dump, Target
+from pipeline.targets.target import Target
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DYNAMIC_STRIDE = ir.ShapedType.get_dynamic_stride_or_offset()
