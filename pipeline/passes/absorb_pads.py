@@ -11,7 +11,7 @@ from pipeline.analysis.structured import any_structured
 from pipeline.analysis.taps import vector_loop
 from pipeline.mlir import called_function, callee, calls_of, defining_op, function, ir, linalg, tensor, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import is_unused
+from pipeline.passes.rewriting import is_unused, update_signature
 
 _INSERT = "tensor.insert_slice"
 _KINDS = ("conv", "pooling")
@@ -94,9 +94,7 @@ class _Pad:
             ).operation
         argument.replace_all_uses_except(whole.results[0], whole)
         argument.set_type(self.source.type)
-        kind = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
-        inputs = [one.type for one in block.arguments]
-        kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, kind.results))
+        update_signature(kernel)
 
 
 def _pad_behind(value: ir.Value) -> _Pad | None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pipeline.errors import CompileError
 from pipeline.mlir import arith, ir, memref, nvgpu, vector, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, replace
+from pipeline.passes.rewriting import before, replace, update_signature
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -42,8 +42,7 @@ def _flatten(function: ir.Operation) -> None:
         if isinstance(argument.type, ir.MemRefType):
             kind = ir.MemRefType(argument.type)
             _Buffer(argument, kind, block).flatten()
-    types = [argument.type for argument in block.arguments]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    update_signature(function)
     if "arg_attrs" in function.attributes:
         del function.attributes["arg_attrs"]
 

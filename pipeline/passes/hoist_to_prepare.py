@@ -10,7 +10,7 @@ from pipeline.analysis.weights import Weights, byte_size, weight_arguments
 from pipeline.dialects.fusion import BARRIER
 from pipeline.mlir import captured_values, clone, defining_op, func, function, ir, seen_through
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import RESHAPES, is_unused
+from pipeline.passes.rewriting import RESHAPES, is_unused, update_signature
 
 #: Ops that only look at their operand in another way; as results of @prepare they would be copies for nothing.
 _VIEWS = (*RESHAPES, "tensor.extract_slice", BARRIER)
@@ -122,8 +122,5 @@ def _drop_unused_weights(main: ir.Operation) -> None:
 
 
 def _set_arguments(main: ir.Operation, marks: list[ir.Attribute]) -> None:
-    block = main.regions[0].blocks[0]
-    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
-    types = [argument.type for argument in block.arguments]
-    main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, kind.results))
+    update_signature(main)
     main.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)

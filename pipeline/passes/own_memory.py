@@ -16,7 +16,7 @@ from pipeline.analysis.naming import group_label
 from pipeline.analysis.updates import VIEWS, views
 from pipeline.mlir import called_function, callee, calls_of, defining_op, function, ir, ops_of, symbol_name, tensor
 from pipeline.passes.become import CALLS
-from pipeline.passes.rewriting import before, unused_name
+from pipeline.passes.rewriting import before, unused_name, update_signature
 from pipeline.passes.tile_groups import computing_ops
 from pipeline.remarks import source_line
 
@@ -210,9 +210,7 @@ def _fused(kernel: ir.Operation, read: int, written: int) -> str:
     block = made.regions[0].blocks[0]
     block.arguments[written].replace_all_uses_with(block.arguments[read])
     block.erase_argument(written)
-    kind = ir.FunctionType(ir.TypeAttr(made.attributes["function_type"]).value)
-    inputs = [argument.type for argument in block.arguments]
-    made.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, kind.results))
+    update_signature(made)
     return name
 
 

@@ -18,6 +18,7 @@ from pipeline.mlir import calls_of, ir, symbol_name, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.prepared_weights import PreparedWeights, is_weight
 from pipeline.passes.propagate_reshapes import PropagateReshapes
+from pipeline.passes.rewriting import update_signature
 from pipeline.passes.split_loops import SplitLoops
 from pipeline.passes.weight_panels import Packing, PanelLayout
 
@@ -178,8 +179,5 @@ def _read_packed(product: _Product, layout: PanelLayout) -> None:
     places = layout.places(list(maps[product.operand].results))
     maps[product.operand] = ir.AffineMap.get(maps[0].n_dims, 0, places)
     generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps])
-    block = kernel.regions[0].blocks[0]
-    kind = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
-    inputs = [argument.type for argument in block.arguments]
-    kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, kind.results))
+    update_signature(kernel)
     PropagateReshapes().run(kernel)

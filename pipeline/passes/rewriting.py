@@ -242,8 +242,13 @@ def add_argument(function: ir.Operation, kind: ir.Type, *marks: str) -> ir.Value
     known += [ir.DictAttr.get({})] * (len(block.arguments) - len(known))
     argument = block.add_argument(kind, function.location)
     known.append(ir.DictAttr.get({mark: ir.UnitAttr.get() for mark in marks}))
-    signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    types = [argument.type for argument in block.arguments]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, signature.results))
+    update_signature(function)
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(known)
     return argument
+
+
+def update_signature(function: ir.Operation) -> None:
+    """Makes the argument types of a func.func those of its block's arguments, which have changed."""
+    inputs = [argument.type for argument in function.regions[0].blocks[0].arguments]
+    results = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pipeline.errors import CompileError
 from pipeline.mlir import arith, ir, memref, run_pipeline, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, replace
+from pipeline.passes.rewriting import before, replace, update_signature
 from pipeline.passes.split_dispatches import DISPATCH
 
 #: Have operands, and so a result, that are not negative.
@@ -46,8 +46,7 @@ def _widen(function: ir.Operation) -> None:
         if _is_narrow(op, operands, results):
             with before(op):
                 _widen_op(op, operands, results)
-    types = [argument.type for argument in function.regions[0].blocks[0].arguments]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    update_signature(function)
 
 
 #: An op, and the types of its operands and results as they were.
