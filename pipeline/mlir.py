@@ -61,6 +61,7 @@ __all__ = [
     "ops_of",
     "parse",
     "position",
+    "refusal",
     "remap_operands",
     "rewrite",
     "run_pipeline",
@@ -178,6 +179,13 @@ def position(location: Any) -> tuple[str, int, int]:
     elif isinstance(location, ir.CallSiteLoc):
         inner = [location.callee, location.caller]
     return next((found for found in map(position, inner) if found[1]), ("", 0, 0))
+
+
+def refusal(op: ir.Operation, reason: str) -> CompileError:
+    """The error that `op` cannot be compiled; it points to the op, and says its source line where that is known."""
+    file, line, column = position(op.location)
+    message = f"{file}:{line}: {reason}" if line else reason
+    return CompileError(message, [Diagnostic("error", reason, file, line, column)])
 
 
 def verify(op: ir.Operation) -> None:

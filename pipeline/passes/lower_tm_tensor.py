@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.errors import CompileError
-from pipeline.mlir import arith, defining_op, ir, tensor, walk
+from pipeline.mlir import arith, defining_op, ir, refusal, tensor, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.nests import index, inline, loops, sizes_of
 from pipeline.passes.rewriting import build_generic, iterator_types
@@ -41,7 +40,7 @@ class LowerTmTensor(Pass):
                     before.replace_all_uses_with(after)
                 found.erase()
         for left in walk(op, "tm_tensor.attention", "tm_tensor.topk"):
-            raise CompileError(f"{left.location}: {left.name} is not supported")
+            raise refusal(left, f"{left.name} is not supported")
 
 
 def _scan(op: ir.Operation) -> list[ir.Value]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pipeline.errors import CompileError
-from pipeline.mlir import arith, clone, ir, scf
+from pipeline.mlir import arith, clone, ir, refusal, scf
 from pipeline.passes.rewriting import size_of
 
 Body = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
@@ -36,7 +35,7 @@ def inline(op: ir.Operation, arguments: list[ir.Value]) -> list[ir.Value]:
         if inner.name == "tm_tensor.yield":
             return [known.get(value, value) for value in inner.operands]
         clone(inner, known)
-    raise CompileError(f"{op.location}: {op.name} has no tm_tensor.yield")
+    raise refusal(op, f"{op.name} has no tm_tensor.yield")
 
 
 def sizes_of(value: ir.Value) -> list[ir.Value]:

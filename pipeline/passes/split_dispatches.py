@@ -8,17 +8,7 @@ from typing import ClassVar
 from pipeline import remarks
 from pipeline.analysis.attention import read_attention
 from pipeline.analysis.epilogue import is_fill
-from pipeline.errors import CompileError
-from pipeline.mlir import (
-    captured_values,
-    clone,
-    func,
-    ir,
-    is_inside,
-    symbol_name,
-    terminator,
-    walk,
-)
+from pipeline.mlir import captured_values, clone, func, ir, is_inside, refusal, symbol_name, terminator, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.dispatch_slices import slice_of
 from pipeline.passes.dispatch_threads import dynamic_threads
@@ -230,7 +220,10 @@ def _hoist_allocations(root: ir.Operation) -> None:
     """Moves buffers that a loop allocates in each iteration in front of it; its iterations are one thread's then."""
     for alloc in walk(root, "memref.alloc"):
         if any(is_inside(size, root) for size in alloc.operands):
-            raise CompileError(f"{alloc.location}: a temporary whose size changes in a loop is not supported on GPUs")
+            raise refusal(
+                alloc,
+                "a temporary whose size changes in a loop is not supported on GPUs; compile it for the target cpu",
+            )
         alloc.move_before(root)
         loops = [root, *walk(root, "scf.for")]
         for loop in loops:

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from pipeline.mlir import arith, callee, calls_of, clone, context, function, ir, parse, seen_through, verify, walk
+from pipeline.mlir import (
+    arith,
+    callee,
+    calls_of,
+    clone,
+    context,
+    function,
+    ir,
+    parse,
+    refusal,
+    seen_through,
+    verify,
+    walk,
+)
 from pipeline.passes.rewriting import build_generic, iterator_types
 
 MODULE = """
@@ -90,3 +103,13 @@ def test_a_clone_reads_what_is_known() -> None:
     assert callee(copy) == "g" and copy.operands[0] == x
     assert known[second.results[0]] == copy.results[0]
     verify(module.operation)
+
+
+def test_a_refusal_names_the_line() -> None:
+    source = 'func.func @f(%x: f32) {\n  %0 = arith.negf %x : f32 loc("model.py":12:3)\n  return\n}'
+    (known,) = walk(parse(source, context()), "arith.negf")
+    error = refusal(known, "no negation here")
+    assert str(error) == "model.py:12: no negation here"
+    assert [(one.file, one.line, one.message) for one in error.diagnostics] == [("model.py", 12, "no negation here")]
+    (unknown,) = walk(parse(source.replace('"model.py":12:3', "unknown"), context()), "arith.negf")
+    assert str(refusal(unknown, "no negation here")) == "no negation here"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipeline.errors import CompileError
-from pipeline.mlir import function, ir
+from pipeline.mlir import function, ir, refusal
 from pipeline.passes.gemms import GEMM
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
 from pipeline.runtime.host_ops import OPS
@@ -89,7 +89,7 @@ class _Builder:
             return [self._compute(op, short)]
         handler = _HANDLERS.get(op.name)
         if handler is None:
-            raise CompileError(f"{op.location}: {op.name} between kernels is not supported on GPUs")
+            raise refusal(op, f"{op.name} between kernels is not supported on GPUs; compile it for the target cpu")
         return handler(self, op)
 
     def _compute(self, op: ir.Operation, name: str) -> Step:
@@ -273,4 +273,4 @@ def _number(attribute: ir.Attribute) -> Any:
         return int(attribute.value)
     if isinstance(attribute, (ir.IntegerAttr, ir.FloatAttr)):
         return attribute.value
-    raise CompileError(f"constant {attribute} between kernels is not supported on GPUs")
+    raise CompileError(f"constant {attribute} between kernels is not supported on GPUs; compile it for the target cpu")
