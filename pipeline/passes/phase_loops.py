@@ -9,10 +9,8 @@ from math import prod
 from pipeline.analysis.transposed_convs import TAPS, Axis, TransposedConvolution
 from pipeline.dialects.fusion import BARRIER
 from pipeline.mlir import affine, arith, ir, linalg, tensor
-from pipeline.passes.rewriting import before, build_generic, copy_body, replace
-from pipeline.passes.tensor_shapes import expand, leading, pad_with_zeros, size_of, transpose, zero_of
-
-_PARALLEL, _REDUCTION = "#linalg.iterator_type<parallel>", "#linalg.iterator_type<reduction>"
+from pipeline.passes.rewriting import before, build_generic, copy_body, iterator_types, replace, size_of
+from pipeline.passes.tensor_shapes import expand, leading, pad_with_zeros, transpose, zero_of
 
 #: How many channels of a result a block of a weight is for: two vectors of the widest registers.
 _BLOCK = 32
@@ -83,6 +81,7 @@ class PhaseLoops:
         view = self._view
         data, places = self._data()
         weight, taps = self._weight()
+        sums = [self._moved[loop] for loop, reduces in enumerate(view.reductions) if reduces]
         maps = [places, taps.places, [ir.AffineDimExpr.get(loop) for loop in loops]]
         element = ir.RankedTensorType(view.op.operands[2].type).element_type
         init = tensor.EmptyOp([self._size(loop) for loop in loops], element).result
@@ -90,7 +89,7 @@ class PhaseLoops:
             [data, weight],
             [linalg.fill(zero_of(element), outs=[init])],
             [ir.AffineMap.get(self._loops, 0, one) for one in maps],
-            self._iterators(),
+            iterator_types(loop in sums for loop in range(self._loops)),
             lambda elements: copy_body(view, elements),
         )
         for name in view.op.attributes:
@@ -99,13 +98,6 @@ class PhaseLoops:
         if any(taps.taps):
             new.attributes[TAPS] = ir.DenseI64ArrayAttr.get(taps.taps)
         return new.results[0]
-
-    def _iterators(self) -> list[ir.Attribute]:
-        kinds = [_PARALLEL] * self._loops
-        for loop, reduces in enumerate(self._view.reductions):
-            if reduces:
-                kinds[self._moved[loop]] = _REDUCTION
-        return [ir.Attribute.parse(kind) for kind in kinds]
 
     def _at(self, expressions: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
         """Indices as they are with the new loops."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.mlir import arith, ir, linalg, tensor
-from pipeline.passes.rewriting import empty_like
+from pipeline.passes.rewriting import empty_like, size_of
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -60,8 +60,3 @@ def leading(value: ir.Value, sizes: Sequence[int | ir.Value]) -> ir.Value:
     given = [size for size in sizes if not isinstance(size, int)]
     cut = ir.RankedTensorType.get(shape, kind.element_type)
     return tensor.ExtractSliceOp(cut, value, [], given, [], [0] * rank, shape, [1] * rank).result
-
-
-def size_of(value: ir.Value, dim: int) -> ir.Value:
-    """The size of a dim that is known at run time only."""
-    return tensor.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result
