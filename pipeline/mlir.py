@@ -11,7 +11,7 @@ import re
 import sys
 import types
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from torch_mlir import ir, rewrite
 from torch_mlir._mlir_libs import _torchMlir
@@ -34,6 +34,7 @@ from pipeline.errors import CompileError
 
 __all__ = [
     "PassManager",
+    "Verification",
     "affine",
     "arith",
     "bufferization",
@@ -71,6 +72,10 @@ __all__ = [
 # again for every op.
 sys.modules.setdefault("torch_mlir.dialects.fusion", types.ModuleType("torch_mlir.dialects.fusion"))
 
+
+#: When MLIR's verifier looks at what MLIR's passes make: after each of them, which takes longer than most of them do,
+#: once after the last, or never.
+Verification = Literal["each", "end", "never"]
 
 _LARGE_DIALECTS = {
     "gpu": "torch_mlir.dialects.gpu",
@@ -201,12 +206,14 @@ def _refuse_unknown_ops(root: ir.Operation) -> None:
         raise CompileError(_lines(unknown), diagnostics=unknown)
 
 
-def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -> None:
+def run_pipeline(op: ir.Operation, pipeline: str, *, verify: Verification = "end") -> None:
     """Runs a textual pipeline of MLIR's own passes on `op`; raises `CompileError` naming the pipeline if it fails."""
     manager = PassManager.parse(pipeline, op.context)
-    manager.enable_verifier(verify_each)
+    manager.enable_verifier(verify == "each")
     try:
         manager.run(op)
+        if verify == "end":
+            op.verify()
     except ir.MLIRError as error:
         found = diagnostics(error)
         raise CompileError(f"{pipeline} failed: {_lines(found)}", diagnostics=found) from None
