@@ -11,7 +11,7 @@ import re
 import sys
 import types
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from torch_mlir import ir, rewrite
 from torch_mlir._mlir_libs import _torchMlir
@@ -77,26 +77,22 @@ sys.modules.setdefault("torch_mlir.dialects.fusion", types.ModuleType("torch_mli
 #: once after the last, or never.
 Verification = Literal["each", "end", "never"]
 
-_LARGE_DIALECTS = {
-    "gpu": "torch_mlir.dialects.gpu",
-    "math": "torch_mlir.dialects.math",
-    "nvgpu": "torch_mlir.dialects.nvgpu",
-    "torch_dialect": "torch_mlir.dialects.torch",
-    "vector": "torch_mlir.dialects.vector",
-}
 
-if TYPE_CHECKING:
-    gpu: Any
-    nvgpu: Any
-    torch_dialect: Any
-    vector: Any
+class _Late:
+    """The module of a dialect, imported when something of it is asked for: the large ones take longer to import than
+    everything else that a driver needs.
+    """
+
+    def __init__(self, dialect: str):
+        self._module = f"torch_mlir.dialects.{dialect}"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._module), name)
 
 
-def __getattr__(name: str) -> Any:
-    """The modules of large dialects, imported by who needs them: they are a quarter of the driver's start-up time."""
-    if name in _LARGE_DIALECTS:
-        return importlib.import_module(_LARGE_DIALECTS[name])
-    raise AttributeError(name)
+gpu: Any = _Late("gpu")
+nvgpu: Any = _Late("nvgpu")
+vector: Any = _Late("vector")
 
 
 def context() -> ir.Context:
