@@ -20,6 +20,7 @@ import torch.export.exported_program as exported_program
 #: (module of torch's, function): what is replaced, and what its replacement uses.
 _NEEDED = (
     (exported_program, "_override_composite_implicit_decomp"),
+    (exported_program, "_is_preservable_cia_op"),
     (export_utils, "_materialize_cpp_cia_ops"),
     (fake_impls, "op_implementations_dict"),
 )
@@ -38,6 +39,7 @@ def remembered() -> Iterator[None]:
     once = functools.cache(export_utils._materialize_cpp_cia_ops)  # torch calls it for each namespace of ops
     with (
         _replaced(exported_program, "_override_composite_implicit_decomp", _overrides),
+        _replaced(exported_program, "_is_preservable_cia_op", _is_preservable_cia_op),
         _replaced(export_utils, "_materialize_cpp_cia_ops", once),
     ):
         yield
@@ -92,21 +94,33 @@ def _overrides(table: Mapping[Any, Any]) -> Iterator[None]:
     """Torch's `_override_composite_implicit_decomp`: in the `with` block the composite ops of `table` are taken apart
     by its functions, or kept whole where a function says so.
     """
-    before = {op: _State.of(op) for op in table}
-    known = {op: _known[op] for op in table if _fits(op, table[op], before[op])}
-    with _torchs_overrides({op: function for op, function in table.items() if op not in known}):
-        for op in table.keys() - known.keys():
-            _known[op] = _Override(table[op], before[op], _State.of(op))
-        for op, override in known.items():
+    fresh, known = [], []
+    for op, function in table.items():
+        now, override = _State.of(op), _known.get(op)
+        if override is not None and override.decomposition is function and override.before == now:
+            known.append((op, override))
+        else:
+            fresh.append((op, function, now))
+    with _torchs_overrides({op: function for op, function, _ in fresh}):
+        for op, function, before in fresh:
+            _known[op] = _Override(function, before, _State.of(op))
+        for op, override in known:
             override.inside.install(op)
         try:
             yield
         finally:
-            for op in known:
-                before[op].install(op)
+            for op, override in known:
+                override.before.install(op)
 
 
-def _fits(op: Any, decomposition: Any, now: _State) -> bool:
-    """Whether torch would do with the op what it did before."""
-    known = _known.get(op)
-    return known is not None and known.decomposition is decomposition and known.before == now
+_is_preservable = exported_program.__dict__.get("_is_preservable_cia_op")
+_preservable: dict[Any, bool] = {}
+
+
+def _is_preservable_cia_op(op: Any) -> bool:
+    """Torch's own function, asked once about each op of PyTorch's: only those of others may change."""
+    if not op.name().startswith("aten::"):
+        return _is_preservable(op)
+    if op not in _preservable:
+        _preservable[op] = _is_preservable(op)
+    return _preservable[op]
