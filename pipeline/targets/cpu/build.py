@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 
 from pipeline import timing
 from pipeline.errors import PipelineError
-from pipeline.mlir import function, ir, walk
+from pipeline.mlir import called_function, function, ir, walk
 from pipeline.passes.become import CALLS, OUTPUTS
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.plan_memory import WORKSPACE
@@ -14,7 +15,7 @@ from pipeline.passes.profile_kernels import PROFILE, SITES
 from pipeline.program import Dump
 from pipeline.runtime.code import Code, External, Site
 from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
-from pipeline.runtime.signature import Signature, TensorType
+from pipeline.runtime.signature import Signature, Source, TensorType
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import Isa
 from pipeline.targets.cpu.lower import (
@@ -30,6 +31,8 @@ from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
 from pipeline.targets.entries import check_messages, entry_names, kernels_of, result_types, sources_of
 from pipeline.targets.target import Form
 from pipeline.targets.updates import mark_updates, report_copies
+
+_VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview")
 
 
 def build(module: ir.Module, signature: Signature, dump: Dump, isa: Isa, form: Form, disable: frozenset[str]) -> Code:
@@ -57,6 +60,7 @@ def build(module: ir.Module, signature: Signature, dump: Dump, isa: Isa, form: F
     with timing.stage("vectorize"):
         vectorize(module, isa, disable, parallel=form.parallel)
     workspace, thread_bytes = workspace_bytes(module)
+    unread = _unread(module, sources["main"])
     with timing.stage("to LLVM dialect"):
         to_llvm(module)
     dump("llvm", module)
@@ -82,6 +86,7 @@ def build(module: ir.Module, signature: Signature, dump: Dump, isa: Isa, form: F
         kernels=kernels,
         sites=sites,
         externals=externals,
+        unread=unread,
     )
 
 
@@ -89,6 +94,26 @@ def _sites(module: ir.Module) -> tuple[Site, ...]:
     attributes = module.operation.attributes
     listed = ir.ArrayAttr(attributes[SITES]) if SITES in attributes else ()
     return tuple(Site(*(ir.StringAttr(part).value for part in ir.ArrayAttr(site))) for site in listed)
+
+
+def _unread(module: ir.Module, sources: Sequence[Source]) -> tuple[int, ...]:
+    """The numbers of the prepared tensors that @main doesn't read: with Winograd's algorithm, the direct weights."""
+    arguments = function(module, "main").regions[0].blocks[0].arguments
+    taken = zip(arguments, sources, strict=False)
+    return tuple(source.index for value, source in taken if source.kind == "prepared" and not _is_read(value))
+
+
+def _is_read(value: ir.Value) -> bool:
+    """Whether something reads a buffer, or a view of it, or may do so."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == "func.call":
+            blocks = called_function(user).regions[0].blocks
+            if not len(blocks) or _is_read(blocks[0].arguments[use.operand_number]):
+                return True
+        elif user.name not in _VIEWS or any(map(_is_read, user.results)):
+            return True
+    return False
 
 
 def _externals(module: ir.Module) -> tuple[External, ...]:
