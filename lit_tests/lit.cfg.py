@@ -37,12 +37,12 @@ def start_fork_server():
     return path
 
 
-config.name = "pipeline"  # noqa: F821
-config.test_format = lit.formats.ShTest(execute_external=False)  # noqa: F821
-config.suffixes = [".mlir"]  # noqa: F821
-config.excludes = ["Inputs"]  # noqa: F821
-config.environment["PYTHONPATH"] = str(HERE.parent)  # noqa: F821
-config.substitutions += [  # noqa: F821
+config.name = "pipeline"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir"]
+config.excludes = ["Inputs"]
+config.environment["PYTHONPATH"] = str(HERE.parent)
+config.substitutions += [
     ("pipeline-opt", f"{sys.executable} -S {HERE / 'fork_client.py'} {start_fork_server()}"),
     ("pipeline-compile", f"{sys.executable} -m pipeline.tools.compile"),
     ("FileCheck", f"{sys.executable} -m filecheck"),
