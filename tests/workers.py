@@ -49,12 +49,12 @@ class Worker:
         theirs.close()
 
     def _run(self, program: Program, unfused: bool) -> tuple[str, str]:
-        self._pipe.send((program, unfused))
-        if not self._pipe.poll(LIMIT):
-            return "hung", f"no answer after {LIMIT} s"
         try:
+            self._pipe.send((program, unfused))
+            if not self._pipe.poll(LIMIT):
+                return "hung", f"no answer after {LIMIT} s"
             return self._pipe.recv()
-        except EOFError:
+        except (EOFError, BrokenPipeError):
             self._process.join()
             return "crashed", f"exit code {self._process.exitcode}"
 
