@@ -48,6 +48,22 @@ def test_lengths(cpu, dtype):
             torch.testing.assert_close(one.double(), other, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("eps", [None, 1e-5])
+def test_rms_norm_of_small_numbers(eps, dtype):
+    """What is added to the mean square counts there, given or not, and squares do not underflow."""
+    x, weight = torch.randn(4, 19) * torch.tensor([1.0, 1e-3, 1e-6, 1e-9])[:, None], torch.randn(19)
+    x, weight = x.to(dtype), weight.to(dtype)
+
+    class Norm(nn.Module):
+        def forward(self, x, weight):
+            return F.rms_norm(x, (19,), weight, eps), F.rms_norm(x, (4, 19), eps=eps)
+
+    for mine, theirs in zip(pipeline.compile(Norm(), (x, weight))(x, weight), Norm()(x, weight), strict=True):
+        close = 4 * torch.finfo(dtype).eps
+        torch.testing.assert_close(mine, theirs, rtol=close, atol=torch.finfo(dtype).tiny)
+
+
 def test_special_values():
     """NaN makes its row NaN, wherever it is; minus infinity counts for nothing; large numbers do not overflow."""
     rows = torch.randn(40, 67)
