@@ -18,8 +18,9 @@ from torch import nn
 from pipeline.targets.cpu.isa import Isa
 
 #: Sizes around those of vectors and tiles, 1 among them; with 0, too.
-SIZES = st.one_of(st.integers(1, 9), st.integers(1, 40), st.sampled_from((15, 16, 17, 31, 33, 48, 64, 65, 100, 130)))
-WITH_NONE = st.one_of(SIZES, SIZES, SIZES, st.just(0))
+_EDGES = st.sampled_from((15, 16, 17, 31, 33, 48, 64, 65, 100, 130))
+SIZES = st.one_of(st.integers(1, 9), st.integers(1, 40), _EDGES)
+WITH_NONE = st.one_of(st.integers(0, 9), st.integers(1, 40), _EDGES)
 FLAGS = st.booleans()
 
 
@@ -39,7 +40,7 @@ class Schedule:
         name: for test ids.
         draw: what is drawn for a program, by name.
         make: the program of what was drawn.
-        proof: a pattern that is found in the decisions, see `decisions`, of a program that has the schedule.
+        proof: patterns that are found in what was decided about programs that have the schedule.
         units: how many units in the last place of `magnitude` a floating-point result may err; 0 for eager's own bits.
         linear: whether the magnitude is what the model gives for absolute values, not the result's and 1.
         exists: whether there is the schedule on a CPU.
@@ -51,13 +52,13 @@ class Schedule:
     name: str
     draw: Mapping[str, st.SearchStrategy[Any]]
     make: Callable[..., Program]
-    proof: str
+    proof: tuple[str, ...]
     units: float = 16
     linear: bool = False
     exists: Callable[[Isa], bool] = lambda isa: True
     options: Mapping[str, Any] = field(default_factory=dict)
     layouts: str | None = None
-    count: int = 4
+    count: int = 3
 
     def programs(self, number: int, count: int) -> list[tuple[Any, Program]]:
         """So many programs with what was drawn for them, the same for the same number; one of least sizes first."""

@@ -1,4 +1,4 @@
-"""Kernels that move elements, or compute each for itself: transposes, gathers, scatters, sorts, elementwise ops, loops."""
+"""Kernels that move elements or compute each for itself: transposes, gathers, scatters, sorts, elementwise ops."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from function_model import Function
 from hypothesis import strategies as st
-from schedules import FLAGS, SIZES, WITH_NONE, Program, Schedule, strided, values
+from schedules import FLAGS, SIZES, Program, Schedule, strided, values
 from torch import nn
 
 ALL = (
@@ -63,8 +63,8 @@ def sorts(lines, width, dtype, descending, far):
 
     def ordered(x):
         several = torch.sort(x, dim=-1, descending=descending, stable=True), torch.sort(x, dim=0, stable=True)
-        first = x.topk(min(3, width), -1)[0]
-        return (*several[0], *several[1], first)
+        first = () if dtype == torch.bool else (x.topk(min(3, width), -1)[0],)
+        return (*several[0], *several[1], *first)
 
     return Program(Function(ordered), (strided(x) if far else x,))
 
@@ -86,7 +86,7 @@ def arithmetic(shape, dtype, far):
     def chain(x, y, z):
         if dtype == torch.bool:
             return (x & y) | ~z, x ^ z, torch.where(x, y, z), x == y
-        whole = (x + y) * z - x, torch.where(x > z, x, y), x.clamp(-2, 3), -x if dtype != torch.uint8 else x
+        whole = (x + y) * z - x, torch.where(x > z, x, y), x.clamp(1, 3), -x if dtype != torch.uint8 else x
         exact = (*whole, torch.maximum(x, y), x != z)
         return (*exact, x / (z * z + 1)) if dtype.is_floating_point else (*exact, (x & y) | (z ^ x), x >> 1)
 
@@ -141,9 +141,9 @@ MOVES = [
             "computes": FLAGS,
         },
         transposes,
-        r"tile-and-vectorize: tiles of (?!1 )(\d+) x 1 vectors of \1\b",
+        (r"tile-and-vectorize: tiles of (?!1 )(\d+) x 1 vectors of \1\b",),
         units=0,
-        count=6,
+        count=5,
     ),
     Schedule(
         "gathers",
@@ -155,7 +155,7 @@ MOVES = [
             "far": FLAGS,
         },
         gathers,
-        r"gathers-to-rows: reads \d tables row by row",
+        (r"gathers-to-rows: reads \d tables row by row",),
         units=0,
     ),
     Schedule(
@@ -168,31 +168,30 @@ MOVES = [
             "far": FLAGS,
         },
         scatters,
-        r"kernel: scatter",
+        (r"kernel: scatter",),
         units=4,
-        count=3,
     ),
     Schedule(
         "sorts",
         {"lines": st.integers(0, 5), "width": SIZES, "dtype": ANY, "descending": FLAGS, "far": FLAGS},
         sorts,
-        r"kernel: sort",
+        (r"kernel: sort",),
         units=0,
         count=2,
     ),
-    Schedule("parts", {"shape": _SHAPE, "dtype": ANY, "far": FLAGS}, parts, r"kernel: elementwise", units=0, count=3),
+    Schedule("parts", {"shape": _SHAPE, "dtype": ANY, "far": FLAGS}, parts, (r"kernel: elementwise",), units=0),
     Schedule(
         "elementwise",
         {"shape": _SHAPE, "dtype": ANY, "far": FLAGS},
         arithmetic,
-        r"tile-and-vectorize: tiles of 1 x 1 vectors of ([2-9]|\d\d)",
+        (r"tile-and-vectorize: tiles of 1 x 1 vectors of ([2-9]|\d\d)",),
         units=0,
     ),
     Schedule(
         "casts",
         {"shape": _SHAPE, "source": ANY, "targets": st.lists(ANY, min_size=4, max_size=4, unique=True), "far": FLAGS},
         casts,
-        r"tile-and-vectorize: tiles of 1 x 1 vectors of ([2-9]|\d\d)",
+        (r"tile-and-vectorize: tiles of 1 x 1 vectors of ([2-9]|\d\d)",),
         units=0,
     ),
     Schedule(
@@ -204,15 +203,14 @@ MOVES = [
             "far": FLAGS,
         },
         functions,
-        r"tile-and-vectorize: tiles of 1 x 1 vectors of ([2-9]|\d\d)",
+        (r"tile-and-vectorize: tiles of 1 x 1 vectors of ([2-9]|\d\d)",),
         units=4,
-        count=3,
     ),
     Schedule(
         "loops",
         {"rows": st.integers(1, 9), "width": st.integers(1, 40), "length": st.integers(1, 5)},
         steps,
-        r"outline-loops: one kernel",
+        (r"outline-loops: one kernel",),
         count=2,
     ),
 ]

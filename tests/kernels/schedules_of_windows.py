@@ -50,7 +50,9 @@ def convolution(rank, channels, results, groups, kernel, stride, padding, dilati
 
 
 def transposed(channels, results, groups, kernel, stride, padding, sides):
-    conv = nn.ConvTranspose2d(groups * channels, groups * results, kernel, stride, min(padding, kernel - 1), groups=groups)
+    conv = nn.ConvTranspose2d(
+        groups * channels, groups * results, kernel, stride, min(padding, kernel - 1), groups=groups
+    )
     return Program(Windows(conv), (values(1, groups * channels, *(side + 1 for side in sides[:2])),))
 
 
@@ -118,7 +120,7 @@ WINDOWS = [
             "far": FLAGS,
         },
         convolution,
-        TILES,
+        (TILES,),
         linear=True,
         options={"disable": ("propagate-layouts", "winograd")},
     ),
@@ -132,7 +134,7 @@ WINDOWS = [
             "sides": _SIDES,
         },
         transposed,
-        TILES,
+        (TILES,),
         linear=True,
     ),
     Schedule(
@@ -146,7 +148,7 @@ WINDOWS = [
             "tail": _TAILS,
         },
         between,
-        r"propagate-layouts: channels last",
+        (r"propagate-layouts: channels last",),
         linear=True,
         layouts=LAST,
     ),
@@ -154,7 +156,7 @@ WINDOWS = [
         "convolution-winograd-2",
         _WINOGRAD,
         winograd,
-        r"tile-and-vectorize: Winograd's algorithm, 2 x 2",
+        (r"tile-and-vectorize: Winograd's algorithm, 2 x 2",),
         linear=True,
         layouts=FORCED % 2,
     ),
@@ -162,7 +164,7 @@ WINDOWS = [
         "convolution-winograd-4",
         _WINOGRAD,
         winograd,
-        r"tile-and-vectorize: Winograd's algorithm, 4 x 4",
+        (r"tile-and-vectorize: Winograd's algorithm, 4 x 4",),
         units=200,
         linear=True,
         layouts=FORCED % 4,
@@ -178,7 +180,7 @@ WINDOWS = [
             "tail": st.sampled_from(("none", "relu")),
         },
         depthwise,
-        r"tile-and-vectorize: tiles of \d+ x \d vectors of \d+ of what is padded",
+        (r"tile-and-vectorize: tiles of \d+ x \d vectors of \d+ of what is padded",),
         linear=True,
         exists=lambda isa: isa.vector_bytes >= 32,
     ),
@@ -193,7 +195,7 @@ WINDOWS = [
             "tail": st.sampled_from(("none", "relu")),
         },
         depthwise,
-        TILES,
+        (TILES,),
         linear=True,
         options={"disable": ("absorb-pads",)},
     ),
@@ -201,6 +203,6 @@ WINDOWS = [
         "pools",
         {"channels": st.integers(1, 20), **_WINDOW, "sides": st.tuples(_SIDE, st.integers(1, 70)), "far": FLAGS},
         pools,
-        TILES,
+        (TILES,),
     ),
 ]

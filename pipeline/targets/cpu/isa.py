@@ -12,7 +12,7 @@ _V2 = ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 
-# What LLVM takes instructions from for the CPUs below: for shifts of bytes and of 16 bits, shuffles, conversions of f16.
+# What LLVM takes instructions from for the CPUs below, for shifts of small integers, shuffles and conversions of f16.
 _ICELAKE = ("avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512vpopcntdq", "gfni")
 _SAPPHIRE_RAPIDS = ("avx512bf16", "avx512fp16", "avxvnni")
 
