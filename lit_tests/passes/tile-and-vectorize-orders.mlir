@@ -1,7 +1,6 @@
 // RUN: pipeline-opt %s --split-input-file --tile-and-vectorize="vector-bytes=16 registers=16" --canonicalize --cse | FileCheck %s
 
-// The loops and vectors of more schedules: which loops run outside, and what is read
-// how often.
+// The loops and vectors of more schedules: which loops run outside, and what is read how often.
 
 // A vector times the lines of a matrix: four vectors of partial sums, which the first step starts; what is left of a
 // line is masked; one number for each line.

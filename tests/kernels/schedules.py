@@ -39,6 +39,7 @@ class Schedule:
     Attributes:
         name: for test ids.
         draw: what is drawn for a program, by name.
+        typical: what else is taken, by name, where few of the programs that are drawn have the schedule.
         make: the program of what was drawn.
         proof: patterns that are found in what was decided about programs that have the schedule.
         units: how many units in the last place of `magnitude` a floating-point result may err; 0 for eager's own bits.
@@ -46,7 +47,7 @@ class Schedule:
         exists: whether there is the schedule on a CPU.
         options: of the compilation.
         layouts: passes that choose layouts, in the place of the target's.
-        count: how many programs are compiled together.
+        count: how many programs are drawn.
     """
 
     name: str
@@ -59,10 +60,11 @@ class Schedule:
     options: Mapping[str, Any] = field(default_factory=dict)
     layouts: str | None = None
     count: int = 3
+    typical: Mapping[str, Any] | None = None
 
     def programs(self, number: int, count: int) -> list[tuple[Any, Program]]:
-        """So many programs with what was drawn for them, the same for the same number; one of least sizes first."""
-        drawn: list[dict[str, Any]] = []
+        """The typical program, then so many of what was drawn, one of least sizes first; a number says which."""
+        drawn: list[dict[str, Any]] = [dict(self.typical)] if self.typical else []
 
         @seed(number)
         @settings(

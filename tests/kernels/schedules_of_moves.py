@@ -142,8 +142,9 @@ MOVES = [
         },
         transposes,
         (r"tile-and-vectorize: tiles of (?!1 )(\d+) x 1 vectors of \1\b",),
+        typical={"shape": (2, 33, 47), "order": (0, 2, 1), "dtype": torch.float32, "computes": True},
+        count=2,
         units=0,
-        count=5,
     ),
     Schedule(
         "gathers",
@@ -156,6 +157,8 @@ MOVES = [
         },
         gathers,
         (r"gathers-to-rows: reads \d tables row by row",),
+        typical={"lines": 9, "width": 40, "shape": (3, 2), "dtype": torch.float32, "far": True},
+        count=2,
         units=0,
     ),
     Schedule(
@@ -176,8 +179,9 @@ MOVES = [
         {"lines": st.integers(0, 5), "width": SIZES, "dtype": ANY, "descending": FLAGS, "far": FLAGS},
         sorts,
         (r"kernel: sort",),
-        units=0,
+        typical={"lines": 3, "width": 17, "dtype": torch.float32, "descending": True, "far": True},
         count=2,
+        units=0,
     ),
     Schedule("parts", {"shape": _SHAPE, "dtype": ANY, "far": FLAGS}, parts, (r"kernel: elementwise",), units=0),
     Schedule(
@@ -212,5 +216,6 @@ MOVES = [
         steps,
         (r"outline-loops: one kernel",),
         count=2,
+        typical={"rows": 3, "width": 20, "length": 4},
     ),
 ]

@@ -90,6 +90,7 @@ def scans(shape, dtype, far):
 
 
 _SOME = {**_ROWS, "rows": SIZES}
+_TYPICAL = {"rows": 9, "columns": 77, "far": True, "dtype": torch.float32}
 
 ROWS = [
     Schedule(
@@ -97,6 +98,8 @@ ROWS = [
         {**_ROWS, "dtype": FLOATS},
         rows_of(sums),
         (r"kernel: reduction", r"tiles of 1 x [2-9] vectors of"),
+        typical=_TYPICAL,
+        count=2,
         units=24,
         linear=True,
     ),
@@ -105,8 +108,10 @@ ROWS = [
         {**_ROWS, "dtype": FLOATS},
         rows_of(softmaxes),
         (GROUPS, r"divide-by-reciprocals: multiplies", r"tiles of 1 x \d vectors of \d+ with [1-9] prologues"),
+        typical=_TYPICAL,
+        count=2,
     ),
-    Schedule("row-norms", {**_SOME, "dtype": FLOATS}, rows_of(norms), (GROUPS,), units=40),
+    Schedule("row-norms", {**_SOME, "dtype": FLOATS}, rows_of(norms), (GROUPS,), typical=_TYPICAL, count=2, units=40),
     Schedule(
         "group-norm",
         {"batch": st.integers(0, 3), "groups": st.integers(1, 3), "channels": st.integers(1, 5), "side": SIZES},
@@ -114,8 +119,24 @@ ROWS = [
         (GROUPS,),
         units=40,
     ),
-    Schedule("column-reductions", {**_ROWS, "dtype": FLOATS}, rows_of(columns), (GROUPS,), units=24),
-    Schedule("extremes", {**_SOME, "dtype": NUMBERS}, rows_of(extremes), (GROUPS,), units=0),
+    Schedule(
+        "column-reductions",
+        {**_ROWS, "dtype": FLOATS},
+        rows_of(columns),
+        (GROUPS,),
+        typical=_TYPICAL,
+        count=2,
+        units=24,
+    ),
+    Schedule(
+        "extremes",
+        {**_SOME, "dtype": NUMBERS},
+        rows_of(extremes),
+        (r"kernel: reduction",),
+        typical=_TYPICAL,
+        count=2,
+        units=0,
+    ),
     Schedule(
         "folds-of-integers",
         {
@@ -124,6 +145,8 @@ ROWS = [
         },
         counts,
         (r"kernel: reduction",),
+        typical={**_TYPICAL, "dtype": torch.int32},
+        count=2,
         units=0,
     ),
     Schedule(

@@ -104,6 +104,8 @@ _WINOGRAD = {
     "padding": st.integers(0, 1),
     "tail": _TAILS,
 }
+_TYPICAL_WINOGRAD = {"channels": 32, "results": 64, "sides": (7, 9), "padding": 1, "tail": "relu"}
+_TYPICAL_DEPTHWISE = {"channels": 5, "kernel": 3, "stride": 1, "dilation": 1, "sides": (9, 33), "tail": "relu"}
 
 WINDOWS = [
     Schedule(
@@ -157,6 +159,8 @@ WINDOWS = [
         _WINOGRAD,
         winograd,
         (r"tile-and-vectorize: Winograd's algorithm, 2 x 2",),
+        typical=_TYPICAL_WINOGRAD,
+        count=2,
         linear=True,
         layouts=FORCED % 2,
     ),
@@ -165,6 +169,8 @@ WINDOWS = [
         _WINOGRAD,
         winograd,
         (r"tile-and-vectorize: Winograd's algorithm, 4 x 4",),
+        typical=_TYPICAL_WINOGRAD,
+        count=2,
         units=200,
         linear=True,
         layouts=FORCED % 4,
@@ -181,6 +187,8 @@ WINDOWS = [
         },
         depthwise,
         (r"tile-and-vectorize: tiles of \d+ x \d vectors of \d+ of what is padded",),
+        typical=_TYPICAL_DEPTHWISE,
+        count=2,
         linear=True,
         exists=lambda isa: isa.vector_bytes >= 32,
     ),
@@ -196,6 +204,8 @@ WINDOWS = [
         },
         depthwise,
         (TILES,),
+        typical=_TYPICAL_DEPTHWISE,
+        count=2,
         linear=True,
         options={"disable": ("absorb-pads",)},
     ),
