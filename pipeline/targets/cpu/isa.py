@@ -30,6 +30,9 @@ CPUS = {
     "sapphirerapids": (*_V4, *_ICELAKE, *_SAPPHIRE_RAPIDS),
 }
 
+#: The shortest vectors, in bytes, that are loaded under masks by an instruction: those of AVX2.
+LEAST_MASKED = 32
+
 
 @dataclass(frozen=True)
 class Isa:
