@@ -15,6 +15,7 @@ from pipeline.frontend.convolutions import convolution
 from pipeline.frontend.norms import instance_norm, native_group_norm
 from pipeline.frontend.replacements import REPLACEMENTS
 from pipeline.frontend.sixteen_bits import fold_in_float32
+from pipeline.frontend.zero_dims import give_a_dim
 
 aten = torch.ops.aten
 
@@ -34,7 +35,8 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     table[aten.native_group_norm.default] = native_group_norm
     table[aten.instance_norm.default] = instance_norm
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
-    return {op: function for op, function in fold_in_float32(table).items() if not _is_in_place(op)}
+    table = give_a_dim(fold_in_float32(table))
+    return {op: function for op, function in table.items() if not _is_in_place(op)}
 
 
 def _is_in_place(op: Any) -> bool:

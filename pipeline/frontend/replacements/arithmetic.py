@@ -36,6 +36,13 @@ def mul(a: Tensor, b: Any) -> Tensor:
     return a.to(dtype) * b
 
 
+@replaces(aten.addbmm.default)
+def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """addbmm(x, a, b) → beta * x + alpha * the sum of a @ b over the batch; x is not looked at for a beta of 0."""
+    product = alpha * torch.bmm(a, b).sum(0, dtype=a.dtype)
+    return product if beta == 0 else beta * x + product
+
+
 @replaces(aten.div.Tensor_mode, aten.div.Scalar_mode)
 def div(a: Tensor, b: Any, rounding_mode: str | None = None) -> Tensor:
     """div(a, b, mode): see `_floor_divide` for `floor`; `trunc` in floating point → trunc(a / b)."""

@@ -90,8 +90,10 @@ def ne(a: Tensor, b: Tensor) -> Tensor:
 
 @replaces(aten.eq.Tensor)
 def eq(a: Tensor, b: Tensor) -> Tensor:
-    """eq(a, b) of bools → not xor(a, b)."""
-    return torch.logical_not(torch.bitwise_xor(a, b)) if a.dtype == b.dtype == torch.bool else NotImplemented
+    """eq(a, b) of bools → not xor(a, b); of floats → not ne(a, b): torch-mlir folds x == x, which NaN is not."""
+    if a.dtype == b.dtype == torch.bool:
+        return torch.logical_not(torch.bitwise_xor(a, b))
+    return torch.logical_not(torch.ne(a, b)) if is_float(a, b) else NotImplemented
 
 
 @replaces(aten.isfinite.default)

@@ -38,6 +38,14 @@ def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulat
     return aten.index_put.default(x, wide, values.expand(selected), accumulate)
 
 
+@replaces(aten.gather.default)
+def gather(x: Tensor, dim: int, places: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """gather(x: [], places) → gather(x as [1], places)."""
+    if x.dim() and places.dim():
+        return NotImplemented
+    return aten.gather.default(x.reshape(-1), 0, places.reshape(-1)).view(places.shape)
+
+
 @replaces(aten.diagonal_scatter.default)
 def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """diagonal_scatter(x, s) → index_put(x, (0, 1, ..), (0, 1, ..), s) with the two dimensions in front."""

@@ -43,6 +43,32 @@ def median(x: Tensor) -> Tensor:
     return torch.where((line != line).any(), torch.full_like(middle, math.nan), middle) if is_float(x) else middle
 
 
+@replaces(aten.median.dim)
+def median_dim(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """median(x, dim) → the middle element of sort(x, dim), the lower of two; the first NaN if there is one."""
+    values, places = (part.select(dim, (x.size(dim) - 1) // 2) for part in torch.sort(x, dim=dim))
+    if is_float(x):
+        nan = x != x
+        has_nan = nan.any(dim)
+        values = torch.where(has_nan, math.nan, values)
+        places = torch.where(has_nan, torch.argmax(nan.to(torch.int32), dim), places)
+    return (values.unsqueeze(dim), places.unsqueeze(dim)) if keepdim else (values, places)
+
+
+@replaces(aten.nanmedian.dim)
+def nanmedian_dim(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """nanmedian(x, dim) → the middle one of the elements of sort(x, dim) before the NaN, which are the last."""
+    middle = (((x != x).logical_not().sum(dim, True) - 1) >> 1).clamp(min=0)
+    values, places = (part.gather(dim, middle) for part in torch.sort(x, dim=dim))
+    return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
+
+
+@replaces(aten.nanmedian.default)
+def nanmedian(x: Tensor) -> Tensor:
+    """nanmedian(x) → nanmedian(flatten(x), 0)."""
+    return torch.nanmedian(x.flatten(), 0)[0]
+
+
 @replaces(aten.cummax.default)
 def cummax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """cummax(x) → see `_running_extreme`."""

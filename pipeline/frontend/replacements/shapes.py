@@ -24,8 +24,10 @@ def pad(x: Tensor, padding: list[int], value: Any = 0) -> Tensor:
 
 @replaces(aten.roll.default)
 def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type: ignore[assignment]  # torch wants a list
-    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x."""
-    return NotImplemented if dims or x.dim() == 0 else aten.roll.default(x.flatten(), shifts, [0]).view(x.shape)
+    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x; a number stays as it is."""
+    if x.dim() == 0:
+        return x.clone()
+    return NotImplemented if dims else aten.roll.default(x.flatten(), shifts, [0]).view(x.shape)
 
 
 @replaces(aten.empty_strided.default)
