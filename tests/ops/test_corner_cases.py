@@ -1,0 +1,83 @@
+"""Corners that torch's own samples of operators found: tensors of no dimension, NaN beside itself, bytes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from function_model import Function
+from numerics import check
+
+LINE = torch.tensor([1.0, math.nan, -0.0, math.inf, 0.0])
+
+EQUALITIES = {
+    "with itself": lambda x: (x == x, x != x, torch.eq(x, x).sum(), x <= x),
+    "of equal expressions": lambda x: torch.where(x + 1 == x + 1, 1, 0),
+    "of a copy": lambda x: (x.clone() == x).all(),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32])
+@pytest.mark.parametrize("function", EQUALITIES.values(), ids=EQUALITIES)
+def test_nan_is_not_itself(function, dtype):
+    check(Function(function), LINE.nan_to_num(3, 4).to(dtype) if dtype == torch.int32 else LINE.to(dtype))
+
+
+def along(x):
+    """Ops along a dimension, or all of them."""
+    at, one = torch.tensor(0), torch.tensor([0])
+    wide = x.float()
+    return (
+        *(x.cumsum(0), x.cumprod(-1), x.cummax(0), x.cummin(0), x.argmax(), x.argmax(0), x.argmin(-1, keepdim=True)),
+        *(x.sort(), x.sort(descending=True), x.topk(1), x.kthvalue(1), x.max(0), x.min(0, keepdim=True), x.median(-1)),
+        *(x.any(0), x.all(0), x.amax(0), x.amin(()), x.sum(0), x.prod(0), x.sum(-1, keepdim=True), x.flip(0), x.roll(1)),
+        *(wide.softmax(0), wide.log_softmax(-1), wide.logsumexp(0), wide.logcumsumexp(0), wide.mean(0), wide.norm(1)),
+        *(x.index_select(0, one), x.gather(0, at), x.gather(-1, one), x.scatter(0, at, x + 1), x.scatter(0, at, 3)),
+        *(x.scatter_add(0, at, x), x.scatter_reduce(0, at, x + 1, "amax")),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.uint8])
+def test_along_a_dimension_of_a_number(dtype):
+    check(Function(along), torch.tensor(2).to(dtype))
+
+
+def bytes_of_constants(x):
+    """Constants in uint8 which are negative before they wrap around, or more than int8 has."""
+    return (
+        *(torch.arange(-1, 2, 2, dtype=torch.uint8), torch.full((2,), -1, dtype=torch.uint8)),
+        *(torch.full_like(x, -3), x.clone().fill_(-2), torch.where(x == 0, -1, x)),
+        *(torch.tensor([200, 3], dtype=torch.uint8), torch.tensor(200, dtype=torch.uint8) + x),
+    )
+
+
+def test_constants_in_bytes():
+    check(Function(bytes_of_constants), torch.tensor([0, 7], dtype=torch.uint8))
+
+
+def medians(x):
+    """Medians along a dimension, with and without NaN; places of NaN are first ones in eager, too."""
+    return x.median(-1), x.median(0, keepdim=True), x.nanmedian(-1)[0], x.nanmedian(0, keepdim=True)[0], x.nanmedian()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_medians(dtype):
+    x = torch.randperm(20, generator=torch.Generator().manual_seed(0)).reshape(4, 5).to(dtype)
+    if dtype.is_floating_point:
+        x[1, 2] = x[1, 3] = x[2] = math.nan
+    check(Function(medians), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.uint8])
+def test_addbmm(dtype):
+    def added(x, a, b):
+        nan = x * math.nan if dtype.is_floating_point else x
+        return (
+            *(torch.addbmm(x, a, b), torch.addbmm(x, a, b, beta=2, alpha=3)),
+            *(torch.addbmm(x[0], a, b), torch.addbmm(nan, a, b, beta=0)),
+        )
+
+    numbers = torch.arange(46).remainder(5).to(dtype)
+    x, a, b = numbers[:12].view(3, 4), numbers[:30].view(2, 3, 5), numbers[6:].view(2, 5, 4)
+    check(Function(added), x, a, b)
