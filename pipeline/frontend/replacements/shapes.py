@@ -34,3 +34,9 @@ def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type:
 def empty_strided(size: list[int], stride: list[int], **kwargs: Any) -> Tensor:
     """empty_strided(size, ..) → empty(size): strides mean nothing in functional code."""
     return torch.empty(size, dtype=kwargs.get("dtype"), device=kwargs.get("device"))
+
+
+@replaces(aten.as_strided_copy.default)
+def as_strided_copy(x: Tensor, size: list[int], stride: list[int], storage_offset: int | None = None) -> Tensor:
+    """as_strided_copy(x, ..) → clone(as_strided(x, ..))."""
+    return torch.as_strided(x, size, stride, storage_offset).clone()
