@@ -1,4 +1,4 @@
-"""Group norm and instance norm as statistics of data, then one multiply and one add of channels.
+"""Norms of groups, instances and root mean squares as statistics of data, then one multiply and one add of channels.
 
 torch-mlir gathers scale and shift element by element, at indices that it computes. Apart like this they are numbers of
 weights along the dim of the channels, which the passes that fold affines know.
@@ -37,6 +37,23 @@ def native_group_norm(
     if bias is not None:
         result = result + bias.to(wide.dtype).view(c, *ones)
     return result.to(x.dtype), mean.to(x.dtype), rstd.to(x.dtype)
+
+
+def rms_norm(x: Tensor, shape: list[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """rms_norm(x of 16 bits) → rms_norm(x.float()), rounded once: squares in float16 overflow from 256 on.
+
+    Without an eps it is that of the dtype, of float32 for 16 bits; torch-mlir would take 0.
+    """
+    if eps is None:
+        kind = torch.float64 if x.dtype == torch.float64 else torch.float32
+        return aten.rms_norm.default(x, shape, weight, torch.finfo(kind).eps)
+    if x.dtype.itemsize != 2:
+        return NotImplemented
+    wide = x.float()
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    scale = ((wide * wide).mean(dims, keepdim=True) + eps).rsqrt()
+    result = wide * scale
+    return (result if weight is None else result * weight.float()).to(x.dtype)
 
 
 def instance_norm(

@@ -8,6 +8,9 @@ import pytest
 import torch
 from function_model import Function
 from numerics import check
+from torch.nn.functional import rms_norm
+
+import pipeline
 
 LINE = torch.tensor([1.0, math.nan, -0.0, math.inf, 0.0])
 
@@ -31,7 +34,17 @@ def along(x):
     return (
         *(x.cumsum(0), x.cumprod(-1), x.cummax(0), x.cummin(0), x.argmax(), x.argmax(0), x.argmin(-1, keepdim=True)),
         *(x.sort(), x.sort(descending=True), x.topk(1), x.kthvalue(1), x.max(0), x.min(0, keepdim=True), x.median(-1)),
-        *(x.any(0), x.all(0), x.amax(0), x.amin(()), x.sum(0), x.prod(0), x.sum(-1, keepdim=True), x.flip(0), x.roll(1)),
+        *(
+            x.any(0),
+            x.all(0),
+            x.amax(0),
+            x.amin(()),
+            x.sum(0),
+            x.prod(0),
+            x.sum(-1, keepdim=True),
+            x.flip(0),
+            x.roll(1),
+        ),
         *(wide.softmax(0), wide.log_softmax(-1), wide.logsumexp(0), wide.logcumsumexp(0), wide.mean(0), wide.norm(1)),
         *(x.index_select(0, one), x.gather(0, at), x.gather(-1, one), x.scatter(0, at, x + 1), x.scatter(0, at, 3)),
         *(x.scatter_add(0, at, x), x.scatter_reduce(0, at, x + 1, "amax")),
@@ -81,3 +94,53 @@ def test_addbmm(dtype):
     numbers = torch.arange(46).remainder(5).to(dtype)
     x, a, b = numbers[:12].view(3, 4), numbers[:30].view(2, 3, 5), numbers[6:].view(2, 5, 4)
     check(Function(added), x, a, b)
+
+
+def beside_numbers(x):
+    """What a dtype does not have wraps around."""
+    return [
+        *(x > 300, x >= -1, x == -1, x != 44, x < 300, x <= 200, x == 2**33, x % 300, x % 77),
+        *(x > 1.5, x == -1.0, x < 300.5),
+    ]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32])
+def test_numbers_beside_narrow_integers(dtype):
+    check(Function(beside_numbers), torch.tensor([0, 1, 44, 45, 127, 128, 255]).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_factors_keep_their_digits(dtype):
+    """To the last bit; 1e5 is more than float16 has."""
+
+    def scaled(x, factor):
+        return x * 1e5, x * 0.1, x / 0.3, 3.3 / x, x * factor, x.clone().mul_(0.7), x * 2, x + 0.1, x * math.inf
+
+    x, factor = torch.linspace(-0.3, 0.2, 301).to(dtype), torch.tensor(0.1)
+    for result, expected in zip(
+        pipeline.compile(Function(scaled), (x, factor))(x, factor), scaled(x, factor), strict=True
+    ):
+        assert result.dtype == dtype and torch.equal(result.nan_to_num(7), expected.nan_to_num(7))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_rms_norm(dtype):
+    """With squares that overflow in float16, and with the eps that it has if none is given."""
+
+    def normed(x, weight):
+        return (
+            *(rms_norm(x, (3,), weight), rms_norm(x, (3,)), rms_norm(x, (2, 3), None, 0.5)),
+            rms_norm(x * 1e6, (3,), weight, 0.5),
+        )
+
+    x = torch.tensor([[1.0, -2.0, 0.5], [0.0, 3.0, -1.0]]) * 1e-3
+    check(Function(normed), x.to(dtype), torch.tensor([1.0, 2.0, 3.0]).to(dtype))
+
+
+def test_strides_that_leave_their_tensor_are_an_error():
+    def strided(x):
+        return torch.as_strided(x, (2, 2), (1, 2), 0)
+
+    with pytest.raises(pipeline.PipelineError, match="as_strided"):
+        pipeline.compile(Function(strided), (torch.arange(9.0)[4:],))
+    check(Function(lambda x: torch.as_strided_copy(x, (2, 2), (1, 2), 1)), torch.arange(9.0))

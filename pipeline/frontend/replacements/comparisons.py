@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.frontend.replacements.table import Decomposition, aten, is_float, promoted, replaces
+from pipeline.frontend.replacements.table import Decomposition, aten, is_float, promoted, replaces, wrapped
 
 
 @replaces(aten.maximum.default)
@@ -94,6 +94,20 @@ def eq(a: Tensor, b: Tensor) -> Tensor:
     if a.dtype == b.dtype == torch.bool:
         return torch.logical_not(torch.bitwise_xor(a, b))
     return torch.logical_not(torch.ne(a, b)) if is_float(a, b) else NotImplemented
+
+
+def _beside_number(op: Any) -> Decomposition:
+    def decomposed(x: Tensor, number: Any) -> Tensor:
+        near = wrapped(number, x)
+        return NotImplemented if near is number or near == number else op(x, near)
+
+    decomposed.__doc__ = f"{op}(x: u8, 300) → {op}(x, 44)."
+    return decomposed
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _op = getattr(aten, _name).Scalar
+    replaces(_op)(_beside_number(_op))
 
 
 @replaces(aten.isfinite.default)
