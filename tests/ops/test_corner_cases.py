@@ -8,7 +8,7 @@ import pytest
 import torch
 from function_model import Function
 from numerics import check
-from torch.nn.functional import rms_norm
+from torch.nn.functional import multilabel_margin_loss, rms_norm
 
 import pipeline
 
@@ -144,3 +144,15 @@ def test_strides_that_leave_their_tensor_are_an_error():
     with pytest.raises(pipeline.PipelineError, match="as_strided"):
         pipeline.compile(Function(strided), (torch.arange(9.0)[4:],))
     check(Function(lambda x: torch.as_strided_copy(x, (2, 2), (1, 2), 1)), torch.arange(9.0))
+
+
+def test_multilabel_margin_loss():
+    """Targets after the first -1 do not count."""
+
+    def losses(x, targets):
+        kinds = ("none", "mean", "sum")
+        wide = [multilabel_margin_loss(x, targets, reduction=kind) for kind in kinds]
+        return wide + [multilabel_margin_loss(x[0], targets[0], reduction=kind) for kind in kinds]
+
+    targets = torch.tensor([[3, 0, -1, 1], [1, 2, 3, 0], [-1, 2, 2, 2]])
+    check(Function(losses), torch.linspace(-1, 1, 12).sin().view(3, 4), targets)
