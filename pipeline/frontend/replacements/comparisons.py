@@ -98,10 +98,12 @@ def eq(a: Tensor, b: Tensor) -> Tensor:
 
 def _beside_number(op: Any) -> Decomposition:
     def decomposed(x: Tensor, number: Any) -> Tensor:
+        if x.dtype == torch.bool and type(number) is int:
+            return op(x.to(torch.int64), number)
         near = wrapped(number, x)
         return NotImplemented if near is number or near == number else op(x, near)
 
-    decomposed.__doc__ = f"{op}(x: u8, 300) → {op}(x, 44)."
+    decomposed.__doc__ = f"{op}(x: u8, 300) → {op}(x, 44); {op}(x: bool, -1) → {op}(x as integers, -1)."
     return decomposed
 
 
