@@ -157,3 +157,15 @@ def test_multilabel_margin_loss():
 
     targets = torch.tensor([[3, 0, -1, 1], [1, 2, 3, 0], [-1, 2, 2, 2]])
     check(Function(losses), torch.linspace(-1, 1, 12).sin().view(3, 4), targets)
+
+
+def test_searches_for_nan():
+    """NaN is behind everything."""
+
+    def searched(x, line):
+        return (
+            *(torch.bucketize(x, line), torch.bucketize(x, line, right=True, out_int32=True)),
+            torch.searchsorted(line.expand(2, 3), x.expand(2, 5), side="right"),
+        )
+
+    check(Function(searched), LINE, torch.tensor([0.0, 1.0, 5.0]))

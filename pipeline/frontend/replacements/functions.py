@@ -18,6 +18,12 @@ def hardtanh(x: Tensor, low: Any = -1, high: Any = 1) -> Tensor:
     return x.clamp(low, high)
 
 
+@replaces(aten.trunc.default)
+def trunc(x: Tensor) -> Tensor:
+    """trunc(x) → floor(abs(x)) with the sign of x, also that of a zero, which torch-mlir loses."""
+    return torch.copysign(x.abs().floor(), x) if is_float(x) else x.clone()
+
+
 @replaces(aten.gelu.default)
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """gelu(x, tanh) → x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x³))), which torch-mlir's is not."""

@@ -101,12 +101,13 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """searchsorted(line, v) → how many elements of the line are less than v, or not greater if `right`."""
+    """searchsorted(line, v) → how many elements are less than v, or not greater if `right`; for NaN all of them."""
     if sorter is not None:
         line = line.gather(-1, sorter)
     elements = line.unsqueeze(-2) if line.dim() > 1 else line
-    before = torch.le if right or side == "right" else torch.lt
-    return before(elements, values.unsqueeze(-1)).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+    behind = torch.gt if right or side == "right" else torch.ge
+    before = behind(elements, values.unsqueeze(-1)).logical_not()
+    return before.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
 
 
 @replaces(aten.bucketize.Tensor)
