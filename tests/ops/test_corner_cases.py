@@ -183,3 +183,9 @@ def test_places_and_masks():
 
     mask = torch.tensor([[True, False, True], [False, True, True]])
     check(Function(placed), torch.randn(2, 3), torch.tensor(4), torch.tensor([[0, 1, 1], [1, 1, 0]]), mask)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_logcumsumexp_of_large_numbers(dtype):
+    x = torch.tensor([[1e4, -1e4, 3.0], [1e4, 2.0, -math.inf], [-3e4, 2.0, math.inf], [0.5, 1.0, math.nan]])
+    check(Function(lambda x: (x.logcumsumexp(0), x.logcumsumexp(1), x[:, :1].logcumsumexp(1))), x.to(dtype))

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.frontend.replacements.table import Decomposition, aten, is_float, replaces
+from pipeline.frontend.replacements.table import Decomposition, aten, in_float32, is_float, replaces
 
 
 @replaces(aten.sort.stable)
@@ -79,6 +79,22 @@ def cummax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 def cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """cummin(x) → see `_running_extreme`."""
     return _running_extreme(x, dim, torch.le)
+
+
+@replaces(aten.logcumsumexp.default)
+def logcumsumexp(x: Tensor, dim: int) -> Tensor:
+    """logcumsumexp(x) → by doubling with logaddexp, which does not overflow; 16 bits in float32."""
+    return in_float32(lambda wide: _running_log_sum(wide, dim))(x)
+
+
+def _running_log_sum(x: Tensor, dim: int) -> Tensor:
+    """After step k each element knows the sum of the 2 ** k up to it."""
+    size, reach = x.size(dim), 1
+    while reach < size:
+        earlier, later = x.narrow(dim, 0, size - reach), x.narrow(dim, reach, size - reach)
+        x = torch.cat([x.narrow(dim, 0, reach), torch.logaddexp(later, earlier)], dim)
+        reach *= 2
+    return x.clone()
 
 
 def _running_extreme(x: Tensor, dim: int, wins: Decomposition) -> tuple[Tensor, Tensor]:
