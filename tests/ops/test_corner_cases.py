@@ -8,7 +8,7 @@ import pytest
 import torch
 from function_model import Function
 from numerics import check
-from torch.nn.functional import multilabel_margin_loss, rms_norm
+from torch.nn.functional import embedding_bag, hardtanh, multilabel_margin_loss, rms_norm
 
 import pipeline
 
@@ -189,3 +189,24 @@ def test_places_and_masks():
 def test_logcumsumexp_of_large_numbers(dtype):
     x = torch.tensor([[1e4, -1e4, 3.0], [1e4, 2.0, -math.inf], [-3e4, 2.0, math.inf], [0.5, 1.0, math.nan]])
     check(Function(lambda x: (x.logcumsumexp(0), x.logcumsumexp(1), x[:, :1].logcumsumexp(1))), x.to(dtype))
+
+
+def test_embedding_bags_with_weights():
+    """The rows of a bag times a weight each, an empty bag and padding among them."""
+
+    def bags(table, places, offsets, weights):
+        weighted = {"mode": "sum", "per_sample_weights": weights}
+        return (
+            *(embedding_bag(places, table, offsets, **weighted), embedding_bag(places, table, offsets)),
+            *(embedding_bag(places, table, offsets, padding_idx=1, mode=mode) for mode in ("mean", "sum")),
+            embedding_bag(places, table, offsets, padding_idx=1, **weighted),
+            embedding_bag(places, table, offsets, include_last_offset=True, **weighted),
+            embedding_bag(places.view(2, 3), table, mode="sum", per_sample_weights=weights.view(2, 3)),
+        )
+
+    places, offsets = torch.tensor([1, 3, 0, 1, 2, 2]), torch.tensor([0, 2, 2, 5, 6])
+    check(Function(bags), torch.randn(4, 3), places, offsets, torch.randn(6))
+
+
+def test_hardtanh_of_integers():
+    check(Function(lambda x: (hardtanh(x, -0.5, 0.5), hardtanh(x, -2, 3.7), hardtanh(x))), torch.arange(-5, 5))

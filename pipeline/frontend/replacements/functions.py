@@ -14,8 +14,8 @@ from pipeline.frontend.replacements.table import aten, in_float32, is_float, pro
 
 @replaces(aten.hardtanh.default)
 def hardtanh(x: Tensor, low: Any = -1, high: Any = 1) -> Tensor:
-    """hardtanh(x, low, high) → clamp(x, low, high): torch-mlir's makes a number of NaN."""
-    return x.clamp(low, high)
+    """hardtanh(x, low, high) → clamp(x, low, high): torch-mlir's makes a number of NaN; whole limits for integers."""
+    return x.clamp(low, high) if is_float(x) else x.clamp(int(low), int(high))
 
 
 @replaces(aten.trunc.default)

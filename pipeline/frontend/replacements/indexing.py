@@ -114,6 +114,41 @@ def _scatter_mean(x: Tensor, dim: int, places: Tensor, source: Tensor, include_s
     return floor_divide_integers(total, added + 1 if include_self else torch.where(kept, torch.ones_like(x), added))
 
 
+@replaces(aten._embedding_bag.default, aten._embedding_bag_forward_only.default)
+def embedding_bag(
+    weight: Tensor,
+    places: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Any:
+    """embedding_bag(table, places, offsets) → the sums of each bag's rows times their weights; for means, divided.
+
+    torch-mlir has sums alone, without padding, and does not look at the weights.
+    """
+    is_plain = mode == 0 and per_sample_weights is None and padding_idx < 0 and not include_last_offset
+    if is_plain or mode > 1:
+        return NotImplemented
+    count = offsets.size(0) - int(include_last_offset)
+    bags = searchsorted(offsets[:count], torch.arange(places.size(0), dtype=offsets.dtype), right=True) - 1
+    counts = (places != padding_idx).to(weight.dtype)
+    rows = weight.index_select(0, places)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    if padding_idx >= 0:
+        rows = torch.where((places == padding_idx).unsqueeze(1), 0, rows)
+    result = torch.zeros(count, weight.size(1), dtype=weight.dtype).index_add(0, bags, rows)
+    if mode == 1:
+        sizes = torch.zeros(count, dtype=weight.dtype).index_add(0, bags, counts)
+        result = result / sizes.clamp(min=1).unsqueeze(1)
+    unused = torch.zeros_like(offsets)  # what a backward pass would want
+    return result, unused, unused.clone(), unused.clone()
+
+
 @replaces(aten.searchsorted.Tensor)
 def searchsorted(
     line: Tensor,
