@@ -10,6 +10,7 @@ import importlib
 import re
 import sys
 import types
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +37,13 @@ __all__ = [
     "PassManager",
     "affine",
     "arith",
+    "seen_through",
     "bufferization",
     "called_function",
+    "callee",
+    "calls_of",
     "captured_values",
+    "clone",
     "constant_integer",
     "context",
     "dialect_names",
@@ -56,10 +61,14 @@ __all__ = [
     "ops_of",
     "parse",
     "position",
+    "refusal",
+    "remap_operands",
     "rewrite",
     "run_pipeline",
     "scf",
+    "symbol_name",
     "tensor",
+    "terminator",
     "text",
     "to_llvm_ir",
     "verify",
@@ -172,6 +181,13 @@ def position(location: Any) -> tuple[str, int, int]:
     return next((found for found in map(position, inner) if found[1]), ("", 0, 0))
 
 
+def refusal(op: ir.Operation, reason: str) -> CompileError:
+    """The error that `op` cannot be compiled; it points to the op, and says its source line where that is known."""
+    file, line, column = position(op.location)
+    message = f"{file}:{line}: {reason}" if line else reason
+    return CompileError(message, [Diagnostic("error", reason, file, line, column)])
+
+
 def verify(op: ir.Operation) -> None:
     """MLIR's verifier and ours for the dialect that MLIR does not know; raises `CompileError` with the position."""
     from pipeline.dialects import fusion
@@ -267,9 +283,19 @@ def ops_of(root: ir.Operation) -> list[ir.Operation]:
 def function(module: ir.Module | ir.Operation, name: str) -> ir.Operation:
     """The function `name` of `module`; raises `CompileError` if there is none."""
     for op in walk(module, "func.func"):
-        if ir.StringAttr(op.attributes["sym_name"]).value == name:
+        if symbol_name(op) == name:
             return op
     raise CompileError(f"the module has no function @{name}")
+
+
+def symbol_name(op: ir.Operation) -> str:
+    """The name of a function, or of another op that has one."""
+    return ir.StringAttr(op.attributes["sym_name"]).value
+
+
+def callee(call: ir.Operation) -> str:
+    """The name of the function that a func.call calls."""
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
 def called_function(call: ir.Operation) -> ir.Operation:
@@ -277,13 +303,33 @@ def called_function(call: ir.Operation) -> ir.Operation:
     module = call
     while module.name != "builtin.module":
         module = module.parent.operation
-    return function(module, ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+    return function(module, callee(call))
+
+
+def calls_of(root: ir.Operation | ir.Module) -> dict[str, list[ir.Operation]]:
+    """The func.calls inside `root` in program order, by the name of the function that they call."""
+    found: dict[str, list[ir.Operation]] = {}
+    for call in walk(root, "func.call"):
+        found.setdefault(callee(call), []).append(call)
+    return found
+
+
+def terminator(block: ir.Block) -> ir.Operation:
+    """The last op of a block."""
+    return block.operations[len(block.operations) - 1].operation
 
 
 def defining_op(value: ir.Value) -> ir.Operation | None:
     """The operation that `value` is a result of; None for a block argument."""
     owner = value.owner
     return None if isinstance(owner, ir.Block) else owner.operation
+
+
+def seen_through(value: ir.Value, names: Collection[str]) -> ir.Value:
+    """What lies behind `value` and any number of ops called one of `names`, by their first operands."""
+    while (op := defining_op(value)) is not None and op.name in names:
+        value = op.operands[0]
+    return value
 
 
 def constant_integer(value: ir.Value) -> int | None:
@@ -325,6 +371,17 @@ def remap_operands(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:
         return ir.WalkResult.ADVANCE
 
     op.walk(visit)
+
+
+def clone(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> ir.Operation:
+    """A copy of `op` at the insertion point, on what `known` has for the values that it reads.
+
+    `known` learns the results of the copy.
+    """
+    copy = op.clone()
+    remap_operands(copy, known)
+    known.update(zip(op.results, copy.results, strict=True))
+    return copy
 
 
 def is_inside(value: ir.Value, op: ir.Operation) -> bool:

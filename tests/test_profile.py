@@ -173,7 +173,7 @@ import os, numpy as np, pipeline
 from pathlib import Path
 exe = pipeline.load(__import__("sys").argv[1])
 exe(np.ones((128, 64), np.float32))
-path = Path(f"/tmp/perf-{os.getpid()}.map")
+path = Path(f"/tmp/perf-{os.getpid()}.map")  # where `perf` looks
 lines = [line.split() for line in path.read_text().splitlines()]
 path.unlink()
 places = sorted((int(start, 16), int(size, 16), name) for start, size, name in lines)

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 from pipeline.diagnostics import Diagnostic
 from pipeline.errors import CompileError
-from pipeline.mlir import captured_values, defining_op, ir, position, remap_operands
+from pipeline.mlir import captured_values, clone, defining_op, ir, position
 
 GROUP = "fusion.group"
 YIELD = "fusion.yield"
@@ -80,9 +80,7 @@ def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind:
     with ir.InsertionPoint(block):
         for op in [*(defining_op(value) for value in constants), *ops]:
             assert op is not None
-            copy = op.clone()
-            remap_operands(copy, known)
-            known.update(zip(op.results, copy.results, strict=True))
+            clone(op, known)
         ir.Operation.create(YIELD, operands=[known[value] for value in results])
     return group
 
