@@ -55,9 +55,9 @@ def factors_in_float32(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callab
 def _with_factor(op: Any, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
     """mul(x: f16, 0.1) → mul(x.float(), 0.1).to(f16), for numbers that change when they are rounded to 16 bits."""
 
-    def decomposed(x: Tensor, factor: Any) -> Any:
+    def decomposed(x: Any, factor: Any) -> Any:
         dtype = torch.result_type(x, factor)
-        if x.dtype == dtype and dtype in _SMALL and not _fits(factor, dtype):
+        if isinstance(x, Tensor) and x.dtype == dtype and dtype in _SMALL and not _fits(factor, dtype):
             return op(x.float(), factor).to(dtype)
         return NotImplemented if otherwise is None else otherwise(x, factor)
 
