@@ -210,3 +210,12 @@ def test_embedding_bags_with_weights():
 
 def test_hardtanh_of_integers():
     check(Function(lambda x: (hardtanh(x, -0.5, 0.5), hardtanh(x, -2, 3.7), hardtanh(x))), torch.arange(-5, 5))
+
+
+def test_logcumsumexp_of_unknown_size():
+    rows = torch.export.Dim("rows", min=0, max=64)
+    model = Function(lambda x: (x.logcumsumexp(0), x.logcumsumexp(1)))
+    executable = pipeline.compile(model, (torch.randn(3, 4),), dynamic_shapes={"args": ({0: rows},)})
+    x = torch.randn(5, 4)
+    for result, expected in zip(executable(x), model(x), strict=True):
+        torch.testing.assert_close(result, expected)

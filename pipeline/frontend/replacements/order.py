@@ -83,7 +83,12 @@ def cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 @replaces(aten.logcumsumexp.default)
 def logcumsumexp(x: Tensor, dim: int) -> Tensor:
-    """logcumsumexp(x) → by doubling with logaddexp, which does not overflow; 16 bits in float32."""
+    """logcumsumexp(x) → by doubling with logaddexp, which does not overflow; 16 bits in float32.
+
+    A size that is not known leaves it to torch-mlir, which adds up exponentials.
+    """
+    if not isinstance(x.size(dim), int):
+        return NotImplemented
     return in_float32(lambda wide: _running_log_sum(wide, dim))(x)
 
 
