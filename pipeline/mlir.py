@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from torch_mlir import ir, rewrite
 from torch_mlir._mlir_libs import _torchMlir
@@ -35,6 +35,7 @@ from pipeline.errors import CompileError
 
 __all__ = [
     "PassManager",
+    "Verification",
     "affine",
     "arith",
     "seen_through",
@@ -81,26 +82,26 @@ __all__ = [
 sys.modules.setdefault("torch_mlir.dialects.fusion", types.ModuleType("torch_mlir.dialects.fusion"))
 
 
-_LARGE_DIALECTS = {
-    "gpu": "torch_mlir.dialects.gpu",
-    "math": "torch_mlir.dialects.math",
-    "nvgpu": "torch_mlir.dialects.nvgpu",
-    "torch_dialect": "torch_mlir.dialects.torch",
-    "vector": "torch_mlir.dialects.vector",
-}
-
-if TYPE_CHECKING:
-    gpu: Any
-    nvgpu: Any
-    torch_dialect: Any
-    vector: Any
+#: When MLIR's verifier looks at what MLIR's passes make: after each of them, which takes longer than most of them do,
+#: once after the last, or never.
+Verification = Literal["each", "end", "never"]
 
 
-def __getattr__(name: str) -> Any:
-    """The modules of large dialects, imported by who needs them: they are a quarter of the driver's start-up time."""
-    if name in _LARGE_DIALECTS:
-        return importlib.import_module(_LARGE_DIALECTS[name])
-    raise AttributeError(name)
+class _Late:
+    """The module of a dialect, imported when something of it is asked for: the large ones take longer to import than
+    everything else that a driver needs.
+    """
+
+    def __init__(self, dialect: str):
+        self._module = f"torch_mlir.dialects.{dialect}"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._module), name)
+
+
+gpu: Any = _Late("gpu")
+nvgpu: Any = _Late("nvgpu")
+vector: Any = _Late("vector")
 
 
 def context() -> ir.Context:
@@ -217,12 +218,14 @@ def _refuse_unknown_ops(root: ir.Operation) -> None:
         raise CompileError(_lines(unknown), diagnostics=unknown)
 
 
-def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -> None:
+def run_pipeline(op: ir.Operation, pipeline: str, *, verify: Verification = "end") -> None:
     """Runs a textual pipeline of MLIR's own passes on `op`; raises `CompileError` naming the pipeline if it fails."""
     manager = PassManager.parse(pipeline, op.context)
-    manager.enable_verifier(verify_each)
+    manager.enable_verifier(verify == "each")
     try:
         manager.run(op)
+        if verify == "end":
+            op.verify()
     except ir.MLIRError as error:
         found = diagnostics(error)
         raise CompileError(f"{pipeline} failed: {_lines(found)}", diagnostics=found) from None

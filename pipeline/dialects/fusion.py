@@ -100,14 +100,16 @@ def verify(root: ir.Operation) -> None:
 
 
 def _ops(root: ir.Operation) -> list[ir.Operation]:
-    """The ops of this dialect; there are none in the bodies of linalg ops, which are most of a module."""
+    """The ops of this dialect; there are none in kernels and the bodies of linalg ops, which are most of a module."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         op = op.operation
-        if op.name in OPS:
+        name = op.name
+        if name in OPS:
             found.append(op)
-        return ir.WalkResult.SKIP if op.name.startswith("linalg.") else ir.WalkResult.ADVANCE
+        is_kernel = name == "func.func" and "pipeline.kernel" in op.attributes
+        return ir.WalkResult.SKIP if is_kernel or name.startswith("linalg.") else ir.WalkResult.ADVANCE
 
     root.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found

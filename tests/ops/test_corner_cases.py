@@ -219,3 +219,14 @@ def test_logcumsumexp_of_unknown_size():
     x = torch.randn(5, 4)
     for result, expected in zip(executable(x), model(x), strict=True):
         torch.testing.assert_close(result, expected)
+
+
+def test_norms_of_all_elements():
+    def norms(x, y):
+        return (
+            *(torch.linalg.norm(x), torch.linalg.norm(x, keepdim=True), torch.linalg.norm(x, dim=(0, 1))),
+            *(torch.linalg.norm(x, 3, dim=1), torch.linalg.norm(x[0], math.inf), torch.linalg.norm(x[0], 0)),
+            *(torch.dist(x, y), torch.dist(x, y[0], 1)),
+        )
+
+    check(Function(norms), torch.randn(3, 4), torch.randn(3, 4))
