@@ -16,7 +16,8 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from pipeline.frontend.convolutions import convolution
 from pipeline.frontend.norms import instance_norm, native_group_norm, rms_norm
 from pipeline.frontend.replacements import REPLACEMENTS
-from pipeline.frontend.sixteen_bits import fold_in_float32
+from pipeline.frontend.sixteen_bits import factors_in_float32, fold_in_float32
+from pipeline.frontend.zero_dims import give_a_dim
 
 aten = torch.ops.aten
 
@@ -38,7 +39,8 @@ def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
     table[aten.instance_norm.default] = instance_norm
     table[aten.rms_norm.default] = rms_norm
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
-    return MappingProxyType({op: function for op, function in fold_in_float32(table).items() if not _is_in_place(op)})
+    table = give_a_dim(fold_in_float32(factors_in_float32(table)))
+    return MappingProxyType({op: function for op, function in table.items() if not _is_in_place(op)})
 
 
 def _is_in_place(op: Any) -> bool:

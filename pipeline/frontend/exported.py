@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
+import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
@@ -70,7 +71,7 @@ class _ExportedReader(GraphReader):
         tensors = self.exported.state_dict if name in self.exported.state_dict else self.exported.constants
         tensor = tensors[name]
         mutated = name in self.mutated_weights
-        if spec.kind == InputKind.CONSTANT_TENSOR and not mutated and tensor.numel() <= LITERAL_ELEMENTS:
+        if spec.kind == InputKind.CONSTANT_TENSOR and not mutated and _is_literal(tensor):
             node.replace_all_uses_with(tensor)
             self.graph.erase_node(node)
             return
@@ -90,6 +91,11 @@ class _ExportedReader(GraphReader):
             else:
                 mutations.append(Mutation(self.result_number(value), weight=spec.target))
         return tuple(results), tuple(mutations)
+
+
+def _is_literal(tensor: torch.Tensor) -> bool:
+    """Whether a constant is a part of the code; torch-mlir takes literals in uint8 for int8."""
+    return tensor.numel() <= LITERAL_ELEMENTS and tensor.dtype != torch.uint8
 
 
 def symbol_ranges(exported: ExportedProgram) -> tuple[tuple[str, int, int], ...]:

@@ -233,9 +233,12 @@ _FILLS = (aten.fill.Scalar, aten.full_like.default, aten.zeros_like.default, ate
 
 
 def _unfoldable(graph: fx.Graph, constant: fx.Node) -> fx.Node:
-    """abs(constant), which torch-mlir does not fold: it would fold the cast to uint8 and call the result int8."""
-    magnitude = graph.call_function(aten.abs.default, (constant,))
-    magnitude.meta = dict(constant.meta)
+    """abs(constant & 255), which torch-mlir does not fold: it would fold the cast to uint8 and call the result int8."""
+    byte = graph.call_function(aten.bitwise_and.Scalar, (constant, 255))
+    with graph.inserting_after(byte):
+        magnitude = graph.call_function(aten.abs.default, (byte,))
+    for node in (byte, magnitude):
+        node.meta = dict(constant.meta)
     return magnitude
 
 

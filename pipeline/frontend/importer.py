@@ -7,7 +7,7 @@ from torch import fx
 from torch._ops import HigherOrderOperator
 from torch_mlir.extras import fx_importer
 
-from pipeline.errors import UnsupportedOpError
+from pipeline.errors import CompileError, PipelineError, UnsupportedOpError
 from pipeline.frontend.control_flow import NodeImporter
 from pipeline.frontend.source_lines import source_line
 from pipeline.mlir import ir
@@ -39,10 +39,16 @@ def import_graph(graph: fx.Graph, context: ir.Context, name: str = "main") -> ir
 
     Raises:
         UnsupportedOpError: the graph has ops that the importer does not know, such as scan, or that would crash it.
+        CompileError: torch-mlir gives up on the graph, as on an as_strided that leaves its tensor.
     """
     _refuse(graph)
     importer = GraphImporter(context)
-    function = importer.import_stateless_graph(graph, func_name=name)
+    try:
+        function = importer.import_stateless_graph(graph, func_name=name)
+    except PipelineError:
+        raise
+    except Exception as error:  # the importer raises whatever Python does
+        raise CompileError(f"torch-mlir could not import the model: {type(error).__name__}: {error}") from error
     # Without it every dynamic broadcast gets a cf.assert, which would abort the process when it fails; torch.export has
     # proved these already (and the runtime checks its symbols at the call).
     function.attributes["torch.assume_strict_symbolic_shapes"] = ir.UnitAttr.get(context)

@@ -1,10 +1,13 @@
-"""Sums of 16-bit floats: torch adds them up in float32 and rounds once, torch-mlir would round after each addition.
+"""16-bit floats that torch computes with in float32, rounding once, where torch-mlir would round more often.
 
-The greatest and the least ones are found in float32, too, for which there are vectors.
+Sums are added up in float32; the greatest and the least ones are found in float32, too, for which there are vectors.
+A factor that is a number is one in float32: 1e5 does not become infinite in float16, and 0.1 keeps its digits. (What is
+added is rounded to 16 bits first, by torch as well.)
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +36,47 @@ _FOLDS = (
     aten._adaptive_avg_pool2d.default,
     aten._adaptive_avg_pool3d.default,
 )
+
+
+#: What multiplies by numbers, or divides by them.
+_PRODUCTS = (
+    aten.div.Scalar,
+    aten.div.Tensor,
+    aten.mul.Scalar,
+    aten.mul.Tensor,
+)
+
+
+def factors_in_float32(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
+    """The table of decompositions with those of products with numbers that 16 bits do not have."""
+    return table | {op: _with_factor(op, table.get(op)) for op in _PRODUCTS}
+
+
+def _with_factor(op: Any, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
+    """mul(x: f16, 0.1) → mul(x.float(), 0.1).to(f16), for numbers that change when they are rounded to 16 bits."""
+
+    def decomposed(x: Any, factor: Any) -> Any:
+        dtype = torch.result_type(x, factor)
+        if isinstance(x, Tensor) and x.dtype == dtype and dtype in _SMALL and not _fits(factor, dtype):
+            return op(x.float(), factor).to(dtype)
+        return NotImplemented if otherwise is None else otherwise(x, factor)
+
+    return decomposed
+
+
+def _fits(number: float | Tensor, dtype: torch.dtype) -> bool:
+    """Whether a dtype of 16 bits has exactly this number, infinities and NaN included; of tensors it is theirs."""
+    if isinstance(number, Tensor):
+        return number.dtype == dtype or not number.is_floating_point()
+    if not isinstance(number, (int, float)):
+        return True
+    kind = "<e" if dtype == torch.float16 else "<f"
+    try:
+        packed = struct.pack(kind, number)
+    except OverflowError:
+        return False
+    is_same = struct.unpack(kind, packed)[0] == number
+    return number != number or (is_same and (len(packed) == 2 or packed[:2] == bytes(2)))
 
 
 def fold_in_float32(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:

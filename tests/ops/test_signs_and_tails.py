@@ -57,6 +57,19 @@ def test_signs_of_zeros_and_nan(dtype):
         assert same_bits(result, expected)
 
 
+class Truncated(nn.Module):
+    def forward(self, x):
+        return x.trunc(), torch.div(x, -2, rounding_mode="trunc"), x.fix()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_truncation_keeps_signs(dtype):
+    x = torch.cat([special(dtype), torch.tensor([0.5, -0.5, 2.5, -2.5, 1e5, -1e5], dtype=dtype)])
+    x = x[x == x]
+    for result, expected in zip(pipeline.compile(Truncated(), (x,))(x), Truncated()(x), strict=True):
+        assert same_bits(result, expected)
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int8, torch.uint8, torch.bool])
 def test_signs_of_integers(dtype):
     x, y = torch.arange(-4, 4).to(dtype), special(torch.float32)[:, None]

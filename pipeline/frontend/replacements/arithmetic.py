@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.frontend.replacements.table import Decomposition, aten, in_float32, is_float, promoted, replaces
+from pipeline.frontend.replacements.table import Decomposition, aten, in_float32, is_float, promoted, replaces, wrapped
 
 
 def _bitwise(op: Any) -> Decomposition:
@@ -34,6 +34,13 @@ def mul(a: Tensor, b: Any) -> Tensor:
     if a.dtype != torch.bool or dtype == torch.bool:
         return NotImplemented
     return a.to(dtype) * b
+
+
+@replaces(aten.addbmm.default)
+def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """addbmm(x, a, b) → beta * x + alpha * the sum of a @ b over the batch; x is not looked at for a beta of 0."""
+    product = alpha * torch.bmm(a, b).sum(0, dtype=a.dtype)
+    return product if beta == 0 else beta * x + product
 
 
 @replaces(aten.div.Tensor_mode, aten.div.Scalar_mode)
@@ -88,6 +95,13 @@ def _floor_divide_floats(a: Tensor, b: Tensor) -> Tensor:
     whole = torch.where(quotient - whole > 0.5, whole + 1, whole)
     whole = torch.where(quotient == 0, torch.copysign(torch.zeros_like(a), a / b), whole)
     return torch.where(b == 0, a / b, whole)
+
+
+@replaces(aten.remainder.Scalar)
+def remainder_of_number(x: Tensor, number: Any) -> Tensor:
+    """remainder(x: u8, -3) → remainder(x, 253)."""
+    near = wrapped(number, x)
+    return NotImplemented if near is number or near == number else aten.remainder.Scalar(x, near)
 
 
 @replaces(aten.remainder.Scalar_Tensor)

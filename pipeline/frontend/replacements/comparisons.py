@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.frontend.replacements.table import Decomposition, aten, is_float, promoted, replaces
+from pipeline.frontend.replacements.table import Decomposition, aten, is_float, promoted, replaces, wrapped
 
 
 @replaces(aten.maximum.default)
@@ -90,8 +90,26 @@ def ne(a: Tensor, b: Tensor) -> Tensor:
 
 @replaces(aten.eq.Tensor)
 def eq(a: Tensor, b: Tensor) -> Tensor:
-    """eq(a, b) of bools → not xor(a, b)."""
-    return torch.logical_not(torch.bitwise_xor(a, b)) if a.dtype == b.dtype == torch.bool else NotImplemented
+    """eq(a, b) of bools → not xor(a, b); of floats → not ne(a, b): torch-mlir folds x == x, which NaN is not."""
+    if a.dtype == b.dtype == torch.bool:
+        return torch.logical_not(torch.bitwise_xor(a, b))
+    return torch.logical_not(torch.ne(a, b)) if is_float(a, b) else NotImplemented
+
+
+def _beside_number(op: Any) -> Decomposition:
+    def decomposed(x: Tensor, number: Any) -> Tensor:
+        if x.dtype == torch.bool and type(number) is int:
+            return op(x.to(torch.int64), number)
+        near = wrapped(number, x)
+        return NotImplemented if near is number or near == number else op(x, near)
+
+    decomposed.__doc__ = f"{op}(x: u8, 300) → {op}(x, 44); {op}(x: bool, -1) → {op}(x as integers, -1)."
+    return decomposed
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _op = getattr(aten, _name).Scalar
+    replaces(_op)(_beside_number(_op))
 
 
 @replaces(aten.isfinite.default)

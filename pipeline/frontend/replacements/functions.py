@@ -14,8 +14,14 @@ from pipeline.frontend.replacements.table import aten, in_float32, is_float, pro
 
 @replaces(aten.hardtanh.default)
 def hardtanh(x: Tensor, low: Any = -1, high: Any = 1) -> Tensor:
-    """hardtanh(x, low, high) → clamp(x, low, high): torch-mlir's makes a number of NaN."""
-    return x.clamp(low, high)
+    """hardtanh(x, low, high) → clamp(x, low, high): torch-mlir's makes a number of NaN; whole limits for integers."""
+    return x.clamp(low, high) if is_float(x) else x.clamp(int(low), int(high))
+
+
+@replaces(aten.trunc.default)
+def trunc(x: Tensor) -> Tensor:
+    """trunc(x) → floor(abs(x)) with the sign of x, also that of a zero, which torch-mlir loses."""
+    return torch.copysign(x.abs().floor(), x) if is_float(x) else x.clone()
 
 
 @replaces(aten.gelu.default)

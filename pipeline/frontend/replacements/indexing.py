@@ -42,6 +42,29 @@ def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulat
     return aten.index_put.default(x, wide, values.expand(selected), accumulate)
 
 
+@replaces(aten.gather.default)
+def gather(x: Tensor, dim: int, places: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """gather(x: [], places) → gather(x as [1], places)."""
+    if x.dim() and places.dim():
+        return NotImplemented
+    return aten.gather.default(x.reshape(-1), 0, places.reshape(-1)).view(places.shape)
+
+
+@replaces(aten.take.default)
+def take(x: Tensor, places: Tensor) -> Tensor:
+    """take(x, places) → index(flatten(x), places); torch's own takes a single place for a number that it knows."""
+    return aten.index.Tensor(x.reshape(-1), [places.reshape(-1)]).view(places.shape)
+
+
+@replaces(aten.masked_scatter.default)
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """masked_scatter(x: [5], mask: [2, 5], s) → masked_scatter(expand(x), mask, s)."""
+    if x.shape == mask.shape:
+        return NotImplemented
+    x, mask = torch.broadcast_tensors(x, mask)
+    return aten.masked_scatter.default(x.clone(), mask.clone(), source)
+
+
 @replaces(aten.diagonal_scatter.default)
 def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """diagonal_scatter(x, s) → index_put(x, (0, 1, ..), (0, 1, ..), s) with the two dimensions in front."""
@@ -55,6 +78,14 @@ def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, 
 def scatter_value(x: Tensor, dim: int, places: Tensor, value: Any) -> Tensor:
     """scatter(x, places, number) → scatter(x, places, tensor), which torch-mlir lowers without crashing."""
     return aten.scatter.src(x, dim, places, torch.full(places.shape, value, dtype=x.dtype))
+
+
+@replaces(aten.scatter.reduce, aten.scatter.value_reduce)
+def scatter_by(x: Tensor, dim: int, places: Tensor, source: Any, *, reduce: str) -> Tensor:
+    """scatter(x, places, s, reduce=add or multiply) → scatter_reduce(x, places, s, sum or prod)."""
+    if not isinstance(source, Tensor):
+        source = torch.full(places.shape, source, dtype=x.dtype)
+    return aten.scatter_reduce.two(x, dim, places, source, {"add": "sum", "multiply": "prod"}[reduce])
 
 
 @replaces(aten.scatter_add.default)
@@ -87,6 +118,41 @@ def _scatter_mean(x: Tensor, dim: int, places: Tensor, source: Tensor, include_s
     return floor_divide_integers(total, added + 1 if include_self else torch.where(kept, torch.ones_like(x), added))
 
 
+@replaces(aten._embedding_bag.default, aten._embedding_bag_forward_only.default)
+def embedding_bag(
+    weight: Tensor,
+    places: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Any:
+    """embedding_bag(table, places, offsets) → the sums of each bag's rows times their weights; for means, divided.
+
+    torch-mlir has sums alone, without padding, and does not look at the weights.
+    """
+    is_plain = mode == 0 and per_sample_weights is None and padding_idx < 0 and not include_last_offset
+    if is_plain or mode > 1:
+        return NotImplemented
+    count = offsets.size(0) - int(include_last_offset)
+    bags = searchsorted(offsets[:count], torch.arange(places.size(0), dtype=offsets.dtype), right=True) - 1
+    counts = (places != padding_idx).to(weight.dtype)
+    rows = weight.index_select(0, places)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    if padding_idx >= 0:
+        rows = torch.where((places == padding_idx).unsqueeze(1), 0, rows)
+    result = torch.zeros(count, weight.size(1), dtype=weight.dtype).index_add(0, bags, rows)
+    if mode == 1:
+        sizes = torch.zeros(count, dtype=weight.dtype).index_add(0, bags, counts)
+        result = result / sizes.clamp(min=1).unsqueeze(1)
+    unused = torch.zeros_like(offsets)  # what a backward pass would want
+    return result, unused, unused.clone(), unused.clone()
+
+
 @replaces(aten.searchsorted.Tensor)
 def searchsorted(
     line: Tensor,
@@ -97,12 +163,13 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """searchsorted(line, v) → how many elements of the line are less than v, or not greater if `right`."""
+    """searchsorted(line, v) → how many elements are less than v, or not greater if `right`; for NaN all of them."""
     if sorter is not None:
         line = line.gather(-1, sorter)
     elements = line.unsqueeze(-2) if line.dim() > 1 else line
-    before = torch.le if right or side == "right" else torch.lt
-    return before(elements, values.unsqueeze(-1)).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+    behind = torch.gt if right or side == "right" else torch.ge
+    before = behind(elements, values.unsqueeze(-1)).logical_not()
+    return before.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
 
 
 @replaces(aten.bucketize.Tensor)

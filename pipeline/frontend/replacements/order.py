@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.frontend.replacements.table import Decomposition, aten, is_float, replaces
+from pipeline.frontend.replacements.table import Decomposition, aten, in_float32, is_float, replaces
 
 
 @replaces(aten.sort.stable)
@@ -43,6 +43,32 @@ def median(x: Tensor) -> Tensor:
     return torch.where((line != line).any(), torch.full_like(middle, math.nan), middle) if is_float(x) else middle
 
 
+@replaces(aten.median.dim)
+def median_dim(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """median(x, dim) → the middle element of sort(x, dim), the lower of two; the first NaN if there is one."""
+    values, places = (part.select(dim, (x.size(dim) - 1) // 2) for part in torch.sort(x, dim=dim))
+    if is_float(x):
+        nan = x != x
+        has_nan = nan.any(dim)
+        values = torch.where(has_nan, math.nan, values)
+        places = torch.where(has_nan, torch.argmax(nan.to(torch.int32), dim), places)
+    return (values.unsqueeze(dim), places.unsqueeze(dim)) if keepdim else (values, places)
+
+
+@replaces(aten.nanmedian.dim)
+def nanmedian_dim(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """nanmedian(x, dim) → the middle one of the elements of sort(x, dim) before the NaN, which are the last."""
+    middle = (((x != x).logical_not().sum(dim, True) - 1) >> 1).clamp(min=0)
+    values, places = (part.gather(dim, middle) for part in torch.sort(x, dim=dim))
+    return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
+
+
+@replaces(aten.nanmedian.default)
+def nanmedian(x: Tensor) -> Tensor:
+    """nanmedian(x) → nanmedian(flatten(x), 0)."""
+    return torch.nanmedian(x.flatten(), 0)[0]
+
+
 @replaces(aten.cummax.default)
 def cummax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """cummax(x) → see `_running_extreme`."""
@@ -53,6 +79,27 @@ def cummax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 def cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """cummin(x) → see `_running_extreme`."""
     return _running_extreme(x, dim, torch.le)
+
+
+@replaces(aten.logcumsumexp.default)
+def logcumsumexp(x: Tensor, dim: int) -> Tensor:
+    """logcumsumexp(x) → by doubling with logaddexp, which does not overflow; 16 bits in float32.
+
+    A size that is not known leaves it to torch-mlir, which adds up exponentials.
+    """
+    if not isinstance(x.size(dim), int):
+        return NotImplemented
+    return in_float32(lambda wide: _running_log_sum(wide, dim))(x)
+
+
+def _running_log_sum(x: Tensor, dim: int) -> Tensor:
+    """After step k each element knows the sum of the 2 ** k up to it."""
+    size, reach = x.size(dim), 1
+    while reach < size:
+        earlier, later = x.narrow(dim, 0, size - reach), x.narrow(dim, reach, size - reach)
+        x = torch.cat([x.narrow(dim, 0, reach), torch.logaddexp(later, earlier)], dim)
+        reach *= 2
+    return x.clone()
 
 
 def _running_extreme(x: Tensor, dim: int, wins: Decomposition) -> tuple[Tensor, Tensor]:

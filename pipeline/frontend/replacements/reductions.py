@@ -54,6 +54,22 @@ def vector_norm(
     return result.to(given.dtype)
 
 
+@replaces(aten.linalg_norm.default)
+def norm(
+    x: Tensor, ord: float | None = None, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    """linalg.norm(x) → vector_norm(x, 2), and likewise for norms of vectors that are given."""
+    if ord is not None and (x.dim() if dim is None else len(dim)) != 1:
+        return NotImplemented
+    return torch.linalg.vector_norm(x, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+@replaces(aten.dist.default)
+def dist(a: Tensor, b: Tensor, p: float = 2) -> Tensor:
+    """dist(a, b, p) → vector_norm(a - b, p)."""
+    return torch.linalg.vector_norm(a - b, p)
+
+
 @replaces(aten.max.dim)
 def max_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """max(x: float, dim) → (amax(x, dim), argmax(x, dim)): torch-mlir's index misses a NaN."""

@@ -24,11 +24,19 @@ def pad(x: Tensor, padding: list[int], value: Any = 0) -> Tensor:
 
 @replaces(aten.roll.default)
 def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type: ignore[assignment]  # torch wants a list
-    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x."""
-    return NotImplemented if dims or x.dim() == 0 else aten.roll.default(x.flatten(), shifts, [0]).view(x.shape)
+    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x; a number stays as it is."""
+    if x.dim() == 0:
+        return x.clone()
+    return NotImplemented if dims else aten.roll.default(x.flatten(), shifts, [0]).view(x.shape)
 
 
 @replaces(aten.empty_strided.default)
 def empty_strided(size: list[int], stride: list[int], **kwargs: Any) -> Tensor:
     """empty_strided(size, ..) → empty(size): strides mean nothing in functional code."""
     return torch.empty(size, dtype=kwargs.get("dtype"), device=kwargs.get("device"))
+
+
+@replaces(aten.as_strided_copy.default)
+def as_strided_copy(x: Tensor, size: list[int], stride: list[int], storage_offset: int | None = None) -> Tensor:
+    """as_strided_copy(x, ..) → clone(as_strided(x, ..))."""
+    return torch.as_strided(x, size, stride, storage_offset).clone()

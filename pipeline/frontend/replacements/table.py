@@ -42,6 +42,14 @@ def promoted(a: Any, b: Any) -> tuple[Tensor, Tensor]:
     return first, second
 
 
+def wrapped(number: Any, beside: Tensor) -> Any:
+    """A whole number as torch takes it beside a tensor of integers: wrapped around in their dtype."""
+    if not isinstance(number, int) or beside.is_floating_point() or beside.dtype == torch.bool:
+        return number
+    limits = torch.iinfo(beside.dtype)
+    return (number - limits.min) % 2**limits.bits + limits.min
+
+
 def in_float32(function: Decomposition) -> Decomposition:
     """The function with operands of 16 bits computed in float32 and rounded once, as torch does."""
 
