@@ -40,6 +40,7 @@ SIMPLIFY = """
     lower-tm-tensor,
     canonicalize,
     cse,
+    drop-unread-fills,
     fold-batch-norm,
     merge-parallel-convs,
     merge-linears,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import ClassVar
 
 from pipeline.analysis.access import coefficient, loops_of
@@ -112,7 +113,7 @@ def _guard_generic(generic: ir.Operation, checks: _Checks) -> None:
     kept = [] if gathers else [op for op in asserts if "zero element" not in ir.StringAttr(op.attributes["msg"]).value]
     conditions: dict[str, list[ir.Value]] = {}
     for gather in gathers:
-        conditions.setdefault("index out of range", []).append(_clamp(gather))
+        conditions.setdefault("index out of range", []).extend(_clamp(gather))
     for division in divisions:
         conditions.setdefault("integer division by zero", []).append(_make_divisible(division))
     for assertion in kept:
@@ -120,7 +121,8 @@ def _guard_generic(generic: ir.Operation, checks: _Checks) -> None:
         conditions.setdefault(message, []).append(assertion.operands[0])
     for message, values in conditions.items():
         with generic.location, ir.InsertionPoint(generic):
-            checks.add(_all_hold(generic, values), message, generic)
+            held = [_all_hold(generic, group) for group in _by_loops(generic, values)]
+            checks.add(reduce(lambda a, b: arith.AndIOp(a, b).result, held), message, generic)
     for assertion in asserts:
         assertion.erase()
 
@@ -151,12 +153,12 @@ def _is_zero(value: ir.Value) -> bool:
     return producer is not None and producer.name == "arith.constant"
 
 
-def _clamp(gather: ir.Operation) -> ir.Value:
-    """Makes a tensor.extract read index 0 where its indices are out of range; returns the condition."""
+def _clamp(gather: ir.Operation) -> list[ir.Value]:
+    """Makes a tensor.extract read index 0 where its indices are out of range; returns whether each is not."""
     source, *indices = gather.operands
     kind = ir.RankedTensorType(source.type)
     with gather.location, ir.InsertionPoint(gather):
-        inside = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
+        inside = []
         zero = arith.ConstantOp(ir.IndexType.get(), 0).result
         for dim, index in enumerate(indices):
             if not _is_unknown(index):
@@ -168,7 +170,7 @@ def _clamp(gather: ir.Operation) -> ir.Value:
                 else arith.ConstantOp(ir.IndexType.get(), kind.get_dim_size(dim)).result
             )
             below = arith.CmpIOp(arith.CmpIPredicate.ult, index, size).result  # unsigned: covers negative ones
-            inside = arith.AndIOp(inside, below).result
+            inside.append(below)
             gather.operands[1 + dim] = arith.SelectOp(below, index, zero).result
     return inside
 
@@ -216,6 +218,16 @@ def _signed(name: str, dividend: ir.Value, divisor: ir.Value, zero: ir.Value) ->
 
 def _negated_if(condition: ir.Value, value: ir.Value, zero: ir.Value) -> ir.Value:
     return arith.SelectOp(condition, arith.SubIOp(zero, value).result, value).result
+
+
+def _by_loops(generic: ir.Operation, conditions: list[ir.Value]) -> list[list[ir.Value]]:
+    """The conditions, those together that are checked in the same loops: each is checked once for what it depends on."""
+    body = [op.operation for op in generic.regions[0].blocks[0].operations]
+    groups: dict[tuple[int, ...], list[ir.Value]] = {}
+    for condition in conditions:
+        _, dims = _check_loops(generic, needed_ops(body, [condition]), [condition])
+        groups.setdefault(tuple(dims), []).append(condition)
+    return list(groups.values())
 
 
 def _all_hold(generic: ir.Operation, conditions: list[ir.Value]) -> ir.Value:

@@ -60,6 +60,7 @@ VECTORIZE = """
     convert-through-f32,
     convert-through-i32,
     gathers-to-rows,
+    compute-lines,
     tile-and-vectorize{{
       vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits} bf16-dots={bf16_dots}
     }},
