@@ -317,6 +317,8 @@ def _guard_scatter(scatter: ir.Operation, checks: _Checks) -> None:
         ]
         flag = ir.IntegerType.get_signless(1)
         start = linalg.fill(arith.ConstantOp(flag, 1).result, outs=[tensor.EmptyOp([], flag).result])
+        if len(dims) == 1:  # one index an update: a line, which vectors run along
+            indices = _as_line(indices)
         element, rank = ir.RankedTensorType(indices.type).element_type, ir.RankedTensorType(indices.type).rank
         check = linalg.GenericOp(
             [ir.RankedTensorType.get([], flag)],
@@ -337,10 +339,18 @@ def _guard_scatter(scatter: ir.Operation, checks: _Checks) -> None:
         checks.add(tensor.ExtractOp(check.results[0], []).result, "index out of range", scatter)
 
 
+def _as_line(indices: ir.Value) -> ir.Value:
+    """[n, 1] as [n]."""
+    kind = ir.RankedTensorType(indices.type)
+    line = ir.RankedTensorType.get([kind.shape[0]], kind.element_type)
+    groups = ir.Attribute.parse("[[0, 1]]")
+    return tensor.CollapseShapeOp(line, indices, groups).result
+
+
 def _in_range(index: ir.Value, limits: list[ir.Value], columns: int) -> ir.Value:
     """-limit <= index < limit, where the limit is the one of the index's column, a position in the dim `columns`."""
-    column = linalg.IndexOp(columns).result
     limit = limits[0]
+    column = linalg.IndexOp(columns).result if len(limits) > 1 else limit
     for number, other in enumerate(limits[1:], start=1):
         this = arith.CmpIOp(arith.CmpIPredicate.eq, column, arith.ConstantOp(ir.IndexType.get(), number).result).result
         limit = arith.SelectOp(this, other, limit).result

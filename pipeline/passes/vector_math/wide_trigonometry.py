@@ -9,7 +9,7 @@ from pipeline.mlir import arith, ir
 from pipeline.passes.vector_math.trigonometry import by_calls_where_large, has_bit, negate
 from pipeline.passes.vector_math.vectors import Vectors
 
-#: π/2 in four parts (fdlibm's e_rem_pio2.c). The first three have 33 bits: their products with integers of 20 are exact.
+#: π/2 in four parts (fdlibm's e_rem_pio2.c). Products of the first three, of 33 bits, with integers of 20 are exact.
 _PARTS = (
     1.57079632673412561417e00,
     6.07710050630396597660e-11,
