@@ -351,7 +351,7 @@ func.func @bytes(%x: memref<20xi8>) {
 // CHECK: vector.load %[[TABLE]][%[[ROW]], %{{.*}}] : memref<9x8xf32>, vector<2xf32>
 // CHECK: vector.store
 func.func @counters(%table: memref<9x8xf32>, %rows: memref<6xi64>, %y: memref<6x8xf32>) {
-  // expected-remark @below {{passed: tiles of 1 x 2 vectors of 2}}
+  // expected-remark @below {{passed: tiles of 1 x 1 vectors of 2}}
   linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
       ins(%rows : memref<6xi64>) outs(%y : memref<6x8xf32>) {
   ^bb0(%at: i64, %out: f32):
