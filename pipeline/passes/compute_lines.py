@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -76,7 +76,9 @@ def _lines(generic: ir.Operation, loops: Loops) -> list[_Line]:
         own = {value for value, dims in depends.items() if dims == {loop}}
         computed = [op for op in ops if op.name != COUNTER and set(op.results) <= own]
         inside = {*computed}
-        values = [op.results[0] for op in computed if any(use.owner.operation not in inside for use in op.results[0].uses)]
+        values = [
+            op.results[0] for op in computed if any(use.owner.operation not in inside for use in op.results[0].uses)
+        ]
         if values:
             found.append(_Line(loop, values, [op for op in needed_ops(ops, values) if op in inside]))
     return found
@@ -110,7 +112,9 @@ def _rewrite(generic: ir.Operation, loops: Loops, lines: list[_Line]) -> None:
     made: list[tuple[ir.Value, ir.Value, int]] = []
     with before(generic):
         for line in lines:
-            buffers = [memref.AllocOp(_buffer_type(value, loops.sizes[line.loop]), [], []).result for value in line.values]
+            buffers = [
+                memref.AllocOp(_buffer_type(value, loops.sizes[line.loop]), [], []).result for value in line.values
+            ]
             _compute(generic, loops, line, buffers)
             made += [(value, buffer, line.loop) for value, buffer in zip(line.values, buffers, strict=True)]
         _read(generic, loops, made)
@@ -160,7 +164,11 @@ def _read(generic: ir.Operation, loops: Loops, made: list[tuple[ir.Value, ir.Val
     maps = [*loops.maps[: loops.inputs], *along, *loops.maps[loops.inputs :]]
 
     def content(elements: Sequence[ir.Value]) -> list[ir.Value]:
-        own, lines, old = elements[: len(inputs)], elements[len(inputs) : len(inputs) + len(made)], elements[-len(outputs) :]
+        own, lines, old = (
+            elements[: len(inputs)],
+            elements[len(inputs) : len(inputs) + len(made)],
+            elements[-len(outputs) :],
+        )
         known = dict(zip(body.arguments, [*own, *old], strict=True))
         for (value, _, _), line in zip(made, lines, strict=True):
             is_index = isinstance(value.type, ir.IndexType)
@@ -172,9 +180,7 @@ def _read(generic: ir.Operation, loops: Loops, made: list[tuple[ir.Value, ir.Val
     _build([*inputs, *(buffer for _, buffer, _ in made)], outputs, maps, content)
 
 
-def _needed(
-    ops: list[ir.Operation], values: list[ir.Value], known: dict[ir.Value, ir.Value]
-) -> list[ir.Operation]:
+def _needed(ops: list[ir.Operation], values: list[ir.Value], known: dict[ir.Value, ir.Value]) -> list[ir.Operation]:
     """The ops that values need where some are known."""
     return needed_ops([op for op in ops if not any(result in known for result in op.results)], values)
 
@@ -192,7 +198,12 @@ def _as_stored(value: ir.Value) -> ir.Value:
     return arith.IndexCastOp(ir.IntegerType.get_signless(64), value).result
 
 
-def _build(inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], maps: Sequence[ir.AffineMap], content) -> None:  # type: ignore[no-untyped-def]
+def _build(
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+    maps: Sequence[ir.AffineMap],
+    content: Callable[[Sequence[ir.Value]], list[ir.Value]],
+) -> None:
     """A linalg.generic on buffers at the insertion point, all of whose loops are parallel."""
     parallel = [ir.Attribute.parse(_PARALLEL)] * maps[0].n_dims
     made = linalg.GenericOp(

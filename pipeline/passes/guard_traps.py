@@ -221,7 +221,7 @@ def _negated_if(condition: ir.Value, value: ir.Value, zero: ir.Value) -> ir.Valu
 
 
 def _by_loops(generic: ir.Operation, conditions: list[ir.Value]) -> list[list[ir.Value]]:
-    """The conditions, those together that are checked in the same loops: each is checked once for what it depends on."""
+    """The conditions, those together that are checked in the same loops: each once for what it depends on."""
     body = [op.operation for op in generic.regions[0].blocks[0].operations]
     groups: dict[tuple[int, ...], list[ir.Value]] = {}
     for condition in conditions:

@@ -100,4 +100,3 @@ def _from_the_start(table: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
         steps = vector.BroadcastOp(index.type, step).result
         total = arith.AddIOp(total, arith.MulIOp(index, steps).result).result
     return total
-

@@ -38,9 +38,9 @@ def place_of(value: ir.Value) -> ir.Operation | None:
 
 
 def start_of(value: ir.Value, block: ir.Block) -> tuple[ir.Operation, int] | None:
-    """The op and the number of its operand by which `value` begins as an argument of `block` that kernels write parts of.
+    """The op and the number of its operand by which `value` begins as an argument of `block`.
 
-    Looks through reshapes. None where it is computed otherwise, or by no kernel at all.
+    Kernels write parts of it. Looks through reshapes. None where it is computed otherwise, or by no kernel at all.
     """
     found, by_kernel = None, False
     while (op := defining_op(value)) is not None:

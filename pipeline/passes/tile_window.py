@@ -340,9 +340,7 @@ class Window:
     def _mask_type(self) -> ir.VectorType:
         return ir.VectorType.get([self.stage.tile.lanes], ir.IntegerType.get_signless(1))
 
-    def _body(
-        self, known: dict[ir.Value, ir.Value], at: dict[int, ir.Value], row: int, column: int
-    ) -> list[ir.Value]:
+    def _body(self, known: dict[ir.Value, ir.Value], at: dict[int, ir.Value], row: int, column: int) -> list[ir.Value]:
         """The body on vectors: `known` has those of its arguments, `at` where the tile is."""
         stage = self.stage
         numbers = self._numbers(at, row, column)
