@@ -41,6 +41,8 @@ SIMPLIFY = """
     canonicalize,
     cse,
     drop-unread-fills,
+    narrow-comparisons,
+    cse,
     fold-batch-norm,
     merge-parallel-convs,
     merge-linears,

@@ -51,7 +51,7 @@ class ComputeLines(Pass):
 
 @dataclass(frozen=True)
 class _Line:
-    """What a body computes from one loop alone: `values` are what the rest reads, `ops` compute them."""
+    """What a body computes from one loop alone: `values` are what the rest reads, `ops` are all that do so."""
 
     loop: int
     values: list[ir.Value]
@@ -132,7 +132,8 @@ def _buffer_type(value: ir.Value, size: int | None) -> ir.MemRefType:
 def _compute(generic: ir.Operation, loops: Loops, line: _Line, buffers: list[ir.Value]) -> None:
     """Writes the op along one loop that computes a line for each of some values."""
     body = generic.regions[0].blocks[0]
-    read = {operand for op in line.ops for operand in op.operands}
+    ops = needed_ops([op.operation for op in body.operations][:-1], line.values)
+    read = {operand for op in ops for operand in op.operands}
     numbers = [number for number in range(loops.inputs) if body.arguments[number] in read]
     here = [ir.AffineConstantExpr.get(0)] * len(loops.sizes)
     here[line.loop] = ir.AffineDimExpr.get(0)
@@ -142,7 +143,7 @@ def _compute(generic: ir.Operation, loops: Loops, line: _Line, buffers: list[ir.
 
     def content(elements: Sequence[ir.Value]) -> list[ir.Value]:
         known = dict(zip(arguments, elements, strict=False))
-        for op in needed_ops([op.operation for op in body.operations][:-1], line.values):
+        for op in ops:
             if op.name == COUNTER:
                 known[op.results[0]] = linalg.IndexOp(0).result
                 continue
@@ -164,11 +165,8 @@ def _read(generic: ir.Operation, loops: Loops, made: list[tuple[ir.Value, ir.Val
     maps = [*loops.maps[: loops.inputs], *along, *loops.maps[loops.inputs :]]
 
     def content(elements: Sequence[ir.Value]) -> list[ir.Value]:
-        own, lines, old = (
-            elements[: len(inputs)],
-            elements[len(inputs) : len(inputs) + len(made)],
-            elements[-len(outputs) :],
-        )
+        own, rest = elements[: len(inputs)], elements[len(inputs) :]
+        lines, old = rest[: len(made)], rest[len(made) :]
         known = dict(zip(body.arguments, [*own, *old], strict=True))
         for (value, _, _), line in zip(made, lines, strict=True):
             is_index = isinstance(value.type, ir.IndexType)

@@ -257,10 +257,8 @@ def _all_hold(generic: ir.Operation, conditions: list[ir.Value]) -> ir.Value:
                 dim = dims.index(ir.IntegerAttr(op.attributes["dim"]).value)
                 copy.attributes["dim"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
             known.update(zip(op.results, copy.results, strict=True))
-        held = block.arguments[len(elements)]
-        for condition in conditions:
-            held = arith.AndIOp(held, known.get(condition, condition)).result
-        linalg.YieldOp([held])
+        both = reduce(lambda a, b: arith.AndIOp(a, b).result, [known.get(one, one) for one in conditions])
+        linalg.YieldOp([arith.AndIOp(block.arguments[len(elements)], both).result])
     return tensor.ExtractOp(check.results[0], []).result
 
 
