@@ -52,9 +52,10 @@ def compiled(contestant: Contestant, workload: Any, threads: int, folder: Path) 
     run, capture_cpu, build_cpu = built(contestant, job)
     held = resident() - empty
     (result, first_cpu), growth = with_growth(lambda: timed(run))
+    _, usual_cpu = timed(run)
     return run, {
         "capture_cpu": capture_cpu,
-        "compile_cpu": build_cpu + first_cpu,
+        "compile_cpu": build_cpu + max(0.0, first_cpu - usual_cpu),
         "held_mb": held,
         "call_mb": growth,
         "error": error(contestant.arrays(result), workload),

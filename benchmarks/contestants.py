@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Run = Callable[[], Any]
 
 #: What torch.export imports when it is called first.
+_CODE = "pipeline.targets.cpu.build"
 _EXPORT = ("torch.export._trace", "torch._dynamo.functional_export")
 
 
@@ -102,7 +103,7 @@ class Pipeline(Contestant):
 
     options: Mapping[str, Any] = MappingProxyType({})
     packages = ("pipeline", "torch-mlir", "torch")
-    modules = (*_EXPORT, "pipeline.compiler", "pipeline.frontend.sources", "pipeline.targets.cpu.target")
+    modules = (*_EXPORT, "pipeline.compiler", "pipeline.lowering", "pipeline.frontend.exported", _CODE)
     has_cache = True
 
     def settings(self, own: Path, common: Path) -> dict[str, str]:

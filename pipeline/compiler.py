@@ -1,120 +1,31 @@
-"""compile(): the way of a model through the house, a stage a line."""
+"""compile(): the way of a model through the house, a stage a line.
+
+MLIR and LLVM are loaded when something is compiled: what the disk cache has is taken without them.
+"""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import compile_cache, garbage, targets, timing
-from pipeline.analysis.fusion_rules import FusionRules, lend, load_rules
+from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.compile_cache import Outcome
 from pipeline.disk_cache import open_cache
 from pipeline.errors import OptionError, PipelineError
-from pipeline.fusions import lender, python_functions
-from pipeline.mlir import ir, text
+from pipeline.fusions import python_functions
 from pipeline.options import Options
-from pipeline.passes import registry
-from pipeline.passes.pipeline_text import PassPipeline
-from pipeline.program import Dump, Program, Source
+from pipeline.program import Program, Source
 from pipeline.remarks import Remark, collect, note, repeat
 from pipeline.runtime.arrays import numpy_library, torch_library
-from pipeline.runtime.code import Code
-from pipeline.runtime.device_code import DeviceCode
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.loading import make_executable
 
 if TYPE_CHECKING:
+    from pipeline.mlir import ir
     from pipeline.tuning.tuner import Tuner
-
-#: linalg as imported → linalg with folded norms and joined products.
-SIMPLIFY = """
-    place-barriers,
-    func.func(fold-unit-transposes),
-    func.func(convert-elementwise-to-linalg),
-    inline-constant-regions,
-    remove-dead-argmax,
-    guard-traps,
-    lower-tm-tensor,
-    canonicalize,
-    cse,
-    drop-unread-fills,
-    narrow-comparisons,
-    cse,
-    fold-batch-norm,
-    merge-parallel-convs,
-    merge-linears,
-    fold-affine-forward,
-    separate-bias,
-    merge-affines,
-    join-siblings
-"""
-
-#: What the target has chosen the layouts for → linalg in which weights are prepared.
-PREPARE = """
-    func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
-    canonicalize,
-    cse,
-    hoist-to-prepare,
-    canonicalize,
-    cse
-"""
-
-#: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
-REGIONS = """
-    remove-unused-carries,
-    compute-numbers,
-    fold-known-ranges,
-    canonicalize,
-    counted-loops,
-    fold-known-ranges,
-    gathers-to-slices,
-    slices-of-concats,
-    compute-counters,
-    canonicalize,
-    cse,
-    inline-constant-regions,
-    merge-equal-conditions,
-    hoist-common-ops,
-    hoist-loop-invariants,
-    sink-into-branches,
-    move-consumers-into-branches,
-    branches-to-selects,
-    canonicalize,
-    cse,
-    expand-tensor-selects
-"""
-
-#: The user's own groups, then: what runs once per element becomes one op, by a table of fusion rules.
-FUSE = """
-    {custom}
-    generalize-products,
-    canonicalize,
-    fold-unit-reshapes,
-    propagate-reshapes,
-    canonicalize,
-    fold-unit-reshapes,
-    propagate-reshapes,
-    canonicalize,
-    fold-unit-reshapes,
-    assign-targets{{rules={rules}}},
-    fuse-elementwise{{rules={rules}}},
-    drop-broadcast-loops,
-    canonicalize,
-    gathers-to-slices,
-    cse
-"""
-
-#: Which ops become a kernel, by a table of fusion rules.
-GROUP = "form-groups{{rules={rules}}}, move-slices-into-groups"
-
-#: What only told the passes before what to do goes; kernels take the tensors whose slices they read.
-AFTER_GROUPS = "fuse-siblings, erase-barriers"
-
-#: A function for each kernel.
-OUTLINE = "outline-kernels"
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
 
@@ -163,13 +74,22 @@ def target_for(options: Options, assembly: bool = False, linked: bool = False) -
     target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
     if options.tune is not None and not target.runs_here:
         raise OptionError("tune: this machine cannot run the code, so it cannot measure it: leave tune out")
+    if options.disable or options.passes:
+        _check_passes(options)
+    _rules(options)
+    return target
+
+
+def _check_passes(options: Options) -> None:
+    """Raises `OptionError` if the options name a pass that there is not."""
+    from pipeline.passes import registry
+    from pipeline.passes.pipeline_text import PassPipeline
+
     for name in options.disable:
         if not registry.is_pass(name):
             raise registry.unknown_pass(name)
     for pipeline in options.passes.values():
         PassPipeline.parse(pipeline)
-    _rules(options)
-    return target
 
 
 def compile_source(
@@ -184,12 +104,14 @@ def compile_source(
             kept = None if key is None else cache.get(key)
         if kept is not None:
             return _take(Outcome.from_bytes(kept), source, options, observer)
+    from pipeline.lowering import lower  # loads MLIR
+
     stages = _Stages(observer)
     with garbage.left(), collect() as remarks:
         with timing.stage("import"):
             program = source.program(stages)
         tuner = _tuner(options)
-        code = lower(program, target, options, stages, tuner)
+        code = lower(program, target, _rules(options), options, stages, tuner)
         outcome = Outcome(code, program.signature, program.weights_library, tuple(remarks), stages.texts)
         tuned = tuner is None or tuner.complete
         if cache is not None and key is not None and tuned and _is_known(program, source):
@@ -260,49 +182,10 @@ def _tuner(options: Options) -> Tuner | None:
     return Tuner(options, options.tune, cache if cache is not None and cache.limit else None)
 
 
-def lower(
-    program: Program, target: targets.Target, options: Options, dump: Dump, tuner: Tuner | None = None
-) -> Code | DeviceCode:
-    """From a Program to code: the passes, the groups, the kernels, the target."""
-    module = program.module
-    with module.context, ir.Location.unknown():
-        _run(options.passes.get("linalg", ""), module, options)
-        with timing.stage("simplify"):
-            _run(SIMPLIFY, module, options)
-            _run(target.contractions, module, options)
-            _run(target.layouts, module, options)
-            _run(PREPARE, module, options)
-            _run(REGIONS, module, options)
-        with contextlib.ExitStack() as lent, timing.stage("fuse"):
-            rules = lent.enter_context(lend(_rules(options)))
-            fusions = [lent.enter_context(lender.lend(fusion)) for fusion in options.fusions]
-            custom = "".join(f"fuse-into{{fusion={name}}}," for name in fusions)
-            _run(FUSE.format(rules=rules, custom=custom), module, options)
-            _run(GROUP.format(rules=rules), module, options)
-        _run(AFTER_GROUPS, module, options)
-        _run(options.passes.get("fused", ""), module, options)
-        dump("fused", module)
-        with timing.stage("outline"):
-            _run(OUTLINE, module, options)
-        _run(options.passes.get("kernels", ""), module, options)
-        if tuner is not None:
-            tuner.run(module)
-        with timing.stage("outline"):
-            _run(target.kernel_passes(), module, options)
-        dump("kernels", module)
-        with timing.stage("target"):
-            return target.compile(module, program.signature, dump)
-
-
 def _rules(options: Options) -> FusionRules:
     """The table of fusion rules; raises `OptionError` if it is none."""
     given = options.fusion_rules or options.target.partition(":")[0]
     return given if isinstance(given, FusionRules) else load_rules(given)
-
-
-def _run(pipeline: str, module: ir.Module, options: Options) -> None:
-    if pipeline:
-        PassPipeline.parse(pipeline).run(module, disable=frozenset(options.disable))
 
 
 def _source(
@@ -327,8 +210,11 @@ def _source(
 
 def _mlir_source(model: Any) -> tuple[str, str] | None:
     """(text, name) if the model is MLIR: a module, a path or text."""
-    if isinstance(model, (ir.Module, ir.Operation)):
-        return model.operation.get_asm(enable_debug_info=True), "module"
+    if type(model).__module__.startswith("torch_mlir."):
+        from pipeline.mlir import ir
+
+        if isinstance(model, (ir.Module, ir.Operation)):
+            return model.operation.get_asm(enable_debug_info=True), "module"
     if isinstance(model, (str, Path)) and str(model).endswith(".mlir") and "\n" not in str(model):
         try:
             return Path(model).read_text(), str(model)
@@ -339,6 +225,12 @@ def _mlir_source(model: Any) -> tuple[str, str] | None:
     return None
 
 
+def _text(module: ir.Module) -> str:
+    from pipeline.mlir import text
+
+    return text(module.operation, elements=None)
+
+
 class _Stages:
     """Keeps the text of every stage, and tells the observer. Called with a stage's name and the module or text."""
 
@@ -347,6 +239,6 @@ class _Stages:
         self._observer = observer
 
     def __call__(self, stage: str, code: ir.Module | str) -> None:
-        self.texts[stage] = code if isinstance(code, str) else text(code.operation, elements=None)
+        self.texts[stage] = code if isinstance(code, str) else _text(code)
         if self._observer is not None:
             self._observer(stage, self.texts[stage])

@@ -85,6 +85,17 @@ def test_a_second_compilation_is_taken_from_the_cache(folder):
         assert second.ir(stage) == first.ir(stage)
 
 
+def test_what_the_cache_has_is_taken_without_mlir(folder):
+    program = """
+import sys, torch, pipeline
+model, x = torch.nn.Linear(7, 5).requires_grad_(False), torch.ones(3, 7)
+torch.testing.assert_close(pipeline.compile(model, (x,))(x), model(x))
+print("torch_mlir" in sys.modules)
+"""
+    loaded = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True) for _ in range(2)]
+    assert [process.stdout for process in loaded] == ["True\n", "False\n"], loaded
+
+
 def test_other_weights_are_no_other_entry(folder):
     x = torch.randn(3, 7)
     compiled(net(), x)

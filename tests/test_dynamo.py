@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import pipeline  # noqa: F401 - the backend is found through its entry point, not by this import
-from pipeline.frontend import sources
+from pipeline.frontend import graph as graph_reader
 
 
 @pytest.fixture(autouse=True)
@@ -22,13 +22,13 @@ def fresh_dynamo():
 def graphs(monkeypatch):
     """The graphs that were compiled."""
     seen = []
-    original = sources.from_graph
+    original = graph_reader.from_graph
 
     def spy(graph, dump):
         seen.append(graph)
         return original(graph, dump)
 
-    monkeypatch.setattr(sources, "from_graph", spy)
+    monkeypatch.setattr(graph_reader, "from_graph", spy)
     return seen
 
 

@@ -22,7 +22,6 @@ from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.containers import register_containers
-from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.purify import purified
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
@@ -69,6 +68,8 @@ def export(
 
 def functionalize(exported: ExportedProgram) -> ExportedProgram:
     """The second half of `capture`: mutation as results, torch's core ops."""
+    from pipeline.frontend.decompositions import decomposition_table  # loads MLIR, which the first half does without
+
     with _capturing, torch.no_grad(), _use_lazy_graph_module(True):  # no code for graphs that nobody runs
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import collections
 from typing import Any
 
 import sympy
-import torch.utils._pytree as torch_pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
-from pipeline.errors import CaptureError, PipelineError
-from pipeline.frontend.containers import cache_tree
+from pipeline.errors import CaptureError
+from pipeline.frontend.containers import tree_of
+from pipeline.frontend.fingerprint import LITERAL_ELEMENTS
 from pipeline.frontend.graph import GraphReader, tensor_type
 from pipeline.frontend.parameters import Parameters
 from pipeline.program import Dump, Program
-from pipeline.runtime.pytree import LEAF, Tree, leaf_paths
+from pipeline.runtime.pytree import Tree, leaf_paths
 from pipeline.runtime.signature import Mutation, Result, Signature, Weight
-
-#: Constants up to this many elements become literals in the IR, where folding sees them.
-LITERAL_ELEMENTS = 64
 
 
 def from_exported(exported: ExportedProgram, parameters: Parameters, dump: Dump) -> Program:
@@ -123,35 +119,3 @@ def argument_paths(tree: Tree, parameters: tuple[str, ...]) -> list[str]:
     for key, child in zip(keywords.keys, keywords.children, strict=True):
         paths += leaf_paths(child, str(key))
     return paths
-
-
-def tree_of(spec: torch_pytree.TreeSpec) -> Tree:
-    """Torch's TreeSpec as a Tree."""
-    if spec.is_leaf():
-        return LEAF
-    children = tuple(tree_of(child) for child in spec.children())
-    kind, keys = spec.type, spec.context
-    if kind in (tuple, list):
-        return Tree("tuple" if kind is tuple else "list", children)
-    if kind is dict:
-        return Tree("dict", children, tuple(keys))
-    if kind is collections.namedtuple:
-        return Tree("namedtuple", children, tuple(keys._fields), _class_name(keys))
-    name = _class_name(kind)
-    if kind.__module__ == "torch.return_types":
-        return Tree("structseq", children, tuple(kind.__match_args__), name)
-    if kind is collections.OrderedDict:
-        return Tree("dict", children, tuple(keys), name)
-    cache = cache_tree(spec, name)
-    if cache is not None:
-        return cache
-    if isinstance(keys, (list, tuple)) and len(keys) == len(children) and all(isinstance(key, str) for key in keys):
-        return Tree("object", children, tuple(keys), name)
-    raise PipelineError(
-        f"{name}: this container class is not supported among arguments and results, use a dict or tuple"
-    )
-
-
-def _class_name(kind: type) -> str:
-    """`module:qualified.name`, by which the runtime finds a class."""
-    return f"{kind.__module__}:{kind.__qualname__}"

@@ -16,9 +16,12 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
-from pipeline.frontend.exported import LITERAL_ELEMENTS, tree_of
-from pipeline.frontend.importer import source_line
+from pipeline.frontend.containers import tree_of
 from pipeline.frontend.parameters import Parameters
+from pipeline.frontend.source_lines import source_line
+
+#: Constants up to this many elements become literals in the IR, where folding sees them.
+LITERAL_ELEMENTS = 64
 
 #: Whose operators mean the same in every process with the same version of torch.
 _NAMESPACES = ("aten", "prims", "prim")

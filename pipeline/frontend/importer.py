@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import torch
 from torch import fx
 from torch._ops import HigherOrderOperator
@@ -12,12 +9,8 @@ from torch_mlir.extras import fx_importer
 
 from pipeline.errors import UnsupportedOpError
 from pipeline.frontend.control_flow import NodeImporter
+from pipeline.frontend.source_lines import source_line
 from pipeline.mlir import ir
-
-_TORCH = str(Path(torch.__file__).parent)
-
-#: What runs TorchScript lies here, and is not the model's source.
-_FRONTEND = str(Path(__file__).parent)
 
 #: Narrower integers are pooled as floats, see `pipeline.frontend.replacements`.
 _MAX_POOLS = (
@@ -91,12 +84,3 @@ def _called_op(node: fx.Node) -> str | None:
     """The op that the model calls and that `node` is a part of, e.g. `softmax`, as torch.export notes it."""
     noted = node.meta.get("torch_fn")
     return noted[1].rpartition(".")[2].strip("_") if noted else None
-
-
-def source_line(node: fx.Node) -> tuple[str, int] | None:
-    """(file, line) of the innermost line of the model's source that made `node`."""
-    trace = node.meta.get("stack_trace") or ""
-    frames = re.findall(r'File "([^"<]+)", line (\d+)', trace)  # the names of generated code are in <>
-    frames = [frame for frame in frames if not frame[0].startswith(_FRONTEND)]
-    own = [frame for frame in frames if not frame[0].startswith(_TORCH)] or frames
-    return (own[-1][0], int(own[-1][1])) if own else None

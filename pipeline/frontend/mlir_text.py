@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from pipeline.errors import PipelineError
 from pipeline.mlir import context, function, ir, parse
-from pipeline.program import Dump, Program, Source, tensor_type
+from pipeline.program import Dump, Program, Source
 from pipeline.runtime.pytree import LEAF, Tree
 from pipeline.runtime.signature import Argument, Result, Signature, TensorType
+from pipeline.tensor_types import tensor_type
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from torch import fx
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.aliasing import root, written
-from pipeline.frontend.importer import source_line
 from pipeline.frontend.region_call import RegionCall, regions_of
+from pipeline.frontend.source_lines import source_line
 
 #: Marks a `copy_` that takes the place of a write in an inner graph: the original program writes to both values there.
 WRITES_BACK = "pipeline_writes_back"

@@ -1,4 +1,4 @@
-"""What torch captures, as sources of Programs."""
+"""What torch captures, as sources of Programs. MLIR is loaded when a Program is made, not for a fingerprint alone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from torch.export import ExportedProgram
 
 from pipeline import timing
 from pipeline.frontend.capture import export, functionalize
-from pipeline.frontend.exported import from_exported
 from pipeline.frontend.fingerprint import exported_fingerprint, graph_fingerprint
-from pipeline.frontend.graph import from_graph
 from pipeline.frontend.parameters import Parameters, parameters_of
 from pipeline.program import Dump, Program, Source
 
@@ -37,6 +35,8 @@ class ExportedSource(Source):
 
     def program(self, dump: Dump) -> Program:
         """Functionalizes and imports it."""
+        from pipeline.frontend.exported import from_exported
+
         with timing.stage("functionalize"):
             functional = functionalize(self.exported)
         return from_exported(functional, self.parameters, dump)
@@ -58,6 +58,8 @@ class GraphSource(Source):
 
     def program(self, dump: Dump) -> Program:
         """Imports it."""
+        from pipeline.frontend.graph import from_graph
+
         with unset_fake_temporarily():  # its constants are tensors with elements
             module = copy.deepcopy(self.module)
         return from_graph(module.graph, dump)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import ArgumentError
-from pipeline.runtime.arrays import ArrayLibrary, Extent, extent, library_of, overlap
+from pipeline.runtime.arrays import ArrayLibrary, Extent, extent, library_of, overlap, shared
 from pipeline.runtime.pytree import flatten
 from pipeline.runtime.signature import Argument, Signature, TensorType
 from pipeline.runtime.symbols import evaluate
@@ -18,7 +18,7 @@ class Arguments:
     """The arguments of one call.
 
     Attributes:
-        leaves: what the caller passed.
+        leaves: what the caller passed; a tensor of another library as one of torch or NumPy over its memory.
         values: what the code takes for each leaf: a row-major tensor, a number, or None for a constant.
         library: what the results are made with: the library of the first tensor.
     """
@@ -51,8 +51,10 @@ class ArgumentReader:
         leaves = self._leaves(args, kwargs)
         values: list[Any] = []
         first: ArrayLibrary | None = None
-        for argument, leaf in zip(self._signature.arguments, leaves, strict=True):
+        for number, argument in enumerate(self._signature.arguments):
+            leaf = leaves[number]
             if argument.kind == "tensor":
+                leaf = leaves[number] = take_over(argument.name, leaf)
                 owner = _check_argument(argument, leaf, self._device)
                 first = first or owner
                 values.append(owner.contiguous(leaf))
@@ -152,6 +154,14 @@ def _check_argument(argument: Argument, leaf: Any, device: str) -> ArrayLibrary:
     if argument.mutated:
         check_writable(argument.name, leaf)
     return owner
+
+
+def take_over(name: str, leaf: Any) -> Any:
+    """A leaf as a tensor of torch or NumPy over the same memory; raises `ArgumentError` if that cannot be."""
+    try:
+        return shared(leaf)
+    except BufferError as error:
+        raise ArgumentError(f"argument {name}: {error}") from error
 
 
 def check_tensor(name: str, wanted: TensorType, leaf: Any, device: str = "cpu") -> ArrayLibrary:

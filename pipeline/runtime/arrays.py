@@ -246,6 +246,20 @@ def library_of(value: Any) -> ArrayLibrary | None:
     return None
 
 
+def shared(value: Any) -> Any:
+    """A tensor of another library that has DLPack, such as CuPy or JAX, as one of torch over the same memory.
+
+    Of NumPy where torch isn't loaded; anything else as it is. Raises `BufferError` where that cannot be.
+    """
+    if library_of(value) is not None or not (hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")):
+        return value
+    torch = sys.modules.get("torch")
+    try:
+        return np.from_dlpack(value) if torch is None else torch.from_dlpack(value)
+    except Exception as error:  # torch and NumPy raise many types here
+        raise BufferError(f"{type(value).__name__} cannot be shared by DLPack: {error}") from error
+
+
 def torch_library() -> ArrayLibrary:
     """The library for torch's tensors; imports torch."""
     global _torch

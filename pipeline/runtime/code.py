@@ -90,6 +90,7 @@ class Code:
         objects: machine code, as object files that call each other.
         main, main_sources: the entry for each call, and where each of its own arguments comes from.
         prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
+        unread: the numbers of those results that main takes and yet doesn't read.
         workspace: how many bytes main's temporaries take, and the scratch of its kernels with one thread.
         thread_bytes: how many bytes of scratch each other thread that shares the work of a kernel takes.
         checks: the messages of the checks that the code makes as it runs, by number from 1.
@@ -115,6 +116,12 @@ class Code:
     sites: tuple[Site, ...] = ()
     externals: tuple[External, ...] = ()
     thread_bytes: int = 0
+    unread: tuple[int, ...] = ()
+
+    @property
+    def kept(self) -> dict[int, TensorType]:
+        """The types of those results of @prepare that main reads, by their numbers."""
+        return {number: kind for number, kind in enumerate(self.prepared) if number not in self.unread}
 
     def prepared_weights(self, names: Iterable[str]) -> list[str]:
         """Those of the model's weights that only @prepare reads."""
@@ -145,6 +152,7 @@ class Code:
             sites=tuple(Site(**site) for site in data["sites"]),
             externals=tuple(map(External.from_json, data["externals"])),
             thread_bytes=data["thread_bytes"],
+            unread=tuple(data.get("unread", ())),  # artifacts made before it was known lack it
         )
 
 

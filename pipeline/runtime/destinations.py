@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.errors import ArgumentError
-from pipeline.runtime.arguments import Arguments, check_tensor, check_writable
+from pipeline.runtime.arguments import Arguments, check_tensor, check_writable, take_over
 from pipeline.runtime.arrays import ArrayLibrary, Extent, copy, extent, library_of, overlap
 from pipeline.runtime.pytree import flatten, leaf_paths
 from pipeline.runtime.signature import Result, Signature, TensorType
@@ -27,6 +27,7 @@ class Destinations:
         ):
             wanted = _wanted(signature, result)
             if wanted is not None:
+                leaf = take_over(name, leaf)
                 check_tensor(name, wanted, leaf)
                 check_writable(name, leaf)
                 self._taken.append((name, result, leaf))

@@ -129,7 +129,7 @@ class Executable:
         """Runs the model.
 
         Args:
-            args, kwargs: as the model takes them; tensors of torch or NumPy.
+            args, kwargs: as the model takes them; tensors of torch, NumPy, or another library that has DLPack.
             out: tensors that take the results, in the structure of the results.
 
         Raises:

@@ -20,7 +20,7 @@ class Footprint:
         weights: the model's parameters, buffers and constants.
         unread: how many bytes of these no call reads, since something was prepared of them: of an executable that was
             loaded they stay in the file, else they belong to the model.
-        prepared: what was computed from them at load, such as folded and transposed weights.
+        prepared: what was computed from them at load and is kept, such as folded and transposed weights.
         workspace: temporaries of a call and scratch of the threads that share its work, once for each thread that
             calls; kept between calls.
         results: what a call returns, as far as sizes are known; the memory of large ones is kept for the next call.
@@ -60,7 +60,7 @@ def footprint(code: Code, signature: Signature, threads: int = 1) -> Footprint:
     return Footprint(
         weights=_sum(weight.type for weight in signature.weights),
         unread=_sum(weight.type for weight in signature.weights if weight.name in unread),
-        prepared=offsets(code.prepared)[-1],
+        prepared=offsets(list(code.kept.values()))[-1],
         workspace=code.workspace + (threads - 1) * code.thread_bytes,
         results=_sum(known),
         code=sum(map(len, code.objects)),

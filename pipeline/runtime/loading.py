@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pipeline.runtime.code import Code
 from pipeline.runtime.device_code import DeviceCode
-from pipeline.runtime.device_executable import DeviceExecutable
 from pipeline.runtime.executable import Executable
 
 
 def make_executable(code: Code | DeviceCode, *arguments: Any, **options: Any) -> Executable:
     """An executable of the kind that `code` is for; the rest are the arguments of `Executable` after the code."""
-    kind = DeviceExecutable if isinstance(code, DeviceCode) else Executable
-    return kind(code, *arguments, **options)  # type: ignore[arg-type]  # each kind takes its own kind of code
+    kind: Callable[..., Executable] = Executable
+    if isinstance(code, DeviceCode):
+        from pipeline.runtime.device_executable import DeviceExecutable  # not loaded for CPUs
+
+        kind = DeviceExecutable
+    return kind(code, *arguments, **options)
 
 
 def code_from_json(data: dict[str, Any], objects: tuple[bytes, ...]) -> Code | DeviceCode:

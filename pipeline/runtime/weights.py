@@ -73,9 +73,10 @@ def live_weight(weight: Weight, weights: Mapping[str, Any]) -> Any:
 
 def _prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any]) -> tuple[Arena, list[int]]:
     """What depends on the weights alone, computed: the memory that it lies in, and the address of each tensor."""
-    *starts, size = offsets(code.prepared)
-    arena = Arena(size)
-    places = [arena.address + start for start in starts]
+    arena, starts = _lay_out(code.kept)
+    scratch, others = _lay_out({number: code.prepared[number] for number in code.unread})
+    known = {**starts, **others}
+    places = [known[number] for number in range(len(code.prepared))]
     entry = code.prepare
     if entry is None:
         return arena, places
@@ -86,4 +87,12 @@ def _prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any]) -> tupl
     for slot, place in zip(first[len(code.prepare_sources) :], places, strict=True):
         slots[slot] = place
     native.entry(entry.symbol)(ctypes.addressof(slots))
+    del scratch  # code takes its addresses, and doesn't look there
     return arena, places
+
+
+def _lay_out(types: Mapping[int, TensorType]) -> tuple[Arena, dict[int, int]]:
+    """Memory for tensors one behind the other, and the address of each by its number."""
+    *starts, size = offsets(list(types.values()))
+    arena = Arena(size)
+    return arena, {number: arena.address + start for number, start in zip(types, starts, strict=True)}

@@ -9,10 +9,10 @@ from pipeline.analysis.work import operations
 from pipeline.mlir import function, ir, walk
 from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.passes.profile_kernels import PROFILE
-from pipeline.program import tensor_type
 from pipeline.runtime.code import Kernel, Place
 from pipeline.runtime.memory import byte_size
 from pipeline.runtime.signature import Source, TensorType
+from pipeline.tensor_types import tensor_type
 
 
 def entry_names(module: ir.Module) -> list[str]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipeline.program import Dump
 from pipeline.runtime.code import Code
 from pipeline.runtime.device_code import DeviceCode
 from pipeline.runtime.signature import Signature
 
 if TYPE_CHECKING:
     from pipeline.mlir import ir
-
-Dump = Callable[[str, "ir.Module | str"], None]
 
 
 @dataclass(frozen=True)

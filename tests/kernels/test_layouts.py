@@ -173,6 +173,29 @@ def test_the_algorithm_of_3x3_convolutions_can_be_chosen():
     assert not any("Winograd" in remark for remark in remarks)
 
 
+def test_direct_weights_that_nothing_reads_take_no_memory(tmp_path):
+    def prepared(executable):
+        return executable.memory.prepared
+
+    torch.manual_seed(0)
+    net = nn.Conv2d(64, 64, 3, padding=1, bias=False).eval().requires_grad_(False)
+    x = torch.randn(1, 64, 28, 28)
+    transformed = pipeline.compile(net, (x,), cache=False)
+    direct = pipeline.compile(net, (x,), cache=False, winograd=0)
+    both = pipeline.compile(net, (x,), cache=False, disable=("tile-and-vectorize",))
+    assert prepared(direct) == net.weight.nbytes
+    assert prepared(transformed) == net.weight.nbytes * 16 // 9
+    assert prepared(both) >= prepared(direct)
+    transformed.save(tmp_path / "model.pipeline")
+    loaded = pipeline.load(tmp_path / "model.pipeline")
+    assert prepared(loaded) == prepared(transformed)
+    net.weight.mul_(2)
+    transformed.refresh()
+    for executable, factor in ((transformed, 2), (loaded, 1), (both, 1)):
+        result = torch.as_tensor(executable(x if executable is not loaded else x.numpy()))
+        torch.testing.assert_close(result, net(x) * factor / 2, rtol=1e-4, atol=1e-4)
+
+
 def test_passes_can_be_left_out():
     net = Net(64, 64, lambda x: x.mean((2, 3)), kernel_size=3, padding=1)
     remarks = check(net, (1, 64, 28, 28), disable=("winograd",))

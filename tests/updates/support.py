@@ -28,7 +28,7 @@ def with_buffers(model, args):
         texts.append(str(module))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.targets.cpu.target.bufferize", bufferize)
+        patch.setattr("pipeline.targets.cpu.build.bufferize", bufferize)
         return pipeline.compile(model, args, cache=False), texts[0]
 
 

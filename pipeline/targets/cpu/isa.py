@@ -25,6 +25,9 @@ _CPUS = {
     "sapphirerapids": (*_V4, "avx512vnni", "avx512vbmi", "avx512bf16"),
 }
 
+#: The shortest vectors, in bytes, that are loaded under masks by an instruction: those of AVX2.
+LEAST_MASKED = 32
+
 
 @dataclass(frozen=True)
 class Isa:

@@ -32,9 +32,6 @@ BUFFERIZE = f"""builtin.module(
     cse
 )"""
 
-#: The shortest vectors that are loaded under masks by an instruction: those of AVX2.
-LEAST_MASKED = 32
-
 #: What a kernel keeps between its ops, up to this many bytes, lies on its stack.
 _STACK = 1 << 18
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pipeline.errors import OptionError
 from pipeline.mlir import ir, walk
 from pipeline.passes.split_dispatches import DISPATCH
+from pipeline.program import Dump
 from pipeline.runtime.storage import as_is
 from pipeline.targets.cuda import nvvm, ptx
 from pipeline.targets.cuda.toolkit import libdevice
 from pipeline.targets.gpu.lower import Stages
 from pipeline.targets.gpu.target import Generated, GpuTarget
-from pipeline.targets.target import Dump
 
 #: The first architecture that has the instructions we use.
 _TENSOR_CORES = 80

@@ -9,6 +9,7 @@ from pipeline.errors import CompileError
 from pipeline.mlir import function, ir, walk
 from pipeline.passes.become import CALLS
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
+from pipeline.program import Dump
 from pipeline.runtime.device_code import DeviceCode, DeviceKernel
 from pipeline.runtime.signature import Signature
 from pipeline.runtime.storage import Stored
@@ -17,7 +18,7 @@ from pipeline.targets.entries import check_messages, entry_names, kernels_of, re
 from pipeline.targets.gpu.host_plan import Constants, build_plan
 from pipeline.targets.gpu.lower import Stages, lower
 from pipeline.targets.gpu.scalars import passed_type
-from pipeline.targets.target import Dump, Target
+from pipeline.targets.target import Target
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DYNAMIC_STRIDE = ir.ShapedType.get_dynamic_stride_or_offset()

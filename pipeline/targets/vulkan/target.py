@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 
 from pipeline.mlir import ir
+from pipeline.program import Dump
 from pipeline.runtime.storage import in_words
 from pipeline.targets.gpu.target import Generated, GpuTarget
-from pipeline.targets.target import Dump
 from pipeline.targets.vulkan.spirv import legalize, serialize
 
 #: SPIR-V's capabilities that not every device has, with wgpu's names for them.

@@ -1,0 +1,153 @@
+"""From a Program to code: the passes, the groups, the kernels, the target.
+
+The pipelines are flat lists of passes, to be read from top to bottom.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from pipeline import targets, timing
+from pipeline.analysis.fusion_rules import FusionRules, lend
+from pipeline.fusions import lender
+from pipeline.mlir import ir
+from pipeline.options import Options
+from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.program import Dump, Program
+from pipeline.runtime.code import Code
+from pipeline.runtime.device_code import DeviceCode
+
+if TYPE_CHECKING:
+    from pipeline.tuning.tuner import Tuner
+
+#: linalg as imported → linalg with folded norms and joined products.
+SIMPLIFY = """
+    place-barriers,
+    func.func(fold-unit-transposes),
+    func.func(convert-elementwise-to-linalg),
+    inline-constant-regions,
+    remove-dead-argmax,
+    guard-traps,
+    lower-tm-tensor,
+    canonicalize,
+    cse,
+    drop-unread-fills,
+    narrow-comparisons,
+    cse,
+    fold-batch-norm,
+    merge-parallel-convs,
+    merge-linears,
+    fold-affine-forward,
+    separate-bias,
+    merge-affines,
+    join-siblings
+"""
+
+#: What the target has chosen the layouts for → linalg in which weights are prepared.
+PREPARE = """
+    func.func(refback-generalize-tensor-pad, refback-generalize-tensor-concat, math-expand-ops{ops=fpowi}),
+    canonicalize,
+    cse,
+    hoist-to-prepare,
+    canonicalize,
+    cse
+"""
+
+#: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
+REGIONS = """
+    remove-unused-carries,
+    compute-numbers,
+    fold-known-ranges,
+    canonicalize,
+    counted-loops,
+    fold-known-ranges,
+    gathers-to-slices,
+    slices-of-concats,
+    compute-counters,
+    canonicalize,
+    cse,
+    inline-constant-regions,
+    merge-equal-conditions,
+    hoist-common-ops,
+    hoist-loop-invariants,
+    sink-into-branches,
+    move-consumers-into-branches,
+    branches-to-selects,
+    canonicalize,
+    cse,
+    expand-tensor-selects
+"""
+
+#: The user's own groups, then: what runs once per element becomes one op, by a table of fusion rules.
+FUSE = """
+    {custom}
+    generalize-products,
+    canonicalize,
+    fold-unit-reshapes,
+    propagate-reshapes,
+    canonicalize,
+    fold-unit-reshapes,
+    propagate-reshapes,
+    canonicalize,
+    fold-unit-reshapes,
+    assign-targets{{rules={rules}}},
+    fuse-elementwise{{rules={rules}}},
+    drop-broadcast-loops,
+    canonicalize,
+    gathers-to-slices,
+    cse
+"""
+
+#: Which ops become a kernel, by a table of fusion rules.
+GROUP = "form-groups{{rules={rules}}}, move-slices-into-groups"
+
+#: What only told the passes before what to do goes; kernels take the tensors whose slices they read.
+AFTER_GROUPS = "fuse-siblings, erase-barriers"
+
+#: A function for each kernel.
+OUTLINE = "outline-kernels"
+
+
+def lower(
+    program: Program,
+    target: targets.Target,
+    rules: FusionRules,
+    options: Options,
+    dump: Dump,
+    tuner: Tuner | None = None,
+) -> Code | DeviceCode:
+    """From a Program to code; `dump` sees the stages on the way, `tuner` chooses schedules in place of analysis."""
+    module = program.module
+    with module.context, ir.Location.unknown():
+        _run(options.passes.get("linalg", ""), module, options)
+        with timing.stage("simplify"):
+            _run(SIMPLIFY, module, options)
+            _run(target.contractions, module, options)
+            _run(target.layouts, module, options)
+            _run(PREPARE, module, options)
+            _run(REGIONS, module, options)
+        with contextlib.ExitStack() as lent, timing.stage("fuse"):
+            table = lent.enter_context(lend(rules))
+            fusions = [lent.enter_context(lender.lend(fusion)) for fusion in options.fusions]
+            custom = "".join(f"fuse-into{{fusion={name}}}," for name in fusions)
+            _run(FUSE.format(rules=table, custom=custom), module, options)
+            _run(GROUP.format(rules=table), module, options)
+        _run(AFTER_GROUPS, module, options)
+        _run(options.passes.get("fused", ""), module, options)
+        dump("fused", module)
+        with timing.stage("outline"):
+            _run(OUTLINE, module, options)
+        _run(options.passes.get("kernels", ""), module, options)
+        if tuner is not None:
+            tuner.run(module)
+        with timing.stage("outline"):
+            _run(target.kernel_passes(), module, options)
+        dump("kernels", module)
+        with timing.stage("target"):
+            return target.compile(module, program.signature, dump)
+
+
+def _run(pipeline: str, module: ir.Module, options: Options) -> None:
+    if pipeline:
+        PassPipeline.parse(pipeline).run(module, disable=frozenset(options.disable))

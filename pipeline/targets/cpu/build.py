@@ -1,0 +1,164 @@
+"""Kernels → object files: the way through the CPU's lowering, and what the runtime has to know about the code."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+
+from pipeline import timing
+from pipeline.errors import PipelineError
+from pipeline.mlir import called_function, function, ir, walk
+from pipeline.passes.become import CALLS, OUTPUTS
+from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.passes.plan_memory import WORKSPACE
+from pipeline.passes.profile_kernels import PROFILE, SITES
+from pipeline.program import Dump
+from pipeline.runtime.code import Code, External, Site
+from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
+from pipeline.runtime.signature import Signature, Source, TensorType
+from pipeline.targets.cpu.codegen import units
+from pipeline.targets.cpu.isa import Isa
+from pipeline.targets.cpu.lower import (
+    add_memory,
+    bufferize,
+    place_results,
+    results_to_arguments,
+    to_llvm,
+    vectorize,
+    workspace_bytes,
+)
+from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
+from pipeline.targets.entries import check_messages, entry_names, kernels_of, result_types, sources_of
+from pipeline.targets.target import Form
+from pipeline.targets.updates import mark_updates, report_copies
+
+_VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview")
+
+
+def build(module: ir.Module, signature: Signature, dump: Dump, isa: Isa, form: Form, disable: frozenset[str]) -> Code:
+    """See `Target.compile`; passes in `disable` are left out."""
+    checks = check_messages(module)
+    mark_updates(module, signature)
+    place_results(module, disable)
+    kernels = kernels_of(module)
+    add_memory(module, WORKSPACE, 8)
+    if form.profile:
+        add_memory(module, PROFILE, 64)
+    sources, entries = {}, {}
+    prepared: tuple[TensorType, ...] = ()
+    for name in entry_names(module):
+        sources[name] = sources_of(function(module, name))
+        if name == "prepare":
+            prepared = result_types(function(module, name))
+        entries[name] = _entry(module, name)
+    with timing.stage("bufferize"):
+        bufferize(module, disable)
+    report_copies(module)
+    externals = _externals(module)
+    PassPipeline.parse("profile-kernels").run(module, disable=disable)
+    sites = _sites(module)
+    with timing.stage("vectorize"):
+        vectorize(module, isa, disable, parallel=form.parallel)
+    workspace, thread_bytes = workspace_bytes(module)
+    unread = _unread(module, sources["main"])
+    with timing.stage("to LLVM dialect"):
+        to_llvm(module)
+    dump("llvm", module)
+    machine = Machine(isa.cpu, isa.features, form.linked)
+    made = units(module, list(entries.items()), whole=form.assembly or form.linked, sites=len(sites))
+    if form.assembly:
+        dump("asm", assembly(made[0], machine))
+    with timing.stage("machine code"):
+        objects = compile_units(made, machine)
+    return Code(
+        objects=objects,
+        main=entries["main"],
+        main_sources=sources["main"],
+        prepare=entries.get("prepare"),
+        prepare_sources=sources.get("prepare", ()),
+        prepared=prepared,
+        workspace=workspace,
+        thread_bytes=thread_bytes,
+        checks=checks,
+        machine=platform.machine(),
+        cpu=isa.cpu,
+        required=isa.required,
+        kernels=kernels,
+        sites=sites,
+        externals=externals,
+        unread=unread,
+    )
+
+
+def _sites(module: ir.Module) -> tuple[Site, ...]:
+    attributes = module.operation.attributes
+    listed = ir.ArrayAttr(attributes[SITES]) if SITES in attributes else ()
+    return tuple(Site(*(ir.StringAttr(part).value for part in ir.ArrayAttr(site))) for site in listed)
+
+
+def _unread(module: ir.Module, sources: Sequence[Source]) -> tuple[int, ...]:
+    """The numbers of the prepared tensors that @main doesn't read: with Winograd's algorithm, the direct weights."""
+    arguments = function(module, "main").regions[0].blocks[0].arguments
+    taken = zip(arguments, sources, strict=False)
+    return tuple(source.index for value, source in taken if source.kind == "prepared" and not _is_read(value))
+
+
+def _is_read(value: ir.Value) -> bool:
+    """Whether something reads a buffer, or a view of it, or may do so."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == "func.call":
+            blocks = called_function(user).regions[0].blocks
+            if not len(blocks) or _is_read(blocks[0].arguments[use.operand_number]):
+                return True
+        elif user.name not in _VIEWS or any(map(_is_read, user.results)):
+            return True
+    return False
+
+
+def _externals(module: ir.Module) -> tuple[External, ...]:
+    """The functions from outside that kernels call, once kernels take buffers."""
+    found = []
+    for declared in walk(module, "func.func"):
+        if CALLS not in declared.attributes or len(declared.regions[0].blocks):
+            continue
+        function, library, *numbers = ir.ArrayAttr(declared.attributes[CALLS])
+        kind = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
+        own = list(kind.inputs)[: len(kind.inputs) - len(numbers)]
+        found.append(
+            External(
+                symbol=f"_mlir_ciface_{ir.StringAttr(declared.attributes['sym_name']).value}",
+                function=ir.StringAttr(function).value,
+                library=ir.StringAttr(library).value,
+                parameters=tuple(map(_parameter, own)),
+                outputs=ir.IntegerAttr(declared.attributes[OUTPUTS]).value,
+                numbers=tuple(ir.IntegerAttr(number).value for number in numbers),
+            )
+        )
+    return tuple(found)
+
+
+def _parameter(kind: ir.Type) -> tuple[str, int | None]:
+    if isinstance(kind, ir.MemRefType):
+        return str(kind.element_type), kind.rank
+    return str(kind), None
+
+
+def _entry(module: ir.Module, name: str) -> EntryPoint:
+    """Gives the results of known size places among the arguments; describes the function's slots."""
+    where = results_to_arguments(module, name)
+    kind = ir.FunctionType(ir.TypeAttr(function(module, name).attributes["function_type"]).value)
+    return EntryPoint(
+        symbol=f"pipeline_{name}",
+        parameters=tuple(map(_value, kind.inputs)),
+        results=tuple(map(_value, kind.results)),
+        where=tuple(where),
+    )
+
+
+def _value(kind: ir.Type) -> Value:
+    if isinstance(kind, (ir.RankedTensorType, ir.MemRefType)):
+        return Value(tuple(DYNAMIC if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(kind.rank)))
+    if str(kind) not in ("i64", "index"):
+        raise PipelineError(f"@main takes or returns a {kind}; expected tensors and 64-bit integers")
+    return Value(None)
