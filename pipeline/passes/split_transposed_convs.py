@@ -24,7 +24,7 @@ class SplitTransposedConvs(Pass):
 
     y = conv(x with s - 1 zeros between, w)   ->   y[s * q + r] = conv(x, w[t(r) :: s])[q]  for r = 0 .. s - 1
 
-    In steps of 2 by 2 that is a quarter of the products. Only for known sizes, and sums that start from a number.
+    In steps of 2 by 2 that is a quarter of the products. Only for known sizes.
     """
 
     name: ClassVar[str] = "split-transposed-convs"
@@ -53,13 +53,13 @@ class _Spread:
         image: the elements, [batch, channels, ..].
         steps: how far they are apart, in each direction.
         margins: how many zeros are in front of the first one.
-        initial: the number that the sums of the convolution start from.
+        initial: the number that the sums of the convolution start from; None if they start from a tensor's elements.
     """
 
     image: ir.Value
     steps: list[int]
     margins: list[int]
-    initial: ir.Value
+    initial: ir.Value | None
 
 
 def _spread_of(conv: ir.Operation) -> _Spread | str | None:
@@ -79,9 +79,10 @@ def _spread_of(conv: ir.Operation) -> _Spread | str | None:
         return "it has steps or gaps of its own"
     if offsets[:2] != [0, 0] or steps[:2] != [1, 1] or sizes != list(kinds[3].shape):
         return "its image is no whole one"
-    if fill is None or fill.name != "linalg.fill" or 0 in kinds[2].shape:
-        return "its sums do not start from a number"
-    return _Spread(insert.operands[0], steps[2:], offsets[2:], fill.operands[0])
+    if 0 in kinds[2].shape:
+        return "it has no results"
+    initial = fill.operands[0] if fill is not None and fill.name == "linalg.fill" else None
+    return _Spread(insert.operands[0], steps[2:], offsets[2:], initial)
 
 
 def _zero_filled(value: ir.Value) -> ir.Operation | None:
@@ -130,13 +131,15 @@ def _rewrite(conv: ir.Operation, spread: _Spread) -> None:
             phases = [_Phase.of(*one) for one in zip(place, steps, spread.margins, kernel, strict=True)]
             result = _convolve(conv, spread, phases, [batch, channels, *counts])
             stacked = _put(result, stacked, place)
-        replace(conv, [_in_place(stacked, steps, out)])
+        result = _in_place(stacked, steps, out)
+        replace(conv, [result if spread.initial is not None else _sum(result, conv.operands[2])])
 
 
 def _convolve(conv: ir.Operation, spread: _Spread, phases: list[_Phase], shape: list[int]) -> ir.Value:
     """The convolution that gives the results at one distance in each direction."""
     element = ir.RankedTensorType(conv.results[0].type).element_type
-    start = linalg.fill(spread.initial, outs=[tensor.EmptyOp(shape, element).result])
+    initial = arith.ConstantOp(element, _zero(element)).result if spread.initial is None else spread.initial
+    start = linalg.fill(initial, outs=[tensor.EmptyOp(shape, element).result])
     if any(phase.taps == 0 for phase in phases):
         return start
     weight = conv.operands[1]
@@ -153,6 +156,16 @@ def _convolve(conv: ir.Operation, spread: _Spread, phases: list[_Phase], shape: 
         copy.operands[number] = value
     copy.results[0].set_type(ir.RankedTensorType(start.type))
     return copy.results[0]
+
+
+def _sum(a: ir.Value, b: ir.Value) -> ir.Value:
+    """a + b, element by element."""
+    kind = ir.RankedTensorType(a.type)
+    add = arith.AddIOp if isinstance(kind.element_type, ir.IntegerType) else arith.AddFOp
+    parallel = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * kind.rank
+    empty = tensor.EmptyOp(kind.shape, kind.element_type).result
+    maps = [ir.AffineMap.get_identity(kind.rank)] * 3
+    return build_generic([a, b], [empty], maps, parallel, lambda elements: [add(*elements[:2]).result]).results[0]
 
 
 def _window(image: ir.Value, starts: list[int], sizes: list[int]) -> ir.Value:

@@ -68,7 +68,8 @@ def test_single_elements(shape, dtype):
         places = torch.randint(shape[dim], shape)
         args = x, places, source
         model = Function(lambda x, i, s, dim=dim: x.scatter_add(dim, i, s))
-        assert torch.equal(pipeline.compile(model, args)(*args), x.scatter_add(dim, places, source))
+        close = {"rtol": 0.1, "atol": 0.5} if dtype == "bfloat16" else {"rtol": 1e-5, "atol": 1e-5}
+        torch.testing.assert_close(pipeline.compile(model, args)(*args), x.scatter_add(dim, places, source), **close)
         places = torch.argsort(torch.rand(shape), dim)  # no place twice: eager leaves open which update is kept
         args = x, places, source
         model = Function(lambda x, i, s, dim=dim: x.scatter(dim, i, s))
