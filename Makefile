@@ -28,7 +28,7 @@ lit: setup
 	$(BIN)/lit -q lit_tests
 
 pytest: setup lit
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 # For a machine with an NVIDIA GPU: kernels and models against PyTorch, times into docs/performance.md. See docs/gpu.md.
 GPU_TARGET ?= cuda:sm_80

@@ -25,12 +25,13 @@ from torch._inductor.utils import run_and_get_code
 
 import pipeline
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "models"))  # tests are no package
+
+from zoo import ZOO, Entry
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "fusion.md"
 START, END = "<!-- kernel counts: benchmarks/kernel_counts.py --write -->", "<!-- end of kernel counts -->"
-
-sys.path.insert(0, str(ROOT / "tests" / "models"))
-from zoo import ZOO, Entry  # noqa: E402 - the zoo is part of the tests, not a package
 
 MODELS = ("bert", "gpt2", "llama", "vit", "resnet18")
 HEADER = ("model", "pipeline", "different", "Inductor", "generated", "libraries", "loop nests")

@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-sys.path.append(str(Path(__file__).parents[1] / "examples"))
+sys.path.append(str(Path(__file__).parents[1] / "examples"))  # scripts, not a package
 
-from resnet import ResNet18  # noqa: E402 - a script's, not a package's
+from resnet import ResNet18
 
 Made = tuple[nn.Module, tuple[torch.Tensor, ...]]
 

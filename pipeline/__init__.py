@@ -64,7 +64,23 @@ def compile(
     target: str = "cpu",
     **options: Any,
 ) -> Executable:
-    """Compiles a model to an executable; see `pipeline.compiler.compile`."""
+    """Compiles a model to an executable.
+
+    Args:
+        model: an nn.Module, torch.jit.ScriptModule, torch.export.ExportedProgram, the path of a `.pt2` archive or of an
+            `.mlir` file, MLIR text, or an MLIR module.
+        args, kwargs: example arguments; their shapes, dtypes and constants are compiled in. None for MLIR.
+        dynamic_shapes: the dimensions that may change, as torch.export takes them.
+        target: `cpu`, `vulkan`, or `cuda:sm_90` and the like.
+        options: `precision`, `num_threads`, `tune`, `disable` and others: see `pipeline.options.Options`; and what is
+            for drivers: see `pipeline.compiler.compile`.
+
+    Raises:
+        CaptureError: torch cannot capture the model.
+        UnsupportedOpError: ops of the model cannot be lowered; lists all of them with their source lines.
+        OptionError: an option or its value is unknown.
+        CompileError: a pass or the code generator failed.
+    """
     from pipeline import compiler
 
     return compiler.compile(model, args, kwargs, dynamic_shapes=dynamic_shapes, target=target, **options)

@@ -10,8 +10,9 @@ import importlib
 import re
 import sys
 import types
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from torch_mlir import ir, rewrite
 from torch_mlir._mlir_libs import _torchMlir
@@ -34,11 +35,16 @@ from pipeline.errors import CompileError
 
 __all__ = [
     "PassManager",
+    "Verification",
     "affine",
     "arith",
+    "seen_through",
     "bufferization",
     "called_function",
+    "callee",
+    "calls_of",
     "captured_values",
+    "clone",
     "constant_integer",
     "context",
     "dialect_names",
@@ -56,10 +62,14 @@ __all__ = [
     "ops_of",
     "parse",
     "position",
+    "refusal",
+    "remap_operands",
     "rewrite",
     "run_pipeline",
     "scf",
+    "symbol_name",
     "tensor",
+    "terminator",
     "text",
     "to_llvm_ir",
     "verify",
@@ -72,26 +82,26 @@ __all__ = [
 sys.modules.setdefault("torch_mlir.dialects.fusion", types.ModuleType("torch_mlir.dialects.fusion"))
 
 
-_LARGE_DIALECTS = {
-    "gpu": "torch_mlir.dialects.gpu",
-    "math": "torch_mlir.dialects.math",
-    "nvgpu": "torch_mlir.dialects.nvgpu",
-    "torch_dialect": "torch_mlir.dialects.torch",
-    "vector": "torch_mlir.dialects.vector",
-}
-
-if TYPE_CHECKING:
-    gpu: Any
-    nvgpu: Any
-    torch_dialect: Any
-    vector: Any
+#: When MLIR's verifier looks at what MLIR's passes make: after each of them, which takes longer than most of them do,
+#: once after the last, or never.
+Verification = Literal["each", "end", "never"]
 
 
-def __getattr__(name: str) -> Any:
-    """The modules of large dialects, imported by who needs them: they are a quarter of the driver's start-up time."""
-    if name in _LARGE_DIALECTS:
-        return importlib.import_module(_LARGE_DIALECTS[name])
-    raise AttributeError(name)
+class _Late:
+    """The module of a dialect, imported when something of it is asked for: the large ones take longer to import than
+    everything else that a driver needs.
+    """
+
+    def __init__(self, dialect: str):
+        self._module = f"torch_mlir.dialects.{dialect}"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._module), name)
+
+
+gpu: Any = _Late("gpu")
+nvgpu: Any = _Late("nvgpu")
+vector: Any = _Late("vector")
 
 
 def context() -> ir.Context:
@@ -172,6 +182,13 @@ def position(location: Any) -> tuple[str, int, int]:
     return next((found for found in map(position, inner) if found[1]), ("", 0, 0))
 
 
+def refusal(op: ir.Operation, reason: str) -> CompileError:
+    """The error that `op` cannot be compiled; it points to the op, and says its source line where that is known."""
+    file, line, column = position(op.location)
+    message = f"{file}:{line}: {reason}" if line else reason
+    return CompileError(message, [Diagnostic("error", reason, file, line, column)])
+
+
 def verify(op: ir.Operation) -> None:
     """MLIR's verifier and ours for the dialect that MLIR does not know; raises `CompileError` with the position."""
     from pipeline.dialects import fusion
@@ -201,12 +218,14 @@ def _refuse_unknown_ops(root: ir.Operation) -> None:
         raise CompileError(_lines(unknown), diagnostics=unknown)
 
 
-def run_pipeline(op: ir.Operation, pipeline: str, *, verify_each: bool = True) -> None:
+def run_pipeline(op: ir.Operation, pipeline: str, *, verify: Verification = "end") -> None:
     """Runs a textual pipeline of MLIR's own passes on `op`; raises `CompileError` naming the pipeline if it fails."""
     manager = PassManager.parse(pipeline, op.context)
-    manager.enable_verifier(verify_each)
+    manager.enable_verifier(verify == "each")
     try:
         manager.run(op)
+        if verify == "end":
+            op.verify()
     except ir.MLIRError as error:
         found = diagnostics(error)
         raise CompileError(f"{pipeline} failed: {_lines(found)}", diagnostics=found) from None
@@ -267,9 +286,19 @@ def ops_of(root: ir.Operation) -> list[ir.Operation]:
 def function(module: ir.Module | ir.Operation, name: str) -> ir.Operation:
     """The function `name` of `module`; raises `CompileError` if there is none."""
     for op in walk(module, "func.func"):
-        if ir.StringAttr(op.attributes["sym_name"]).value == name:
+        if symbol_name(op) == name:
             return op
     raise CompileError(f"the module has no function @{name}")
+
+
+def symbol_name(op: ir.Operation) -> str:
+    """The name of a function, or of another op that has one."""
+    return ir.StringAttr(op.attributes["sym_name"]).value
+
+
+def callee(call: ir.Operation) -> str:
+    """The name of the function that a func.call calls."""
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
 def called_function(call: ir.Operation) -> ir.Operation:
@@ -277,13 +306,33 @@ def called_function(call: ir.Operation) -> ir.Operation:
     module = call
     while module.name != "builtin.module":
         module = module.parent.operation
-    return function(module, ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+    return function(module, callee(call))
+
+
+def calls_of(root: ir.Operation | ir.Module) -> dict[str, list[ir.Operation]]:
+    """The func.calls inside `root` in program order, by the name of the function that they call."""
+    found: dict[str, list[ir.Operation]] = {}
+    for call in walk(root, "func.call"):
+        found.setdefault(callee(call), []).append(call)
+    return found
+
+
+def terminator(block: ir.Block) -> ir.Operation:
+    """The last op of a block."""
+    return block.operations[len(block.operations) - 1].operation
 
 
 def defining_op(value: ir.Value) -> ir.Operation | None:
     """The operation that `value` is a result of; None for a block argument."""
     owner = value.owner
     return None if isinstance(owner, ir.Block) else owner.operation
+
+
+def seen_through(value: ir.Value, names: Collection[str]) -> ir.Value:
+    """What lies behind `value` and any number of ops called one of `names`, by their first operands."""
+    while (op := defining_op(value)) is not None and op.name in names:
+        value = op.operands[0]
+    return value
 
 
 def constant_integer(value: ir.Value) -> int | None:
@@ -325,6 +374,17 @@ def remap_operands(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:
         return ir.WalkResult.ADVANCE
 
     op.walk(visit)
+
+
+def clone(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> ir.Operation:
+    """A copy of `op` at the insertion point, on what `known` has for the values that it reads.
+
+    `known` learns the results of the copy.
+    """
+    copy = op.clone()
+    remap_operands(copy, known)
+    known.update(zip(op.results, copy.results, strict=True))
+    return copy
 
 
 def is_inside(value: ir.Value, op: ir.Operation) -> bool:

@@ -29,7 +29,7 @@ class Options:
     """What can be chosen about a compilation.
 
     Attributes:
-        target: what to generate code for: `cpu`.
+        target: what to generate code for: `cpu`, `vulkan`, or `cuda:sm_90` and the like; see docs/gpu.md.
         cpu: the CPU: `native`, or a name such as `x86-64-v3` or `znver4`.
         capture: how a module is captured: `export`, or `script` to go through TorchScript.
         disable: names of passes that are left out.

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
 
-from gpu_models import MODELS, Case, Function, ResNet18, TransformerBlock  # noqa: E402
+from gpu_models import MODELS, Case, Function, ResNet18, TransformerBlock
 
 #: Elements of the kernels that are timed by their memory traffic: more than caches hold.
 _LARGE = 1 << 25

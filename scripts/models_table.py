@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "docs" / "models.md"
@@ -49,7 +50,7 @@ def main() -> None:
     _replace(OUTPUT, HEADER + "".join(rows))
 
 
-def _measure(entry) -> tuple[str, float]:  # type: ignore[no-untyped-def]
+def _measure(entry: Any) -> tuple[str, float]:
     """A model's row of the table, and its error."""
     import torch
     from compare import relative_error

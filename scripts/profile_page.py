@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import tempfile
+from datetime import date
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,7 +38,7 @@ def main() -> None:
         PICTURE.write_text(draw(json.loads(trace.read_text())["traceEvents"]))
     before, rest = PAGE.read_text().split(START)
     table = shortened(str(profile).replace(f"{ROOT}/", ""))
-    load = f"The machine's load average was {os.getloadavg()[0]:.1f}."
+    load = f"Measured on {date.today()}; the machine's load average was {os.getloadavg()[0]:.1f}."
     PAGE.write_text(f"{before}{START}\n```\n{table}\n```\n\n{load}\n{END}{rest.split(END)[1]}")
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
-sys.path.append(str(FOLDER))
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # scripts, not a package
 
-import contestant_process  # noqa: E402 - scripts, not a package
-import report  # noqa: E402 - likewise
+import contestant_process
+import report
+
+FOLDER = Path(report.__file__).parent
 
 SMALLEST = "W2c_rnncell"
 

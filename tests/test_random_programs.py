@@ -6,11 +6,12 @@ Some are compiled with each op in a kernel of its own, too: fused, unfused and e
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from programs import Program, programs
-from workers import outcomes
+from workers import Worker
 
 COUNT = 500
 
@@ -46,6 +47,12 @@ def drawn() -> list[Program]:
     return sample(COUNT)
 
 
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as started:
+        yield started
+
+
 def test_programs_are_many_and_not_trivial(drawn):
     assert len(drawn) == COUNT
     used = Counter(step.op for program in drawn for step in program.steps)
@@ -54,9 +61,9 @@ def test_programs_are_many_and_not_trivial(drawn):
 
 
 @pytest.mark.parametrize("first", range(0, COUNT, BATCH))
-def test_programs_give_what_eager_gives_or_are_refused(drawn, first):
+def test_programs_give_what_eager_gives_or_are_refused(drawn, worker, first):
     batch = drawn[first : first + BATCH]
-    results = list(zip(batch, outcomes(batch, UNFUSED_EVERY), strict=True))
+    results = list(zip(batch, worker.outcomes(batch, UNFUSED_EVERY), strict=True))
     bad = [f"{what}: {program}\n    {text}" for program, (what, text) in results if what not in ("right", "refused")]
     assert not bad, "\n".join(bad)
     refused = [f"{program}\n    {text}" for program, (what, text) in results if what == "refused"]

@@ -17,40 +17,48 @@ import pipeline
 LIMIT = 60
 
 
-def outcomes(programs: Sequence[Program], unfused_every: int = 0) -> Iterator[tuple[str, str]]:
-    """(what happened, details) for each program: `right`, `wrong`, `refused`, `defect`, `crashed` or `hung`.
+class Worker:
+    """A process that compiles and runs programs, one after the other; another one takes its place when it dies."""
 
-    One of `unfused_every` programs, if not 0, is compiled with each op in a kernel of its own, too.
-    """
-    worker = _Worker()
-    for number, program in enumerate(programs):
-        outcome = worker.run(program, bool(unfused_every) and number % unfused_every == 0)
-        if outcome[0] in ("crashed", "hung"):
-            worker.stop()
-            worker = _Worker()
-        yield outcome
-    worker.stop()
-
-
-class _Worker:
     def __init__(self) -> None:
+        self._start()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def outcomes(self, programs: Sequence[Program], unfused_every: int = 0) -> Iterator[tuple[str, str]]:
+        """(what happened, details) for each program: `right`, `wrong`, `refused`, `defect`, `crashed` or `hung`.
+
+        One of `unfused_every` programs, if not 0, is compiled with each op in a kernel of its own, too.
+        """
+        for number, program in enumerate(programs):
+            outcome = self._run(program, bool(unfused_every) and number % unfused_every == 0)
+            if outcome[0] in ("crashed", "hung"):
+                self._stop()
+                self._start()
+            yield outcome
+
+    def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
 
-    def run(self, program: Program, unfused: bool) -> tuple[str, str]:
-        self._pipe.send((program, unfused))
-        if not self._pipe.poll(LIMIT):
-            return "hung", f"no answer after {LIMIT} s"
+    def _run(self, program: Program, unfused: bool) -> tuple[str, str]:
         try:
+            self._pipe.send((program, unfused))
+            if not self._pipe.poll(LIMIT):
+                return "hung", f"no answer after {LIMIT} s"
             return self._pipe.recv()
-        except EOFError:
+        except (EOFError, BrokenPipeError):
             self._process.join()
             return "crashed", f"exit code {self._process.exitcode}"
 
-    def stop(self) -> None:
+    def _stop(self) -> None:
         self._process.kill()
         self._process.join()
 

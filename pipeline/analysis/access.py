@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.mlir import ir
+from pipeline.mlir import ir, terminator
 
 
 def coefficient(expression: ir.AffineExpr, dim: int) -> int | None:
@@ -117,10 +117,5 @@ def loops_of(generic: ir.Operation) -> Loops | None:
         reductions=tuple("reduction" in str(kind) for kind in generic.attributes["iterator_types"]),
         sizes=tuple(sizes),
         bounds=tuple(bounds[dim] for dim in range(count)),
-        inputs=len(maps) - len(_terminator(generic).operands),
+        inputs=len(maps) - len(terminator(generic.regions[0].blocks[0]).operands),
     )
-
-
-def _terminator(generic: ir.Operation) -> ir.Operation:
-    block = generic.regions[0].blocks[0]
-    return block.operations[len(block.operations) - 1].operation

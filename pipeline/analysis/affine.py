@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.analysis.vectors import Arithmetic, Given, Number, Vector, combine, read_vector
 from pipeline.analysis.weights import Weights
-from pipeline.mlir import defining_op, ir
+from pipeline.mlir import defining_op, ir, terminator
 
 _ARITHMETIC: dict[str, Arithmetic] = {
     "arith.addf": "add",
@@ -90,7 +90,7 @@ def read_elementwise(op: ir.Operation | None, weights: Weights) -> Elementwise |
         return None
     reader = _Body(op, maps, weights)
     block = op.regions[0].blocks[0]
-    value = block.operations[len(block.operations) - 1].operation.operands[0]
+    value = terminator(block).operands[0]
     steps: list[Step] = []
     while (inner := defining_op(value)) is not None:
         if inner.name in _CASTS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.analysis.destination import origin
-from pipeline.mlir import ir
+from pipeline.mlir import ir, terminator
 
 
 @dataclass(frozen=True)
@@ -65,4 +65,4 @@ def carries_of(loop: ir.Operation) -> list[Carry] | None:
 
 def yielded(block: ir.Block) -> list[ir.Value]:
     """What the terminator of a block takes."""
-    return list(block.operations[len(block.operations) - 1].operation.operands)
+    return list(terminator(block).operands)

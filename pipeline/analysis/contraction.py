@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeline.analysis.affine import along_loops, loop_of
 from pipeline.analysis.vectors import Vector, read_vector
 from pipeline.analysis.weights import Weights
-from pipeline.mlir import defining_op, ir, linalg
+from pipeline.mlir import defining_op, ir, linalg, seen_through, terminator
 
 _CASTS = ("arith.extf", "arith.truncf")
 
@@ -105,23 +105,18 @@ def _sums_products(body: ir.Block) -> bool:
     """Whether a body yields out + in0 * in1, up to casts and the order of operands."""
     if len(body.arguments) != 3 or not isinstance(body.arguments[2].type, ir.FloatType):
         return False
-    total = _behind_casts(body.operations[len(body.operations) - 1].operation.operands[0])
+    total = seen_through(terminator(body).operands[0], _CASTS)
     addition = defining_op(total)
     if addition is None or addition.name != "arith.addf":
         return False
-    sides = [_behind_casts(side) for side in addition.operands]
+    sides = [seen_through(side, _CASTS) for side in addition.operands]
     if body.arguments[2] not in sides:
         return False
     product = defining_op(sides[1 - sides.index(body.arguments[2])])
     if product is None or product.name != "arith.mulf":
         return False
-    factors = {_behind_casts(factor) for factor in product.operands}
+    factors = {seen_through(factor, _CASTS) for factor in product.operands}
     return factors == {body.arguments[0], body.arguments[1]}
-
-
-def _behind_casts(value: ir.Value) -> ir.Value:
-    producer = defining_op(value)
-    return _behind_casts(producer.operands[0]) if producer is not None and producer.name in _CASTS else value
 
 
 def read_init(contraction: Contraction, weights: Weights) -> tuple[bool, Vector | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.analysis.carries import Carry, carries_of
-from pipeline.mlir import arith, constant_integer, defining_op, ir, is_inside
+from pipeline.mlir import arith, constant_integer, defining_op, ir, is_inside, terminator
 
 _LESS, _GREATER = arith.CmpIPredicate.slt, arith.CmpIPredicate.sgt
 
@@ -41,7 +41,7 @@ def count_of(loop: ir.Operation) -> Count | str:
     number = ir.BlockArgument(flag).arg_number
     if any(carry.number == number for carry in carries) or len(carries) != len(loop.results):
         return "it hands on its flag"
-    following = after.operations[len(after.operations) - 1].operation.operands[number]
+    following = terminator(after).operands[number]
     found = _compared(following)
     if found is None:
         return "it goes on for another reason than a counter"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.mlir import called_function, defining_op, ir
+from pipeline.mlir import called_function, defining_op, ir, terminator
 
 
 def tied_operand(op: ir.Operation, result: ir.Value) -> ir.Value | None:
@@ -22,7 +22,7 @@ def tied_operand(op: ir.Operation, result: ir.Value) -> ir.Value | None:
 def _tied_in_while(loop: ir.Operation, number: int) -> ir.Value | None:
     """The initial value of a carry that the condition hands on as it is; None for what it computes."""
     block = loop.regions[0].blocks[0]
-    handed = block.operations[len(block.operations) - 1].operation.operands[1 + number]
+    handed = terminator(block).operands[1 + number]
     is_carried = isinstance(handed.owner, ir.Block) and handed.owner == block
     return loop.operands[ir.BlockArgument(handed).arg_number] if is_carried else None
 
@@ -32,7 +32,7 @@ def _tied_in_call(call: ir.Operation, number: int) -> ir.Value | None:
     body = called_function(call).regions[0].blocks
     if not len(body):
         return None
-    returned = body[0].operations[len(body[0].operations) - 1].operation.operands[number]
+    returned = terminator(body[0]).operands[number]
     start = origin(returned)
     return call.operands[ir.BlockArgument(start).arg_number] if isinstance(start.owner, ir.Block) else None
 

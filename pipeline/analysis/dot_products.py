@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.mlir import defining_op, ir
+from pipeline.mlir import defining_op, ir, terminator
 
 #: What a vector of the instruction has: f32 sums, with a pair of bf16 factors for each.
 LANES = 16
@@ -14,7 +14,7 @@ def multiplies_bf16(body: ir.Block) -> bool:
     kinds = [str(argument.type) for argument in arguments]
     if kinds != ["bf16", "bf16", "f32"]:
         return False
-    addition = defining_op(body.operations[len(body.operations) - 1].operation.operands[0])
+    addition = defining_op(terminator(body).operands[0])
     if addition is None or addition.name != "arith.addf" or arguments[2] not in list(addition.operands):
         return False
     sides = [value for value in addition.operands if value != arguments[2]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.analysis.access import Loops, loops_of
 from pipeline.analysis.tiling import unsupported
-from pipeline.mlir import defining_op, ir
+from pipeline.mlir import defining_op, ir, seen_through
 
 #: Ops that may stand between: they touch no elements.
 _VIEWS = ("memref.subview", "memref.cast", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape")
@@ -146,9 +146,7 @@ def follows_anchor(op: ir.Operation, loops: Loops) -> bool:
 
 def base(buffer: ir.Value) -> ir.Value:
     """The buffer that a view is a part of."""
-    while (op := defining_op(buffer)) is not None and op.name in _VIEWS:
-        buffer = op.operands[0]
-    return buffer
+    return seen_through(buffer, _VIEWS)
 
 
 def is_only_between(buffer: ir.Value, ops: list[ir.Operation]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.analysis.access import Loops, loops_of
 from pipeline.analysis.epilogue import base, is_fill
-from pipeline.mlir import defining_op, ir
+from pipeline.mlir import defining_op, ir, terminator
 
 _BESIDE = ("arith.constant", "tensor.empty", "memref.alloc", "memref.alloca", "func.return")
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "memref.expand_shape", "memref.collapse_shape")
@@ -41,7 +41,7 @@ class Step:
     @property
     def yielded(self) -> ir.Value:
         """What the body hands out."""
-        return self.body.operations[len(self.body.operations) - 1].operation.operands[0]
+        return terminator(self.body).operands[0]
 
     @property
     def result(self) -> ir.Value:

@@ -14,7 +14,7 @@ from pipeline.analysis.carries import Carry, carries_of
 from pipeline.analysis.destination import tied_operand
 from pipeline.analysis.weights import byte_size
 from pipeline.analysis.work import iterations, operations
-from pipeline.mlir import defining_op, ir, ops_of, walk
+from pipeline.mlir import callee, defining_op, ir, ops_of, walk
 
 LOOPS = ("scf.for", "scf.while")
 
@@ -63,11 +63,6 @@ def why_no_kernel(loop: ir.Operation, kernels: Mapping[str, ir.Operation], limit
             return "it makes tensors of sizes that are known at run time only"
     scratch = _scratch(loop) + sum(_scratch(kernels[name]) for name in names)
     return f"it keeps {scratch} bytes, more than {limits.scratch}" if scratch > limits.scratch else None
-
-
-def callee(call: ir.Operation) -> str:
-    """The name of the function that a func.call calls."""
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
 def is_in_place(carry: Carry) -> bool:

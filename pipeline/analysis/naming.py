@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 
 from pipeline.analysis.structured import Structured, any_structured
-from pipeline.mlir import arith, defining_op, ir, linalg
+from pipeline.mlir import arith, defining_op, ir, linalg, seen_through
 
 #: Longer names are cut after this many ops.
 NAME_OPS = 6
@@ -183,16 +183,10 @@ def _sums_products(view: Structured) -> bool:
     products = [defining_op(value) for value in last.operands if value != accumulator]
     if len(products) != 1 or products[0] is None or products[0].name not in ("arith.mulf", "arith.muli"):
         return False
-    return [_before_casts(value) for value in products[0].operands] in (
+    return [seen_through(value, _CASTS) for value in products[0].operands] in (
         list(view.body.arguments)[:2],
         list(view.body.arguments)[1::-1],
     )
-
-
-def _before_casts(value: ir.Value) -> ir.Value:
-    while (op := defining_op(value)) is not None and op.name in _CASTS:
-        value = op.operands[0]
-    return value
 
 
 def group_kind(ops: Sequence[ir.Operation]) -> str:

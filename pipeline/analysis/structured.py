@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipeline.analysis.access import coefficient
-from pipeline.mlir import ir, linalg
+from pipeline.mlir import ir, linalg, terminator
 
 _WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
 _ELEMENTWISE = ("linalg.generic", "linalg.transpose", "linalg.broadcast", "linalg.fill")
@@ -45,7 +45,7 @@ class Structured:
     @cached_property
     def yielded(self) -> list[ir.Value]:
         """What the body hands out for each result."""
-        return list(self.body.operations[len(self.body.operations) - 1].operation.operands)
+        return list(terminator(self.body).operands)
 
     @cached_property
     def body_ops(self) -> list[ir.Operation]:

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 from pipeline.diagnostics import Diagnostic
 from pipeline.errors import CompileError
-from pipeline.mlir import captured_values, defining_op, ir, position, remap_operands
+from pipeline.mlir import captured_values, clone, defining_op, ir, position
 
 GROUP = "fusion.group"
 YIELD = "fusion.yield"
@@ -80,9 +80,7 @@ def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind:
     with ir.InsertionPoint(block):
         for op in [*(defining_op(value) for value in constants), *ops]:
             assert op is not None
-            copy = op.clone()
-            remap_operands(copy, known)
-            known.update(zip(op.results, copy.results, strict=True))
+            clone(op, known)
         ir.Operation.create(YIELD, operands=[known[value] for value in results])
     return group
 
@@ -102,14 +100,16 @@ def verify(root: ir.Operation) -> None:
 
 
 def _ops(root: ir.Operation) -> list[ir.Operation]:
-    """The ops of this dialect; there are none in the bodies of linalg ops, which are most of a module."""
+    """The ops of this dialect; there are none in kernels and the bodies of linalg ops, which are most of a module."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         op = op.operation
-        if op.name in OPS:
+        name = op.name
+        if name in OPS:
             found.append(op)
-        return ir.WalkResult.SKIP if op.name.startswith("linalg.") else ir.WalkResult.ADVANCE
+        is_kernel = name == "func.func" and "pipeline.kernel" in op.attributes
+        return ir.WalkResult.SKIP if is_kernel or name.startswith("linalg.") else ir.WalkResult.ADVANCE
 
     root.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found

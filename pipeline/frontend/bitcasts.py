@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pipeline.mlir import arith, ir, run_pipeline, walk
-from pipeline.passes.rewriting import before, build_generic, empty_like, replace
+from pipeline.passes.rewriting import before, build_generic, empty_like, iterator_types, replace
 
 #: The sizes and the element type of a tensor type of the torch dialect.
 _TENSOR = re.compile(r"!torch\.vtensor<\[([\d,?]*)\],[su]?((?:i|f|bf)\d+)>")
@@ -38,7 +38,7 @@ def _load_torch_c(context: ir.Context) -> None:
 def _bitcast(numbers: ir.Value, element: ir.Type) -> ir.Value:
     rank = ir.RankedTensorType(numbers.type).rank
     maps = [ir.AffineMap.get_identity(rank)] * 2
-    parallel = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank
+    parallel = iterator_types([False] * rank)
     empty = empty_like(numbers, element)
     generic = build_generic(
         [numbers], [empty], maps, parallel, lambda given: [arith.BitcastOp(element, given[0]).result]

@@ -21,6 +21,7 @@ from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
+from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
 from pipeline.frontend.purify import purified
 from pipeline.frontend.region_call import writes_are_kept
@@ -70,7 +71,7 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
     """The second half of `capture`: mutation as results, torch's core ops."""
     from pipeline.frontend.decompositions import decomposition_table  # loads MLIR, which the first half does without
 
-    with _capturing, torch.no_grad(), _use_lazy_graph_module(True):  # no code for graphs that nobody runs
+    with _capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here

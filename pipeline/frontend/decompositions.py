@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -25,8 +27,9 @@ _TORCHS = (
 )
 
 
-def decomposition_table() -> dict[Any, Callable[..., Any]]:
-    """The decompositions by op, as `ExportedProgram.run_decompositions` takes them."""
+@functools.cache
+def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
+    """The decompositions by op, as `ExportedProgram.run_decompositions` takes them; the same object each time."""
     table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **REPLACEMENTS}
     table[aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
     table[aten.var_mean.correction] = _var_mean
@@ -34,7 +37,7 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     table[aten.native_group_norm.default] = native_group_norm
     table[aten.instance_norm.default] = instance_norm
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
-    return {op: function for op, function in fold_in_float32(table).items() if not _is_in_place(op)}
+    return MappingProxyType({op: function for op, function in fold_in_float32(table).items() if not _is_in_place(op)})
 
 
 def _is_in_place(op: Any) -> bool:

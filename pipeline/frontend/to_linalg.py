@@ -47,11 +47,11 @@ def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None]) -
         UnsupportedOpError: lists every op that can't be lowered, each with its source line.
     """
     take_over_barriers(module)
-    imported = _clone(module)
+    imported = module.operation.clone()
     try:
         run_pipeline(module.operation, _TO_BACKEND)
         dump("torch", module)
-        imported = _clone(module)
+        imported = module.operation.clone()
         _lower(module)
     except CompileError as error:
         raise _explain(imported, error) from None
@@ -79,11 +79,7 @@ def _show_hidden_truth(module: ir.Module) -> None:
             constant.attributes["value"] = ir.DenseElementsAttr.get_splat(constant.results[0].type, one)
 
 
-def _clone(module: ir.Module) -> ir.Module:
-    return ir.Module.parse(module.operation.get_asm(enable_debug_info=True, binary=False), module.context)
-
-
-def _explain(module: ir.Module, error: CompileError) -> CompileError | UnsupportedOpError:
+def _explain(module: ir.Operation, error: CompileError) -> CompileError | UnsupportedOpError:
     """Lowers each op on its own to find all that fail; if none does, the original error stands."""
     failures: list[tuple[str, str | None, str]] = []
     seen: set[str] = set()
@@ -106,7 +102,7 @@ def op_name(op: ir.Operation) -> str:
     return name.removeprefix("torch.")
 
 
-def _leaf_ops(module: ir.Module) -> list[ir.Operation]:
+def _leaf_ops(module: ir.Operation) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -115,7 +111,7 @@ def _leaf_ops(module: ir.Module) -> list[ir.Operation]:
             found.append(op)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    module.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
 
 

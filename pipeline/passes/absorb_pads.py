@@ -9,9 +9,9 @@ from pipeline.analysis.access import Loops, slides
 from pipeline.analysis.padding import can_do_without
 from pipeline.analysis.structured import any_structured
 from pipeline.analysis.taps import vector_loop
-from pipeline.mlir import defining_op, function, ir, linalg, tensor, walk
+from pipeline.mlir import called_function, callee, calls_of, defining_op, function, ir, linalg, tensor, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import is_unused
+from pipeline.passes.rewriting import is_unused, update_signature
 
 _INSERT = "tensor.insert_slice"
 _KINDS = ("conv", "pooling")
@@ -31,10 +31,7 @@ class AbsorbPads(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Changes all kernels of a module and their calls."""
-        calls: dict[str, list[ir.Operation]] = {}
-        for call in walk(op, "func.call"):
-            calls.setdefault(_callee(call), []).append(call)
-        for name, callers in calls.items():
+        for name, callers in calls_of(op).items():
             kernel = function(op, name)
             if "pipeline.kernel" not in kernel.attributes or _word(kernel, "pipeline.kernel") not in _KINDS:
                 continue
@@ -97,9 +94,7 @@ class _Pad:
             ).operation
         argument.replace_all_uses_except(whole.results[0], whole)
         argument.set_type(self.source.type)
-        kind = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
-        inputs = [one.type for one in block.arguments]
-        kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, kind.results))
+        update_signature(kernel)
 
 
 def _pad_behind(value: ir.Value) -> _Pad | None:
@@ -123,7 +118,7 @@ def _filled_with(value: ir.Value) -> ir.Attribute | None:
     """The constant that a tensor is filled with, by an op or a kernel of one; None if it is not."""
     fill = defining_op(value)
     if fill is not None and fill.name == "func.call":
-        fill = _only_fill(function(_module(fill), _callee(fill)))
+        fill = _only_fill(called_function(fill))
     if fill is None or fill.name != "linalg.fill":
         return None
     number = defining_op(fill.operands[0])
@@ -162,22 +157,12 @@ def _why_not(argument: ir.BlockArgument) -> str | None:
 def _erase_unused_fills(module: ir.Operation) -> None:
     """Erases calls of kernels that only fill, if nothing reads the result any more, and kernels that nobody calls."""
     for call in reversed(walk(module, "func.call")):
-        if not all(map(is_unused, call.results)) or _only_fill(function(module, _callee(call))) is None:
+        if not all(map(is_unused, call.results)) or _only_fill(function(module, callee(call))) is None:
             continue
-        name = _callee(call)
+        name = callee(call)
         call.erase()
-        if all(_callee(one) != name for one in walk(module, "func.call")):
+        if name not in calls_of(module):
             function(module, name).erase()
-
-
-def _module(op: ir.Operation) -> ir.Operation:
-    while op.name != "builtin.module":
-        op = op.parent.operation
-    return op
-
-
-def _callee(call: ir.Operation) -> str:
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
 def _word(op: ir.Operation, name: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.carries import Carry, carries_of
-from pipeline.mlir import ir, scf, walk_innermost_first
+from pipeline.mlir import ir, scf, terminator, walk_innermost_first
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, replace
 
@@ -49,8 +49,8 @@ def _reorder(loop: ir.Operation, carries: list[Carry]) -> None:
             old.arguments[number].replace_all_uses_with(argument)
         for op in [op.operation for op in old.operations][:-1]:
             new.append(op)
-    flag, *handed = _terminator(old_before).operands
-    following = list(_terminator(old_after).operands)
+    flag, *handed = terminator(old_before).operands
+    following = list(terminator(old_after).operands)
     with loop.location, ir.InsertionPoint(made.regions[0].blocks[0]):
         scf.ConditionOp(flag, [handed[place] for place in places])
     with loop.location, ir.InsertionPoint(made.regions[1].blocks[0]):
@@ -61,7 +61,3 @@ def _reorder(loop: ir.Operation, carries: list[Carry]) -> None:
 def _first(numbers: list[int], count: int) -> list[int]:
     """The numbers below `count`, those given first."""
     return [*numbers, *(number for number in range(count) if number not in numbers)]
-
-
-def _terminator(block: ir.Block) -> ir.Operation:
-    return block.operations[len(block.operations) - 1].operation

@@ -8,7 +8,8 @@ from pipeline.analysis.destination import origin
 from pipeline.analysis.op_facts import OpFacts
 from pipeline.errors import CompileError
 from pipeline.fusions import Callback, Emitter, External, Fusion, Intrinsic
-from pipeline.mlir import arith, defining_op, ir, linalg, tensor
+from pipeline.mlir import defining_op, ir, linalg
+from pipeline.passes.rewriting import empty_like
 
 #: On a group and its kernel: the function that is called in its place, its library (empty for a Python function), and
 #: the numbers that it takes at the end.
@@ -49,15 +50,8 @@ def fresh_destinations(op: ir.Operation, unit: Sequence[ir.Operation]) -> list[i
         if start is not None and (start.name == "tensor.empty" or start in unit):
             continue
         with op.location, ir.InsertionPoint(op):
-            kind = ir.RankedTensorType(value.type)
-            sizes: list[ir.Value | int] = []
-            for dim in range(kind.rank):
-                if kind.is_dynamic_dim(dim):
-                    sizes.append(tensor.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result)
-                else:
-                    sizes.append(kind.get_dim_size(dim))
-            empty = tensor.EmptyOp(sizes, kind.element_type)
-            copy = linalg.copy(value, outs=[empty.result])
+            empty = empty_like(value, ir.RankedTensorType(value.type).element_type)
+            copy = linalg.copy(value, outs=[empty])
         made.append(copy.owner.operation)
         op.operands[number] = copy
     return made

@@ -11,7 +11,7 @@ from pipeline.analysis.group_tiles import in_tiling_order
 from pipeline.analysis.naming import is_product
 from pipeline.analysis.structured import Structured
 from pipeline.analysis.tiling import element_bytes
-from pipeline.mlir import ir
+from pipeline.mlir import ir, terminator
 from pipeline.passes.base import Pass
 from pipeline.passes.group_tiler import Tiler
 from pipeline.passes.stream_attention import STREAMED
@@ -87,7 +87,7 @@ def _why_not(kernel: ir.Operation, alignment: Alignment) -> str | None:
 
 def _returned(kernel: ir.Operation) -> list[ir.Value]:
     block = kernel.regions[0].blocks[0]
-    return list(block.operations[len(block.operations) - 1].operation.operands)
+    return list(terminator(block).operands)
 
 
 def _bytes_of_one(kernel: ir.Operation, alignment: Alignment) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.analysis.epilogue import is_fill
-from pipeline.errors import CompileError
-from pipeline.mlir import arith, constant_integer, defining_op, gpu, ir, memref, scf, walk
+from pipeline.mlir import arith, constant_integer, defining_op, gpu, ir, memref, refusal, scf, walk
 from pipeline.passes.block_ops import Emitter
 from pipeline.passes.block_plan import BlockOp, choose_shape, describe
 from pipeline.passes.launches import VIEWS, iterations
@@ -83,7 +82,7 @@ def _open(nest: list[ir.Operation]) -> tuple[int | None, ir.Operation]:
 def _described(op: ir.Operation) -> BlockOp:
     plan = describe(op)
     if plan is None:
-        raise CompileError(f"{op.location}: block-groups takes loops of known size only")
+        raise refusal(op, "block-groups takes loops of known size only")
     return plan
 
 
@@ -153,6 +152,4 @@ def _place_allocations(function: ir.Operation) -> None:
         width = kind.element_type.width if isinstance(kind.element_type, (ir.IntegerType, ir.FloatType)) else 64
         total += prod(kind.shape) * -(-width // 8)
     if total > _MOST_SHARED:
-        raise CompileError(
-            f"{function.location}: {total} bytes of shared memory are more than a block has; disable block-groups"
-        )
+        raise refusal(function, f"{total} bytes of shared memory are more than a block has; disable block-groups")

@@ -10,7 +10,15 @@ from pipeline.analysis.structured import bounded_loops, structured
 from pipeline.analysis.vectors import reassociation
 from pipeline.mlir import arith, defining_op, ir, linalg, tensor, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, build_generic, copy_body, drop_unused_inputs, is_unused, replace
+from pipeline.passes.rewriting import (
+    before,
+    build_generic,
+    copy_body,
+    drop_unused_inputs,
+    is_unused,
+    iterator_types,
+    replace,
+)
 
 #: Builds an element of a tensor, given its place.
 _Element = Callable[[Sequence[ir.Value]], ir.Value]
@@ -137,7 +145,7 @@ def _positions(like: ir.Value, element: _Element) -> ir.Value:
     """A tensor like another one that is computed from counters."""
     kind = ir.RankedTensorType(like.type)
     empty = tensor.EmptyOp(list(kind.shape), kind.element_type).result
-    loops = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * kind.rank
+    loops = iterator_types([False] * kind.rank)
     identity = ir.AffineMap.get_identity(kind.rank)
 
     def body(_: Sequence[ir.BlockArgument]) -> list[ir.Value]:

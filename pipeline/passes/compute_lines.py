@@ -11,7 +11,7 @@ from pipeline.analysis.cost import op_cost
 from pipeline.analysis.motion import needed_ops
 from pipeline.analysis.places import COUNTER, computes_places
 from pipeline.analysis.tiling import element_type
-from pipeline.mlir import arith, ir, linalg, memref, remap_operands, walk
+from pipeline.mlir import arith, clone, ir, linalg, memref, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before
 
@@ -147,7 +147,7 @@ def _compute(generic: ir.Operation, loops: Loops, line: _Line, buffers: list[ir.
             if op.name == COUNTER:
                 known[op.results[0]] = linalg.IndexOp(0).result
                 continue
-            _copy(op, known)
+            clone(op, known)
         return [_as_stored(known[value]) for value in line.values]
 
     inputs = [generic.operands[number] for number in numbers]
@@ -172,7 +172,7 @@ def _read(generic: ir.Operation, loops: Loops, made: list[tuple[ir.Value, ir.Val
             is_index = isinstance(value.type, ir.IndexType)
             known[value] = arith.IndexCastOp(value.type, line).result if is_index else line
         for op in _needed(ops, list(terminator.operands), known):
-            _copy(op, known)
+            clone(op, known)
         return [known.get(value, value) for value in terminator.operands]
 
     _build([*inputs, *(buffer for _, buffer, _ in made)], outputs, maps, content)
@@ -181,12 +181,6 @@ def _read(generic: ir.Operation, loops: Loops, made: list[tuple[ir.Value, ir.Val
 def _needed(ops: list[ir.Operation], values: list[ir.Value], known: dict[ir.Value, ir.Value]) -> list[ir.Operation]:
     """The ops that values need where some are known."""
     return needed_ops([op for op in ops if not any(result in known for result in op.results)], values)
-
-
-def _copy(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:
-    copy = op.clone()
-    remap_operands(copy, known)
-    known.update(zip(op.results, copy.results, strict=True))
 
 
 def _as_stored(value: ir.Value) -> ir.Value:

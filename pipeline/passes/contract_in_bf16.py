@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from pipeline.analysis.naming import is_product
 from pipeline.analysis.structured import Structured, any_structured, structured
-from pipeline.mlir import arith, defining_op, ir, linalg, tensor
+from pipeline.mlir import arith, defining_op, ir, linalg, tensor, terminator
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, build_generic, empty_like
+from pipeline.passes.rewriting import before, build_generic, empty_like, iterator_types
 
 #: Ops that move elements: bf16 goes through them.
 _MOVES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.extract_slice")
@@ -127,7 +127,7 @@ def _extended(op: ir.Operation) -> ir.Value | None:
 def _padding(pad: ir.Operation) -> float | None:
     """The number that a tensor.pad adds; None if it is not known."""
     block = pad.regions[0].blocks[0]
-    number = defining_op(block.operations[len(block.operations) - 1].operation.operands[0])
+    number = defining_op(terminator(block).operands[0])
     if number is None or number.name != "arith.constant":
         return None
     return ir.FloatAttr(number.attributes["value"]).value
@@ -159,13 +159,12 @@ def _bf16(value: ir.Value) -> ir.Value:
 def _rounded(value: ir.Value) -> ir.Value:
     kind = ir.RankedTensorType(value.type)
     identity = ir.AffineMap.get_identity(kind.rank)
-    loops = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * kind.rank
     output = empty_like(value, ir.BF16Type.get())
     cast = build_generic(
         [value],
         [output],
         [identity, identity],
-        loops,
+        iterator_types([False] * kind.rank),
         lambda elements: [arith.TruncFOp(ir.BF16Type.get(), elements[0]).result],
     )
     return cast.results[0]

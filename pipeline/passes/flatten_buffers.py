@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.errors import CompileError
-from pipeline.mlir import arith, ir, memref, nvgpu, vector, walk
+from pipeline.mlir import arith, ir, memref, nvgpu, refusal, vector, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, replace
+from pipeline.passes.rewriting import before, replace, update_signature
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -42,8 +42,7 @@ def _flatten(function: ir.Operation) -> None:
         if isinstance(argument.type, ir.MemRefType):
             kind = ir.MemRefType(argument.type)
             _Buffer(argument, kind, block).flatten()
-    types = [argument.type for argument in block.arguments]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    update_signature(function)
     if "arg_attrs" in function.attributes:
         del function.attributes["arg_attrs"]
 
@@ -95,7 +94,7 @@ class _Buffer:
             number = ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value
             replace(op, [self.sizes[number]])
         else:
-            raise CompileError(f"{op.location}: {op.name} of a buffer is not supported on GPUs")
+            raise refusal(op, f"{op.name} of a buffer is not supported on GPUs; compile it for the target cpu")
 
     def _copy_from_here(self, op: ir.Operation) -> None:
         """A copy to shared memory."""
@@ -120,7 +119,9 @@ class _Buffer:
         """A row-major buffer as one row: its places are the buffer's."""
         for op in [use.owner.operation for use in cast.results[0].uses]:
             if op.name not in _VECTORS:
-                raise CompileError(f"{op.location}: {op.name} of a buffer as one row is not supported on GPUs")
+                raise refusal(
+                    op, f"{op.name} of a buffer as one row is not supported on GPUs; compile it for the target cpu"
+                )
             with before(op):
                 self._access_several(op, _indices(op)[0])
         cast.erase()

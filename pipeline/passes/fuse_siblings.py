@@ -10,7 +10,7 @@ from pipeline.analysis.naming import group_kind, group_label
 from pipeline.analysis.structured import Structured, is_permutation, reads_input_again, structured
 from pipeline.analysis.tiling import fold_ops
 from pipeline.dialects.fusion import GROUP, STOP_FUSION, create_group, target_of
-from pipeline.mlir import defining_op, ir, remap_operands, walk
+from pipeline.mlir import clone, defining_op, ir, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.become import CUSTOM
 from pipeline.passes.rewriting import build_generic, copy_body
@@ -133,9 +133,7 @@ def _copy(single: _Single) -> tuple[list[ir.Operation], Structured]:
     copies = []
     view = None
     for op in [op.operation for op in block.operations][:-1]:
-        copy = op.clone()
-        remap_operands(copy, known)
-        known.update(zip(op.results, copy.results, strict=True))
+        copy = clone(op, known)
         copies.append(copy)
         view = structured(copy) if copy.name == "linalg.generic" else view
     assert view is not None

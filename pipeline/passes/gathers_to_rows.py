@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.access import Loops, loops_of, moves
-from pipeline.analysis.tiling import element_type, is_scalar
-from pipeline.mlir import affine, arith, defining_op, ir, linalg, memref, remap_operands, walk
+from pipeline.analysis.tiling import is_scalar
+from pipeline.mlir import affine, arith, clone, defining_op, ir, memref, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before
+from pipeline.passes.rewriting import before, build_generic, iterator_types
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -101,25 +101,15 @@ class _Gather:
             *scalars,
             *(arguments[number] for number in self.loops.outputs),
         ]
-        parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-        made = linalg.GenericOp(
-            [],
-            inputs,
-            outputs,
-            ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
-            ir.ArrayAttr.get([parallel]),
-        ).operation
-        block = ir.Block.create_at_start(made.regions[0], [element_type(value) for value in (*inputs, *outputs)])
-        inner = dict(zip(sources, block.arguments, strict=True))
-        with ir.InsertionPoint(block):
-            *ops, terminator = [op.operation for op in self.body.operations]
-            for op in ops:
-                if not self._runs_along(op):
-                    continue
-                copy = op.clone()
-                remap_operands(copy, inner)
-                inner.update(zip(op.results, copy.results, strict=True))
-            linalg.YieldOp([inner[value] for value in terminator.operands])
+
+        def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
+            inner = dict(zip(sources, elements, strict=True))
+            *ops, end = [op.operation for op in self.body.operations]
+            for op in filter(self._runs_along, ops):
+                clone(op, inner)
+            return [inner[value] for value in end.operands]
+
+        build_generic(inputs, outputs, maps, iterator_types([False]), body)
 
     def _compute_uniform(self, at: Sequence[ir.Value]) -> dict[ir.Value, ir.Value]:
         """What is the same for a row, computed: by the values of the body."""
@@ -133,10 +123,8 @@ class _Gather:
         for op in self.uniform:
             if op.name == "linalg.index":
                 known[op.results[0]] = at[ir.IntegerAttr(op.attributes["dim"]).value]
-                continue
-            copy = op.clone()
-            remap_operands(copy, known)
-            known.update(zip(op.results, copy.results, strict=True))
+            else:
+                clone(op, known)
         return known
 
     def _is_used_along(self, value: ir.Value) -> bool:

@@ -10,7 +10,7 @@ from pipeline.analysis.concat import INSERT
 from pipeline.analysis.destination import origin
 from pipeline.analysis.group_tiles import in_tiling_order
 from pipeline.analysis.structured import Structured, is_identity
-from pipeline.mlir import arith, defining_op, ir, scf, tensor, walk
+from pipeline.mlir import arith, defining_op, ir, scf, tensor, terminator, walk
 from pipeline.passes.parallelize_kernels import PARALLEL, TILES
 from pipeline.passes.rewriting import is_unused
 from pipeline.passes.tensor_parts import Part, Place, Span, extract, index, insert, place_in, sizes_of
@@ -30,7 +30,7 @@ class Tiler:
         lodgers: Mapping[ir.Value, ir.Value] = MappingProxyType({}),
     ):
         block = kernel.regions[0].blocks[0]
-        self._terminator = block.operations[len(block.operations) - 1].operation
+        self._terminator = terminator(block)
         self._alignment = alignment
         self._loops = in_tiling_order(alignment)
         self._tiles = tiles

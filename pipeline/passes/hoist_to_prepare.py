@@ -8,9 +8,9 @@ from typing import ClassVar
 from pipeline.analysis.motion import needed_ops
 from pipeline.analysis.weights import Weights, byte_size, weight_arguments
 from pipeline.dialects.fusion import BARRIER
-from pipeline.mlir import captured_values, defining_op, func, function, ir, remap_operands
+from pipeline.mlir import captured_values, clone, defining_op, func, function, ir, seen_through
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import RESHAPES, is_unused
+from pipeline.passes.rewriting import RESHAPES, is_unused, update_signature
 
 #: Ops that only look at their operand in another way; as results of @prepare they would be copies for nothing.
 _VIEWS = (*RESHAPES, "tensor.extract_slice", BARRIER)
@@ -55,7 +55,7 @@ def _kept(main: ir.Operation, weights: Weights) -> list[ir.Value]:
     found: dict[ir.Value, None] = {}
 
     def need(value: ir.Value) -> None:
-        source = _behind_views(value)
+        source = seen_through(value, _VIEWS)
         producer = defining_op(source)
         if producer is None or not weights.sources.get(source):
             return
@@ -77,14 +77,6 @@ def _kept(main: ir.Operation, weights: Weights) -> list[ir.Value]:
     return list(found)
 
 
-def _behind_views(value: ir.Value) -> ir.Value:
-    producer = defining_op(value)
-    while producer is not None and producer.name in _VIEWS:
-        value = producer.operands[0]
-        producer = defining_op(value)
-    return value
-
-
 def _create_prepare(main: ir.Operation, ops: list[ir.Operation], weights: Weights, kept: list[ir.Value]) -> None:
     behind = frozenset().union(*(weights.sources[value] for value in kept))
     arguments = [argument for argument in weight_arguments(main) if argument in behind]
@@ -96,9 +88,7 @@ def _create_prepare(main: ir.Operation, ops: list[ir.Operation], weights: Weight
     known: dict[ir.Value, ir.Value] = dict(zip(arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block):
         for op in needed_ops(ops, kept):
-            copy = op.clone()
-            remap_operands(copy, known)
-            known.update(zip(op.results, copy.results, strict=True))
+            clone(op, known)
         func.ReturnOp([known[value] for value in kept])
 
 
@@ -132,8 +122,5 @@ def _drop_unused_weights(main: ir.Operation) -> None:
 
 
 def _set_arguments(main: ir.Operation, marks: list[ir.Attribute]) -> None:
-    block = main.regions[0].blocks[0]
-    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
-    types = [argument.type for argument in block.arguments]
-    main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, kind.results))
+    update_signature(main)
     main.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.counting import trip_count
-from pipeline.mlir import constant_integer, ir, walk_innermost_first
+from pipeline.mlir import constant_integer, ir, terminator, walk_innermost_first
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import inline_block, replace
 
@@ -58,7 +58,7 @@ class InlineConstantRegions(Pass):
     def _inline_while(self, op: ir.Operation) -> None:
         """scf.while { a; condition(false) } do { b } -> a."""
         before = op.regions[0].blocks[0]
-        condition = constant_integer(before.operations[len(before.operations) - 1].operation.operands[0])
+        condition = constant_integer(terminator(before).operands[0])
         if condition is None:
             return
         if condition:

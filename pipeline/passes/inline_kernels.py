@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.kernel_kinds import LOOP, kernel_kind
-from pipeline.analysis.loop_kernels import callee
 from pipeline.analysis.stack import is_local
-from pipeline.mlir import ir, remap_operands, walk
+from pipeline.mlir import callee, clone, ir, symbol_name, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, replace
 
@@ -28,7 +27,7 @@ class InlineKernels(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Inlines calls in the loop kernels of a module."""
-        functions = {ir.StringAttr(one.attributes["sym_name"]).value: one for one in walk(op, "func.func")}
+        functions = {symbol_name(one): one for one in walk(op, "func.func")}
         inlined = set()
         for kernel in functions.values():
             if kernel_kind(kernel) == LOOP:
@@ -56,9 +55,7 @@ class InlineKernels(Pass):
         known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, call.operands, strict=True))
         with before(call):
             for op in ops:
-                copy = op.clone()
-                remap_operands(copy, known)
-                known.update(zip(op.results, copy.results, strict=True))
+                copy = clone(op, known)
                 _hoist(copy, entry)
         replace(call, [known[value] for value in terminator.operands])
         return True

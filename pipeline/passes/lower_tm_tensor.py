@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.errors import CompileError
-from pipeline.mlir import arith, defining_op, ir, tensor, walk
+from pipeline.mlir import arith, defining_op, ir, refusal, tensor, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.nests import index, inline, loops, sizes_of
-from pipeline.passes.rewriting import build_generic
+from pipeline.passes.rewriting import build_generic, iterator_types
 from pipeline.passes.sorting import sort_lines
 
 #: A shorter row is written element by element.
@@ -41,7 +40,7 @@ class LowerTmTensor(Pass):
                     before.replace_all_uses_with(after)
                 found.erase()
         for left in walk(op, "tm_tensor.attention", "tm_tensor.topk"):
-            raise CompileError(f"{left.location}: {left.name} is not supported")
+            raise refusal(left, f"{left.name} is not supported")
 
 
 def _scan(op: ir.Operation) -> list[ir.Value]:
@@ -129,13 +128,12 @@ def _write_row(
     old = tensor.ExtractSliceOp(row, target, place, [], [], *there).result
     new = tensor.ExtractSliceOp(update, updates, at, [], [], *here).result
     along, single = ir.AffineMap.get_identity(1), ir.AffineMap.get(1, 0, [])
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
 
     def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
         added, taken, kept = elements
         return [arith.SelectOp(taken, inline(op, [added, kept])[0], kept).result]
 
-    written = build_generic([new, inside], [old], [along, single, along], [parallel], body).results[0]
+    written = build_generic([new, inside], [old], [along, single, along], iterator_types([False]), body).results[0]
     return tensor.InsertSliceOp(written, target, place, [], [], *there).result
 
 

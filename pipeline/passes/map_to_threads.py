@@ -10,7 +10,7 @@ from typing import ClassVar
 from pipeline.analysis.access import loops_of
 from pipeline.analysis.attention import read_attention
 from pipeline.analysis.epilogue import epilogues, is_fill
-from pipeline.mlir import arith, constant_integer, gpu, ir, memref, remap_operands, scf, walk
+from pipeline.mlir import arith, clone, constant_integer, gpu, ir, memref, scf, walk
 from pipeline.passes import block_rows, contraction_blocks, row_reductions, streamed_tensor_cores, tensor_core_blocks
 from pipeline.passes.base import Pass
 from pipeline.passes.contraction_blocks import split_contraction
@@ -123,9 +123,7 @@ class MapToThreads(Pass):
             for op in inner:
                 if op in nest or op.name == "scf.yield":
                     continue
-                copy = op.clone()
-                remap_operands(copy, known)
-                known.update(zip(op.results, copy.results, strict=True))
+                clone(op, known)
 
         with before(nest[0]):
             _Launch(function, self.block).over(counts, body)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pipeline.analysis.motion import has_effects, needed_between, users, why_not_speculated
 from pipeline.analysis.structured import Structured, structured
-from pipeline.mlir import captured_values, defining_op, ir, remap_operands, scf, walk
+from pipeline.mlir import captured_values, defining_op, ir, remap_operands, scf, terminator, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import is_unused, replace
 
@@ -92,7 +92,7 @@ def _fuses(consumer: Structured, branch: ir.Operation, side: int) -> bool:
 
 
 def _yielded(block: ir.Block) -> list[ir.Value]:
-    return list(block.operations[len(block.operations) - 1].operation.operands)
+    return list(terminator(block).operands)
 
 
 def _move(op: ir.Operation, branch: ir.Operation) -> ir.Operation:

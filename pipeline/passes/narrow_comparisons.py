@@ -27,9 +27,9 @@ class NarrowComparisons(Pass):
     def run(self, op: ir.Operation) -> None:
         """Rewrites one function."""
         for comparison in walk(op, "arith.cmpf"):
-            narrow = [_as_f32(operand) for operand in comparison.operands]
+            narrow = [one for one in map(_as_f32, comparison.operands) if one is not None]
             widened = [_extended(operand) is not None for operand in comparison.operands]
-            if not any(widened) or any(one is None for one in narrow):
+            if not any(widened) or len(narrow) < len(widened):
                 continue
             self.passed(comparison, "compares in f32")
             predicate = comparison.attributes["predicate"]

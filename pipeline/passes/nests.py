@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pipeline.errors import CompileError
-from pipeline.mlir import arith, ir, remap_operands, scf, tensor
+from pipeline.mlir import arith, clone, ir, refusal, scf
+from pipeline.passes.rewriting import size_of
 
 Body = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
 
@@ -34,19 +34,13 @@ def inline(op: ir.Operation, arguments: list[ir.Value]) -> list[ir.Value]:
         inner = inner.operation
         if inner.name == "tm_tensor.yield":
             return [known.get(value, value) for value in inner.operands]
-        copy = inner.clone()
-        remap_operands(copy, known)
-        known.update(zip(inner.results, copy.results, strict=True))
-    raise CompileError(f"{op.location}: {op.name} has no tm_tensor.yield")
+        clone(inner, known)
+    raise refusal(op, f"{op.name} has no tm_tensor.yield")
 
 
 def sizes_of(value: ir.Value) -> list[ir.Value]:
     """The sizes of a tensor, as indices."""
-    kind = ir.RankedTensorType(value.type)
-    return [
-        tensor.DimOp(value, index(dim)).result if kind.is_dynamic_dim(dim) else index(kind.get_dim_size(dim))
-        for dim in range(kind.rank)
-    ]
+    return [size_of(value, dim) for dim in range(ir.RankedTensorType(value.type).rank)]
 
 
 def index(value: int) -> ir.Value:

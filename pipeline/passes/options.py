@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ class Option:
         return f"{self.name}={_quoted(value)}"
 
 
+@functools.cache
 def options_of(cls: type) -> dict[str, Option]:
     """The options of a pass class by name; raises `OptionError` for a field that cannot be one."""
     hints = typing.get_type_hints(cls)

@@ -11,7 +11,7 @@ from pipeline.analysis.destination import origin
 from pipeline.analysis.naming import words_of
 from pipeline.analysis.origins import ORIGINS, origins, pairs_attribute
 from pipeline.dialects.fusion import GROUP
-from pipeline.mlir import defining_op, func, ir, remap_operands, walk
+from pipeline.mlir import clone, defining_op, func, ir, remap_operands, symbol_name, terminator, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.become import CALLS, CUSTOM, OUTPUTS, SIZES
 from pipeline.passes.grouping import INITIAL, own_initial_values
@@ -31,7 +31,7 @@ class OutlineKernels(Pass):
     def run(self, op: ir.Operation) -> None:
         """Outlines every group of the module."""
         functions = walk(op, "func.func")
-        kernels = _Kernels(op, {ir.StringAttr(function.attributes["sym_name"]).value for function in functions})
+        kernels = _Kernels(op, {symbol_name(function) for function in functions})
         for group in walk(op, GROUP):
             _outline(group, kernels)
 
@@ -76,7 +76,7 @@ def _outline(group: ir.Operation, kernels: _Kernels) -> None:
     block = group.regions[0].blocks[0]
     if CUSTOM in group.attributes:
         _separate_destinations(block)  # passes that ran since it was formed may have made one empty tensor of several
-    yielded = list(block.operations[len(block.operations) - 1].operands)
+    yielded = list(terminator(block).operands)
     destinations = list(dict.fromkeys(filter(None, map(_destination, yielded))))
     taken = _needed_inputs(group, destinations)
     kernel = _create_kernel(group, taken, destinations, kernels.module)
@@ -162,9 +162,7 @@ def _create_kernel(
                 with op.location:
                     func.ReturnOp([known[value] for value in op.operands])
                 continue
-            copy = op.clone()
-            remap_operands(copy, known)
-            known.update(zip(op.results, copy.results, strict=True))
+            clone(op, known)
     return kernel
 
 

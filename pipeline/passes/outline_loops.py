@@ -8,10 +8,21 @@ from typing import ClassVar
 
 from pipeline.analysis.carries import Carry, carries_of
 from pipeline.analysis.kernel_kinds import KERNEL, LOOP
-from pipeline.analysis.loop_kernels import LOOPS, Limits, callee, is_in_place, why_no_kernel
+from pipeline.analysis.loop_kernels import LOOPS, Limits, is_in_place, why_no_kernel
 from pipeline.analysis.naming import label_of
 from pipeline.analysis.origins import ORIGINS, pairs_attribute, pairs_of
-from pipeline.mlir import captured_values, defining_op, func, ir, linalg, remap_operands, tensor, walk
+from pipeline.mlir import (
+    callee,
+    captured_values,
+    defining_op,
+    func,
+    ir,
+    linalg,
+    remap_operands,
+    symbol_name,
+    tensor,
+    walk,
+)
 from pipeline.passes.base import Pass
 from pipeline.passes.become import CALLS
 from pipeline.passes.rewriting import before, is_unused, unused_name
@@ -38,7 +49,7 @@ class OutlineLoops(Pass):
     def run(self, op: ir.Operation) -> None:
         """Outlines the loops of the functions of a module that are no kernels."""
         functions = walk(op, "func.func")
-        named = {ir.StringAttr(one.attributes["sym_name"]).value: one for one in functions if KERNEL in one.attributes}
+        named = {symbol_name(one): one for one in functions if KERNEL in one.attributes}
         kernels = {name: kernel for name, kernel in named.items() if CALLS not in kernel.attributes}
         for function in functions:
             if KERNEL not in function.attributes:

@@ -14,9 +14,9 @@ from pipeline.analysis.carries import carries_of, yielded
 from pipeline.analysis.destination import tied_operand
 from pipeline.analysis.naming import group_label
 from pipeline.analysis.updates import VIEWS, views
-from pipeline.mlir import defining_op, function, ir, ops_of, tensor, walk
+from pipeline.mlir import called_function, callee, calls_of, defining_op, function, ir, ops_of, symbol_name, tensor
 from pipeline.passes.become import CALLS
-from pipeline.passes.rewriting import before, unused_name
+from pipeline.passes.rewriting import before, unused_name, update_signature
 from pipeline.passes.tile_groups import computing_ops
 from pipeline.remarks import source_line
 
@@ -73,7 +73,7 @@ class OwnMemory:
 
     def finish(self) -> None:
         """Erases the kernels that nothing calls any more."""
-        called = {_symbol(call.attributes["callee"]) for call in walk(self._module, "func.call")}
+        called = set(calls_of(self._module))
         for name, *_ in list(self._fused):
             if name not in called:
                 function(self._module, name).erase()
@@ -96,7 +96,7 @@ class OwnMemory:
             return
         if step.reshapes or len(read) > 1 or step.call.operands[read[0]] != argument:
             raise Refused(f"{_called(step.call)} reads views of the old value")
-        kernel = _callee(self._module, step.call)
+        kernel = called_function(step.call)
         if CALLS in kernel.attributes or not _reads_before_it_writes(kernel, read[0], step.operand):
             raise Refused(f"{_called(step.call)} reads elements of the old value after it has written others")
 
@@ -115,8 +115,8 @@ class OwnMemory:
     def _fuse(self, step: _Step, read: int) -> None:
         """k(x, y, empty) -> k_in_place(x, y), of which x is read and written."""
         call = step.call
-        kernel = _callee(self._module, call)
-        key = _name(kernel), read, step.operand
+        kernel = called_function(call)
+        key = symbol_name(kernel), read, step.operand
         if key not in self._fused:
             self._fused[key] = _fused(kernel, read, step.operand)
         operands = [operand for number, operand in enumerate(call.operands) if number != step.operand]
@@ -203,16 +203,14 @@ def _reads_before_it_writes(kernel: ir.Operation, read: int, written: int) -> bo
 
 def _fused(kernel: ir.Operation, read: int, written: int) -> str:
     """A kernel like `kernel` that writes to what it reads; returns its name."""
-    name = unused_name(kernel.parent.operation, f"{_name(kernel)}_in_place")
+    name = unused_name(kernel.parent.operation, f"{symbol_name(kernel)}_in_place")
     with kernel.location, ir.InsertionPoint(kernel):
         made = kernel.clone()
     made.attributes["sym_name"] = ir.StringAttr.get(name)
     block = made.regions[0].blocks[0]
     block.arguments[written].replace_all_uses_with(block.arguments[read])
     block.erase_argument(written)
-    kind = ir.FunctionType(ir.TypeAttr(made.attributes["function_type"]).value)
-    inputs = [argument.type for argument in block.arguments]
-    made.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, kind.results))
+    update_signature(made)
     return name
 
 
@@ -243,22 +241,10 @@ def _branches(op: ir.Operation) -> Iterator[tuple[ir.Operation, int]]:
         op = parent
 
 
-def _callee(module: ir.Operation, call: ir.Operation) -> ir.Operation:
-    return function(module, _symbol(call.attributes["callee"]))
-
-
-def _symbol(attribute: ir.Attribute) -> str:
-    return ir.FlatSymbolRefAttr(attribute).value
-
-
-def _name(op: ir.Operation) -> str:
-    return ir.StringAttr(op.attributes["sym_name"]).value
-
-
 def _called(op: ir.Operation) -> str:
     """An op in remarks."""
     if op.name == "func.return":
         return "the caller"
-    label = _symbol(op.attributes["callee"]) if op.name == "func.call" else group_label([op])
+    label = callee(op) if op.name == "func.call" else group_label([op])
     line = source_line(op.location)
     return f"{label} at {line}" if line else label

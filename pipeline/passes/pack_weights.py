@@ -14,10 +14,11 @@ from pipeline.analysis.schedule import schedule_of
 from pipeline.analysis.splits import Splits
 from pipeline.analysis.structured import Structured, structured
 from pipeline.analysis.tiling import element_bytes
-from pipeline.mlir import ir, walk
+from pipeline.mlir import calls_of, ir, symbol_name, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.prepared_weights import PreparedWeights, is_weight
 from pipeline.passes.propagate_reshapes import PropagateReshapes
+from pipeline.passes.rewriting import update_signature
 from pipeline.passes.split_loops import SplitLoops
 from pipeline.passes.weight_panels import Packing, PanelLayout
 
@@ -48,11 +49,11 @@ class PackWeights(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Packs the weights of all kernels of a module."""
-        functions = {ir.StringAttr(one.attributes["sym_name"]).value: one for one in walk(op, "func.func")}
+        functions = {symbol_name(one): one for one in walk(op, "func.func")}
         if "main" not in functions:
             return
         prepared, packing = PreparedWeights(op), Packing(op, set(functions))
-        calls = _calls(op)
+        calls = calls_of(op)
         with op.location:
             for name, kernel in functions.items():
                 for product in _products(kernel):
@@ -162,13 +163,6 @@ def _products(kernel: ir.Operation) -> Iterator[_Product]:
                 break
 
 
-def _calls(module: ir.Operation) -> dict[str, list[ir.Operation]]:
-    found: dict[str, list[ir.Operation]] = {}
-    for call in walk(module, "func.call"):
-        found.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(call)
-    return found
-
-
 def _read_packed(product: _Product, layout: PanelLayout) -> None:
     """Has a kernel take the packed weight: its loop over columns is split, and that of the ops behind it."""
     view, weight = product.view, product.weight
@@ -185,8 +179,5 @@ def _read_packed(product: _Product, layout: PanelLayout) -> None:
     places = layout.places(list(maps[product.operand].results))
     maps[product.operand] = ir.AffineMap.get(maps[0].n_dims, 0, places)
     generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps])
-    block = kernel.regions[0].blocks[0]
-    kind = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
-    inputs = [argument.type for argument in block.arguments]
-    kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, kind.results))
+    update_signature(kernel)
     PropagateReshapes().run(kernel)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.counting import trip_count
-from pipeline.mlir import captured_values, constant_integer, defining_op, func, ir, remap_operands, walk
+from pipeline.mlir import captured_values, constant_integer, defining_op, func, ir, remap_operands, symbol_name, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before
 
@@ -48,7 +48,7 @@ class ParallelizeKernels(Pass):
     def run(self, op: ir.Operation) -> None:
         """Takes the loops out of all kernels of a module, and out of the entries, which copy."""
         for kernel in walk(op, "func.func"):
-            name = ir.StringAttr(kernel.attributes["sym_name"]).value
+            name = symbol_name(kernel)
             if "pipeline.kernel" not in kernel.attributes and name not in _ENTRIES:
                 continue
             for number, loop in enumerate(self._chosen(kernel)):

@@ -19,7 +19,7 @@ from typing import Self
 from pipeline import remarks, timing
 from pipeline.dialects.fusion import OPS
 from pipeline.errors import OptionError
-from pipeline.mlir import ir, run_pipeline
+from pipeline.mlir import Verification, ir, run_pipeline
 from pipeline.passes import registry
 from pipeline.passes.pipeline_parser import ROOT, Parser
 from pipeline.passes.steps import ANY, Instrumentation, MlirPass, Step, run_watched
@@ -45,12 +45,13 @@ class PassPipeline:
         instrumentation: Sequence[Instrumentation] = (),
         *,
         disable: frozenset[str] = frozenset(),
-        verify_each: bool = True,
+        verify: Verification = "end",
     ) -> None:
         """Runs the passes on `module` in order.
 
         Without instrumentation neighbouring passes of MLIR run as one PassManager; with it each runs by itself, op by
-        op, so that every call can name the pass and the op. Passes in `disable` are skipped, with a remark.
+        op, so that every call can name the pass and the op. Passes in `disable` are skipped, with a remark. The IR is
+        verified after each pass, or, by default, after each of ours and the last of neighbouring ones of MLIR.
 
         Raises `CompileError` naming the pass if one fails, `OptionError` for an unknown name in `disable` or a nesting
         in something that is no op.
@@ -61,18 +62,18 @@ class PassPipeline:
         if instrumentation:
             for step in steps:
                 for op in step.targets(root):
-                    run_watched(step, op, instrumentation, verify_each)
+                    run_watched(step, op, instrumentation, verify != "never")
             return
         for is_mlir, group in itertools.groupby(steps, lambda step: isinstance(step.pass_, MlirPass)):
             if is_mlir:
                 steps_of_mlir = list(group)
                 with timing.stage(",".join(dict.fromkeys(step.pass_.name for step in steps_of_mlir))):
-                    run_pipeline(root, _nested(steps_of_mlir), verify_each=verify_each)
+                    run_pipeline(root, _nested(steps_of_mlir), verify=verify)
                 continue
             for step in group:
                 with timing.stage(step.pass_.name):
                     for op in step.targets(root):
-                        step.run(op, verify_each)
+                        step.run(op, verify != "never")
 
     def _enabled(self, root: ir.Operation, disable: frozenset[str]) -> list[Step]:
         for name in disable:

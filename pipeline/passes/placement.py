@@ -7,7 +7,7 @@ into. Memory is a `memref.alloc` or a view, seen as a tensor through `bufferizat
 from __future__ import annotations
 
 from pipeline.analysis.destination import tied_operand
-from pipeline.mlir import bufferization, defining_op, ir, linalg
+from pipeline.mlir import bufferization, defining_op, ir, linalg, terminator
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
@@ -32,7 +32,7 @@ def place_of(value: ir.Value) -> ir.Operation | None:
         return _memory(value)
     if op.name == "scf.if":
         number = ir.OpResult(value).result_number
-        one, other = (place_of(_terminator(region.blocks[0]).operands[number]) for region in op.regions)
+        one, other = (place_of(terminator(region.blocks[0]).operands[number]) for region in op.regions)
         return one if one is not None and other is not None and one == other else None
     return None
 
@@ -99,7 +99,3 @@ def _memory(tensor: ir.Value) -> ir.Operation | None:
     op = defining_op(tensor)
     alloc = None if op is None or op.name != "bufferization.to_tensor" else defining_op(op.operands[0])
     return alloc if alloc is not None and alloc.name == "memref.alloc" else None
-
-
-def _terminator(block: ir.Block) -> ir.Operation:
-    return block.operations[len(block.operations) - 1].operation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.mlir import ir, memref
+from pipeline.mlir import ir, memref, symbol_name, terminator
 from pipeline.passes.base import Pass
 from pipeline.passes.buffer_places import become_view, buffers_of, place
 
@@ -34,7 +34,7 @@ class PlanMemory(Pass):
     def run(self, op: ir.Operation) -> None:
         """Plans one function; leaves those that have no workspace."""
         workspace = workspace_of(op)
-        is_own = workspace is None and ir.StringAttr(op.attributes["sym_name"]).value == _PREPARE
+        is_own = workspace is None and symbol_name(op) == _PREPARE
         if workspace is None and not is_own:
             return
         buffers = buffers_of(op, self.alignment)
@@ -59,7 +59,7 @@ def _allocated(function: ir.Operation, size: int, alignment: int) -> ir.Value:
         aligned = ir.IntegerAttr.get(number, alignment)
         made = memref.AllocOp(ir.MemRefType.get([size], kind), [], [], alignment=aligned).result
         whole = memref.CastOp(ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], kind), made).result
-    with function.location, ir.InsertionPoint(block.operations[len(block.operations) - 1]):
+    with function.location, ir.InsertionPoint(terminator(block)):
         memref.DeallocOp(made)
     return whole
 

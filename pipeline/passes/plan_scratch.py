@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.mlir import arith, func, ir, memref, walk
+from pipeline.mlir import arith, calls_of, func, ir, memref, symbol_name, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.buffer_places import Buffer, become_view, buffers_of, place
 from pipeline.passes.parallelize_kernels import CHUNK
@@ -39,13 +39,13 @@ class PlanScratch(Pass):
         functions = walk(op, "func.func")
         for function in functions:
             _erase_unused(function)
-        calls: dict[str, list[ir.Operation]] = {}
-        for call in walk(op, "func.call"):
-            calls.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(call)
+        calls = calls_of(op)
         kernels = [one for one in functions if "pipeline.kernel" in one.attributes and list(one.regions[0].blocks)]
         chunks = [one for one in functions if CHUNK in one.attributes]
-        around = {_name(chunk): _function_around(calls[_name(chunk)][0]) for chunk in chunks}
-        planned = [self._planned(kernel, [one for one in chunks if around[_name(one)] == kernel]) for kernel in kernels]
+        around = {symbol_name(chunk): _function_around(calls[symbol_name(chunk)][0]) for chunk in chunks}
+        planned = [
+            self._planned(kernel, [one for one in chunks if around[symbol_name(one)] == kernel]) for kernel in kernels
+        ]
         needed = [scratch for scratch in planned if scratch.total]
         with op.location:
             for scratch in needed:
@@ -62,7 +62,7 @@ class PlanScratch(Pass):
         """Has a kernel and its chunks take scratch as an argument."""
         memory = add_argument(scratch.kernel, _bytes_type())
         for chunk, buffers in scratch.private:
-            (call,) = calls[_name(chunk)]
+            (call,) = calls[symbol_name(chunk)]
             _number(scratch, chunk, buffers, call, memory)
         for buffer in scratch.own:
             become_view(buffer, memory)
@@ -103,10 +103,6 @@ def _erase_unused(function: ir.Operation) -> None:
             alloc.erase()
 
 
-def _name(function: ir.Operation) -> str:
-    return ir.StringAttr(function.attributes["sym_name"]).value
-
-
 def _function_around(op: ir.Operation) -> ir.Operation:
     parent = op.parent.operation
     while parent.name != "func.func":
@@ -139,7 +135,7 @@ def _pass_workspaces(planned: list[_Scratch], calls: dict[str, list[ir.Operation
     """Has callers hand scratch to kernels."""
     grown: dict[ir.Operation, tuple[int, int]] = {}
     for scratch in planned:
-        for call in calls.get(_name(scratch.kernel), ()):
+        for call in calls.get(symbol_name(scratch.kernel), ()):
             caller = _function_around(call)
             workspace = workspace_of(caller)
             if workspace is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.analysis.weights import byte_size
-from pipeline.mlir import defining_op, func, function, ir, tensor, walk
+from pipeline.mlir import defining_op, func, function, ir, symbol_name, tensor, terminator, walk
 from pipeline.passes.rewriting import is_unused
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
@@ -19,7 +19,7 @@ def is_weight(value: ir.Value) -> bool:
     if not isinstance(owner, ir.Block):
         return False
     main = owner.owner.operation
-    if main.name != "func.func" or ir.StringAttr(main.attributes["sym_name"]).value != "main":
+    if main.name != "func.func" or symbol_name(main) != "main":
         return False
     mark = _marks(main)[ir.BlockArgument(value).arg_number]
     fixed = _PREPARED in mark or (_WEIGHT in mark and "pipeline.mutable" not in mark)
@@ -43,7 +43,7 @@ class PreparedWeights:
         if key not in self._known:
             prepare = self._prepare()
             block = prepare.regions[0].blocks[0]
-            end = block.operations[len(block.operations) - 1].operation
+            end = terminator(block)
             source = self._source(weight, prepare, end)
             with self._main.location, _behind(source, block):
                 empty = tensor.EmptyOp(kind.shape, kind.element_type).result
@@ -59,7 +59,7 @@ class PreparedWeights:
         for reshape in reversed(walk(self._main, *_RESHAPES)):
             if is_unused(reshape.results[0]):
                 reshape.erase()
-        end = _terminator(prepare)
+        end = terminator(prepare.regions[0].blocks[0])
         marks = _marks(self._main)
         kept: list[ir.Value] = []
         for number in reversed(range(len(block.arguments))):
@@ -79,7 +79,7 @@ class PreparedWeights:
 
     def _prepare(self) -> ir.Operation:
         for one in walk(self._module, "func.func"):
-            if ir.StringAttr(one.attributes["sym_name"]).value == "prepare":
+            if symbol_name(one) == "prepare":
                 return one
         with self._main.location, ir.InsertionPoint(self._main):
             made = func.FuncOp("prepare", ir.FunctionType.get([], []))
@@ -130,11 +130,6 @@ def _prepared(number: int) -> ir.DictAttr:
     return ir.DictAttr.get({_PREPARED: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)})
 
 
-def _terminator(function: ir.Operation) -> ir.Operation:
-    block = function.regions[0].blocks[0]
-    return block.operations[len(block.operations) - 1].operation
-
-
 def _marks(function: ir.Operation) -> list[ir.DictAttr]:
     count = len(function.regions[0].blocks[0].arguments)
     given = (
@@ -146,7 +141,7 @@ def _marks(function: ir.Operation) -> list[ir.DictAttr]:
 def _set_arguments(function: ir.Operation, marks: list[ir.DictAttr]) -> None:
     """Makes the type of a function that of its block's arguments and of what it returns."""
     block = function.regions[0].blocks[0]
-    results = [value.type for value in _terminator(function).operands]
+    results = [value.type for value in terminator(block).operands]
     kind = ir.FunctionType.get([argument.type for argument in block.arguments], results)
     function.attributes["function_type"] = ir.TypeAttr.get(kind)
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.mlir import arith, func, ir, memref, walk
+from pipeline.mlir import arith, callee, func, ir, memref, symbol_name, terminator, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before
 from pipeline.remarks import source_line
@@ -54,7 +54,7 @@ def _instrument(function: ir.Operation, record: ir.Value) -> list[tuple[str, str
     """Times every call and copy of the function, and it as a whole; returns a name and a source line for each site."""
     block = function.regions[0].blocks[0]
     timed = walk(function, "func.call", "memref.copy")
-    sites = [(ir.StringAttr(function.attributes["sym_name"]).value, source_line(function.location) or "")]
+    sites = [(symbol_name(function), source_line(function.location) or "")]
     with function.location, ir.InsertionPoint.at_block_begin(block):
         address = memref.ExtractAlignedPointerAsIndexOp(record).result
         place = arith.IndexCastOp(_i64(), address).result
@@ -64,7 +64,7 @@ def _instrument(function: ir.Operation, record: ir.Value) -> list[tuple[str, str
             began = _clock()
         _after(op, place, len(sites), began)
         sites.append((_name(op), source_line(op.location) or ""))
-    with before(block.operations[len(block.operations) - 1].operation):
+    with before(terminator(block)):
         _call_record(place, 0, start)
     return sites
 
@@ -92,7 +92,7 @@ def _declare(module: ir.Operation) -> None:
 
 
 def _name(op: ir.Operation) -> str:
-    return "copy" if op.name == "memref.copy" else ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+    return "copy" if op.name == "memref.copy" else callee(op)
 
 
 def _site(name: str, source: str) -> ir.Attribute:

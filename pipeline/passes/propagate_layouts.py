@@ -23,9 +23,7 @@ from pipeline.analysis.structured import Structured, any_structured
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import defining_op, ir, linalg, tensor
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, build_generic, copy_body, empty_like, is_unused
-
-_PARALLEL, _REDUCTION = "#linalg.iterator_type<parallel>", "#linalg.iterator_type<reduction>"
+from pipeline.passes.rewriting import before, build_generic, copy_body, empty_like, is_unused, iterator_types
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ class _Rewriter:
             [self._in_last(data) if is_last else data, taps],
             [self._in_last(output)],
             [ir.AffineMap.get(7, 0, one) for one in results],
-            [ir.Attribute.parse(kind) for kind in (_PARALLEL,) * 4 + (_REDUCTION,) * 3],
+            iterator_types([False] * 4 + [True] * 3),
             lambda elements: copy_body(view, elements),
         )
 

@@ -29,21 +29,26 @@ _owners: dict[str, str] = {}
 def passes() -> dict[str, type[Pass]]:
     """All passes of ours and of plugins by name, sorted; raises `OptionError` if a plugin cannot be loaded."""
     with _lock:
+        return dict(sorted(_known().items()))
+
+
+def _known() -> dict[str, type[Pass]]:
+    with _lock:
         if not _classes:
             try:
                 _register_all()
             except OptionError:
                 _classes.clear()  # so that the next call fails in the same way
                 raise
-        return dict(sorted(_classes.items()))
+        return _classes
 
 
 def get(name: str) -> type[Pass]:
     """The pass called `name`; raises `OptionError` with the nearest name if there is none."""
-    known = passes()
-    if name not in known:
+    known = _known().get(name)
+    if known is None:
         raise unknown_pass(name)
-    return known[name]
+    return known
 
 
 def owner(name: str) -> str:
@@ -59,7 +64,7 @@ def all_names() -> list[str]:
 
 def is_pass(name: str) -> bool:
     """Whether `name` is a pass, of ours, of a plugin or of MLIR."""
-    return name in upstream.PASSES or name in passes()
+    return name in upstream.PASSES or name in _known()
 
 
 def unknown_pass(name: str) -> OptionError:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.mlir import captured_values, defining_op, ir, remap_operands, walk
+from pipeline.mlir import captured_values, clone, defining_op, ir, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import before, build_generic, is_pure, is_unused
 
@@ -100,9 +100,7 @@ class _Body:
             known = {self.block.arguments[number]: arguments[index] for index, number in enumerate(numbers)}
             for op in self.ops:
                 if op in ops:
-                    copy = op.clone()
-                    remap_operands(copy, known)
-                    known.update(zip(op.results, copy.results, strict=True))
+                    clone(op, known)
             return [known.get(self.yielded[number], self.yielded[number]) for number in kept]
 
         operands = [self.generic.operands[number] for number in numbers]

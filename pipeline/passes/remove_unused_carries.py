@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.analysis.carries import Carry, carries_of
 from pipeline.analysis.motion import has_effects, op_in
-from pipeline.mlir import captured_values, defining_op, ir, walk
+from pipeline.mlir import captured_values, defining_op, ir, terminator, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.rewriting import is_unused
 
@@ -32,12 +32,12 @@ class RemoveUnusedCarries(Pass):
             for carry in carries:
                 if not carry.is_kept and carry not in read:
                     self.passed(loop, f"does not compute what it carries as number {carry.number}: nobody reads it")
-                    _terminator(loop).operands[carry.number] = carry.argument
+                    _body_end(loop).operands[carry.number] = carry.argument
 
 
-def _terminator(loop: ir.Operation) -> ir.Operation:
+def _body_end(loop: ir.Operation) -> ir.Operation:
     block = loop.regions[len(loop.regions) - 1].blocks[0]
-    return block.operations[len(block.operations) - 1].operation
+    return terminator(block)
 
 
 def _read(loop: ir.Operation, carries: list[Carry]) -> list[Carry]:

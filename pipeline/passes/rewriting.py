@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pipeline.analysis.structured import Structured, any_structured, bounded_loops, structured
 from pipeline.analysis.tiling import element_type
 from pipeline.analysis.winograd import WINOGRAD
-from pipeline.mlir import arith, defining_op, ir, linalg, remap_operands, scf, tensor, walk
+from pipeline.mlir import arith, clone, defining_op, ir, linalg, scf, symbol_name, tensor, walk
 
 #: Ops that give another shape to the same elements in the same order.
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")
-
-_PARALLEL, _REDUCTION = "#linalg.iterator_type<parallel>", "#linalg.iterator_type<reduction>"
 
 #: Dialects whose ops neither touch memory nor trap in a way that a program may rely on.
 _PURE_DIALECTS = ("arith", "math", "complex", "index")
@@ -44,7 +42,7 @@ def is_unused(value: ir.Value) -> bool:
 
 def unused_name(module: ir.Operation, wanted: str) -> str:
     """The name that is wanted for a new function, with a number behind it if another one has it."""
-    taken = {ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "func.func")}
+    taken = {symbol_name(op) for op in walk(module, "func.func")}
     numbered = (f"{wanted}_{number}" for number in itertools.count())
     return next(name for name in itertools.chain([wanted], numbered) if name not in taken)
 
@@ -75,13 +73,13 @@ def build_generic(
     iterators: Sequence[ir.Attribute],
     body: Callable[[Sequence[ir.BlockArgument]], Sequence[ir.Value]],
 ) -> ir.Operation:
-    """A linalg.generic on tensors at the insertion point.
+    """A linalg.generic on tensors or buffers at the insertion point.
 
-    Inputs are tensors or numbers. `maps` has the indexing map of each input, then of each output. `body` is called at
-    the start of the region with an element of each input and output, builds the ops of the region and returns what it
-    yields, one for each output.
+    Inputs may be numbers, too. `maps` has the indexing map of each input, then of each output. `body` is called at the
+    start of the region with an element of each input and output, builds the ops of the region and returns what it
+    yields, one for each output. There is a result for each output that is a tensor.
     """
-    results = [output.type for output in outputs]
+    results = [output.type for output in outputs if isinstance(output.type, ir.RankedTensorType)]
     generic = linalg.GenericOp(
         results,
         list(inputs),
@@ -96,16 +94,30 @@ def build_generic(
     return generic
 
 
+def iterator_types(reductions: Iterable[bool]) -> list[ir.Attribute]:
+    """What `build_generic` takes for loops that are reductions, or parallel."""
+    kinds = ("reduction" if reduces else "parallel" for reduces in reductions)
+    return [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+
+
 def empty_like(data: ir.Value, element: ir.Type, permutation: Sequence[int] | None = None) -> ir.Value:
     """A tensor.empty of the shape of `data`, its dims in the order of a permutation."""
+    sizes = sizes_of(data)
+    return tensor.EmptyOp([sizes[dim] for dim in permutation or range(len(sizes))], element).result
+
+
+def sizes_of(data: ir.Value) -> list[int | ir.Value]:
+    """The sizes of a tensor: numbers where they are known, else indices that are computed at the insertion point."""
     kind = ir.RankedTensorType(data.type)
-    sizes = [
-        tensor.DimOp(data, arith.ConstantOp(ir.IndexType.get(), dim).result).result
-        if kind.is_dynamic_dim(dim)
-        else kind.get_dim_size(dim)
-        for dim in permutation or range(kind.rank)
-    ]
-    return tensor.EmptyOp(sizes, element).result
+    return [size_of(data, dim) if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(kind.rank)]
+
+
+def size_of(data: ir.Value, dim: int) -> ir.Value:
+    """The size of one dim of a tensor, as an index."""
+    kind, index = ir.RankedTensorType(data.type), ir.IndexType.get()
+    if not kind.is_dynamic_dim(dim):
+        return arith.ConstantOp(index, kind.get_dim_size(dim)).result
+    return tensor.DimOp(data, arith.ConstantOp(index, dim).result).result
 
 
 def copy_body(
@@ -120,9 +132,7 @@ def copy_body(
         if op.name == "linalg.index" and index is not None:
             known[op.results[0]] = index(ir.IntegerAttr(op.attributes["dim"]).value)
             continue
-        copy = op.clone()
-        remap_operands(copy, known)
-        known.update(zip(op.results, copy.results, strict=True))
+        clone(op, known)
     return [known.get(value, value) for value in view.yielded]
 
 
@@ -161,13 +171,12 @@ def generalize(op: ir.Operation) -> ir.Operation:
     view = any_structured(op)
     assert view is not None, f"{op.name} has no indexing maps"
     operands = list(op.operands)
-    iterators = [_REDUCTION if reduces else _PARALLEL for reduces in view.reductions]
     with before(op):
         generic = build_generic(
             operands[: view.inputs],
             operands[view.inputs :],
             view.maps,
-            [ir.Attribute.parse(iterator) for iterator in iterators],
+            iterator_types(view.reductions),
             lambda elements: copy_body(view, elements),
         )
     for name in op.attributes:
@@ -185,13 +194,14 @@ def choose(condition: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value
         return arith.SelectOp(condition, then, otherwise).result
     kind = ir.RankedTensorType(then.type)
     identity = ir.AffineMap.get_identity(kind.rank)
-    loops = [ir.Attribute.parse(_PARALLEL)] * kind.rank
 
     def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
         return [arith.SelectOp(condition, elements[0], elements[1]).result]
 
     empty = tensor.EmptyOp(kind.shape, kind.element_type).result
-    return build_generic([then, otherwise], [empty], [identity] * 3, loops, body).results[0]
+    return build_generic([then, otherwise], [empty], [identity] * 3, iterator_types([False] * kind.rank), body).results[
+        0
+    ]
 
 
 def inline_block(block: ir.Block, arguments: Sequence[ir.Value], anchor: ir.Operation) -> list[ir.Value]:
@@ -232,8 +242,13 @@ def add_argument(function: ir.Operation, kind: ir.Type, *marks: str) -> ir.Value
     known += [ir.DictAttr.get({})] * (len(block.arguments) - len(known))
     argument = block.add_argument(kind, function.location)
     known.append(ir.DictAttr.get({mark: ir.UnitAttr.get() for mark in marks}))
-    signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    types = [argument.type for argument in block.arguments]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, signature.results))
+    update_signature(function)
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(known)
     return argument
+
+
+def update_signature(function: ir.Operation) -> None:
+    """Makes the argument types of a func.func those of its block's arguments, which have changed."""
+    inputs = [argument.type for argument in function.regions[0].blocks[0].arguments]
+    results = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))

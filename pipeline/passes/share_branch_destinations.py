@@ -8,7 +8,7 @@ from typing import ClassVar
 from pipeline.analysis.kernel_kinds import has_control_flow
 from pipeline.analysis.updates import VIEWS
 from pipeline.analysis.weights import byte_size
-from pipeline.mlir import bufferization, defining_op, ir, memref, walk_innermost_first
+from pipeline.mlir import bufferization, ir, memref, seen_through, terminator, walk_innermost_first
 from pipeline.passes.base import Pass
 from pipeline.passes.placement import place_of, put, shape_of
 from pipeline.passes.rewriting import before
@@ -40,7 +40,7 @@ class ShareBranchDestinations(Pass):
     def _share(self, branch: ir.Operation, result: ir.OpResult) -> None:
         """if c { k(.., empty) } else { l(.., empty) } -> m = alloc; if c { k(.., m) } else { l(.., m) }."""
         kind = ir.RankedTensorType(result.type)
-        ends = [_terminator(region.blocks[0]) for region in branch.regions]
+        ends = [terminator(region.blocks[0]) for region in branch.regions]
         places = [_usable(end, result.result_number, kind, branch) for end in ends]
         missing = [place is None for place in places]
         if all(missing):
@@ -71,7 +71,7 @@ def _usable(end: ir.Operation, number: int, kind: ir.RankedTensorType, branch: i
     place = place_of(mine)
     if place is None or shape_of(place) != list(kind.shape):
         return None
-    if any(value != mine and _behind_views(value) == _behind_views(mine) for value in end.operands):
+    if any(value != mine and seen_through(value, VIEWS) == seen_through(mine, VIEWS) for value in end.operands):
         return None
     parent = place.parent
     while parent is not None and parent.operation != branch:
@@ -79,19 +79,6 @@ def _usable(end: ir.Operation, number: int, kind: ir.RankedTensorType, branch: i
     return place if parent is not None else None
 
 
-def _behind_views(value: ir.Value) -> ir.Value:
-    """The tensor that a view is one of; any other tensor itself."""
-    producer = defining_op(value)
-    while producer is not None and producer.name in VIEWS:
-        value = producer.operands[0]
-        producer = defining_op(value)
-    return value
-
-
 def _is_copied_anyway(result: ir.OpResult) -> bool:
     """Whether the function returns the result, or a loop carries it."""
     return any(use.owner.operation.name in ("func.return", "scf.yield") for use in result.uses)
-
-
-def _terminator(block: ir.Block) -> ir.Operation:
-    return block.operations[len(block.operations) - 1].operation

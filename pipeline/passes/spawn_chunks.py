@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.mlir import ir, walk
+from pipeline.mlir import callee, ir, symbol_name, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.parallelize_kernels import CHUNK
 from pipeline.passes.plan_scratch import NUMBERED
@@ -92,7 +92,7 @@ class SpawnChunks(Pass):
         chunks = {}
         for function in walk(op, "llvm.func"):
             if CHUNK in function.attributes:
-                chunks[ir.StringAttr(function.attributes["sym_name"]).value] = function
+                chunks[symbol_name(function)] = function
         if not chunks:
             return
         calls = [call for call in walk(op, "llvm.call") if _callee(call) in chunks]
@@ -109,7 +109,7 @@ class SpawnChunks(Pass):
         made = ir.Module.parse(text, op.context)
         block = op.regions[0].blocks[0]
         for made_op in [one.operation for one in made.body.operations]:
-            if ir.StringAttr(made_op.attributes["sym_name"]).value not in chunks:
+            if symbol_name(made_op) not in chunks:
                 made_op.detach_from_parent()
                 block.append(made_op)
         for call in calls:
@@ -117,7 +117,7 @@ class SpawnChunks(Pass):
 
 
 def _callee(call: ir.Operation) -> str:
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value if "callee" in call.attributes else ""
+    return callee(call) if "callee" in call.attributes else ""
 
 
 def _functions(name: str, types: Sequence[str], step: int, is_numbered: bool) -> str:

@@ -6,25 +6,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline import remarks
-from pipeline.analysis.access import loops_of
 from pipeline.analysis.attention import read_attention
 from pipeline.analysis.epilogue import is_fill
-from pipeline.errors import CompileError
-from pipeline.mlir import (
-    arith,
-    captured_values,
-    constant_integer,
-    defining_op,
-    func,
-    ir,
-    is_inside,
-    memref,
-    remap_operands,
-    walk,
-)
+from pipeline.mlir import captured_values, clone, func, ir, is_inside, refusal, symbol_name, terminator, walk
 from pipeline.passes.base import Pass
+from pipeline.passes.dispatch_slices import slice_of
+from pipeline.passes.dispatch_threads import dynamic_threads
 from pipeline.passes.gemms import GEMM, cast_behind
-from pipeline.passes.launches import VIEWS, block_nest, epilogues_of, is_pure, iterations, parallel_nest
+from pipeline.passes.launches import VIEWS, block_nest, epilogues_of, is_pure
 from pipeline.passes.lower_tm_tensor import LINES
 from pipeline.passes.parallelize_kernels import PARALLEL
 from pipeline.passes.rewriting import before
@@ -56,9 +45,9 @@ class SplitDispatches(Pass):
     def run(self, op: ir.Operation) -> None:
         """Splits every function of the module."""
         functions = [function for function in walk(op, "func.func") if function.regions[0].blocks]
-        outliner = _Outliner(op, {ir.StringAttr(f.attributes["sym_name"]).value for f in walk(op, "func.func")})
+        outliner = _Outliner(op, {symbol_name(f) for f in walk(op, "func.func")})
         for function in functions:
-            name = ir.StringAttr(function.attributes["sym_name"]).value
+            name = symbol_name(function)
             if STREAMED in function.attributes and _split_whole(function, name, outliner):
                 continue
             _split(function.regions[0].blocks[0], name, outliner)
@@ -128,7 +117,7 @@ def _starts_next(fill: ir.Operation, following: list[ir.Operation]) -> bool:
 
 def _outputs(op: ir.Operation) -> int:
     block = op.regions[0].blocks[0]
-    return len(block.operations[len(block.operations) - 1].operation.operands)
+    return len(terminator(block).operands)
 
 
 def _is_dispatch(op: ir.Operation) -> bool:
@@ -174,12 +163,12 @@ class _Outliner:
         ops = [*fills, root, *behind]
         if not block_nest(root):
             _hoist_allocations(root)
-        inside = _slice(ops, may_have_buffers=root.name == "linalg.generic" or bool(block_nest(root)))
+        inside = slice_of(ops, may_have_buffers=root.name == "linalg.generic" or bool(block_nest(root)))
         made = {result for op in inside for result in op.results}
         read = [value for op in inside for value in captured_values(op) if value not in made]
         arguments = list(dict.fromkeys(read))
         with before(ops[-1]):
-            threads = _dynamic_threads(root)
+            threads = dynamic_threads(root)
         function = self._create(inside, arguments, threads is not None, kernel, root)
         if whole:
             function.attributes[STREAMED] = ir.UnitAttr.get()
@@ -208,9 +197,7 @@ class _Outliner:
         known: dict[ir.Value, ir.Value] = dict(zip(arguments, list(entry.arguments)[int(dynamic) :], strict=True))
         with root.location, ir.InsertionPoint(entry):
             for op in ops:
-                copy = op.clone()
-                remap_operands(copy, known)
-                known.update(zip(op.results, copy.results, strict=True))
+                clone(op, known)
             func.ReturnOp([])
         return function
 
@@ -229,118 +216,16 @@ class _Outliner:
         return name
 
 
-def _slice(ops: list[ir.Operation], may_have_buffers: bool) -> list[ir.Operation]:
-    """`ops`, and in front of them what they need of views, numbers, buffers of their own and, where it is safe, loads.
-
-    In program order.
-    """
-    found: dict[ir.Operation, None] = {}
-
-    def need(value: ir.Value) -> None:
-        producer = defining_op(value)
-        if producer is None or producer in found:
-            return
-        if not _goes_along(producer, ops[0]) and not (may_have_buffers and _is_own(value, ops)):
-            return
-        for operand in producer.operands:
-            need(operand)
-        found[producer] = None
-
-    for op in ops:
-        for value in captured_values(op):
-            need(value)
-        found[op] = None
-    return list(found)
-
-
-def _goes_along(producer: ir.Operation, user: ir.Operation) -> bool:
-    if producer.name in VIEWS or producer.name == "memref.dim" or is_pure(producer):
-        return not producer.regions
-    return producer.name == "memref.load" and _unchanged_between(producer, user)
-
-
-def _is_own(buffer: ir.Value, ops: list[ir.Operation]) -> bool:
-    """Whether nothing but some ops, and what is inside of them, touches a buffer."""
-    owner = defining_op(buffer)
-    if owner is None or owner.name not in ("memref.alloc", "memref.alloca"):
-        return False
-    pending = [use.owner.operation for use in buffer.uses]
-    while pending:
-        user = pending.pop()
-        if user.name in VIEWS and not any(_encloses(op, user) for op in ops):
-            pending += [use.owner.operation for use in user.results[0].uses]
-        elif user.name != "memref.dim" and not any(_encloses(op, user) for op in ops):
-            return False
-    return True
-
-
-def _encloses(op: ir.Operation, inner: ir.Operation | None) -> bool:
-    while inner is not None and inner != op:
-        inner = None if inner.parent is None else inner.parent.operation
-    return inner is not None
-
-
-def _unchanged_between(load: ir.Operation, user: ir.Operation) -> bool:
-    """Whether nothing between the two, in one block, can have written to memory."""
-    if load.block != user.block:
-        return False
-    between = False
-    for op in load.block.operations:
-        op = op.operation
-        if op == user:
-            return True
-        if between and not (is_pure(op) or op.name in ("memref.load", "memref.alloc", "memref.dim", *VIEWS)):
-            return False
-        between = between or op == load
-    return False
-
-
-def _dynamic_threads(root: ir.Operation) -> ir.Value | None:
-    """The number of parallel iterations of `root` as a value at the insertion point; None where it is a constant."""
-    if root.name == "memref.copy":
-        sizes = _copied_sizes(root)
-    elif nest := parallel_nest(root) or block_nest(root):
-        return _dynamic_product([iterations(loop) for loop in nest])
-    elif root.name == "linalg.generic":
-        loops = loops_of(root)
-        if loops is None:
-            return None
-        places = [loops.bounds[dim] for dim, reduction in enumerate(loops.reductions) if not reduction]
-        sizes = [(root.operands[operand], dim) for operand, dim in places]
-    else:
-        return None
-    if not any(ir.MemRefType(value.type).is_dynamic_dim(dim) for value, dim in sizes):
-        return None
-    total = arith.ConstantOp(ir.IndexType.get(), 1).result
-    for value, dim in sizes:
-        size = memref.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result
-        total = arith.MulIOp(total, size).result
-    return total
-
-
-def _dynamic_product(factors: list[ir.Value | int]) -> ir.Value | None:
-    """The product of numbers; None if all of them are known."""
-    if all(isinstance(factor, int) or constant_integer(factor) is not None for factor in factors):
-        return None
-    total = arith.ConstantOp(ir.IndexType.get(), 1).result
-    for factor in factors:
-        known = arith.ConstantOp(ir.IndexType.get(), factor).result if isinstance(factor, int) else factor
-        total = arith.MulIOp(total, known).result
-    return total
-
-
 def _hoist_allocations(root: ir.Operation) -> None:
     """Moves buffers that a loop allocates in each iteration in front of it; its iterations are one thread's then."""
     for alloc in walk(root, "memref.alloc"):
         if any(is_inside(size, root) for size in alloc.operands):
-            raise CompileError(f"{alloc.location}: a temporary whose size changes in a loop is not supported on GPUs")
+            raise refusal(
+                alloc,
+                "a temporary whose size changes in a loop is not supported on GPUs; compile it for the target cpu",
+            )
         alloc.move_before(root)
         loops = [root, *walk(root, "scf.for")]
         for loop in loops:
             if LINES in loop.attributes:
                 del loop.attributes[LINES]
-
-
-def _copied_sizes(op: ir.Operation) -> list[tuple[ir.Value, int]]:
-    target = op.operands[1]
-    return [(target, dim) for dim in range(ir.MemRefType(target.type).rank)]

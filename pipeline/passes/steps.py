@@ -50,20 +50,20 @@ class Step:
             ops = [child for op in ops for child in _children(op) if _is_anchored(child, anchor)]
         return [target for op in ops for target in _outermost(op, self.pass_.anchor)]
 
-    def run(self, op: ir.Operation, verify_each: bool = True) -> None:
-        """Runs the pass on one of its targets; raises `CompileError` naming the pass."""
+    def run(self, op: ir.Operation, verified: bool = True) -> None:
+        """Runs the pass on one of its targets, and the verifier after it; raises `CompileError` naming the pass."""
         if isinstance(self.pass_, MlirPass):
-            self._run_mlir(self.pass_, op, verify_each)
+            self._run_mlir(self.pass_, op, verified)
         else:
-            self._run_ours(self.pass_, op, verify_each)
+            self._run_ours(self.pass_, op, verified)
 
-    def _run_mlir(self, pass_: MlirPass, op: ir.Operation, verify_each: bool) -> None:
+    def _run_mlir(self, pass_: MlirPass, op: ir.Operation, verified: bool) -> None:
         try:
-            run_pipeline(op, f"{op.name}({pass_})", verify_each=verify_each)
+            run_pipeline(op, f"{op.name}({pass_})", verify="each" if verified else "never")
         except CompileError as error:
             raise self._failure(op, _said(error.diagnostics), error.diagnostics) from None
 
-    def _run_ours(self, pass_: Pass, op: ir.Operation, verify_each: bool) -> None:
+    def _run_ours(self, pass_: Pass, op: ir.Operation, verified: bool) -> None:
         try:
             with op.context:
                 pass_.run(op)
@@ -73,7 +73,7 @@ class Step:
             raise self._failure(op, _said(diagnostics(error)), diagnostics(error)) from error
         except Exception as error:  # a defect of the pass, which may be a user's: one clear error all the same
             raise self._failure(op, one_line(error)) from error
-        if not verify_each:
+        if not verified:
             return
         try:
             verify(op)
@@ -98,12 +98,12 @@ class Instrumentation:
         """Called after a pass failed on `op` or left invalid IR; `op` may then be in any state."""
 
 
-def run_watched(step: Step, op: ir.Operation, watchers: Sequence[Instrumentation], verify_each: bool) -> None:
+def run_watched(step: Step, op: ir.Operation, watchers: Sequence[Instrumentation], verified: bool) -> None:
     """Runs `step` on `op` while the watchers look; the first to see the start is the last to see the end."""
     for watcher in watchers:
         watcher.before(step, op)
     try:
-        step.run(op, verify_each)
+        step.run(op, verified)
     except PipelineError:
         for watcher in reversed(watchers):
             watcher.failed(step, op)

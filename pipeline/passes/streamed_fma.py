@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from pipeline.analysis.attention import Attention
 from pipeline.mlir import arith, gpu, ir, math, memref, scf
-from pipeline.passes.streamed_attention import MOST_SHARED, Rows, Streamed, Tile, number, shared_tile
-from pipeline.passes.thread_results import index
+from pipeline.passes.online_softmax import Rows, renew
+from pipeline.passes.streamed_attention import MOST_SHARED, Streamed, shared_tile
+from pipeline.passes.streamed_elements import Tile, number
+from pipeline.passes.thread_results import index, plus
 
 _ACROSS, _THREADS = 16, 256
 
@@ -51,7 +53,7 @@ class StreamedFma(Streamed):
         self._values = shared_tile(tile.keys, _even(attention.value_width), kind, 1)
         self._weights = shared_tile(tile.queries, tile.keys, kind, 1)
         sizes = (tile.queries, attention.width)
-        self.fill(self._queries, sizes, sizes, lambda row, depth: self.query(_plus(self.first, row), depth))
+        self.fill(self._queries, sizes, sizes, lambda row, depth: self.query(plus(self.first, row), depth))
 
     def start(self) -> Rows:
         """See `Streamed`."""
@@ -60,20 +62,20 @@ class StreamedFma(Streamed):
 
     def _row(self, number_: int) -> ir.Value:
         """The thread's row in the tile."""
-        return _plus(self.down, index(number_ * _ACROSS))
+        return plus(self.down, index(number_ * _ACROSS))
 
     def _column(self, number_: int) -> ir.Value:
-        return _plus(self.across_, index(number_ * _ACROSS))
+        return plus(self.across_, index(number_ * _ACROSS))
 
     def step(self, first: ir.Value, rows: Rows) -> Rows:
         """See `Streamed`."""
         attention, tile = self.attention, self.tile
         whole = (tile.keys, attention.width)
         by_columns = self.keys_are_columns
-        self.fill(self._keys, whole, whole, lambda place, depth: self.key(_plus(first, place), depth), by_columns)
+        self.fill(self._keys, whole, whole, lambda place, depth: self.key(plus(first, place), depth), by_columns)
         sizes = (tile.keys, _even(attention.value_width))
         limits = (tile.keys, attention.value_width)
-        self.fill(self._values, sizes, limits, lambda place, column: self.value(_plus(first, place), column))
+        self.fill(self._values, sizes, limits, lambda place, column: self.value(plus(first, place), column))
         gpu.BarrierOp()
         columns = tile.keys // _ACROSS
         products = self._multiply(attention.width, self._queries, self._keys, columns, transposed=True)
@@ -81,19 +83,20 @@ class StreamedFma(Streamed):
             [
                 self.masked(
                     products[row * columns + column],
-                    _plus(self.first, self._row(row)),
-                    _plus(first, self._column(column)),
+                    plus(self.first, self._row(row)),
+                    plus(first, self._column(column)),
                 )
                 for column in range(columns)
             ]
             for row in range(self.rows)
         ]
-        rows, weights = self.renew(rows, scores, _ACROSS)
-        for row, own in enumerate(weights):
+        renewed = renew(rows, scores, _ACROSS)
+        rows = renewed.rows
+        for row, own in enumerate(renewed.weights):
             for column, weight in enumerate(own):
                 memref.StoreOp(weight, self._weights, [self._row(row), self._column(column)])
         gpu.BarrierOp()
-        scaled = [self.scale(number_ // self.columns, one) for number_, one in enumerate(rows.results)]
+        scaled = [renewed.scale(number_ // self.columns, one) for number_, one in enumerate(rows.results)]
         results = self._multiply(tile.keys, self._weights, self._values, self.columns, transposed=False, start=scaled)
         return Rows(rows.highest, rows.total, results)
 
@@ -125,8 +128,4 @@ class StreamedFma(Streamed):
         for row in range(self.rows):
             own = rows.results[row * self.columns : (row + 1) * self.columns]
             values = [(self._column(column), value) for column, value in enumerate(own)]
-            self.write(_plus(self.first, self._row(row)), rows, row, _ACROSS, values)
-
-
-def _plus(left: ir.Value, right: ir.Value) -> ir.Value:
-    return arith.AddIOp(left, right).result
+            self.write(plus(self.first, self._row(row)), rows, row, _ACROSS, values)

@@ -7,22 +7,17 @@ are, in registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from pipeline.analysis.access import coefficient
 from pipeline.analysis.attention import Attention
-from pipeline.analysis.kernel_steps import Step
 from pipeline.mlir import arith, gpu, ir, nvgpu, vector
-from pipeline.passes.block_plan import is_aligned
+from pipeline.passes.copied_tiles import PADDING, Copied
+from pipeline.passes.online_softmax import Renewed, Rows, renew
 from pipeline.passes.row_reductions import WARP
-from pipeline.passes.streamed_attention import MOST_SHARED, Rows, Streamed, Tile, converted, number, shared_tile
+from pipeline.passes.streamed_attention import MOST_SHARED, Streamed, shared_tile
+from pipeline.passes.streamed_elements import Tile, converted, number
 from pipeline.passes.tensor_core_operands import Corner, half_of, load_matrices, rows_of_matrices
-from pipeline.passes.thread_results import index, indices, unravel
+from pipeline.passes.thread_results import index, plus
 
-_QUERIES, _THREADS, _PADDING = 64, 128, 8
-
-#: The elements of 16 bytes.
-_CHUNK = 8
+_QUERIES, _THREADS = 64, 128
 
 #: Keys of a tile, by preference; and the longest query and value whose fragments fit into registers.
 _KEYS, _LONGEST = (64, 32), 128
@@ -59,8 +54,8 @@ def choose_tile(attention: Attention) -> Tile | None:
     if element_of(attention) is None or max(attention.width, attention.value_width) > _LONGEST:
         return None
     for keys in _KEYS:
-        rows = (_QUERIES + keys) * (_even(attention.width) + _PADDING)
-        if 2 * (rows + keys * (_even(attention.value_width) + _PADDING)) <= MOST_SHARED:
+        rows = (_QUERIES + keys) * (_even(attention.width) + PADDING)
+        if 2 * (rows + keys * (_even(attention.value_width) + PADDING)) <= MOST_SHARED:
             return Tile(_QUERIES, keys, _THREADS)
     return None
 
@@ -82,17 +77,18 @@ class StreamedTensorCores(Streamed):
         warp = arith.DivUIOp(self.thread, index(WARP)).result
         self.row = arith.MulIOp(warp, index(16)).result
         self.depths, self.columns = _even(attention.width) // 16, _even(attention.value_width) // 8
-        self._queries = shared_tile(tile.queries, _even(attention.width), kind, _PADDING)
+        self._queries = shared_tile(tile.queries, _even(attention.width), kind, PADDING)
         self.fill(
             self._queries,
             (tile.queries, _even(attention.width)),
             (tile.queries, attention.width),
-            lambda row, depth: self.query(_plus(self.first, row), depth),
+            lambda row, depth: self.query(plus(self.first, row), depth),
         )
         along_keys, along_depth = (tile.keys, self.count), (_even(attention.width), attention.width)
-        self.keys = Copied(self, attention.scores, attention.of_keys, along_keys, along_depth, self.keys_are_columns)
+        by_columns = self.keys_are_columns
+        self.keys = Copied(self, kind, attention.scores, attention.of_keys, along_keys, along_depth, by_columns)
         along_columns = (_even(attention.value_width), attention.value_width)
-        self.values = Copied(self, attention.weighted, attention.of_values, along_keys, along_columns, False)
+        self.values = Copied(self, kind, attention.weighted, attention.of_values, along_keys, along_columns, False)
         if self.keys.is_wide:
             self._waiting = self.keys.fetch(index(0))
 
@@ -128,14 +124,15 @@ class StreamedTensorCores(Streamed):
             fragments = [_multiply(left, one, total) for one, total in zip(right, fragments, strict=True)]
         if keys.is_wide:
             gpu.BarrierOp()
-            keys.fetch(_plus(first, index(tile.keys)))
-        rows, weights = self.renew(rows, [self._scores(fragments, half, first) for half in range(2)], _LANES)
-        results = [self._scaled(fragment) for fragment in rows.results]
+            keys.fetch(plus(first, index(tile.keys)))
+        renewed = renew(rows, [self._scores(fragments, half, first) for half in range(2)], _LANES)
+        rows = renewed.rows
+        results = [_scaled(fragment, renewed) for fragment in rows.results]
         if values.is_wide:
             nvgpu.DeviceAsyncWaitOp(under_way, numGroups=int(keys.is_wide))
             gpu.BarrierOp()
         for part in range(tile.keys // 16):
-            left = self._weights(weights, part)
+            left = self._weights(renewed.weights, part)
             right = self._right(values, 8 * self.columns, 16 * part)
             results = [_multiply(left, one, total) for one, total in zip(right, results, strict=True)]
         return Rows(rows.highest, rows.total, results)
@@ -157,28 +154,19 @@ class StreamedTensorCores(Streamed):
             self.masked(
                 vector.ExtractOp(fragment, [], [half, side]).result,
                 query,
-                _plus(_plus(first, pair), index(8 * number_ + side)),
+                plus(plus(first, pair), index(8 * number_ + side)),
             )
             for number_, fragment in enumerate(fragments)
             for side in range(2)
         ]
 
     def _query(self, half: int) -> ir.Value:
-        own = _plus(self.row, arith.DivUIOp(self.lane, index(4)).result)
-        return _plus(self.first, _plus(own, index(8 * half)))
+        own = plus(self.row, arith.DivUIOp(self.lane, index(4)).result)
+        return plus(self.first, plus(own, index(8 * half)))
 
     def _pair(self) -> ir.Value:
         """The first of the thread's two columns in a fragment."""
         return arith.MulIOp(arith.RemUIOp(self.lane, index(4)).result, index(2)).result
-
-    def _scaled(self, fragment: ir.Value) -> ir.Value:
-        """A part of the result, relative to the greatest scores by now."""
-        parts = [
-            self.scale(half, vector.ExtractOp(fragment, [], [half, side]).result)
-            for half in range(2)
-            for side in range(2)
-        ]
-        return vector.FromElementsOp(fragment.type, parts).result
 
     def _weights(self, weights: list[list[ir.Value]], part: int) -> ir.Value:
         """The left fragment of 16 keys: rows first, then the halves of the sum."""
@@ -195,106 +183,21 @@ class StreamedTensorCores(Streamed):
         pair = self._pair()
         for half in range(2):
             values = [
-                (_plus(pair, index(8 * number_ + side)), vector.ExtractOp(fragment, [], [half, side]).result)
+                (plus(pair, index(8 * number_ + side)), vector.ExtractOp(fragment, [], [half, side]).result)
                 for number_, fragment in enumerate(rows.results)
                 for side in range(2)
             ]
             self.write(self._query(half), rows, half, _LANES, values)
 
 
-class Copied:
-    """A tile of keys or of values in shared memory: of both, dims are the keys and what is along one of them.
-
-    Where what lies side by side in memory allows it, cp.async brings it, 16 bytes at a time, and zeros for what is
-    beyond the last key; `transposed` says that the same place of neighbouring keys lies side by side.
-    """
-
-    def __init__(
-        self,
-        block: StreamedTensorCores,
-        step: Step,
-        operand: int,
-        keys: tuple[int, int],
-        along: tuple[int, int],
-        transposed: bool,
-    ):
-        self._block, self._step, self._operand = block, step, operand
-        self.transposed = transposed
-        self.is_of_keys = step == block.attention.scores
-        self.sizes, self.limits = ((along[0], keys[0]), (along[1], keys[1])) if transposed else (
-            (keys[0], along[0]), (keys[1], along[1])
-        )  # fmt: skip
-        self.shared = shared_tile(*self.sizes, block.kind, _PADDING)
-        self.is_wide = self._can_be_wide()
-
-    @property
-    def along_sum(self) -> bool:
-        """Whether the sum of the product goes along rows of the tile."""
-        return self.is_of_keys and not self.transposed
-
-    def _can_be_wide(self) -> bool:
-        """Whether 16 bytes of a row of the tile are side by side in memory, at a multiple of 16 bytes."""
-        step, buffer = self._step, self._step.op.operands[self._operand]
-        if step.sources[self._operand] is not None or ir.MemRefType(buffer.type).element_type != self._block.kind:
-            return False
-        if self.sizes[0] * self.sizes[1] // _CHUNK % self._block.tile.threads:
-            return False
-        *outer, last = step.loops.maps[self._operand].results
-        if not isinstance(last, ir.AffineDimExpr) or self.limits[1] % _CHUNK or not is_aligned(buffer, _CHUNK):
-            return False
-        inner = ir.AffineDimExpr(last).position
-        return inner == self._inner_loop() and all(coefficient(one, inner) == 0 for one in outer)
-
-    def _inner_loop(self) -> int:
-        """The loop along rows of the tile."""
-        attention = self._block.attention
-        if not self.is_of_keys:
-            return attention.value_loop
-        if self.transposed:
-            return (attention.scores.large(2) or [])[attention.key]
-        return next(loop for loop, reduces in enumerate(attention.scores.loops.reductions) if reduces)
-
-    def fill(self, first: ir.Value, element: Callable[[ir.Value, ir.Value], ir.Value]) -> None:
-        """Element by element, from the key `first` on; `element` takes a key and a place along it."""
-
-        def at(outer: ir.Value, inner: ir.Value) -> ir.Value:
-            place, along = (inner, outer) if self.transposed else (outer, inner)
-            return element(_plus(first, place), along)
-
-        limits = (self.limits[0], self.sizes[1]) if self.transposed else (self.sizes[0], self.limits[1])
-        self._block.fill(self.shared, self.sizes, limits, at)
-
-    def fetch(self, first: ir.Value) -> ir.Value:
-        """Sets copies from the key `first` on under way; returns what to wait for."""
-        chunks = self.sizes[0] * self.sizes[1] // _CHUNK
-        threads = self._block.tile.threads
-        tokens = [self._fetch_chunk(first, number_ * threads) for number_ in range(chunks // threads)]
-        return nvgpu.DeviceAsyncCreateGroupOp(tokens).result
-
-    def _fetch_chunk(self, first: ir.Value, start: int) -> ir.Value:
-        outer, chunk = unravel(_plus(self._block.thread, index(start)), [self.sizes[0], self.sizes[1] // _CHUNK])
-        inner = arith.MulIOp(chunk, index(_CHUNK)).result
-        place, along = (inner, outer) if self.transposed else (outer, inner)
-        key = _plus(first, place)
-        keys, width = self.limits[::-1] if self.transposed else self.limits
-        inside = arith.CmpIOp(arith.CmpIPredicate.ult, key, index(keys)).result
-        if width % 16:
-            is_along = arith.CmpIOp(arith.CmpIPredicate.ult, along, index(width)).result
-            inside = arith.AndIOp(inside, is_along).result
-        size = arith.SelectOp(inside, index(_CHUNK), index(0)).result
-        block, step = self._block, self._step
-        loops = block.at_key(key, along) if self.is_of_keys else block.at_value(key, along)
-        token = ir.Type.parse("!nvgpu.device.async.token")
-        return nvgpu.DeviceAsyncCopyOp(
-            self.shared,
-            [outer, inner],
-            step.op.operands[self._operand],
-            indices(step.loops.maps[self._operand], loops),
-            _CHUNK,
-            srcElements=size,
-            bypassL1=True,
-            results=[token],
-        ).result
+def _scaled(fragment: ir.Value, renewed: Renewed) -> ir.Value:
+    """A part of the result, relative to the greatest scores by now."""
+    parts = [
+        renewed.scale(half, vector.ExtractOp(fragment, [], [half, side]).result)
+        for half in range(2)
+        for side in range(2)
+    ]
+    return vector.FromElementsOp(fragment.type, parts).result
 
 
 def _no_fragment() -> ir.Value:
@@ -304,7 +207,3 @@ def _no_fragment() -> ir.Value:
 
 def _multiply(left: ir.Value, right: ir.Value, total: ir.Value) -> ir.Value:
     return nvgpu.MmaSyncOp(total.type, left, right, total, [16, 8, 16]).result
-
-
-def _plus(left: ir.Value, right: ir.Value) -> ir.Value:
-    return arith.AddIOp(left, right).result

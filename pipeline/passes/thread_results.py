@@ -114,6 +114,11 @@ def index(value: int) -> ir.Value:
     return arith.ConstantOp(ir.IndexType.get(), value).result
 
 
+def plus(left: ir.Value, right: ir.Value) -> ir.Value:
+    """The sum of two indices."""
+    return arith.AddIOp(left, right).result
+
+
 def unravel(number: ir.Value, sizes: Sequence[ir.Value | int]) -> list[ir.Value]:
     """The indices of point `number` of a box, the last one running fastest."""
     places: list[ir.Value] = []

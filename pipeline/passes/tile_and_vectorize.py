@@ -14,7 +14,7 @@ from pipeline.analysis.padding import Pad, can_do_without, pad_of
 from pipeline.analysis.places import computes_places
 from pipeline.analysis.schedule import Schedule, schedule_of
 from pipeline.analysis.tiling import Tile, choose_tile, fits_fold, fits_tile, unsupported
-from pipeline.mlir import ir, walk
+from pipeline.mlir import ir, terminator, walk
 from pipeline.passes.base import Pass
 
 if TYPE_CHECKING:
@@ -139,4 +139,4 @@ def _outputs(op: ir.Operation) -> int:
     if is_fill(op):
         return 1
     block = op.regions[0].blocks[0]
-    return len(block.operations[len(block.operations) - 1].operation.operands)
+    return len(terminator(block).operands)

@@ -12,7 +12,7 @@ from pipeline.analysis.group_tiles import choose_tiles, lodgers
 from pipeline.analysis.kernel_kinds import has_control_flow, kernel_kind
 from pipeline.analysis.schedule import schedule_of
 from pipeline.analysis.structured import Structured, any_structured
-from pipeline.mlir import ir, walk
+from pipeline.mlir import ir, terminator, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.become import CUSTOM
 
@@ -51,7 +51,7 @@ class TileGroups(Pass):
         tiles = choose_tiles(alignment, schedule_of(op).scratch or self.scratch)
         self.passed(op, f"tiles of {' x '.join(map(str, tiles))} of the loops that its ops have in common")
         block = op.regions[0].blocks[0]
-        returned = list(block.operations[len(block.operations) - 1].operation.operands)
+        returned = list(terminator(block).operands)
         Tiler(op, alignment, tiles, lodgers(alignment, returned)).emit()
 
 

@@ -15,11 +15,11 @@ from pipeline.analysis.padding import Pad
 from pipeline.analysis.places import COUNTER, LOAD, computes_places, step_along, uniform_ops
 from pipeline.analysis.taps import Tap, offsets
 from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, crosses_vectors, element_type, is_scalar
-from pipeline.mlir import affine, arith, ir, math, memref, vector
+from pipeline.mlir import affine, arith, ir, math, memref, terminator, vector
 from pipeline.passes import place_vectors, small_elements
 from pipeline.passes.padded_loads import load_padded
 from pipeline.passes.transposed_vectors import transposed
-from pipeline.passes.vector_values import MultiplyAdds, combine, constant_index, splat, terminator, zeros
+from pipeline.passes.vector_values import MultiplyAdds, combine, constant_index, splat, zeros
 
 
 @dataclass(frozen=True)

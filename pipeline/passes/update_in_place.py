@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.updates import IN_PLACE, UPDATED, Update, sharing, updates_of
-from pipeline.mlir import ir
+from pipeline.mlir import ir, terminator
 from pipeline.passes.base import Pass
 from pipeline.passes.own_memory import OwnMemory, Refused
 
@@ -46,7 +46,7 @@ class UpdateInPlace(Pass):
 
 def _returned(function: ir.Operation) -> list[ir.Value]:
     block = function.regions[0].blocks[0]
-    return list(block.operations[len(block.operations) - 1].operation.operands)
+    return list(terminator(block).operands)
 
 
 def _obstacle(function: ir.Operation, update: Update, value: ir.Value) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.analysis.access import Loops
 from pipeline.analysis.tiling import FOLDS
-from pipeline.mlir import arith, ir, scf, vector
+from pipeline.mlir import arith, ir, scf, terminator, vector
 from pipeline.passes import small_elements
 from pipeline.passes.parallelize_kernels import PARALLEL, PLACES
 
@@ -39,11 +39,6 @@ def multiply_adds(body: ir.Block, loops: Loops) -> MultiplyAdds:
                 absorbed.add(factor.operation)
                 break
     return MultiplyAdds(products, absorbed)
-
-
-def terminator(block: ir.Block) -> ir.Operation:
-    """The last op of a block."""
-    return block.operations[len(block.operations) - 1].operation
 
 
 def splat(constant: ir.Operation, lanes: int) -> ir.Value:

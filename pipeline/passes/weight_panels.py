@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.analysis.dot_products import in_pairs
 from pipeline.mlir import arith, func, ir, linalg, tensor
-from pipeline.passes.rewriting import build_generic
+from pipeline.passes.rewriting import build_generic, iterator_types
 
 
 class PanelLayout:
@@ -174,7 +174,7 @@ def _transposed(source: ir.Value, out: ir.Value, order: list[int]) -> ir.Value:
     rank = len(order)
     indices = [ir.AffineDimExpr.get(order.index(dim)) for dim in range(rank)]
     maps = [ir.AffineMap.get(rank, 0, indices), ir.AffineMap.get_identity(rank)]
-    loops = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank
+    loops = iterator_types([False] * rank)
     return build_generic([source], [out], maps, loops, lambda elements: [elements[0]]).results[0]
 
 

@@ -13,7 +13,7 @@ from pipeline.analysis.contraction import Contraction
 from pipeline.analysis.vectors import Arithmetic, Combined, Given, Number, Reshaped, Sliced, Vector
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import arith, captured_values, defining_op, ir, linalg, tensor
-from pipeline.passes.rewriting import before, build_generic, empty_like
+from pipeline.passes.rewriting import before, build_generic, empty_like, iterator_types
 
 _OPS = {"add": arith.AddFOp, "sub": arith.SubFOp, "mul": arith.MulFOp, "div": arith.DivFOp}
 
@@ -175,8 +175,7 @@ def generic(loops: int, operands: Sequence[Operand], out: Operand, body: Body) -
     tensors = [operand for operand in operands if isinstance(operand[0].type, ir.RankedTensorType)]
     compute = compute_type(value for value, _ in operands)
     maps = [ir.AffineMap.get(loops, 0, [ir.AffineExpr.get_dim(dim) for dim in dims]) for _, dims in (*tensors, out)]
-    kinds = ["parallel" if loop in out[1] else "reduction" for loop in range(loops)]
-    iterators = [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+    iterators = iterator_types(loop not in out[1] for loop in range(loops))
 
     def build(arguments: Sequence[ir.BlockArgument]) -> list[ir.Value]:
         elements = iter(arguments)

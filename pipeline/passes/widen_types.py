@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.errors import CompileError
-from pipeline.mlir import arith, ir, memref, run_pipeline, walk
+from pipeline.mlir import arith, ir, memref, refusal, run_pipeline, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, replace
+from pipeline.passes.rewriting import before, replace, update_signature
 from pipeline.passes.split_dispatches import DISPATCH
 
 #: Have operands, and so a result, that are not negative.
@@ -46,8 +45,7 @@ def _widen(function: ir.Operation) -> None:
         if _is_narrow(op, operands, results):
             with before(op):
                 _widen_op(op, operands, results)
-    types = [argument.type for argument in function.regions[0].blocks[0].arguments]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    update_signature(function)
 
 
 #: An op, and the types of its operands and results as they were.
@@ -126,7 +124,7 @@ def _widen_op(op: ir.Operation, operands: list[ir.Type], results: list[ir.Type])
     elif results and _small_integer(results[0]) and op.name.startswith(("arith.", "math.")):
         _arithmetic(op, results[0])
     else:
-        raise CompileError(f"{op.location}: {op.name} on {operands[0]} is not supported on this device")
+        raise refusal(op, f"{op.name} on {operands[0]} is not supported on this device; compile it for the target cpu")
 
 
 def _access(op: ir.Operation, operands: list[ir.Type], results: list[ir.Type]) -> None:
@@ -167,7 +165,9 @@ def _bitcast(op: ir.Operation, source: ir.Type, result: ir.Type) -> None:
         bits = arith.ShLIOp(op.operands[0], sixteen).result
         replace(op, [arith.BitcastOp(ir.F32Type.get(), bits).result])
     else:
-        raise CompileError(f"{op.location}: a bit cast from {source} to {result} is not supported on this device")
+        raise refusal(
+            op, f"a bit cast from {source} to {result} is not supported on this device; compile it for the target cpu"
+        )
 
 
 _CASTS = {
@@ -185,7 +185,7 @@ def _cast(op: ir.Operation, source: ir.Type, result: ir.Type) -> None:
         replace(op, [_normal(value, result) if op.name in ("arith.truncf", "arith.trunci") else value])
         return
     if isinstance(result, (ir.F16Type, ir.BF16Type)) and op.name == "arith.truncf":
-        raise CompileError(f"{op.location}: truncf from {source} to {result} goes through f32")
+        raise refusal(op, f"truncf from {source} to {result} goes through f32")
     copy = op.clone()
     copy.operands[0] = value
     replace(op, [_normal(copy.results[0], result)])
@@ -193,7 +193,7 @@ def _cast(op: ir.Operation, source: ir.Type, result: ir.Type) -> None:
 
 def _arithmetic(op: ir.Operation, kind: ir.Type) -> None:
     if op.name.startswith("math."):
-        raise CompileError(f"{op.location}: {op.name} on {kind} is not supported on this device")
+        raise refusal(op, f"{op.name} on {kind} is not supported on this device; compile it for the target cpu")
     if op.name in _UNSIGNED:
         for number, operand in enumerate(list(op.operands)):
             op.operands[number] = _unsigned(operand, kind)

@@ -15,9 +15,7 @@ from pipeline.analysis.weights import Weights
 from pipeline.analysis.winograd import WEIGHT, WINOGRAD, read_sizes
 from pipeline.mlir import arith, ir, linalg, tensor, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, build_generic, copy_body, replace
-
-_PARALLEL, _REDUCTION = "#linalg.iterator_type<parallel>", "#linalg.iterator_type<reduction>"
+from pipeline.passes.rewriting import before, build_generic, copy_body, iterator_types, replace
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def _transformed(weight: ir.Value, results: int) -> ir.Value:
         [g, g, weight],
         [zeros],
         [ir.AffineMap.get(7, 0, one) for one in places],
-        [ir.Attribute.parse(kind) for kind in (_PARALLEL,) * 5 + (_REDUCTION,) * 2],
+        iterator_types([False] * 5 + [True] * 2),
         body,
     ).results[0]
     shape = [blocks, points**2, channels, block]

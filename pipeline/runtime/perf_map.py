@@ -1,4 +1,7 @@
-"""Names of kernels for Linux' `perf`, where `PIPELINE_PERF_MAP` is set: lines in /tmp/perf-PID.map."""
+"""Names of kernels for Linux' `perf`, where `PIPELINE_PERF_MAP` is set: lines in /tmp/perf-PID.map.
+
+Both are what `perf` expects of code that is made at run time; it looks nowhere else.
+"""
 
 from __future__ import annotations
 

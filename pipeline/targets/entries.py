@@ -6,7 +6,7 @@ from collections import Counter
 
 from pipeline.analysis.origins import ORIGINS, pairs_of
 from pipeline.analysis.work import operations
-from pipeline.mlir import function, ir, walk
+from pipeline.mlir import callee, function, ir, symbol_name, walk
 from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.passes.profile_kernels import PROFILE
 from pipeline.runtime.code import Kernel, Place
@@ -17,7 +17,7 @@ from pipeline.tensor_types import tensor_type
 
 def entry_names(module: ir.Module) -> list[str]:
     """`main`, and `prepare` where the module has it."""
-    names = [ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "func.func")]
+    names = [symbol_name(op) for op in walk(module, "func.func")]
     return [name for name in ("main", "prepare") if name in names]
 
 
@@ -31,12 +31,12 @@ def check_messages(module: ir.Module) -> tuple[str, ...]:
 
 def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
     """The kernels in the order in which main, then prepare, first call them."""
-    calls = Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in walk(module, "func.call"))
+    calls = Counter(callee(op) for op in walk(module, "func.call"))
     places: dict[str, list[Place]] = {}
     for name in entry_names(module):
         for call in walk(function(module, name), "func.call"):
             known = pairs_of(call.attributes[ORIGINS]) if ORIGINS in call.attributes else []
-            places.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(Place(tuple(known)))
+            places.setdefault(callee(call), []).append(Place(tuple(known)))
     kernels = []
     for name in places:
         kernel = function(module, name)

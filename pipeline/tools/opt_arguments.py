@@ -91,7 +91,7 @@ def _parser() -> Parser:
 
 
 def _flag(group: argparse._ArgumentGroup, name: str, help_: str, default: bool = False) -> None:
-    group.add_argument(name, type=_boolean, default=default, metavar="BOOL", help=help_)
+    group.add_argument(name, type=_boolean, nargs="?", const=True, default=default, metavar="BOOL", help=help_)
 
 
 def _add_pipeline_options(group: argparse._ArgumentGroup) -> None:

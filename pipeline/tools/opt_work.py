@@ -108,7 +108,7 @@ class Job:
             write_reproducer(self.arguments.mlir_generate_reproducer, source.text, self._canonical(pipeline))
         watchers = [_Watch(self.progress, number), *self._instrumentation(source)]
         try:
-            pipeline.run(module, watchers, verify_each=self.recipe.verify_each)
+            pipeline.run(module, watchers, verify="each" if self.recipe.verify_each else "never")
         except CompileError:
             if self.arguments.mlir_pass_pipeline_crash_reproducer:
                 path = self.arguments.mlir_pass_pipeline_crash_reproducer

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.errors import OptionError
-from pipeline.mlir import ir
+from pipeline.mlir import ir, symbol_name
 from pipeline.passes.steps import Instrumentation, Step
 
 
@@ -116,4 +116,4 @@ def _folder(tree: Path, op: ir.Operation) -> Path:
 
 
 def _symbol(op: ir.Operation) -> str:
-    return ir.StringAttr(op.attributes["sym_name"]).value if "sym_name" in op.attributes else ""
+    return symbol_name(op) if "sym_name" in op.attributes else ""

@@ -19,7 +19,7 @@ from pipeline.analysis.schedule import DEFAULT, Schedule, set_schedule
 from pipeline.analysis.work import operations
 from pipeline.disk_cache import DiskCache
 from pipeline.errors import PipelineError
-from pipeline.mlir import context, ir, parse, walk
+from pipeline.mlir import callee, context, ir, parse, symbol_name, walk
 from pipeline.options import Options
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.runtime.executable import Executable
@@ -80,7 +80,7 @@ class Tuner:
         waiting = 0
         with timing.stage("tune"):
             for kernel in _heaviest_first(module, calls):
-                name = ir.StringAttr(kernel.attributes["sym_name"]).value
+                name = symbol_name(kernel)
                 waiting += not self._choose(kernel, calls[name])
         self.complete = not waiting
         if waiting:
@@ -202,9 +202,9 @@ def _calls(module: ir.Module) -> dict[str, list[ir.Operation]]:
     """The calls of each function, outside of @prepare, which runs once."""
     found: dict[str, list[ir.Operation]] = {}
     for function in walk(module, "func.func"):
-        if ir.StringAttr(function.attributes["sym_name"]).value != "prepare":
+        if symbol_name(function) != "prepare":
             for call in walk(function, "func.call"):
-                found.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(call)
+                found.setdefault(callee(call), []).append(call)
     return found
 
 
@@ -212,7 +212,7 @@ def _heaviest_first(module: ir.Module, calls: dict[str, list[ir.Operation]]) -> 
     """The kernels that are called, by the operations of all of their calls."""
     kernels = []
     for function in walk(module, "func.func"):
-        name = ir.StringAttr(function.attributes["sym_name"]).value
+        name = symbol_name(function)
         if "pipeline.kernel" in function.attributes and name in calls:
             kernels.append(((operations(function) or 0) * len(calls[name]), function))
     return [kernel for _, kernel in sorted(kernels, key=lambda pair: -pair[0])]

@@ -15,7 +15,7 @@ from torch import nn
 
 import pipeline
 from pipeline.errors import PipelineError
-from pipeline.runtime import loading
+from pipeline.runtime import device_executable
 from pipeline.runtime.cuda import CudaDevice
 from pipeline.runtime.device_executable import DeviceExecutable
 
@@ -32,7 +32,7 @@ def libraries(monkeypatch):
             found.append(FakeCublas(driver))
             return CudaDevice(self._code.code, self._code.launches, self._code.target, driver, found[-1])
 
-    monkeypatch.setattr(loading, "DeviceExecutable", Executable)
+    monkeypatch.setattr(device_executable, "DeviceExecutable", Executable)
     return found
 
 
@@ -141,7 +141,7 @@ def test_without_the_library(monkeypatch):
             driver = FakeDriver(self._code.launches, self.ir("llvm"))
             return CudaDevice(self._code.code, self._code.launches, self._code.target, driver)
 
-    monkeypatch.setattr(loading, "DeviceExecutable", Executable)
+    monkeypatch.setattr(device_executable, "DeviceExecutable", Executable)
     monkeypatch.setitem(sys.modules, "nvmath.bindings", None)
     monkeypatch.setitem(sys.modules, "nvmath", None)
     a, b = _randn(40, 40), _randn(40, 40, seed=1)

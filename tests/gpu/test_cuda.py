@@ -13,13 +13,13 @@ from torch import nn
 
 import pipeline
 from pipeline.errors import CompileError, PipelineError
-from pipeline.runtime import loading
+from pipeline.runtime import device_executable
 from pipeline.targets.cuda import ptx
 
 
 @pytest.fixture(autouse=True)
 def simulator(monkeypatch):
-    monkeypatch.setattr(loading, "DeviceExecutable", SimulatedExecutable)
+    monkeypatch.setattr(device_executable, "DeviceExecutable", SimulatedExecutable)
 
 
 @pytest.mark.parametrize("name", MODELS)

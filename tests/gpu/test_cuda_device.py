@@ -11,7 +11,7 @@ from torch import nn
 
 import pipeline
 from pipeline.errors import PipelineError
-from pipeline.runtime import loading
+from pipeline.runtime import device_executable
 from pipeline.runtime.cuda import CudaDevice
 from pipeline.runtime.device_executable import DeviceExecutable
 from pipeline.runtime.plan import row_major
@@ -26,7 +26,7 @@ def on_fake_driver(monkeypatch):
             drivers.append(FakeDriver(self._code.launches, self.ir("llvm")))
             return CudaDevice(self._code.code, self._code.launches, self._code.target, drivers[-1])
 
-    monkeypatch.setattr(loading, "DeviceExecutable", Executable)
+    monkeypatch.setattr(device_executable, "DeviceExecutable", Executable)
     return drivers
 
 

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))  # scripts are no package
 
-import gpu_check  # noqa: E402
+import gpu_check
+import gpu_figures
+import gpu_outcome
+
+SCRIPTS = Path(gpu_check.__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +27,7 @@ def built(tmp_path_factory):
 
 def _case(folder, number, capsys):
     capsys.readouterr()
-    gpu_check.case(folder, number)
+    gpu_outcome.case(folder, number)
     return json.loads(capsys.readouterr().out)
 
 
@@ -37,9 +40,9 @@ def test_a_case(built, capsys):
 
 
 def test_a_wrong_number(built, capsys, monkeypatch):
-    read = gpu_check._arrays
+    read = gpu_outcome.unnamed
     monkeypatch.setattr(
-        gpu_check, "_arrays", lambda arrays, name: [one + (name == "result") for one in read(arrays, name)]
+        gpu_outcome, "unnamed", lambda arrays, name: [one + (name == "result") for one in read(arrays, name)]
     )
     assert _case(built, 0, capsys)["outcome"].startswith("WRONG: differs by 1")
 
@@ -91,8 +94,8 @@ def test_no_gpu_is_one_sentence(built):
 
 def test_the_report(tmp_path, monkeypatch):
     page = tmp_path / "performance.md"
-    page.write_text(f"before\n{gpu_check._START}\nold\n{gpu_check._END}\nbehind\n")
-    monkeypatch.setattr(gpu_check, "_PAGE", page)
+    page.write_text(f"before\n{gpu_figures.START}\nold\n{gpu_figures.END}\nbehind\n")
+    monkeypatch.setattr(gpu_figures, "PAGE", page)
     timed = {"kind": "timed", "outcome": "right", "seconds": 0.001, "eager": 1.5, "compiled": None}
     cases = [
         {"kind": "numbers", "name": "one", "outcome": "right"},
@@ -104,6 +107,6 @@ def test_the_report(tmp_path, monkeypatch):
     figures.write_text(json.dumps({"target": "cuda:sm_90", "machine": "a GPU", "cases": cases}))
     assert gpu_check.main(["report", str(figures)]) == 0
     text = page.read_text()
-    assert text.startswith("before\n") and text.endswith(f"{gpu_check._END}\nbehind\n") and "old" not in text
+    assert text.startswith("before\n") and text.endswith(f"{gpu_figures.END}\nbehind\n") and "old" not in text
     assert "- two: WRONG: differs by 3" in text
     assert "| softmax | 1.000 | 1.50 | - | 91% |  |" in text and "| matmul | 1.000 | 1.50 | - |  | 512.3 |" in text

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 import pipeline
 from pipeline.passes import block_rows
-from pipeline.runtime import loading
+from pipeline.runtime import device_executable
 
 TARGETS = ("vulkan", "cuda:sm_80")
 
@@ -28,7 +28,7 @@ def simulator(monkeypatch):
         def make_device(self):
             return super().make_device() if self._code.target != "vulkan" else create_device(self._code)
 
-    monkeypatch.setattr(loading, "DeviceExecutable", Executable)
+    monkeypatch.setattr(device_executable, "DeviceExecutable", Executable)
 
 
 def _randn(*shape: int, seed: int = 0) -> torch.Tensor:

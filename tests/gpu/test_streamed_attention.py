@@ -15,13 +15,13 @@ from torch import nn
 from torch.nn import functional as F
 
 import pipeline
-from pipeline.runtime import loading
+from pipeline.runtime import device_executable
 from pipeline.targets.cuda import ptx
 
 
 @pytest.fixture(autouse=True)
 def simulator(monkeypatch):
-    monkeypatch.setattr(loading, "DeviceExecutable", SimulatedExecutable)
+    monkeypatch.setattr(device_executable, "DeviceExecutable", SimulatedExecutable)
 
 
 def _randn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:

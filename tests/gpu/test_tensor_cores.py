@@ -13,13 +13,13 @@ from torch.nn import functional as F
 
 import pipeline
 from pipeline.passes import tensor_core_blocks
-from pipeline.runtime import loading
+from pipeline.runtime import device_executable
 from pipeline.targets.cuda import ptx
 
 
 @pytest.fixture(autouse=True)
 def simulator(monkeypatch):
-    monkeypatch.setattr(loading, "DeviceExecutable", SimulatedExecutable)
+    monkeypatch.setattr(device_executable, "DeviceExecutable", SimulatedExecutable)
 
 
 def _randn(*shape, seed=0, dtype=torch.bfloat16):

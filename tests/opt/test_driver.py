@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import shutil
@@ -32,6 +33,15 @@ def test_torch_is_not_imported_for_mlir_input(tmp_path):
     finished = run_opt("--canonicalize", "--remove-dead-argmax", "--mlir-timing", stdin=SOURCE, paths=[tmp_path])
     assert (finished.returncode, "func.func @f" in finished.stdout) == (0, True), finished.stderr
     assert run_opt("--list-passes", paths=[tmp_path]).returncode == 0
+
+
+def test_large_dialects_are_imported_when_they_are_used():
+    code = (
+        "import sys; from pipeline.passes import registry; from pipeline.mlir import nvgpu; registry.passes()\n"
+        "assert 'torch_mlir.dialects.nvgpu' not in sys.modules\n"
+        "assert nvgpu.LdMatrixOp and 'torch_mlir.dialects.nvgpu' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, timeout=60)
 
 
 def test_crash_leaves_one_reproducer_of_a_unique_name_and_no_core(tmp_path):

@@ -217,7 +217,7 @@ def test_failure_names_pass_and_op_and_position(module, fault, message):
 
 
 def test_invalid_ir_passes_where_verification_is_off(module):
-    PassPipeline.parse("test-mark{fault=invalid}").run(module, verify_each=False)
+    PassPipeline.parse("test-mark{fault=invalid}").run(module, verify="never")
 
 
 def test_failure_of_mlir_pass_names_it(module):

@@ -1,3 +1,3 @@
 """A plugin that cannot be imported."""
 
-1 / 0  # noqa: B018
+1 / 0  # noqa: B018 - fails as it is imported

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from llvmlite import ir as llvm_ir
 
 from pipeline import timing
@@ -88,7 +90,9 @@ def _argument_types(value: Value) -> list[llvm_ir.Type]:
     return [_POINTER, _POINTER, _I64] + [_I64] * (2 * len(value.shape))
 
 
-def _load_argument(value: Value, first: int, slot, builder: llvm_ir.IRBuilder) -> list[llvm_ir.Value]:  # type: ignore[no-untyped-def]
+def _load_argument(
+    value: Value, first: int, slot: Callable[..., llvm_ir.Value], builder: llvm_ir.IRBuilder
+) -> list[llvm_ir.Value]:
     """What the callee takes for one parameter: a memref's pointers, offset, sizes and row-major strides."""
     if value.shape is None:
         return [slot(first)]

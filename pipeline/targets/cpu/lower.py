@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pipeline.analysis.kernel_kinds import has_control_flow
 from pipeline.analysis.updates import IN_PLACE, updates_of
-from pipeline.mlir import bufferization, func, function, ir, run_pipeline, walk
+from pipeline.mlir import bufferization, func, function, ir, run_pipeline, terminator, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.placement import begin_in, place_of, put, shape_of, start_of
 from pipeline.passes.plan_memory import WORKSPACE
@@ -115,12 +115,12 @@ def results_to_arguments(module: ir.Module, name: str) -> list[Where]:
     """
     entry = function(module, name)
     block = entry.regions[0].blocks[0]
-    terminator = block.operations[len(block.operations) - 1].operation
+    end = terminator(block)
     own = {update.number: _as_memory(update.argument, block) for update in updates_of(entry, IN_PLACE)}
-    values, inputs = list(terminator.operands), [argument.type for argument in block.arguments]
+    values, inputs = list(end.operands), [argument.type for argument in block.arguments]
     kept: list[ir.Value] = []
     where: list[Where] = []
-    with entry.location, ir.InsertionPoint(terminator):
+    with entry.location, ir.InsertionPoint(end):
         for number, value in enumerate(values):
             if number in own:
                 where.append("argument")
@@ -136,7 +136,7 @@ def results_to_arguments(module: ir.Module, name: str) -> list[Where]:
         for number, memory in own.items():  # last, since the results above may still read what was there
             bufferization.MaterializeInDestinationOp(None, values[number], memory, restrict=True, writable=True)
         func.ReturnOp(kept)
-    terminator.erase()
+    end.erase()
     entry.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [value.type for value in kept]))
     _mark_read_only(entry, block)
     return where

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.errors import CompileError
-from pipeline.mlir import ir, remap_operands, run_pipeline, to_llvm_ir, walk
+from pipeline.mlir import clone, ir, run_pipeline, symbol_name, to_llvm_ir, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.split_dispatches import DISPATCH
 from pipeline.targets.gpu.scalars import passed_type, unpack
@@ -109,7 +109,7 @@ def to_llvm(device: ir.Module) -> str:
 
 def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     block = function.regions[0].blocks[0]
-    name = ir.StringAttr(function.attributes["sym_name"]).value
+    name = symbol_name(function)
     size = ir.IntegerAttr(function.attributes["pipeline.block"]).value
     takes = ", ".join(f"%a{n}: {_taken(argument.type)}" for n, argument in enumerate(block.arguments))
     shared = [op.results[0] for op in walk(function, "memref.alloc")]
@@ -135,9 +135,7 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
         for op in list(block.operations)[:-1]:
             if op.operation.name == "memref.alloc":
                 continue
-            copy = op.operation.clone()
-            remap_operands(copy, known)
-            known.update(zip(op.operation.results, copy.results, strict=True))
+            clone(op.operation, known)
 
 
 def _taken(kind: ir.Type) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.errors import OptionError
-from pipeline.mlir import ir, walk
+from pipeline.mlir import ir, symbol_name, walk
 from pipeline.passes.split_dispatches import DISPATCH
 from pipeline.program import Dump
 from pipeline.runtime.storage import as_is
@@ -60,11 +60,7 @@ class CudaTarget(GpuTarget):
         pieces = [text.encode()]
         if ptx.can_assemble(self.architecture):
             pieces.append(ptx.assemble(text, self.architecture)[0])
-        names = [
-            ir.StringAttr(op.attributes["sym_name"]).value
-            for op in walk(device, "func.func")
-            if DISPATCH in op.attributes
-        ]
+        names = [symbol_name(op) for op in walk(device, "func.func") if DISPATCH in op.attributes]
         return Generated(tuple(pieces), dict.fromkeys(names, 0))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.errors import CompileError
-from pipeline.mlir import ir, walk
+from pipeline.mlir import ir, refusal, walk
 from pipeline.passes.gemms import GEMM, Strides, cast_behind, read_product
 from pipeline.runtime.gemm import Gemm, Matrix
 from pipeline.runtime.storage import Stored
@@ -14,7 +13,7 @@ def read_gemm(dispatch: ir.Operation, stored: Stored) -> Gemm:
     (generic,) = [op for op in walk(dispatch, "linalg.generic") if GEMM in op.attributes]
     product = read_product(generic, cast_behind(generic))
     if product is None:
-        raise CompileError(f"{generic.location}: call-gemm has marked what is no product of matrices")
+        raise refusal(generic, "call-gemm has marked what is no product of matrices")
     arguments = list(dispatch.regions[0].blocks[0].arguments)
 
     def matrix(one: Strides) -> Matrix:

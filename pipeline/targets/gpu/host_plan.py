@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import ml_dtypes
-import numpy as np
-
 from pipeline.errors import CompileError
-from pipeline.mlir import function, ir, walk
+from pipeline.mlir import function, ir, refusal
 from pipeline.passes.gemms import GEMM
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
 from pipeline.runtime.host_ops import OPS
 from pipeline.runtime.plan import Plan, Step
-from pipeline.runtime.storage import Stored, numpy_dtype
+from pipeline.runtime.storage import Stored
 from pipeline.targets.gpu.arena import place_in_arena
+from pipeline.targets.gpu.constants import Constants
 from pipeline.targets.gpu.gemm import read_gemm
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DYNAMIC_STRIDE = ir.ShapedType.get_dynamic_stride_or_offset()
-
-
-@dataclass
-class Constants:
-    """The constant tensors of a module, each once."""
-
-    module: ir.Module
-    arrays: list[np.ndarray] = field(default_factory=list)
-    numbers: dict[str, int] = field(default_factory=dict)
-
-    def number(self, symbol: str) -> int:
-        """The number of the memref.global `symbol`."""
-        if symbol not in self.numbers:
-            self.numbers[symbol] = len(self.arrays)
-            (found,) = [g for g in walk(self.module, "memref.global") if _symbol(g, "sym_name") == symbol]
-            self.arrays.append(_elements(found, self.module))
-        return self.numbers[symbol]
-
-    def stored(self, stored: Stored) -> list[np.ndarray]:
-        """The arrays as a device stores them."""
-        return [array.astype(numpy_dtype(stored(_mlir_name(array.dtype)))) for array in self.arrays]
-
-
-def _mlir_name(dtype: np.dtype) -> str:
-    """The MLIR element type of a constant's dtype."""
-    names = {"bool": "i1", "bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64"}
-    return names.get(str(dtype)) or f"i{8 * dtype.itemsize}"
 
 
 def build_plan(module: ir.Module, entry: str, kernels: dict[str, int], stored: Stored, constants: Constants) -> Plan:
@@ -120,7 +89,7 @@ class _Builder:
             return [self._compute(op, short)]
         handler = _HANDLERS.get(op.name)
         if handler is None:
-            raise CompileError(f"{op.location}: {op.name} between kernels is not supported on GPUs")
+            raise refusal(op, f"{op.name} between kernels is not supported on GPUs; compile it for the target cpu")
         return handler(self, op)
 
     def _compute(self, op: ir.Operation, name: str) -> Step:
@@ -304,25 +273,4 @@ def _number(attribute: ir.Attribute) -> Any:
         return int(attribute.value)
     if isinstance(attribute, (ir.IntegerAttr, ir.FloatAttr)):
         return attribute.value
-    raise CompileError(f"constant {attribute} between kernels is not supported on GPUs")
-
-
-_NUMPY = {"i1": "bool", "f16": "float16", "f32": "float32", "f64": "float64"}
-
-
-def _elements(op: ir.Operation, module: ir.Module) -> np.ndarray:
-    """The elements of a memref.global."""
-    kind = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
-    element = str(kind.element_type)
-    dtype = np.dtype(ml_dtypes.bfloat16 if element == "bf16" else _NUMPY.get(element, f"int{element[1:]}"))
-    value = op.attributes["initial_value"]
-    if isinstance(value, ir.DenseIntElementsAttr) or (isinstance(value, ir.DenseFPElementsAttr) and element != "bf16"):
-        return np.array(value).astype(dtype).reshape(kind.shape)
-    text = str(value)
-    resource = re.match(r"dense_resource<\"?(.*?)\"?>", text)
-    if resource:
-        found = re.search(rf'\b"?{re.escape(resource[1])}"?: "0x([0-9A-Fa-f]*)"', module.operation.get_asm())
-        assert found is not None
-        return np.frombuffer(bytes.fromhex(found[1])[4:], dtype).reshape(kind.shape)
-    numbers = [float(number) for number in re.findall(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?", text.partition(" : ")[0])]
-    return np.broadcast_to(np.array(numbers).astype(dtype), (int(np.prod(kind.shape)),)).reshape(kind.shape)
+    raise CompileError(f"constant {attribute} between kernels is not supported on GPUs; compile it for the target cpu")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.mlir import function, ir, run_pipeline, walk
+from pipeline.mlir import function, ir, run_pipeline, symbol_name, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.split_dispatches import DISPATCH
 
@@ -88,7 +88,7 @@ def lower(module: ir.Module, stages: Stages, disable: frozenset[str]) -> Lowered
 
 def dispatches(device: ir.Module) -> dict[str, ir.Operation]:
     """The functions of a thread, by name."""
-    return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in walk(device, "func.func")}
+    return {symbol_name(op): op for op in walk(device, "func.func")}
 
 
 __all__ = ["BUFFERIZE", "Lowered", "dispatches", "function", "lower"]

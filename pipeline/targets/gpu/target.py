@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 
 from pipeline.errors import CompileError
-from pipeline.mlir import function, ir, walk
+from pipeline.mlir import function, ir, symbol_name, walk
 from pipeline.passes.become import CALLS
 from pipeline.passes.split_dispatches import DISPATCH, THREADS
 from pipeline.program import Dump
@@ -15,7 +15,8 @@ from pipeline.runtime.signature import Signature
 from pipeline.runtime.storage import Stored
 from pipeline.targets.cpu.lower import results_to_arguments
 from pipeline.targets.entries import check_messages, entry_names, kernels_of, result_types, sources_of
-from pipeline.targets.gpu.host_plan import Constants, build_plan
+from pipeline.targets.gpu.constants import Constants
+from pipeline.targets.gpu.host_plan import build_plan
 from pipeline.targets.gpu.lower import Stages, lower
 from pipeline.targets.gpu.scalars import passed_type
 from pipeline.targets.target import Target
@@ -71,7 +72,7 @@ class GpuTarget(Target):
         lowered = lower(module, self.stages, self.disable)
         declared = _dispatches(lowered.host)
         generated = self.generate(lowered.device, dump)
-        blocks = {_name(op): op for op in walk(lowered.device, "func.func")}
+        blocks = {symbol_name(op): op for op in walk(lowered.device, "func.func")}
         launches = [
             _device_kernel(name, declared[name], blocks[name], generated, self.stored) for name in generated.piece_of
         ]
@@ -103,11 +104,7 @@ def _refuse_externals(module: ir.Module) -> None:
 
 
 def _dispatches(host: ir.Module) -> dict[str, ir.Operation]:
-    return {_name(op): op for op in walk(host, "func.func") if DISPATCH in op.attributes}
-
-
-def _name(op: ir.Operation) -> str:
-    return ir.StringAttr(op.attributes["sym_name"]).value
+    return {symbol_name(op): op for op in walk(host, "func.func") if DISPATCH in op.attributes}
 
 
 def _device_kernel(

@@ -15,6 +15,7 @@ from pipeline.mlir import (
     memref,
     remap_operands,
     run_pipeline,
+    symbol_name,
     walk,
 )
 from pipeline.passes.pipeline_text import PassPipeline
@@ -116,7 +117,7 @@ def serialize(device: ir.Module) -> dict[str, bytes]:
     blobs = {}
     for function in walk(device, "func.func"):
         if DISPATCH in function.attributes:
-            name = ir.StringAttr(function.attributes["sym_name"]).value
+            name = symbol_name(function)
             blobs[name] = _binary(_gpu_module(function))
     return blobs
 
