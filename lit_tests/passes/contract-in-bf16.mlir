@@ -84,6 +84,43 @@ func.func @padded_convolution(%x: tensor<1x3x5x5xf32>, %w: tensor<4x3x3x3xf32>, 
 
 // -----
 
+// So is data that zeros are put between; where something else is put between, it is rounded with that.
+
+// CHECK-LABEL: func.func @spread_convolution
+// CHECK: %[[R:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<1x3x5xbf16>)
+// CHECK: %[[Z:.*]] = linalg.fill {{.*}} -> tensor<1x3x11xbf16>
+// CHECK: %[[D:.*]] = tensor.insert_slice %[[R]] into %[[Z]][0, 0, 1] [1, 3, 5] [1, 1, 2] : tensor<1x3x5xbf16> into tensor<1x3x11xbf16>
+// CHECK: linalg.conv_1d_ncw_fcw
+// CHECK-SAME: ins(%[[D]], %{{.*}} : tensor<1x3x11xbf16>, tensor<4x3x2xbf16>)
+func.func @spread_convolution(%x: tensor<1x3x5xf32>, %w: tensor<4x3x2xf32>, %init: tensor<1x4x10xf32>) -> tensor<1x4x10xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x3x11xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x3x11xf32>) -> tensor<1x3x11xf32>
+  %d = tensor.insert_slice %x into %z[0, 0, 1] [1, 3, 5] [1, 1, 2] : tensor<1x3x5xf32> into tensor<1x3x11xf32>
+  // expected-remark @below {{passed: dot products of bf16, 2 operands rounded}}
+  %r = linalg.conv_1d_ncw_fcw {dilations = dense<1> : vector<1xi64>, strides = dense<1> : vector<1xi64>}
+      ins(%d, %w : tensor<1x3x11xf32>, tensor<4x3x2xf32>) outs(%init : tensor<1x4x10xf32>) -> tensor<1x4x10xf32>
+  return %r : tensor<1x4x10xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @between_ones
+// CHECK: %[[D:.*]] = tensor.insert_slice {{.*}} : tensor<1x3x5xf32> into tensor<1x3x11xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[D]] : tensor<1x3x11xf32>)
+func.func @between_ones(%x: tensor<1x3x5xf32>, %w: tensor<4x3x2xf32>, %init: tensor<1x4x10xf32>) -> tensor<1x4x10xf32> {
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty() : tensor<1x3x11xf32>
+  %z = linalg.fill ins(%one : f32) outs(%e : tensor<1x3x11xf32>) -> tensor<1x3x11xf32>
+  %d = tensor.insert_slice %x into %z[0, 0, 1] [1, 3, 5] [1, 1, 2] : tensor<1x3x5xf32> into tensor<1x3x11xf32>
+  // expected-remark @below {{passed: dot products of bf16, 2 operands rounded}}
+  %r = linalg.conv_1d_ncw_fcw {dilations = dense<1> : vector<1xi64>, strides = dense<1> : vector<1xi64>}
+      ins(%d, %w : tensor<1x3x11xf32>, tensor<4x3x2xf32>) outs(%init : tensor<1x4x10xf32>) -> tensor<1x4x10xf32>
+  return %r : tensor<1x4x10xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @border_of_infinities
 // CHECK: %[[PAD:.*]] = tensor.pad %{{.*}} low
 // CHECK: tensor.yield %{{.*}} : f32

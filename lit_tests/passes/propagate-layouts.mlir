@@ -120,3 +120,55 @@ func.func @too_little(%x: tensor<1x1x64x64xf32>, %w: tensor<8x1x1x1xf32> {pipeli
   %c = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<1x1x64x64xf32>, tensor<8x1x1x1xf32>) outs(%start : tensor<1x8x64x64xf32>) -> tensor<1x8x64x64xf32>
   return %c : tensor<1x8x64x64xf32>
 }
+
+// Data that zeros are put between keeps its channels innermost.
+
+// CHECK-LABEL: func.func @spread
+// CHECK: %[[C:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<1x4x5x32xf32>)
+// CHECK: %[[Z:.*]] = linalg.fill {{.*}} -> tensor<1x9x13x32xf32>
+// CHECK: %[[D:.*]] = tensor.insert_slice %[[C]] into %[[Z]][0, 1, 2, 0] [1, 4, 5, 32] [1, 2, 2, 1] : tensor<1x4x5x32xf32> into tensor<1x9x13x32xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[LAST]], #{{.*}}, #[[RESULT]]]{{.*}} ins(%[[D]], %{{.*}} : {{.*}})
+func.func @spread(%x: tensor<1x8x4x5xf32>, %w: tensor<32x8x1x1xf32> {pipeline.weight = "w"}, %v: tensor<32x32x2x2xf32> {pipeline.weight = "v"}) -> tensor<1x32x8x12xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x32x4x5xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x32x4x5xf32>) -> tensor<1x32x4x5xf32>
+  %c = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<1x8x4x5xf32>, tensor<32x8x1x1xf32>) outs(%start : tensor<1x32x4x5xf32>) -> tensor<1x32x4x5xf32>
+  %e = tensor.empty() : tensor<1x32x9x13xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x32x9x13xf32>) -> tensor<1x32x9x13xf32>
+  %d = tensor.insert_slice %c into %z[0, 0, 1, 2] [1, 32, 4, 5] [1, 1, 2, 2] : tensor<1x32x4x5xf32> into tensor<1x32x9x13xf32>
+  %large = tensor.empty() : tensor<1x32x8x12xf32>
+  %begin = linalg.fill ins(%zero : f32) outs(%large : tensor<1x32x8x12xf32>) -> tensor<1x32x8x12xf32>
+  %f = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%d, %v : tensor<1x32x9x13xf32>, tensor<32x32x2x2xf32>) outs(%begin : tensor<1x32x8x12xf32>) -> tensor<1x32x8x12xf32>
+  return %f : tensor<1x32x8x12xf32>
+}
+
+// The size of what is put between zeros may be known at run time only.
+
+// CHECK-LABEL: func.func @spread_batch
+// CHECK: tensor.insert_slice %{{.*}} into %{{.*}}[0, 0, 2, 0] [%{{.*}}, 4, 5, 32] [1, 1, 2, 1] : tensor<?x4x5x32xf32> into tensor<?x4x13x32xf32>
+func.func @spread_batch(%x: tensor<?x8x4x5xf32>, %w: tensor<32x8x1x1xf32> {pipeline.weight = "w"}) -> tensor<?x32x4x13xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x8x4x5xf32>
+  %empty = tensor.empty(%n) : tensor<?x32x4x5xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x32x4x5xf32>) -> tensor<?x32x4x5xf32>
+  %c = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<?x8x4x5xf32>, tensor<32x8x1x1xf32>) outs(%start : tensor<?x32x4x5xf32>) -> tensor<?x32x4x5xf32>
+  %e = tensor.empty(%n) : tensor<?x32x4x13xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x32x4x13xf32>) -> tensor<?x32x4x13xf32>
+  %d = tensor.insert_slice %c into %z[0, 0, 0, 2] [%n, 32, 4, 5] [1, 1, 1, 2] : tensor<?x32x4x5xf32> into tensor<?x32x4x13xf32>
+  return %d : tensor<?x32x4x13xf32>
+}
+
+// Must not fire for what is put into another tensor: that keeps its layout.
+
+// CHECK-LABEL: func.func @inserted
+// CHECK: %[[T:.*]] = linalg.transpose {{.*}} permutation = [0, 3, 1, 2]
+// CHECK: tensor.insert_slice %[[T]] into %{{.*}}[0, 0, 1, 2] [1, 32, 4, 5] [1, 1, 2, 2] : tensor<1x32x4x5xf32> into tensor<1x32x9x13xf32>
+func.func @inserted(%x: tensor<1x8x4x5xf32>, %w: tensor<32x8x1x1xf32> {pipeline.weight = "w"}, %z: tensor<1x32x9x13xf32>) -> tensor<1x32x9x13xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x32x4x5xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x32x4x5xf32>) -> tensor<1x32x4x5xf32>
+  %c = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%x, %w : tensor<1x8x4x5xf32>, tensor<32x8x1x1xf32>) outs(%start : tensor<1x32x4x5xf32>) -> tensor<1x32x4x5xf32>
+  %d = tensor.insert_slice %c into %z[0, 0, 1, 2] [1, 32, 4, 5] [1, 1, 2, 2] : tensor<1x32x4x5xf32> into tensor<1x32x9x13xf32>
+  return %d : tensor<1x32x9x13xf32>
+}

@@ -207,3 +207,47 @@ func.func @not_this_concat(%a: tensor<6x2xf32>, %b: tensor<6x3xf32>, %c: tensor<
   %s = tensor.expand_shape %3 [[0, 1], [2]] output_shape [2, 3, 4] : tensor<6x4xf32> into tensor<2x3x4xf32>
   return %r, %s, %3 : tensor<6x2x2xf32>, tensor<2x3x4xf32>, tensor<6x4xf32>
 }
+
+// -----
+
+// Must not fire: a transpose that moves rows of 64 elements would move them two by two.
+
+#swapped = affine_map<(d0, d1) -> (d1, d0)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @torn_rows
+// CHECK: %[[C:.*]] = tensor.collapse_shape
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel"]
+// CHECK-SAME: ins(%[[C]] : tensor<64x8xf32>)
+func.func @torn_rows(%x: tensor<32x2x8xf32>) -> tensor<8x64xf32> {
+  %flat = tensor.collapse_shape %x [[0, 1], [2]] : tensor<32x2x8xf32> into tensor<64x8xf32>
+  %e = tensor.empty() : tensor<8x64xf32>
+  %t = linalg.generic {indexing_maps = [#swapped, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%flat : tensor<64x8xf32>) outs(%e : tensor<8x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<8x64xf32>
+  return %t : tensor<8x64xf32>
+}
+
+// -----
+
+// Rows of 16 elements are long enough.
+
+#swapped = affine_map<(d0, d1) -> (d1, d0)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @long_rows
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%{{.*}} : tensor<4x16x8xf32>)
+func.func @long_rows(%x: tensor<4x16x8xf32>) -> tensor<8x64xf32> {
+  %flat = tensor.collapse_shape %x [[0, 1], [2]] : tensor<4x16x8xf32> into tensor<64x8xf32>
+  %e = tensor.empty() : tensor<8x64xf32>
+  %t = linalg.generic {indexing_maps = [#swapped, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%flat : tensor<64x8xf32>) outs(%e : tensor<8x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<8x64xf32>
+  return %t : tensor<8x64xf32>
+}

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, prod
 
+from pipeline.analysis.spread import puts_among_zeros, zeros_between
 from pipeline.analysis.structured import Structured, any_structured, structured
 from pipeline.analysis.weights import Weights
 from pipeline.analysis.winograd import Sizes
@@ -97,6 +98,9 @@ def tied(op: ir.Operation, weights: Weights) -> list[ir.Value]:
         return [op.results[0], *_unknown([op.operands[0]], weights)]
     if op.name == "tensor.pad":
         return [op.results[0], *_unknown([op.operands[0]], weights)] if pads_with_number(op) else []
+    if op.name == "tensor.insert_slice":
+        zeros = puts_among_zeros(op) and is_made(op.operands[1])
+        return [op.results[0], *_unknown([op.operands[0]], weights)] if zeros else []
     if op.name == "tensor.concat":
         return [op.results[0], *_unknown(op.operands, weights)]
     view = structured(op)
@@ -139,7 +143,7 @@ def gain(op: ir.Operation) -> float:
     sizes = [view.size(loop) for loop in range(view.loops)]
     image = ir.RankedTensorType(op.results[0].type)
     width = _SIZE if image.is_dynamic_dim(3) else max(1, image.get_dim_size(3))
-    operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes))
+    operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes)) / zeros_between(op.operands[0])
     filled = width / (ceil(width / _LANES) * _LANES)
     return operations / (first * filled) - operations / last
 
@@ -153,8 +157,10 @@ def _gain_of_use(use: ir.OpOperand) -> float:
         return _gain_in_bf16(op)
     kinds = [ir.RankedTensorType(operand.type) for operand in op.operands]
     steps = [step for name in ("strides", "dilations") for step in ir.DenseIntElementsAttr(op.attributes[name])]
-    if set(steps) != {1} or not all(
-        kind.has_static_shape and isinstance(kind.element_type, ir.F32Type) for kind in kinds
+    if (
+        set(steps) != {1}
+        or zeros_between(op.operands[0]) > 1
+        or not all(kind.has_static_shape and isinstance(kind.element_type, ir.F32Type) for kind in kinds)
     ):
         return 0.0
     f, c, *taps = kinds[1].shape

@@ -15,6 +15,9 @@ from pipeline.mlir import defining_op, ir
 #: The sizes of the loops that one loop becomes; none is 1.
 Sizes = tuple[int, ...]
 
+#: Rows of fewer elements do not fill a vector.
+_SHORT = 16
+
 
 @dataclass(frozen=True)
 class Splits:
@@ -42,9 +45,21 @@ def splits_of_input(view: Structured) -> Splits | None:
             continue
         source = producer.operands[0]
         found = _splits(view, view.maps[number], reassociation(producer), source)
-        if found is not None:
+        if found is not None and not _tears_rows(view, number, found):
             return found
     return None
+
+
+def _tears_rows(view: Structured, number: int, splits: Splits) -> bool:
+    """Whether rows of results would be split into short ones that do not come from rows of an input.
+
+    So would a transpose of an image whose pixels lie in phases: with the reshape before it, it moves whole rows.
+    """
+    innermost = [indexing.results[-1] for indexing in view.maps[view.inputs :] if len(indexing.results)]
+    torn = [
+        loop for loop, sizes in splits.sizes.items() if ir.AffineDimExpr.get(loop) in innermost and sizes[-1] < _SHORT
+    ]
+    return any(view.maps[number].results[-1] != ir.AffineDimExpr.get(loop) for loop in torn)
 
 
 def splits_of_result(view: Structured) -> Splits | None:

@@ -9,6 +9,10 @@ from pipeline.mlir import captured_values, ir
 
 _PURE = ("tensor.", "linalg.", "arith.", "math.", BARRIER)
 
+#: How many times the bytes of the weights behind it a tensor may have by default: a weight of 3 x 3 x 3 taps is filled
+#: up to 4 x 4 x 4 for a transposed convolution in steps of two.
+GROWTH = 3
+
 
 class Weights:
     """The values of one function that depend on weights and constants alone.
@@ -17,12 +21,13 @@ class Weights:
     weights behind it (a broadcast), nor what has an unknown size.
 
     Attributes:
+        growth: how many times as large what is computed may be.
         sources: for each such value, in program order, the arguments behind it; none for what comes from constants.
         refused: ops that read nothing else and are too large, with their bytes and those of the weights behind them.
     """
 
-    def __init__(self, function: ir.Operation, growth: int = 2):
-        self._growth = growth
+    def __init__(self, function: ir.Operation, growth: int = GROWTH):
+        self.growth = growth
         self.sources: dict[ir.Value, frozenset[ir.Value]] = {}
         self.refused: list[tuple[ir.Operation, int, int]] = []
         for argument in weight_arguments(function):
@@ -52,7 +57,7 @@ class Weights:
             return False
         behind = frozenset().union(*(self.sources[value] for value in captured_values(op)))
         size, limit = sum(filter(None, sizes)), sum(byte_size(weight.type) or 0 for weight in behind)
-        if not behind or size <= self._growth * limit:
+        if not behind or size <= self.growth * limit:
             return True
         self.refused.append((op, size, limit))
         return False

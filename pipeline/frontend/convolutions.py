@@ -23,6 +23,8 @@ def convolution(
     depthwise = 1 < groups == x.size(1) and weight.size(0) * (weight.size(1) if transposed else 1) == groups
     if transposed and depthwise:
         return _transposed(x, weight, bias, stride, padding, dilation, output_padding)
+    if transposed and any(_cuts(weight, padding, dilation)):
+        return _cut(x, weight, bias, stride, padding, dilation, output_padding, groups)
     if depthwise and x.dim() == 5:
         return _depthwise3d(x, weight, bias, stride, padding, dilation)
     if groups > 1 and x.dim() == 5 and not x.is_floating_point():
@@ -75,6 +77,34 @@ def _transposed(
     flipped = weight.flip(list(range(2, 2 + rank)))
     arguments = (bias, [1] * rank, [0] * rank, dilation, False, [0] * rank, x.size(1))
     return aten.convolution.default(aten.constant_pad_nd.default(x, margins), flipped, *arguments)
+
+
+def _cuts(weight: Tensor, padding: list[int], dilation: list[int]) -> list[int]:
+    """How many elements a transposed convolution leaves out at each end: padding that no tap reaches."""
+    reach = [step * (size - 1) for size, step in zip(weight.shape[2:], dilation, strict=True)]
+    return [max(0, width - most) for width, most in zip(padding, reach, strict=True)]
+
+
+def _cut(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    output_padding: list[int],
+    groups: int,
+) -> Tensor:
+    """conv_transpose(x, w, padding=p) → the middle of conv_transpose(x, w, padding=less).
+
+    torch-mlir cuts the data instead, which it makes too small if there is output_padding, and reads what is behind it.
+    """
+    cuts = _cuts(weight, padding, dilation)
+    less = [width - cut for width, cut in zip(padding, cuts, strict=True)]
+    result = aten.convolution.default(x, weight, bias, stride, less, dilation, True, output_padding, groups)
+    for dim, cut in enumerate(cuts, 2):
+        result = result.narrow(dim, cut, result.size(dim) - 2 * cut)
+    return result
 
 
 def _spread(x: Tensor, dim: int, stride: int) -> Tensor:

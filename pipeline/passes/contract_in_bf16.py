@@ -7,6 +7,7 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.analysis.naming import is_product
+from pipeline.analysis.spread import puts_among_zeros
 from pipeline.analysis.structured import Structured, any_structured, structured
 from pipeline.mlir import arith, defining_op, ir, linalg, tensor, terminator
 from pipeline.passes.base import Pass
@@ -110,6 +111,8 @@ def _is_bf16(value: ir.Value) -> bool:
         return _is_bf16(producer.operands[0])
     if producer.name == "tensor.pad":
         return _padding(producer) == 0 and _is_bf16(producer.operands[0])
+    if puts_among_zeros(producer):
+        return _is_bf16(producer.operands[0])
     return _extended(producer) is not None
 
 
@@ -143,6 +146,8 @@ def _bf16(value: ir.Value) -> ir.Value:
         return source
     if producer.name == "tensor.pad" and _padding(producer) == 0:
         return _padded(producer, _bf16(producer.operands[0]))
+    if puts_among_zeros(producer):
+        return _inserted(producer, _bf16(producer.operands[0]))
     if not _is_bf16(value):
         return _rounded(value)
     if producer.name == "linalg.transpose":
@@ -180,6 +185,15 @@ def _padded(pad: ir.Operation, source: ir.Value) -> ir.Value:
     with ir.InsertionPoint(block):
         tensor.YieldOp(zero)
     return made.result
+
+
+def _inserted(insert: ir.Operation, source: ir.Value) -> ir.Value:
+    """A tensor.insert_slice of the same form into zeros, of another tensor."""
+    attributes = {name: insert.attributes[name] for name in insert.attributes}
+    zero = arith.ConstantOp(ir.BF16Type.get(), 0.0).result
+    zeros = linalg.fill(zero, outs=[empty_like(insert.results[0], ir.BF16Type.get())])
+    operands = [source, zeros, *list(insert.operands)[2:]]
+    return ir.Operation.create("tensor.insert_slice", [zeros.type], operands, attributes).result
 
 
 def _in_bf16(kind: ir.Type) -> ir.RankedTensorType:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.motion import needed_ops
-from pipeline.analysis.weights import Weights, byte_size, weight_arguments
+from pipeline.analysis.weights import GROWTH, Weights, byte_size, weight_arguments
 from pipeline.dialects.fusion import BARRIER
 from pipeline.mlir import captured_values, clone, defining_op, func, function, ir, seen_through
 from pipeline.passes.base import Pass
@@ -27,7 +27,7 @@ class HoistToPrepare(Pass):
 
     name: ClassVar[str] = "hoist-to-prepare"
 
-    growth: int = field(default=2, metadata={"help": "how many times the weights' bytes a result may be"})
+    growth: int = field(default=GROWTH, metadata={"help": "how many times the weights' bytes a result may be"})
 
     def run(self, op: ir.Operation) -> None:
         """Makes @prepare if there is anything to hoist."""

@@ -23,7 +23,8 @@ from pipeline.analysis.structured import Structured, any_structured
 from pipeline.analysis.weights import Weights
 from pipeline.mlir import defining_op, ir, linalg, tensor
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, build_generic, copy_body, empty_like, is_unused, iterator_types
+from pipeline.passes.rewriting import before, build_generic, copy_body, is_unused, iterator_types
+from pipeline.passes.tensor_shapes import transpose
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,11 @@ class PropagateLayouts(Pass):
 
     conv_nchw(x, w)  ->  transpose(conv_nhwc(transpose(x), transpose(w)))
 
-    The tensors that pads, pools, depthwise convolutions and elementwise ops connect have one layout. It changes where
-    the convolutions and pools among them save more time than it takes to convert what comes in from and goes out to
-    other ops (by an estimate, in `analysis/layouts.py`). A convolution may read data with channels first and write its
-    result with channels last, as the first one of a network does; a reduction reads either. Weights are transposed,
-    too, which is @prepare's work.
+    The tensors that pads, zeros between elements, pools, depthwise convolutions and elementwise ops connect have one
+    layout. It changes where the convolutions and pools among them save more time than it takes to convert what comes in
+    from and goes out to other ops (by an estimate, in `analysis/layouts.py`). A convolution may read data with channels
+    first and write its result with channels last, as the first one of a network does; a reduction reads either. Weights
+    are transposed, too, which is @prepare's work.
     """
 
     name: ClassVar[str] = "propagate-layouts"
@@ -99,6 +100,8 @@ class _Rewriter:
                 new = self._window(op)
             elif op.name == "tensor.pad":
                 new = self._pad(op)
+            elif op.name == "tensor.insert_slice":
+                new = self._insert(op)
             elif op.name == "tensor.concat":
                 new = self._concat(op)
             else:
@@ -131,7 +134,7 @@ class _Rewriter:
     def _window(self, op: ir.Operation) -> ir.Operation:
         data, taps, output = op.operands
         if ir.RankedTensorType(taps.type).rank == 3:
-            taps = _transpose(taps, (1, 2, 0))
+            taps = transpose(taps, (1, 2, 0))
         return _named(WINDOWS[op.name], op, [self._in_last(data), taps, self._in_last(output)])
 
     def _pad(self, op: ir.Operation) -> ir.Operation:
@@ -146,6 +149,19 @@ class _Rewriter:
         with ir.InsertionPoint(block):
             tensor.YieldOp(number)
         return pad
+
+    def _insert(self, op: ir.Operation) -> ir.Operation:
+        """insert_slice(x, zeros), to places that are known; sizes may not be."""
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        static = list(ir.DenseI64ArrayAttr(attributes["static_sizes"]))
+        given = iter(list(op.operands)[2:])
+        sizes = [next(given) if size == ir.ShapedType.get_dynamic_size() else None for size in static]
+        for name in ("static_offsets", "static_sizes", "static_strides"):
+            numbers = list(ir.DenseI64ArrayAttr(attributes[name]))
+            attributes[name] = ir.DenseI64ArrayAttr.get(_permuted(numbers, LAST))
+        operands = [self._in_last(op.operands[0]), self._in_last(op.operands[1])]
+        operands += [size for size in _permuted(sizes, LAST) if size is not None]
+        return ir.Operation.create("tensor.insert_slice", [operands[1].type], operands, attributes)
 
     def _concat(self, op: ir.Operation) -> ir.Operation:
         dim = LAST.index(ir.IntegerAttr(op.attributes["dim"]).value)
@@ -182,7 +198,7 @@ class _Rewriter:
                 self._last[value] = self._made(producer)
             else:
                 with _behind(value):
-                    self._last[value] = _transpose(value, LAST)
+                    self._last[value] = transpose(value, LAST)
         return self._last[value]
 
     def _made(self, producer: ir.Operation) -> ir.Value:
@@ -210,7 +226,7 @@ class _Rewriter:
                 continue
             if first is None:
                 with _behind(last):
-                    first = _transpose(last, FIRST)
+                    first = transpose(last, FIRST)
             user.operands[use.operand_number] = first
 
 
@@ -231,13 +247,13 @@ def _pack(weight: ir.Value, loops: Sequence[ir.AffineExpr], order: list[int]) ->
     size = kind.get_dim_size(0)
     places = _permuted(loops, [*order, 0])
     if kind.is_dynamic_dim(0) or size % BLOCK or not isinstance(kind.element_type, (ir.F32Type, ir.F64Type)):
-        return _transpose(weight, [*order, 0]), places
+        return transpose(weight, [*order, 0]), places
     shape = [size // BLOCK, BLOCK, *kind.shape[1:]]
     split = tensor.ExpandShapeOp(
         ir.RankedTensorType.get(shape, kind.element_type), weight, [[0, 1], [2], [3], [4]], [], shape
     ).result
     block = ir.AffineExpr.get_floor_div(loops[0], BLOCK), ir.AffineExpr.get_mod(loops[0], BLOCK)
-    return _transpose(split, [0, *(dim + 1 for dim in order), 1]), [block[0], *places[:-1], block[1]]
+    return transpose(split, [0, *(dim + 1 for dim in order), 1]), [block[0], *places[:-1], block[1]]
 
 
 def _read_last(generic: ir.Operation, number: int, value: ir.Value) -> None:
@@ -260,12 +276,6 @@ def _behind(value: ir.Value) -> Iterator[None]:
     else:
         with producer.location, ir.InsertionPoint.after(producer):
             yield
-
-
-def _transpose(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
-    """The dims of a tensor in another order."""
-    output = empty_like(value, ir.RankedTensorType(value.type).element_type, permutation)
-    return linalg.transpose(value, outs=[output], permutation=list(permutation)).results[0]
 
 
 def _permuted(values: Sequence, permutation: Sequence[int]) -> list:

@@ -9,11 +9,12 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.analysis import taps
-from pipeline.analysis.access import Loops, moves
+from pipeline.analysis.access import Loops, coefficient, moves
 from pipeline.analysis.epilogue import Epilogue
 from pipeline.analysis.padding import Pad
 from pipeline.analysis.tiling import Tile, element_type, is_scalar
-from pipeline.mlir import arith, ir, memref, scf, vector
+from pipeline.analysis.transposed_convs import taps_of_phase
+from pipeline.mlir import affine, arith, ir, memref, scf, vector
 from pipeline.passes import small_elements
 from pipeline.passes.tile_window import Stage, Window
 from pipeline.passes.vector_values import (
@@ -244,11 +245,20 @@ class Emitter:
         dim = outer[depth]
         if self.loops.sizes[dim] == 1:
             return self.reduction(depth + 1, window, {**at, dim: constant_index(0)}, values)
-        loop = scf.ForOp(constant_index(0), self.size(dim), constant_index(1), values)
+        loop = scf.ForOp(constant_index(0), self._steps(dim, at), constant_index(1), values)
         with ir.InsertionPoint(loop.body):
             inner = {**at, dim: loop.induction_variable}
             scf.YieldOp(self.reduction(depth + 1, window, inner, list(loop.inner_iter_args)))
         return list(loop.results)
+
+    def _steps(self, dim: int, at: dict[int, ir.Value]) -> ir.Value:
+        """The number of iterations of a sum; those in which a weight is known to be zero are left out."""
+        taps = taps_of_phase(self.generic, self.loops, dim)
+        used = [loop for loop in range(len(self.loops.sizes)) if taps is not None and coefficient(taps, loop) != 0]
+        if taps is None or not set(used) <= set(self.tile.outer):
+            return self.size(dim)
+        values = [at[loop] if loop in used else constant_index(0) for loop in range(len(self.loops.sizes))]
+        return affine.AffineApplyOp(ir.AffineMap.get(len(values), 0, [taps]), values).result
 
     def _fold_row(self, at: dict[int, ir.Value]) -> None:
         """Partial results in vectors along the reduction, combined at its end with what the output holds."""

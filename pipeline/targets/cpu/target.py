@@ -29,10 +29,11 @@ class CpuTarget(Target):
 
     @property
     def layouts(self) -> str:
-        """No zeros between elements are multiplied, channels are last where that pays; then weights for Winograd's."""
+        """Channels last where that pays; then weights for Winograd's algorithm, unless that is not wanted."""
         results = self.form.winograd
-        passes = "canonicalize, cse, split-transposed-convs, canonicalize, cse, propagate-layouts"
-        return passes + (f", winograd{{results={results}}}" if results else "")
+        return "canonicalize, cse, propagate-layouts, transposed-conv-phases" + (
+            f", winograd{{results={results}}}" if results else ""
+        )
 
     def kernel_passes(self) -> str:
         """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels."""
