@@ -14,7 +14,7 @@ from torch._prims_common import compute_elementwise_output_logical_to_physical_p
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from pipeline.frontend.convolutions import convolution
-from pipeline.frontend.norms import instance_norm, native_group_norm
+from pipeline.frontend.norms import instance_norm, native_group_norm, rms_norm
 from pipeline.frontend.replacements import REPLACEMENTS
 from pipeline.frontend.sixteen_bits import fold_in_float32
 
@@ -36,6 +36,7 @@ def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
     table[aten.convolution.default] = convolution
     table[aten.native_group_norm.default] = native_group_norm
     table[aten.instance_norm.default] = instance_norm
+    table[aten.rms_norm.default] = rms_norm
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
     return MappingProxyType({op: function for op, function in fold_in_float32(table).items() if not _is_in_place(op)})
 

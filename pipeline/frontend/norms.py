@@ -1,7 +1,8 @@
-"""Group norm and instance norm as statistics of data, then one multiply and one add of channels.
+"""Norms as statistics of data, then one multiply and one add of weights.
 
-torch-mlir gathers scale and shift element by element, at indices that it computes. Apart like this they are numbers of
-weights along the dim of the channels, which the passes that fold affines know.
+For group norm and instance norm, torch-mlir gathers scale and shift element by element, at indices that it computes.
+Apart like this they are numbers of weights along the dim of the channels, which the passes that fold affines know. For
+RMS norm it adds nothing to the mean square where eps is left out, and computes in 16 bits.
 """
 
 from __future__ import annotations
@@ -61,3 +62,17 @@ def instance_norm(
         running_mean.copy_(running_mean * (1 - momentum) + mean * momentum)
         running_var.copy_(running_var * (1 - momentum) + var * momentum)
     return native_group_norm(x, weight, bias, n, c, count, c, eps)[0]
+
+
+def rms_norm(x: Tensor, shape: list[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """rms_norm(x) → x * rsqrt(mean(x * x) + eps) * weight, the mean over the last dims, of this shape.
+
+    16 bits are computed in float32 and rounded once; without an eps it is that of the type computed in, as in torch.
+    """
+    wide = x.float() if x.dtype.itemsize == 2 else x
+    added = torch.finfo(wide.dtype).eps if eps is None else eps
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    result = wide * ((wide * wide).mean(dims, keepdim=True) + added).rsqrt()
+    if weight is not None:
+        result = result * weight.to(wide.dtype)
+    return result.to(x.dtype)

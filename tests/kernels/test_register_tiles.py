@@ -1,4 +1,4 @@
-"""Kernels of register tiles against float64: odd sizes, edges, strides, every ISA that this machine can run."""
+"""Kernels of register tiles against float64: odd sizes, edges, strides; test_schedules.py has every ISA."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ def check(function, *args, cpu="native", dynamic_shapes=None, others=()):
 SIZES = (0, 1, 2, 7, 16, 17, 33, 70)
 
 
-@pytest.mark.parametrize("cpu", CPUS)
-def test_matmul_of_odd_sizes(cpu):
+def test_matmul_of_odd_sizes():
     torch.manual_seed(0)
     chosen = list(itertools.product(SIZES, repeat=3))[::37]
 
@@ -41,7 +40,7 @@ def test_matmul_of_odd_sizes(cpu):
         return [left @ right for left, right in zip(matrices[::2], matrices[1::2], strict=True)]
 
     matrices = [torch.randn(size) for m, n, k in chosen for size in ((m, k), (k, n))]
-    results = pipeline.compile(Function(all_products), tuple(matrices), cpu=cpu)(*matrices)
+    results = pipeline.compile(Function(all_products), tuple(matrices))(*matrices)
     for result, left, right in zip(results, matrices[::2], matrices[1::2], strict=True):
         torch.testing.assert_close(result.double(), left.double() @ right.double(), rtol=1e-5, atol=1e-5)
 
@@ -84,8 +83,7 @@ CONVOLUTIONS = [
 ]
 
 
-@pytest.mark.parametrize("cpu", CPUS)
-def test_convolutions(cpu):
+def test_convolutions():
     torch.manual_seed(0)
     inputs, calls = [], []
     for c, f, k, stride, padding, dilation, groups, h, w in CONVOLUTIONS:
@@ -97,7 +95,7 @@ def test_convolutions(cpu):
         pairs = zip(tensors[::2], tensors[1::2], calls, strict=True)
         return [F.conv2d(x, weight, None, *call) for x, weight, call in pairs]
 
-    results = pipeline.compile(Function(all_convolutions), tuple(inputs), cpu=cpu)(*inputs)
+    results = pipeline.compile(Function(all_convolutions), tuple(inputs))(*inputs)
     exact = all_convolutions(*(x.double() for x in inputs))
     for result, wanted in zip(results, exact, strict=True):
         torch.testing.assert_close(result.double(), wanted, rtol=1e-5, atol=1e-5)
@@ -114,8 +112,7 @@ def test_pooling():
         torch.testing.assert_close(result.double(), wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("cpu", CPUS)
-def test_row_reductions(cpu):
+def test_row_reductions():
     torch.manual_seed(0)
     inputs = tuple(torch.randn(size) for size in [(3, 1), (4, 17), (5, 64), (2, 3, 130), (6, 1000), (7, 0), (0, 5)])
 
@@ -123,7 +120,7 @@ def test_row_reductions(cpu):
         sums = [x.sum(-1) for x in tensors] + [x.sum() for x in tensors] + [x.sum((0, -1)) for x in tensors]
         return sums + [x.amax(-1) for x in tensors[:5]] + [x.amin(-1, keepdim=True) for x in tensors[:5]]
 
-    results = pipeline.compile(Function(reductions), inputs, cpu=cpu)(*inputs)
+    results = pipeline.compile(Function(reductions), inputs)(*inputs)
     for result, wanted in zip(results, reductions(*(x.double() for x in inputs)), strict=True):
         torch.testing.assert_close(result.double(), wanted, rtol=1e-5, atol=1e-4)
 

@@ -50,6 +50,22 @@ def test_a_cache():
     assert torch.equal(pipeline.compile(Function(cache), (x, INDICES, u))(x, INDICES, u), cache(x, INDICES, u))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("accumulates", [True, False])
+def test_no_updates(accumulates, dtype):
+    """Known to be none, and none in one call of many; torch-mlir divided by their number."""
+    x, none, u = torch.arange(21).view(7, 3).to(getattr(torch, dtype)), INDICES[:0], torch.ones(5, 3)
+
+    def put(x, i, u):
+        return x.index_put((i,), u.to(x.dtype), accumulate=accumulates)
+
+    assert torch.equal(pipeline.compile(Function(put), (x, none, u[:0]))(x, none, u[:0]), x)
+    number = torch.export.Dim("number", min=0, max=64)
+    exe = pipeline.compile(Function(put), (x, INDICES, u), dynamic_shapes=((None, {0: number}, {0: number}),))
+    assert torch.equal(exe(x, none, u[:0]), x)
+    assert torch.equal(exe(x, INDICES, u), put(x, INDICES, u))
+
+
 def test_an_index_out_of_range_writes_nothing_and_is_an_error():
     x, u = torch.randn(7, 16), torch.randn(5, 16)
     exe = pipeline.compile(Function(accumulate), (x, INDICES, u))

@@ -1,4 +1,4 @@
-"""Depthwise convolutions and pools against float64: sizes, strides, dilations, pads, both layouts, every ISA."""
+"""Depthwise convolutions and pools against float64: sizes, strides, dilations, pads, both layouts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pipeline
 from pipeline.runtime.native import host_features
 from pipeline.targets.cpu.isa import isa
 
-CPUS = [cpu for cpu in ("native", "x86-64", "x86-64-v3") if set(isa(cpu).required) <= host_features()]
+CPUS = [cpu for cpu in ("native", "x86-64") if set(isa(cpu).required) <= host_features()]
 
 #: (channels, height, width, kernel, stride, padding, dilation)
 WINDOWS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -23,13 +24,16 @@ def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
 def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """index_put(x, mask, value) → where(mask, value, x); else the values get the shape of what the indices select.
 
-    Torch-mlir broadcasts the values wrongly where they lack a dimension or have a size of 1.
+    Torch-mlir broadcasts the values wrongly where they lack a dimension or have a size of 1, and divides by the number
+    of indices, which ends the process where there are none.
     """
     mask = indices[0] if len(indices) == 1 else None
     if mask is not None and mask.dtype == torch.bool and values.numel() == 1 and not accumulate:
         return torch.where(mask.view(mask.shape + (1,) * (x.dim() - mask.dim())), values.view(()), x)
     if any(one is not None and one.dtype == torch.bool for one in indices):
         return NotImplemented
+    if any(one is not None and 0 in _known(one.shape) for one in indices):
+        return x.clone()
     if accumulate and x.dtype == torch.bool:
         return aten.index_put.default(x.to(torch.int32), indices, values.to(torch.int32), True) != 0
     wide = _wide_indices(indices)
@@ -134,6 +138,11 @@ def searchsorted(
 def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """bucketize(x, line) → searchsorted(line, x)."""
     return searchsorted(boundaries, x, out_int32=out_int32, right=right)
+
+
+def _known(sizes: Iterable[Any]) -> list[int]:
+    """Those of some sizes that do not change from call to call."""
+    return [size for size in sizes if isinstance(size, int)]
 
 
 def _wide_indices(indices: list[Tensor | None]) -> list[Tensor | None]:

@@ -12,17 +12,22 @@ _V2 = ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 
-_CPUS = {
+# What LLVM takes instructions from for the CPUs below, for shifts of small integers, shuffles and conversions of f16.
+_ICELAKE = ("avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512vpopcntdq", "gfni")
+_SAPPHIRE_RAPIDS = ("avx512bf16", "avx512fp16", "avxvnni")
+
+#: The features that each must have, by LLVM's name for it.
+CPUS = {
     "x86-64": (),
     "x86-64-v2": _V2,
     "x86-64-v3": _V3,
     "x86-64-v4": _V4,
     "haswell": _V3,
-    "znver3": _V3,
+    "znver3": (*_V3, "sse4a"),
     "skylake-avx512": _V4,
-    "icelake-server": (*_V4, "avx512vnni", "avx512vbmi"),
-    "znver4": (*_V4, "avx512vnni", "avx512vbmi", "avx512bf16"),
-    "sapphirerapids": (*_V4, "avx512vnni", "avx512vbmi", "avx512bf16"),
+    "icelake-server": (*_V4, *_ICELAKE),
+    "znver4": (*_V4, *_ICELAKE, "avx512bf16", "sse4a"),
+    "sapphirerapids": (*_V4, *_ICELAKE, *_SAPPHIRE_RAPIDS),
 }
 
 #: The shortest vectors, in bytes, that are loaded under masks by an instruction: those of AVX2.
@@ -79,6 +84,6 @@ def isa(cpu: str) -> Isa:
     if cpu == "native":
         name, features = host_cpu()
         return Isa(name, features, tuple(sorted(host_features())))
-    if cpu not in _CPUS:
-        raise OptionError(f"cpu={cpu!r}: expected native or one of {', '.join(_CPUS)}")
-    return Isa(cpu, "", _CPUS[cpu])
+    if cpu not in CPUS:
+        raise OptionError(f"cpu={cpu!r}: expected native or one of {', '.join(CPUS)}")
+    return Isa(cpu, "", CPUS[cpu])
