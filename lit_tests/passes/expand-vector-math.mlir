@@ -47,6 +47,22 @@ func.func @sine(%x: vector<2x4xf32>) -> vector<2x4xf32> {
 
 // -----
 
+// A sine of f64 is computed on the angle as a sum of two numbers.
+
+// CHECK-LABEL: func.func @sine_of_doubles
+// CHECK-SAME: (%[[X:.*]]: vector<4xf64>)
+// CHECK: scf.if %{{.*}} -> (vector<4xf64>)
+// CHECK-NEXT: math.sin %[[X]]
+// CHECK-NOT: math.sin
+// CHECK: %[[VALUE:.*]] = arith.select %{{.*}}, %[[X]], %{{.*}} : vector<4xi1>, vector<4xf64>
+// CHECK: return %[[VALUE]]
+func.func @sine_of_doubles(%x: vector<4xf64>) -> vector<4xf64> {
+  %sin = math.sin %x : vector<4xf64>
+  return %sin : vector<4xf64>
+}
+
+// -----
+
 // 2 ** y needs no logarithm; x ** y does, which is where it divides.
 
 // CHECK-LABEL: func.func @powers

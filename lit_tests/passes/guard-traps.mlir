@@ -26,6 +26,31 @@ func.func @main(%i: tensor<4xindex>, %x: tensor<9xf32>, %out: tensor<4xf32>) -> 
 
 // -----
 
+// Rows and columns are checked along their own loops, not once for each pair.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[I:.*]]: tensor<4xindex>, %[[J:.*]]: tensor<5xindex>,
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction"]} ins(%[[I]] : tensor<4xindex>)
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction"]} ins(%[[J]] : tensor<5xindex>)
+// CHECK: arith.andi
+// CHECK: scf.if
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]}
+func.func @main(%i: tensor<4xindex>, %j: tensor<5xindex>, %x: tensor<9x9xf32>, %out: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %r = linalg.generic {indexing_maps = [#row, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%i, %j : tensor<4xindex>, tensor<5xindex>) outs(%out : tensor<4x5xf32>) {
+  ^bb0(%a: index, %b: index, %old: f32):
+    %e = tensor.extract %x[%a, %b] : tensor<9x9xf32>
+    linalg.yield %e : f32
+  } -> tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+}
+
+// -----
+
 // Must not fire: an index of the loop is in range, a constant divisor is not 0, and 1/0 of floats is infinity, so that
 // torch-mlir's assert against it goes.
 

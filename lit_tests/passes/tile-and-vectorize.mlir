@@ -337,6 +337,91 @@ func.func @bytes(%x: memref<20xi8>) {
 
 // -----
 
+// Counters are vectors. What is the same for all lanes is computed once, on numbers: here the row of the table.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// CHECK-LABEL: func.func @counters
+// CHECK-SAME: (%[[TABLE:.*]]: memref<9x8xf32>, %[[ROWS:.*]]: memref<6xi64>, %[[Y:.*]]: memref<6x8xf32>)
+// CHECK: scf.for %[[I:[a-z0-9]+]] = %c0 to %c6
+// CHECK: scf.for %{{.*}} = %c0 to %c8 step %c2
+// CHECK: %[[AT:.*]] = memref.load %[[ROWS]][%[[I]]] : memref<6xi64>
+// CHECK: %[[ROW:.*]] = arith.index_cast %[[AT]] : i64 to index
+// CHECK: vector.load %[[TABLE]][%[[ROW]], %{{.*}}] : memref<9x8xf32>, vector<2xf32>
+// CHECK: vector.store
+func.func @counters(%table: memref<9x8xf32>, %rows: memref<6xi64>, %y: memref<6x8xf32>) {
+  // expected-remark @below {{passed: tiles of 1 x 1 vectors of 2}}
+  linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%rows : memref<6xi64>) outs(%y : memref<6x8xf32>) {
+  ^bb0(%at: i64, %out: f32):
+    %row = arith.index_cast %at : i64 to index
+    %column = linalg.index 1 : index
+    %element = memref.load %table[%row, %column] : memref<9x8xf32>
+    linalg.yield %element : f32
+  }
+  return
+}
+
+// -----
+
+// What is read backwards is loaded and reversed; elements at other places are loaded one by one, under a mask together.
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @places
+// CHECK-SAME: (%[[X:.*]]: memref<8xf32>, %[[TABLE:.*]]: memref<3x5xf32>, %[[I:.*]]: memref<7xi32>, %[[Y:.*]]: memref<8xf32>, %[[Z:.*]]: memref<7xf32>)
+// CHECK: %[[LINE:.*]] = vector.load %[[X]]
+// CHECK: vector.shuffle %[[LINE]], %{{.*}} [3, 2, 1, 0]
+// CHECK: %[[ALL:.*]] = memref.reinterpret_cast %[[TABLE]] to offset: [0], sizes: [{{[0-9]+}}], strides: [1]
+// CHECK-COUNT-4: memref.load %[[ALL]]
+// CHECK: vector.from_elements
+// CHECK: vector.gather %{{.*}}[%c0] [%{{.*}}], %{{.*}}, %{{.*}} : memref<{{.*}}>, vector<4xindex>
+func.func @places(%x: memref<8xf32>, %table: memref<3x5xf32>, %i: memref<7xi32>, %y: memref<8xf32>, %z: memref<7xf32>) {
+  %c7 = arith.constant 7 : index
+  // expected-remark @below {{passed: tiles of 1 x 1 vectors of 4}}
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%y : memref<8xf32>) {
+  ^bb0(%out: f32):
+    %k = linalg.index 0 : index
+    %back = arith.subi %c7, %k : index
+    %element = memref.load %x[%back] : memref<8xf32>
+    linalg.yield %element : f32
+  }
+  // expected-remark @below {{passed: tiles of 1 x 1 vectors of 4}}
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%i : memref<7xi32>) outs(%z : memref<7xf32>) {
+  ^bb0(%at: i32, %out: f32):
+    %row = arith.index_cast %at : i32 to index
+    %element = memref.load %table[%row, %row] : memref<3x5xf32>
+    linalg.yield %element : f32
+  }
+  return
+}
+
+// -----
+
+// A fold may count, too: an index is checked along a row.
+
+#id = affine_map<(d0) -> (d0)>
+#one = affine_map<(d0) -> ()>
+
+// CHECK-LABEL: func.func @checked
+// CHECK: arith.cmpi ult, %{{.*}}, %{{.*}} : vector<2xindex>
+// CHECK: vector.reduction <and>
+func.func @checked(%i: memref<8xi64>, %held: memref<i1>) {
+  %c9 = arith.constant 9 : index
+  // expected-remark @below {{passed: tiles of 1 x 4 vectors of 2}}
+  linalg.generic {indexing_maps = [#id, #one], iterator_types = ["reduction"]} ins(%i : memref<8xi64>) outs(%held : memref<i1>) {
+  ^bb0(%at: i64, %out: i1):
+    %place = arith.index_cast %at : i64 to index
+    %inside = arith.cmpi ult, %place, %c9 : index
+    %both = arith.andi %out, %inside : i1
+    linalg.yield %both : i1
+  }
+  return
+}
+
+// -----
+
 // Must not fire, each for its reason.
 
 #id = affine_map<(d0) -> (d0)>
@@ -345,7 +430,7 @@ func.func @bytes(%x: memref<20xi8>) {
 // CHECK-LABEL: func.func @refused
 // CHECK-COUNT-6: linalg.generic
 func.func @refused(%h: memref<6xf8E5M2>, %f: memref<6xf32>, %d: memref<6x6xf32>,
-    %strided: memref<6xf32, strided<[2]>>, %i: memref<6xi64>, %t: tensor<6xf32>) -> tensor<6xf32> {
+    %strided: memref<6xf32, strided<[2]>>, %t: tensor<6xf32>) -> tensor<6xf32> {
   // expected-remark @below {{missed: elements of f8E5M2 are not vectorized}}
   linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%h : memref<6xf8E5M2>) {
   ^bb0(%out: f8E5M2):
@@ -357,12 +442,12 @@ func.func @refused(%h: memref<6xf8E5M2>, %f: memref<6xf32>, %d: memref<6x6xf32>,
   ^bb0(%in: f32, %out: f32):
     linalg.yield %in : f32
   }
-  // expected-remark @below {{missed: linalg.index has no vector form}}
-  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%i : memref<6xi64>) {
-  ^bb0(%out: i64):
+  // expected-remark @below {{missed: a table's innermost dimension is strided}}
+  linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%f : memref<6xf32>) {
+  ^bb0(%out: f32):
     %k = linalg.index 0 : index
-    %k64 = arith.index_cast %k : index to i64
-    linalg.yield %k64 : i64
+    %element = memref.load %strided[%k] : memref<6xf32, strided<[2]>>
+    linalg.yield %element : f32
   }
   // expected-remark @below {{missed: no parallel loop runs along the innermost dimension of the output, and the reduction is no plain fold}}
   linalg.generic {indexing_maps = [#diagonal, #id], iterator_types = ["parallel"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.access import Loops, block_of, coefficient, moves, slid_along, slides
+from pipeline.analysis.places import COUNTER, LOAD
 from pipeline.analysis.schedule import DEFAULT, Schedule
 from pipeline.mlir import defining_op, ir
 
@@ -183,15 +184,16 @@ def _lanes(generic: ir.Operation, vector_bytes: int) -> int:
     """How many elements a vector has: as many as fit of the widest operand, or of the widest value for small ones."""
     widths = [element_type(operand).width for operand in generic.operands]
     if max(widths) < _SMALL:
-        widths += _body_widths(generic)
+        widths += _body_widths(generic, index_bits=_SMALL)
     return vector_bytes * 8 // max(8, *widths)
 
 
-def _body_widths(generic: ir.Operation) -> list[int]:
+def _body_widths(generic: ir.Operation, index_bits: int = 64) -> list[int]:
     """The bits of what the body computes; divisions of integers, which are done one by one, count as wide."""
     widths = []
     for op in (op.operation for op in generic.regions[0].blocks[0].operations):
         widths += [value.type.width for value in op.results if hasattr(value.type, "width")]
+        widths += [index_bits for value in op.results if isinstance(value.type, ir.IndexType)]
         if op.name in DIVISIONS:
             widths.append(_SMALL)
     return widths
@@ -309,8 +311,8 @@ def choose_rows(size: int | None, vectors: int, registers: int) -> int:
     )
 
 
-def unsupported(generic: ir.Operation) -> str | None:
-    """Why an op has no vector form; None if it has."""
+def unsupported(generic: ir.Operation, places: bool = False) -> str | None:
+    """Why an op has no vector form; None if it has. With `places` its body may count and load at computed indices."""
     if any(isinstance(operand.type, ir.RankedTensorType) for operand in generic.operands):
         return "it is not on buffers"
     for operand in generic.operands:
@@ -321,17 +323,33 @@ def unsupported(generic: ir.Operation) -> str | None:
             return "an operand's innermost dimension is strided"
     for op in generic.regions[0].blocks[0].operations:
         op = op.operation
-        if op.name == "linalg.yield":
+        if op.name == "linalg.yield" or (places and op.name == COUNTER):
             continue
-        if not op.name.startswith(_BODY_DIALECTS) or op.name in _NO_VECTOR_FORM or op.regions:
+        if places and op.name == LOAD:
+            problem = _cannot_be_gathered(op.operands[0])
+            if problem:
+                return problem
+            continue
+        indexes = places or op.name not in _NO_VECTOR_FORM
+        if not op.name.startswith(_BODY_DIALECTS) or not indexes or op.regions:
             return f"{op.name} has no vector form"
         kinds = [value.type for value in (*op.operands, *op.results)]
+        if places:
+            kinds = [kind for kind in kinds if not isinstance(kind, ir.IndexType)]
         odd = next((kind for kind in kinds if not _is_element(kind)), None)
         if odd is not None:
             return f"{op.name} computes with a {odd}"
         if op.name not in _BF16_OPS and any(isinstance(kind, ir.BF16Type) for kind in kinds):
             return f"{op.name} computes with a bf16"
     return None
+
+
+def _cannot_be_gathered(table: ir.Value) -> str | None:
+    """Why elements of a buffer cannot be loaded at an index for each lane; None if they can."""
+    element = element_type(table)
+    if not _is_element(element):
+        return f"elements of {element} are not vectorized"
+    return None if _is_row_major(table.type) else "a table's innermost dimension is strided"
 
 
 def is_scalar(operand: ir.Value) -> bool:

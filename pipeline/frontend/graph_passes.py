@@ -265,6 +265,8 @@ def collapse_merged_dims(graph: fx.Graph) -> None:
         if node.op != "call_function" or node.target not in _VIEWS:
             continue
         source = node.args[0]
+        if not isinstance(source, fx.Node):  # a constant, whose sizes are known
+            continue
         merged = _merged_dims(list(source.meta["val"].shape), list(node.meta["val"].shape))
         if merged is None:
             continue

@@ -17,8 +17,8 @@ class ExpandVectorMath(Pass):
 
     LLVM would call libm once for each element, and still does so for angles above a million. On f32 that is all of
     exp, exp2, expm1, log, log2, log10, log1p, pow, sin, cos, tan, their inverses, the hyperbolic ones and erf; on f64
-    exp, log and log1p. docs/vector-math.md has the bounds on their errors. Scalars and what else there is on vectors
-    are left to libm; a remark says so of vectors.
+    exp, log, log1p, sin, cos and tan. docs/vector-math.md has the bounds on their errors. Scalars and what else there
+    is on vectors are left to libm; a remark says so of vectors.
     """
 
     name: ClassVar[str] = "expand-vector-math"

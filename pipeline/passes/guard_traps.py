@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.mlir import arith, defining_op, function, ir, linalg, memref, scf, walk
+from pipeline.mlir import arith, defining_op, function, ir, linalg, memref, scf, tensor, walk
 from pipeline.passes.base import Pass
 from pipeline.passes.held_conditions import all_hold, hold_for
 from pipeline.passes.rewriting import add_argument, size_of
@@ -100,7 +100,7 @@ def _guard_generic(generic: ir.Operation, checks: _Checks) -> None:
     kept = [] if gathers else [op for op in asserts if "zero element" not in ir.StringAttr(op.attributes["msg"]).value]
     conditions: dict[str, list[ir.Value]] = {}
     for gather in gathers:
-        conditions.setdefault("index out of range", []).append(clamp(gather))
+        conditions.setdefault("index out of range", []).extend(clamp(gather))
     for division in divisions:
         conditions.setdefault("integer division by zero", []).append(make_divisible(division))
     for assertion in kept:
@@ -123,6 +123,8 @@ def _guard_scatter(scatter: ir.Operation, checks: _Checks) -> None:
     dims = list(ir.DenseI64ArrayAttr(scatter.attributes["dimension_map"]))
     with scatter.location, ir.InsertionPoint(scatter):
         limits = [size_of(original, dim) for dim in dims]
+        if len(dims) == 1:  # one index an update: a line, which vectors run along
+            indices = _as_line(indices)
         rank = ir.RankedTensorType(indices.type).rank
         held = hold_for(
             [indices],
@@ -133,10 +135,17 @@ def _guard_scatter(scatter: ir.Operation, checks: _Checks) -> None:
         checks.add(held, "index out of range", scatter)
 
 
+def _as_line(indices: ir.Value) -> ir.Value:
+    """[n, 1] as [n]."""
+    kind = ir.RankedTensorType(indices.type)
+    line = ir.RankedTensorType.get([kind.shape[0]], kind.element_type)
+    return tensor.CollapseShapeOp(line, indices, ir.Attribute.parse("[[0, 1]]")).result
+
+
 def _in_range(index: ir.Value, limits: list[ir.Value], columns: int) -> ir.Value:
     """-limit <= index < limit, where the limit is the one of the index's column, a position in the dim `columns`."""
-    column = linalg.IndexOp(columns).result
     limit = limits[0]
+    column = linalg.IndexOp(columns).result if len(limits) > 1 else limit
     for number, other in enumerate(limits[1:], start=1):
         this = arith.CmpIOp(arith.CmpIPredicate.eq, column, arith.ConstantOp(ir.IndexType.get(), number).result).result
         limit = arith.SelectOp(this, other, limit).result

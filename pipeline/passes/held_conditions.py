@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 from pipeline.analysis.access import coefficient, loops_of
 from pipeline.analysis.motion import needed_ops
@@ -15,7 +16,20 @@ Conditions = Callable[[Sequence[ir.Value]], Sequence[ir.Value]]
 
 
 def all_hold(generic: ir.Operation, conditions: list[ir.Value]) -> ir.Value:
-    """At the insertion point: whether the conditions, values of the body of `generic`, hold for all its iterations."""
+    """At the insertion point: whether the conditions, values of the body of `generic`, hold for all its iterations.
+
+    Those together that are checked in the same loops: each is checked once for what it depends on.
+    """
+    body = [op.operation for op in generic.regions[0].blocks[0].operations]
+    groups: dict[tuple[int, ...], list[ir.Value]] = {}
+    for condition in conditions:
+        _, dims = _check_loops(generic, needed_ops(body, [condition]), [condition])
+        groups.setdefault(tuple(dims), []).append(condition)
+    return _both([_hold_together(generic, group) for group in groups.values()])
+
+
+def _hold_together(generic: ir.Operation, conditions: list[ir.Value]) -> ir.Value:
+    """The same, where all conditions are checked in the same loops."""
     body = generic.regions[0].blocks[0]
     needed = needed_ops([op.operation for op in body.operations], conditions)
     numbers, dims = _check_loops(generic, needed, conditions)
@@ -44,13 +58,16 @@ def hold_for(inputs: Sequence[ir.Value], maps: Sequence[ir.AffineMap], loops: in
 
     def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
         *read, held = elements
-        for condition in conditions(read):
-            held = arith.AndIOp(held, condition).result
-        return [held]
+        return [arith.AndIOp(held, _both(conditions(read))).result]  # a plain fold, which has a vector form
 
     onto_flag = ir.AffineMap.get(loops, 0, [])
     check = build_generic(inputs, [start], [*maps, onto_flag], iterator_types([True] * loops), body)
     return tensor.ExtractOp(check.results[0], []).result
+
+
+def _both(conditions: Sequence[ir.Value]) -> ir.Value:
+    """Whether all conditions hold."""
+    return reduce(lambda a, b: arith.AndIOp(a, b).result, conditions)
 
 
 def _check_loops(

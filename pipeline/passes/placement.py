@@ -7,7 +7,7 @@ into. Memory is a `memref.alloc` or a view, seen as a tensor through `bufferizat
 from __future__ import annotations
 
 from pipeline.analysis.destination import tied_operand
-from pipeline.mlir import bufferization, defining_op, ir, terminator
+from pipeline.mlir import bufferization, defining_op, ir, linalg, terminator
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
@@ -35,6 +35,31 @@ def place_of(value: ir.Value) -> ir.Operation | None:
         one, other = (place_of(terminator(region.blocks[0]).operands[number]) for region in op.regions)
         return one if one is not None and other is not None and one == other else None
     return None
+
+
+def start_of(value: ir.Value, block: ir.Block) -> tuple[ir.Operation, int] | None:
+    """The op and the number of its operand by which `value` begins as an argument of `block`.
+
+    Kernels write parts of it. Looks through reshapes. None where it is computed otherwise, or by no kernel at all.
+    """
+    found, by_kernel = None, False
+    while (op := defining_op(value)) is not None:
+        if op.name in _RESHAPES and len(list(op.results[0].uses)) == 1:  # others read what is there before
+            found = op, 0
+        elif op.name == "func.call" and (tied := tied_operand(op, value)) is not None:
+            found, by_kernel = (op, list(op.operands).index(tied)), True
+        else:
+            return None
+        value = found[0].operands[found[1]]
+    return found if by_kernel and value in list(block.arguments) else None
+
+
+def begin_in(start: tuple[ir.Operation, int], memory: ir.Value) -> None:
+    """Has what begins as an argument (see `start_of`) begin as a copy of it in `memory`, a memref of the same shape."""
+    op, number = start
+    with op.location, ir.InsertionPoint(op):
+        place = bufferization.ToTensorOp(op.operands[number].type, memory, restrict=True, writable=True).result
+        op.operands[number] = linalg.copy(op.operands[number], outs=[place])
 
 
 def put(place: ir.Operation, memory: ir.Value) -> None:

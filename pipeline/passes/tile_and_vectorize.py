@@ -11,6 +11,7 @@ from pipeline.analysis.dot_products import LANES, multiplies_bf16
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between, prologues
 from pipeline.analysis.naming import is_reduction
 from pipeline.analysis.padding import Pad, can_do_without, pad_of
+from pipeline.analysis.places import computes_places
 from pipeline.analysis.schedule import Schedule, schedule_of
 from pipeline.analysis.tiling import Tile, choose_tile, fits_fold, fits_tile, unsupported
 from pipeline.mlir import ir, terminator, walk
@@ -53,7 +54,7 @@ class TileAndVectorize(Pass):
         """Vectorizes an op together with the ops behind it that are its epilogues."""
         from pipeline.passes.register_tiles import Emitter  # it needs MLIR's vector dialect, which is slow to import
 
-        problem, loops = unsupported(generic), loops_of(generic)
+        problem, loops = unsupported(generic, places=True), loops_of(generic)
         if problem or loops is None:
             self.missed(generic, problem or "a loop is bounded by no operand's dimension")
             return
@@ -100,9 +101,9 @@ def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) 
         return Context(), [generic]
     fills = {output: fill for output in loops.outputs if (fill := initial_fill(generic, output)) is not None}
     before, behind = [], []
-    if tile.folds:
+    if tile.folds and not computes_places(generic.regions[0].blocks[0]):
         before = prologues(generic, loops, lambda one: fits_fold(one.op, one.loops, tile, masked_bits))
-    else:
+    elif not tile.folds:
         behind = list(takewhile(lambda one: fits_tile(one.op, one.loops, tile, masked_bits), epilogues(generic, loops)))
     ops = [generic, *fills.values(), *(one.op for one in (*before, *behind))]
     outputs = {buffer for op in ops for buffer in list(op.operands)[len(op.operands) - _outputs(op) :]}

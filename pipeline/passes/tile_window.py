@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -12,10 +12,11 @@ import numpy as np
 
 from pipeline.analysis.access import Loops, coefficient, moves
 from pipeline.analysis.padding import Pad
+from pipeline.analysis.places import COUNTER, LOAD, computes_places, step_along, uniform_ops
 from pipeline.analysis.taps import Tap, offsets
 from pipeline.analysis.tiling import DIVISIONS, FOLDS, Tile, crosses_vectors, element_type, is_scalar
 from pipeline.mlir import affine, arith, ir, math, memref, terminator, vector
-from pipeline.passes import small_elements
+from pipeline.passes import place_vectors, small_elements
 from pipeline.passes.padded_loads import load_padded
 from pipeline.passes.transposed_vectors import transposed
 from pipeline.passes.vector_values import MultiplyAdds, combine, constant_index, splat, zeros
@@ -43,6 +44,21 @@ class Stage:
     def body_ops(self) -> list[ir.Operation]:
         """The ops of the body, without its terminator."""
         return [op.operation for op in self.body.operations][:-1]
+
+    @cached_property
+    def body_values(self) -> set[ir.Value]:
+        """What the body takes and computes."""
+        return {*self.body.arguments, *(result for op in self.body_ops for result in op.results)}
+
+    @cached_property
+    def uniform(self) -> list[ir.Operation]:
+        """Of a body that computes places, the ops that are the same for all lanes: they are done once, on numbers."""
+        return uniform_ops(self.body, self.loops, self.tile.vector_dim) if computes_places(self.body) else []
+
+    @cached_property
+    def varying(self) -> set[ir.Value]:
+        """What is not computed by those."""
+        return self.body_values - {op.results[0] for op in self.uniform}
 
 
 class Window:
@@ -252,7 +268,7 @@ class Window:
                 for number, output in enumerate(loops.outputs if accumulators else ()):
                     place = number * tiles + row * self._vectors + column
                     known[self.stage.body.arguments[output]] = accumulators[place]
-                for number, value in enumerate(self._body(known, self._is_masked(column))):
+                for number, value in enumerate(self._body(known, at, row, column)):
                     results[number].append(value)
         return [value for output in results for value in output]
 
@@ -284,7 +300,7 @@ class Window:
             place = row * self._vectors + column
             for number, output in enumerate(loops.outputs):
                 known[self.stage.body.arguments[output]] = values[number * places + place]
-            for number, value in enumerate(self._body(known, self._is_masked(column))):
+            for number, value in enumerate(self._body(known, here, row, column)):
                 values[number * places + place] = value
         return values
 
@@ -324,30 +340,93 @@ class Window:
     def _mask_type(self) -> ir.VectorType:
         return ir.VectorType.get([self.stage.tile.lanes], ir.IntegerType.get_signless(1))
 
-    def _body(self, known: dict[ir.Value, ir.Value], masked: bool) -> list[ir.Value]:
-        """The body on vectors."""
+    def _body(self, known: dict[ir.Value, ir.Value], at: dict[int, ir.Value], row: int, column: int) -> list[ir.Value]:
+        """The body on vectors: `known` has those of its arguments, `at` where the tile is."""
         stage = self.stage
+        numbers = self._numbers(at, row, column)
 
         def value(scalar: ir.Value) -> ir.Value:
             if scalar in known:
                 return known[scalar]
-            known[scalar] = self._broadcast(small_elements.number(scalar))
+            known[scalar] = self._broadcast(small_elements.number(numbers.get(scalar, scalar)))
             return known[scalar]
 
         for op in stage.body_ops:
-            if op in stage.multiply_adds.absorbed:
+            if op in stage.multiply_adds.absorbed or op in stage.uniform:
                 continue
             if op.name == "arith.constant":
                 known[op.results[0]] = splat(op, stage.tile.lanes)
             elif op in stage.multiply_adds.products:
                 left, right, addend = stage.multiply_adds.products[op]
                 known[op.results[0]] = math.FmaOp(value(left), value(right), value(addend)).result
+            elif op.name == COUNTER:
+                first = self._counter(stage.tile.vector_dim, at, row, column)
+                known[op.results[0]] = place_vectors.counting(first, stage.tile.lanes)
+            elif op.name == LOAD:
+                known[op.results[0]] = self._load_at(op, numbers, value, column)
             else:
                 operands = [value(operand) for operand in op.operands]
-                if masked and op.name in DIVISIONS:
+                if self._is_masked(column) and op.name in DIVISIONS:
                     operands[1] = self._one_outside(operands[1])
                 self._clone(op, operands, known)
         return [value(operand) for operand in terminator(stage.body).operands]
+
+    def _numbers(self, at: dict[int, ir.Value], row: int, column: int) -> dict[ir.Value, ir.Value]:
+        """What the body computes for all lanes at once."""
+        stage, numbers = self.stage, dict[ir.Value, ir.Value]()
+        if not stage.uniform:
+            return numbers
+        read = {operand for op in stage.uniform for operand in op.operands}
+        for operand, argument in enumerate(stage.body.arguments):
+            if argument not in read:
+                continue
+            source = stage.generic.operands[operand]
+            indices = [] if is_scalar(source) else self._indices(operand, at, row, column)
+            numbers[argument] = source if is_scalar(source) else memref.LoadOp(source, indices).result
+        for op in stage.uniform:
+            if op.name == COUNTER:
+                dim = ir.IntegerAttr(op.attributes["dim"]).value
+                numbers[op.results[0]] = self._counter(dim, at, row, column)
+                continue
+            operands = [numbers.get(operand, operand) for operand in op.operands]
+            attributes = {name: op.attributes[name] for name in op.attributes}
+            kinds = [result.type for result in op.results]
+            copy = ir.Operation.create(op.name, results=kinds, operands=operands, attributes=attributes)
+            numbers[op.results[0]] = copy.results[0]
+        return numbers
+
+    def _counter(self, dim: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+        """The counter of a loop, in the first lane."""
+        tile = self.stage.tile
+        shift = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}.get(dim, 0)
+        return arith.AddIOp(at[dim], constant_index(shift)).result if shift else at[dim]
+
+    def _load_at(
+        self,
+        load: ir.Operation,
+        numbers: dict[ir.Value, ir.Value],
+        value: Callable[[ir.Value], ir.Value],
+        column: int,
+    ) -> ir.Value:
+        """What a load of the body reads in each lane: neighbours as a line, other elements one by one."""
+        table, *indices = load.operands
+        tile = self.stage.tile
+        mask = self._mask_vector() if self._is_masked(column) else None
+
+        def number(index: ir.Value) -> ir.Value | None:
+            return numbers.get(index, None if index in self.stage.body_values else index)
+
+        outer = place_vectors.all_known([number(index) for index in indices[:-1]])
+        last = number(indices[-1]) if indices else None
+        if outer is not None and (not indices or last is not None):
+            return self._broadcast(place_vectors.load_number(table, outer if last is None else [*outer, last]))
+        step = step_along(indices[-1], tile.vector_dim, self.stage.varying)
+        if outer is not None and (step == 1 or (step == -1 and mask is None)):
+            first = vector.ExtractOp(value(indices[-1]), [], [0]).result
+            if step == 1:
+                return place_vectors.load_line(table, [*outer, first], tile.lanes, mask)
+            return place_vectors.load_line_backwards(table, [*outer, first], tile.lanes)
+        return place_vectors.gather(table, indices, number, value, mask)
 
     def _one_outside(self, divisor: ir.Value) -> ir.Value:
         """`divisor` in the lanes that the mask lets through, 1 elsewhere: a division by the 0 that is there traps."""

@@ -28,18 +28,18 @@ def _is_zero(value: ir.Value) -> bool:
     return producer is not None and producer.name == "arith.constant"
 
 
-def clamp(gather: ir.Operation) -> ir.Value:
-    """Makes a tensor.extract read index 0 where its indices are out of range; returns the condition."""
+def clamp(gather: ir.Operation) -> list[ir.Value]:
+    """Makes a tensor.extract read index 0 where its indices are out of range; returns whether each is not."""
     source, *indices = gather.operands
     with gather.location, ir.InsertionPoint(gather):
-        inside = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
+        inside = []
         zero = arith.ConstantOp(ir.IndexType.get(), 0).result
         for dim, index in enumerate(indices):
             if not is_unknown(index):
                 continue
             size = size_of(source, dim)
             below = arith.CmpIOp(arith.CmpIPredicate.ult, index, size).result  # unsigned: covers negative ones
-            inside = arith.AndIOp(inside, below).result
+            inside.append(below)
             gather.operands[1 + dim] = arith.SelectOp(below, index, zero).result
     return inside
 

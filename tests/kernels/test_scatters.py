@@ -72,3 +72,63 @@ def test_an_index_out_of_range_writes_nothing_and_is_an_error():
     with pytest.raises(pipeline.PipelineError, match="out of range"):
         exe(x, INDICES + 1, u)
     torch.testing.assert_close(exe(x, INDICES, u), accumulate(x, INDICES, u))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bfloat16", "int8", "bool"])
+@pytest.mark.parametrize("shape", [(6, 9), (6, 1), (1, 9), (2, 3, 5), (54,)], ids=str)
+def test_single_elements(shape, dtype):
+    """Several updates of one place: added in their order, or the last one kept."""
+    kind, dims = getattr(torch, dtype), range(-1, len(shape))
+    for dim in dims:
+        x, source = ((torch.randn(shape) * 9).to(kind) for _ in range(2))
+        places = torch.randint(shape[dim], shape)
+        args = x, places, source
+        model = Function(lambda x, i, s, dim=dim: x.scatter_add(dim, i, s))
+        close = {"rtol": 0.1, "atol": 0.5} if dtype == "bfloat16" else {"rtol": 1e-5, "atol": 1e-5}
+        torch.testing.assert_close(pipeline.compile(model, args)(*args), x.scatter_add(dim, places, source), **close)
+        places = torch.argsort(torch.rand(shape), dim)  # no place twice: eager leaves open which update is kept
+        args = x, places, source
+        model = Function(lambda x, i, s, dim=dim: x.scatter(dim, i, s))
+        assert torch.equal(pipeline.compile(model, args)(*args), x.scatter(dim, places, source))
+
+
+def test_fewer_updates_than_elements():
+    x, source = torch.randn(5, 8), torch.randn(4, 7)
+    places = torch.randint(8, (3, 6))
+    exe = pipeline.compile(Function(lambda x, i, s: x.scatter_add(1, i, s)), (x, places, source))
+    torch.testing.assert_close(exe(x, places, source), x.scatter_add(1, places, source))
+    none = torch.zeros(0, 6).long()
+    exe = pipeline.compile(Function(lambda x, i, s: x.scatter_add(1, i, s)), (x, none, source))
+    assert torch.equal(exe(x, none, source), x)
+
+
+def test_values_that_are_no_numbers():
+    x, source = torch.zeros(4, 6), torch.tensor([[float("nan"), float("inf"), -0.0, 1.0, -1.0, 0.0]])
+    places = torch.tensor([[0, 1, 2, 3, 3, 1]])
+    exe = pipeline.compile(Function(lambda x, i, s: x.scatter_add(0, i, s)), (x, places, source))
+    torch.testing.assert_close(exe(x, places, source), x.scatter_add(0, places, source), equal_nan=True)
+
+
+@pytest.mark.parametrize("bad", [-1, 8, 2**61, -(2**63)])
+def test_a_place_out_of_range_is_an_error(bad):
+    x, source, places = torch.randn(5, 8), torch.randn(5, 8), torch.randint(8, (5, 8))
+    exe = pipeline.compile(Function(lambda x, i, s: x.scatter_add(1, i, s)), (x, places, source))
+    wrong = places.clone()
+    wrong[2, 3] = bad
+    with pytest.raises(pipeline.PipelineError, match="out of range"):
+        exe(x, wrong, source)
+    torch.testing.assert_close(exe(x, places, source), x.scatter_add(1, places, source))
+
+
+def test_what_is_scattered_to_is_left_as_it_is():
+    """The result begins as a copy of it, in the result's own memory."""
+    x, source, places = torch.randn(64, 32), torch.randn(64, 32), torch.rand(64, 32).argsort(1)
+    before = x.clone()
+
+    def function(x, i, s):
+        return x.scatter_add(1, i, s), x.scatter(1, i, s), x.index_add(0, i[:, 0], s), x + 1
+
+    exe = pipeline.compile(Function(function), (x, places, source))
+    for result, expected in zip(exe(x, places, source), function(x, places, source), strict=True):
+        torch.testing.assert_close(result, expected)
+    assert torch.equal(x, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -88,12 +89,40 @@ def scatter_by(x: Tensor, dim: int, places: Tensor, source: Any, *, reduce: str)
     return aten.scatter_reduce.two(x, dim, places, source, {"add": "sum", "multiply": "prod"}[reduce])
 
 
+@replaces(aten.scatter.src)
+def scatter(x: Tensor, dim: int, places: Tensor, source: Tensor) -> Tensor:
+    """scatter(x, places, s) → index_put of the elements of x in one line, where sizes are known."""
+    return _put_in_line(x, dim, places, source, accumulate=False)
+
+
 @replaces(aten.scatter_add.default)
 def scatter_add(x: Tensor, dim: int, places: Tensor, source: Tensor) -> Tensor:
-    """scatter_add(x: bool) → scatter_add(x as integers) != 0."""
+    """scatter_add(x: bool) → scatter_add(x as integers) != 0; others as `scatter`, which adds."""
     if x.dtype != torch.bool:
-        return NotImplemented
+        return _put_in_line(x, dim, places, source, accumulate=True)
     return aten.scatter_add.default(x.to(torch.int32), dim, places, source.to(torch.int32)) != 0
+
+
+def _put_in_line(x: Tensor, dim: int, places: Tensor, source: Tensor, *, accumulate: bool) -> Tensor:
+    """Scatters to places in the line of all elements of x: one index for each, which is computed by vectors.
+
+    Torch-mlir makes a table of the indices in all dimensions, with divisions. An index out of range becomes one behind
+    the end of the line, which is found when the call checks it.
+    """
+    sizes = [*x.shape, *places.shape]
+    if x.dim() == 0 or not all(isinstance(size, int) and size > 0 for size in sizes):
+        return NotImplemented
+    dim %= x.dim()
+    steps = [math.prod(x.shape[axis + 1 :]) for axis in range(x.dim())]
+    line = places.long() * steps[dim]
+    for axis in range(x.dim()):
+        if axis != dim and places.size(axis) > 1:
+            counter = torch.arange(places.size(axis)) * steps[axis]
+            line = line + counter.view([-1 if one == axis else 1 for one in range(x.dim())])
+    inside = (places >= 0) & (places < x.size(dim))
+    line = torch.where(inside, line, x.numel()).reshape(-1)
+    used = source[tuple(slice(size) for size in places.shape)].reshape(-1)
+    return aten.index_put.default(x.reshape(-1), [line], used, accumulate).reshape(x.shape)
 
 
 @replaces(aten.scatter_reduce.two)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.mlir import ir
-from pipeline.passes.vector_math import exponentials, logarithms, rational, trigonometry
+from pipeline.passes.vector_math import exponentials, logarithms, rational, trigonometry, wide_trigonometry
 
 _SINGLE: dict[str, Callable[..., ir.Value]] = {
     "math.exp": exponentials.exp,
@@ -36,6 +36,9 @@ _DOUBLE: dict[str, Callable[..., ir.Value]] = {
     "math.exp": exponentials.exp,
     "math.log": logarithms.log,
     "math.log1p": logarithms.log1p,
+    "math.sin": wide_trigonometry.sin,
+    "math.cos": wide_trigonometry.cos,
+    "math.tan": wide_trigonometry.tan,
 }
 
 FUNCTIONS = {(name, "f32"): function for name, function in _SINGLE.items()}

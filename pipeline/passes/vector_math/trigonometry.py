@@ -48,8 +48,8 @@ def sin(v: Vectors, x: ir.Value) -> ir.Value:
     """The sine."""
 
     def small(d: Vectors, angle: ir.Value, quadrant: ir.Value) -> ir.Value:
-        value = d.where(_has_bit(d, quadrant, 1), _cosine(d, angle), _sine(d, angle))
-        return _negate(d, _has_bit(d, quadrant, 2), value)
+        value = d.where(has_bit(d, quadrant, 1), _cosine(d, angle), _sine(d, angle))
+        return negate(d, has_bit(d, quadrant, 2), value)
 
     return v.where_small(x, 1e-4, x, _periodic(v, "math.sin", x, small))
 
@@ -58,9 +58,9 @@ def cos(v: Vectors, x: ir.Value) -> ir.Value:
     """The cosine."""
 
     def small(d: Vectors, angle: ir.Value, quadrant: ir.Value) -> ir.Value:
-        value = d.where(_has_bit(d, quadrant, 1), _sine(d, angle), _cosine(d, angle))
+        value = d.where(has_bit(d, quadrant, 1), _sine(d, angle), _cosine(d, angle))
         following = arith.AddIOp(quadrant, d.integer(1)).result
-        return _negate(d, _has_bit(d, following, 2), value)
+        return negate(d, has_bit(d, following, 2), value)
 
     return _periodic(v, "math.cos", x, small)
 
@@ -69,7 +69,7 @@ def tan(v: Vectors, x: ir.Value) -> ir.Value:
     """The tangent: sine by cosine, or minus cosine by sine."""
 
     def small(d: Vectors, angle: ir.Value, quadrant: ir.Value) -> ir.Value:
-        sine, cosine, odd = _sine(d, angle), _cosine(d, angle), _has_bit(d, quadrant, 1)
+        sine, cosine, odd = _sine(d, angle), _cosine(d, angle), has_bit(d, quadrant, 1)
         negative = d.math("copysign", cosine, d.where(odd, -1.0, 1.0))
         return d.divide(d.where(odd, negative, sine), d.where(odd, sine, cosine))
 
@@ -83,8 +83,12 @@ def _periodic(v: Vectors, name: str, x: ir.Value, small: Callable[[Vectors, ir.V
     turns = d.multiply(wide, 1 / _HALF_PI)
     n, quadrant = d.round(turns)
     angle = d.multiply_add(n, -_HALF_PI_LOW, d.multiply_add(n, -_HALF_PI_HIGH, wide))
-    value = v.narrow(small(d, angle, quadrant))
-    large = v.test(Predicate.OGT, v.math("absf", x), _LARGEST)
+    return by_calls_where_large(v, name, x, _LARGEST, v.narrow(small(d, angle, quadrant)))
+
+
+def by_calls_where_large(v: Vectors, name: str, x: ir.Value, largest: float, value: ir.Value) -> ir.Value:
+    """`value`; where |x| > largest the op `name` of x, which is a call for each element, made if there is such an x."""
+    large = v.test(Predicate.OGT, v.math("absf", x), largest)
     branch = scf.IfOp(_any(large), [v.kind], has_else=True)
     with ir.InsertionPoint(branch.then_block):
         called = ir.Operation.create(name, results=[v.kind], operands=[x]).result
@@ -110,12 +114,14 @@ def _cosine(d: Vectors, angle: ir.Value) -> ir.Value:
     return d.polynomial(d.multiply(angle, angle), _COSINE)
 
 
-def _has_bit(d: Vectors, integer: ir.Value, bit: int) -> ir.Value:
+def has_bit(d: Vectors, integer: ir.Value, bit: int) -> ir.Value:
+    """The mask of the integers that have a bit, given by its value."""
     masked = arith.AndIOp(integer, d.integer(bit)).result
     return arith.CmpIOp(arith.CmpIPredicate.ne, masked, d.integer(0)).result
 
 
-def _negate(d: Vectors, mask: ir.Value, value: ir.Value) -> ir.Value:
+def negate(d: Vectors, mask: ir.Value, value: ir.Value) -> ir.Value:
+    """-value where the mask holds, else `value`."""
     return d.where(mask, d.subtract(-0.0, value), value)
 
 

@@ -9,7 +9,7 @@ from pipeline.analysis.kernel_kinds import has_control_flow
 from pipeline.analysis.updates import IN_PLACE, updates_of
 from pipeline.mlir import bufferization, func, function, ir, run_pipeline, terminator, walk
 from pipeline.passes.pipeline_text import PassPipeline
-from pipeline.passes.placement import place_of, put, shape_of
+from pipeline.passes.placement import begin_in, place_of, put, shape_of, start_of
 from pipeline.passes.plan_memory import WORKSPACE
 from pipeline.passes.plan_scratch import THREAD_BYTES
 from pipeline.passes.rewriting import add_argument, branch_on_selects
@@ -57,6 +57,7 @@ VECTORIZE = """
     convert-through-f32,
     convert-through-i32,
     gathers-to-rows,
+    compute-lines,
     tile-and-vectorize{{
       vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits} bf16-dots={bf16_dots}
     }},
@@ -129,7 +130,7 @@ def results_to_arguments(module: ir.Module, name: str) -> list[Where]:
             else:
                 inputs.append(ir.MemRefType.get(value.type.shape, value.type.element_type))
                 destination = block.add_argument(inputs[-1], entry.location)
-                _compute_into(value, destination)
+                _compute_into(value, destination, block)
                 bufferization.MaterializeInDestinationOp(None, value, destination, restrict=True, writable=True)
                 where.append("parameter")
         for number, memory in own.items():  # last, since the results above may still read what was there
@@ -151,11 +152,17 @@ def _as_memory(argument: ir.BlockArgument, block: ir.Block) -> ir.Value:
     return argument
 
 
-def _compute_into(value: ir.Value, destination: ir.Value) -> None:
-    """Has the kernel that computes `value` write it to `destination` right away, so that the copy there goes."""
-    place = place_of(value)
-    if place is not None and shape_of(place) == list(ir.MemRefType(destination.type).shape):
+def _compute_into(value: ir.Value, destination: ir.Value, block: ir.Block) -> None:
+    """Has the kernel that computes `value` write it to `destination` right away, so that the copy there goes.
+
+    Where kernels write parts of an argument of the caller's, that is copied to `destination` first.
+    """
+    place, shape = place_of(value), list(ir.MemRefType(destination.type).shape)
+    if place is not None and shape_of(place) == shape:
         put(place, destination)
+    start = start_of(value, block)
+    if start is not None and list(ir.RankedTensorType(start[0].operands[start[1]].type).shape) == shape:
+        begin_in(start, destination)
 
 
 def _mark_read_only(entry: ir.Operation, block: ir.Block) -> None:
