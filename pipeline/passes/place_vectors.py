@@ -29,7 +29,8 @@ def all_known(values: Sequence[ir.Value | None]) -> list[ir.Value] | None:
 
 def load_number(table: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     """An element of a buffer, as it is held in vectors."""
-    return small_elements.after_load(memref.LoadOp(table, list(indices)).result, ir.MemRefType(table.type).element_type)
+    loaded = memref.LoadOp(small_elements.stored_view(table), list(indices)).result
+    return small_elements.after_load(loaded, ir.MemRefType(table.type).element_type)
 
 
 def load_line(table: ir.Value, first: Sequence[ir.Value], lanes: int, mask: ir.Value | None) -> ir.Value:
