@@ -179,9 +179,15 @@ def compiled(contestant: str, workload: str, settings: Settings, scratch: Path) 
 
 
 def _warm(contestant: str, workload: str, settings: Settings, folder: Path) -> dict[str, float]:
-    """What a compilation costs, capture apart, in a new process that finds the first one's outcome."""
-    with contextlib.closing(Process(contestant, workload, settings, folder)) as again:
-        found = again.answer(COMPILE_SECONDS)
+    """What a compilation costs, capture apart, in a new process that finds the first one's outcome.
+
+    The lesser of two such costs: before the first one a virtual machine may have to ask its host for memory.
+    """
+    tries = []
+    for _ in range(2):
+        with contextlib.closing(Process(contestant, workload, settings, folder)) as again:
+            tries.append(again.answer(COMPILE_SECONDS))
+    found = min(tries, key=lambda one: one["compile_cpu"])
     return {"warm_cpu": found["compile_cpu"], "warm_held_mb": found["held_mb"], "warm_call_mb": found["call_mb"]}
 
 
