@@ -69,6 +69,13 @@ def test_constants_in_bytes():
     check(Function(bytes_of_constants), torch.tensor([0, 7], dtype=torch.uint8))
 
 
+def test_negative_limits_of_bytes():
+    def limits(x):
+        return x.clamp(-2, 3), x.clamp(min=-2), x.clamp(max=-100), torch.clamp_min(x, -250), x.clamp(1, 3)
+
+    check(Function(limits), torch.tensor([0, 1, 3, 4, 100, 155, 156, 157, 254, 255], dtype=torch.uint8))
+
+
 def medians(x):
     """Medians along a dimension, with and without NaN; places of NaN are first ones in eager, too."""
     return x.median(-1), x.median(0, keepdim=True), x.nanmedian(-1)[0], x.nanmedian(0, keepdim=True)[0], x.nanmedian()

@@ -62,6 +62,8 @@ def clamp_max(x: Tensor, high: Any) -> Tensor:
 
 
 def _limit(x: Tensor, limit: Any, beyond: Decomposition) -> Tensor:
+    if x.dtype == torch.uint8 and isinstance(limit, int) and limit < 0:
+        limit = wrapped(limit, x)  # as in eager, which refuses limits over 255
     x, limit = promoted(x, limit)
     passed = beyond(x, limit)
     if is_float(limit) and limit.dim():
