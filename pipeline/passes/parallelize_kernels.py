@@ -26,6 +26,9 @@ _UNKNOWN_TRIPS = 64
 #: The functions that call kernels.
 _ENTRIES = ("main", "prepare")
 
+#: What moves a vector takes as long as some instructions: the memory of a loop that is worth sharing is rarely near.
+_MOVES, _MOVE_COST = ("vector.load", "vector.store", "vector.maskedload", "vector.maskedstore"), 3
+
 _CONSTANT = "arith.constant"
 _SCRATCH = "memref.alloca"
 
@@ -116,6 +119,8 @@ def _cost(op: ir.Operation) -> int:
         return (_UNKNOWN_TRIPS if trips is None else trips) * inside
     if op.name.startswith("linalg."):
         return _linalg_cost(op)
+    if op.name in _MOVES:
+        return _MOVE_COST
     return inside + (
         op.name.partition(".")[0] in ("arith", "math", "vector", "memref", "llvm") and op.name != _CONSTANT
     )
