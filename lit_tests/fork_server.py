@@ -53,7 +53,7 @@ def answer(client: socket.socket) -> None:
         code = main(arguments)
     except SystemExit as wish:
         code = wish.code
-    except BaseException:
+    except BaseException:  # as Python itself does at the end of a program: it prints it, and exits with 1
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -3,10 +3,8 @@
 Run it when numbers change: `python scripts/models_table.py`.
 """
 
-import os
 import re
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -37,6 +35,8 @@ def main() -> None:
     from compare import TOLERANCE
     from zoo import ZOO
 
+    from pipeline.runtime.files import replacing
+
     torch.set_num_threads(1)
     rows, errors = [], []
     for name, entry in ZOO.items():
@@ -47,7 +47,8 @@ def main() -> None:
             errors.append(f"{name}: error {error:.1e} is above {TOLERANCE:.0e}")
     if errors:
         sys.exit("\n".join(errors))
-    _replace(OUTPUT, HEADER + "".join(rows))
+    with replacing(OUTPUT) as page:
+        page.write_text(HEADER + "".join(rows), encoding="utf-8")
 
 
 def _measure(entry: Any) -> tuple[str, float]:
@@ -80,18 +81,6 @@ def _measure(entry: Any) -> tuple[str, float]:
         f" | {seconds:.1f} ({reached['torch'] - reached['start']:.1f}) | {error:.1e} |"
     )
     return row, error
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -10,15 +10,12 @@ from pipeline.analysis.access import Loops, coefficient, loops_of
 from pipeline.analysis.cost import op_cost
 from pipeline.analysis.motion import needed_ops
 from pipeline.analysis.places import COUNTER, computes_places
-from pipeline.analysis.tiling import element_type
 from pipeline.mlir import arith, clone, ir, linalg, memref, walk
 from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before
+from pipeline.passes.rewriting import before, build_generic, iterator_types
 
 #: The most elements of a line; longer ones would leave the caches.
 _LONGEST = 1 << 16
-
-_PARALLEL = "#linalg.iterator_type<parallel>"
 
 
 @dataclass(frozen=True)
@@ -151,7 +148,8 @@ def _compute(generic: ir.Operation, loops: Loops, line: _Line, buffers: list[ir.
         return [_as_stored(known[value]) for value in line.values]
 
     inputs = [generic.operands[number] for number in numbers]
-    _build(inputs, buffers, [*maps, *[ir.AffineMap.get_identity(1)] * len(buffers)], content)
+    maps += [ir.AffineMap.get_identity(1)] * len(buffers)
+    build_generic(inputs, buffers, maps, iterator_types([False]), content)
 
 
 def _read(generic: ir.Operation, loops: Loops, made: list[tuple[ir.Value, ir.Value, int]]) -> None:
@@ -175,7 +173,8 @@ def _read(generic: ir.Operation, loops: Loops, made: list[tuple[ir.Value, ir.Val
             clone(op, known)
         return [known.get(value, value) for value in terminator.operands]
 
-    _build([*inputs, *(buffer for _, buffer, _ in made)], outputs, maps, content)
+    read = [*inputs, *(buffer for _, buffer, _ in made)]
+    build_generic(read, outputs, maps, iterator_types([False] * count), content)
 
 
 def _needed(ops: list[ir.Operation], values: list[ir.Value], known: dict[ir.Value, ir.Value]) -> list[ir.Operation]:
@@ -188,23 +187,3 @@ def _as_stored(value: ir.Value) -> ir.Value:
     if not isinstance(value.type, ir.IndexType):
         return value
     return arith.IndexCastOp(ir.IntegerType.get_signless(64), value).result
-
-
-def _build(
-    inputs: Sequence[ir.Value],
-    outputs: Sequence[ir.Value],
-    maps: Sequence[ir.AffineMap],
-    content: Callable[[Sequence[ir.Value]], list[ir.Value]],
-) -> None:
-    """A linalg.generic on buffers at the insertion point, all of whose loops are parallel."""
-    parallel = [ir.Attribute.parse(_PARALLEL)] * maps[0].n_dims
-    made = linalg.GenericOp(
-        [],
-        list(inputs),
-        list(outputs),
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
-        ir.ArrayAttr.get(parallel),
-    ).operation
-    block = ir.Block.create_at_start(made.regions[0], [element_type(value) for value in (*inputs, *outputs)])
-    with ir.InsertionPoint(block):
-        linalg.YieldOp(content(block.arguments))

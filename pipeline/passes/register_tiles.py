@@ -16,7 +16,8 @@ from pipeline.analysis.tiling import Tile, element_type, is_scalar
 from pipeline.analysis.transposed_convs import taps_of_phase
 from pipeline.mlir import affine, arith, ir, memref, scf, vector
 from pipeline.passes import small_elements
-from pipeline.passes.tile_window import Stage, Window
+from pipeline.passes.tile_stage import Stage
+from pipeline.passes.tile_window import Window
 from pipeline.passes.vector_values import (
     MultiplyAdds,
     constant_index,
