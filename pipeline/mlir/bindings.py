@@ -1,0 +1,99 @@
+"""The MLIR Python bindings of the `torch_mlir` wheel, and contexts to use them in."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+from torch_mlir import ir, rewrite
+from torch_mlir._mlir_libs import _torchMlir
+from torch_mlir.dialects import (
+    affine,
+    arith,
+    bufferization,
+    ext,
+    func,
+    linalg,
+    math,
+    memref,
+    scf,
+    tensor,
+)
+from torch_mlir.passmanager import PassManager
+
+__all__ = [
+    "PassManager",
+    "affine",
+    "arith",
+    "bufferization",
+    "context",
+    "dialect_names",
+    "ext",
+    "func",
+    "gpu",
+    "ir",
+    "libraries",
+    "linalg",
+    "math",
+    "memref",
+    "nvgpu",
+    "rewrite",
+    "scf",
+    "tensor",
+    "vector",
+]
+
+# The bindings look for a Python module of the dialect whenever they meet an op; what is not there, they try to import
+# again for every op.
+sys.modules.setdefault("torch_mlir.dialects.fusion", types.ModuleType("torch_mlir.dialects.fusion"))
+
+
+class _Late:
+    """The module of a dialect, imported when something of it is asked for: the large ones take longer to import than
+    everything else that a driver needs.
+    """
+
+    def __init__(self, dialect: str):
+        self._module = f"torch_mlir.dialects.{dialect}"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._module), name)
+
+
+gpu: Any = _Late("gpu")
+nvgpu: Any = _Late("nvgpu")
+vector: Any = _Late("vector")
+
+
+def context() -> ir.Context:
+    """A new MLIR context with upstream's dialects, torch-mlir's, ours and those of plugins."""
+    from pipeline.dialects import load_plugin_dialects
+
+    ctx = ir.Context()
+    _torchMlir.register_dialect(ctx)
+    ctx.allow_unregistered_dialects = True  # for the fusion dialect, see there; `parse` refuses any other
+    load_plugin_dialects(ctx)
+    return ctx
+
+
+def libraries() -> list[Path]:
+    """The shared libraries of the wheel."""
+    return sorted((Path(ir.__file__).parent / "_mlir_libs").glob("*.so"))
+
+
+def dialect_names(ctx: ir.Context) -> list[str]:
+    """The names of the dialects that are registered in `ctx` or loaded into it.
+
+    The bindings have no listing, but the parser's note on an unknown dialect carries one.
+    """
+    try:
+        ir.Module.parse("no_such_dialect.op", ctx)
+    except ir.MLIRError as error:
+        notes = [note.message for diagnostic in error.error_diagnostics for note in diagnostic.notes]
+        listing = re.search(r"Available dialects: (.*?)(?: \(\* corresponding|;|$)", "".join(notes))
+        return sorted(name.removesuffix(" (*)") for name in listing.group(1).split(", ")) if listing else []
+    return []

@@ -1,0 +1,164 @@
+"""Finds ops and values, asks what they are, and copies ops."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pipeline.errors import CompileError
+from pipeline.mlir.bindings import ir
+
+
+def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
+    """The operations inside `op` that are called one of `names`, in program order, outer before inner."""
+    found: list[ir.Operation] = []
+    inside = ir.WalkResult.SKIP if names == ("func.func",) else ir.WalkResult.ADVANCE  # there are none in functions
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        inner = inner.operation
+        if inner.name in names:
+            found.append(inner)
+            return inside
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def walk_innermost_first(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
+    """The operations inside `op` that are called one of `names`, inner before outer."""
+    found: list[ir.Operation] = []
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        if inner.operation.name in names:
+            found.append(inner.operation)
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit, ir.WalkOrder.POST_ORDER)
+    return found
+
+
+def ops_of(root: ir.Operation) -> list[ir.Operation]:
+    """`root` and all operations inside it, in program order, outer before inner."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def function(module: ir.Module | ir.Operation, name: str) -> ir.Operation:
+    """The function `name` of `module`; raises `CompileError` if there is none."""
+    for op in walk(module, "func.func"):
+        if symbol_name(op) == name:
+            return op
+    raise CompileError(f"the module has no function @{name}")
+
+
+def symbol_name(op: ir.Operation) -> str:
+    """The name of a function, or of another op that has one."""
+    return ir.StringAttr(op.attributes["sym_name"]).value
+
+
+def callee(call: ir.Operation) -> str:
+    """The name of the function that a func.call calls."""
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
+def called_function(call: ir.Operation) -> ir.Operation:
+    """The function that a func.call calls."""
+    module = call
+    while module.name != "builtin.module":
+        module = module.parent.operation
+    return function(module, callee(call))
+
+
+def calls_of(root: ir.Operation | ir.Module) -> dict[str, list[ir.Operation]]:
+    """The func.calls inside `root` in program order, by the name of the function that they call."""
+    found: dict[str, list[ir.Operation]] = {}
+    for call in walk(root, "func.call"):
+        found.setdefault(callee(call), []).append(call)
+    return found
+
+
+def terminator(block: ir.Block) -> ir.Operation:
+    """The last op of a block."""
+    return block.operations[len(block.operations) - 1].operation
+
+
+def defining_op(value: ir.Value) -> ir.Operation | None:
+    """The operation that `value` is a result of; None for a block argument."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
+
+
+def seen_through(value: ir.Value, names: Collection[str]) -> ir.Value:
+    """What lies behind `value` and any number of ops called one of `names`, by their first operands."""
+    while (op := defining_op(value)) is not None and op.name in names:
+        value = op.operands[0]
+    return value
+
+
+def constant_integer(value: ir.Value) -> int | None:
+    """The number that an integer or index `value` is known to be; a true i1 is 1."""
+    producer = defining_op(value)
+    if producer is None or producer.name != "arith.constant":
+        return None
+    attribute = producer.attributes["value"]
+    if isinstance(attribute, ir.BoolAttr):
+        return int(attribute.value)
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def captured_values(op: ir.Operation) -> list[ir.Value]:
+    """What `op` and the ops in its regions read from outside of `op`, operands first, each once."""
+    found: dict[ir.Value, None] = dict.fromkeys(op.operands)
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        for operand in inner.operation.operands:
+            if not is_inside(operand, op):
+                found.setdefault(operand)
+        return ir.WalkResult.ADVANCE
+
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                inner.operation.walk(visit)
+    return list(found)
+
+
+def remap_operands(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:
+    """Replaces the operands of `op` and of everything inside it by what `known` has for them."""
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        inner = inner.operation
+        for number, operand in enumerate(inner.operands):
+            if operand in known:
+                inner.operands[number] = known[operand]
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+
+
+def clone(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> ir.Operation:
+    """A copy of `op` at the insertion point, on what `known` has for the values that it reads.
+
+    `known` learns the results of the copy.
+    """
+    copy = op.clone()
+    remap_operands(copy, known)
+    known.update(zip(op.results, copy.results, strict=True))
+    return copy
+
+
+def is_inside(value: ir.Value, op: ir.Operation) -> bool:
+    """Whether `value` is defined in a region of `op`."""
+    owner = value.owner
+    parent = owner.owner if isinstance(owner, ir.Block) else owner.operation.parent
+    while parent is not None:
+        if parent.operation == op:
+            return True
+        parent = parent.operation.parent
+    return False
