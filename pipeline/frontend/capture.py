@@ -24,6 +24,7 @@ from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
 from pipeline.frontend.purify import purified
+from pipeline.frontend.recurrent import kept_whole
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
 from pipeline.runtime.arrays import extent, overlap
@@ -117,7 +118,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     traceable = module_of_script(model) if is_script else model
     args, kwargs = _distinct((args, kwargs))
     try:
-        with writes_are_kept():
+        with writes_are_kept(), kept_whole():
             exported = torch.export.export(traceable, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     except Exception as error:  # torch.export raises many types
         raise CaptureError(f"torch.export could not capture {name}: {_explain(error)}") from error

@@ -1,0 +1,40 @@
+"""A cell over time: while_loop of its step."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch._higher_order_ops.while_loop import while_loop_op
+
+from pipeline.frontend.recurrent.cells import Cell, State, Weights
+
+
+def run(
+    cell: Cell, inputs: Tensor, state: State, weights: Weights, time: int, is_reverse: bool
+) -> tuple[Tensor, State]:
+    """for t in range(steps): state = step(inputs[t], state); outputs[t] = state[0]
+
+    Args:
+        inputs: [steps, batch, features], or [batch, steps, features] where `time`, the dim of the steps, is 1.
+        state: what the cell begins with, each [batch, ..].
+        is_reverse: from the last step to the first.
+
+    Returns:
+        The outputs of all steps, laid out like the inputs, and the state after the last one.
+    """
+    products = cell.input_product(inputs, weights)
+    outputs = state[0].new_empty([*inputs.shape[:2], state[0].shape[-1]])
+
+    def goes_on(t: Tensor, outputs: Tensor, *_: Tensor) -> Tensor:
+        return t < outputs.shape[time]
+
+    def body(t: Tensor, outputs: Tensor, *rest: Tensor) -> State:
+        state, products, captured = rest[: cell.states], rest[cell.states], rest[cell.states + 1 :]
+        place = (outputs.shape[time] - 1 - t if is_reverse else t).reshape(1)
+        state = cell.step(products.index_select(time, place).squeeze(time), state, captured)
+        return t + 1, outputs.index_copy(time, place, state[0].unsqueeze(time)), *state
+
+    zero = torch.zeros((), dtype=torch.int64, device=inputs.device)
+    carried = (zero, outputs, *(tensor.clone() for tensor in state))
+    _, outputs, *state = while_loop_op(goes_on, body, carried, (products, *cell.captured(weights)))
+    return outputs, tuple(state)

@@ -1,0 +1,54 @@
+"""What recurrent ops give, without their steps: what torch.export has to know of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import DispatchKey
+
+aten = torch.ops.aten
+
+#: Where torch finds Python's implementations of these ops while it traces.
+_KEYS = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
+
+
+@contextlib.contextmanager
+def kept_whole() -> Iterator[None]:
+    """Lets torch trace recurrent ops in the `with` block as one op each, of any length; one thread at a time."""
+    before = {op: dict(op.py_kernels) for op in _SHAPES}
+    for op, shapes in _SHAPES.items():
+        _install(op, {**before[op], **dict.fromkeys(_KEYS, shapes)})
+    try:
+        yield
+    finally:
+        for op, kernels in before.items():
+            _install(op, kernels)
+
+
+def _install(op: Any, kernels: dict[Any, Any]) -> None:
+    op.py_kernels.clear()
+    op.py_kernels.update(kernels)
+    op._dispatch_cache.clear()
+
+
+def _of_tensors(inputs: Tensor, states: Tensor | Sequence[Tensor], *rest: Any) -> tuple[Tensor, ...]:
+    """[steps, batch, features] or [batch, steps, features], and states of [layers * directions, batch, outputs]."""
+    *_, bidirectional, batch_first = rest
+    if isinstance(inputs.shape[int(batch_first)], int) and inputs.shape[int(batch_first)] == 0:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+    return _results(inputs, states, bidirectional)
+
+
+def _results(inputs: Tensor, states: Tensor | Sequence[Tensor], bidirectional: bool) -> tuple[Tensor, ...]:
+    given = [states] if isinstance(states, Tensor) else list(states)
+    outputs = inputs.new_empty([*inputs.shape[:-1], given[0].shape[-1] * (1 + bidirectional)])
+    return outputs, *map(torch.empty_like, given)
+
+
+_SHAPES: dict[Any, Callable[..., Any]] = dict.fromkeys(
+    (aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input), _of_tensors
+)
