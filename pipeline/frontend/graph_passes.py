@@ -11,6 +11,7 @@ from torch import fx
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from pipeline.frontend.number_passes import check_numbers_that_select, expand_remainders
+from pipeline.frontend.recurrent.rows import name_rows
 
 aten = torch.ops.aten
 
@@ -76,6 +77,7 @@ def simplify(graph: fx.Graph) -> None:
     collapse_merged_dims(graph)
     count_dims_from_the_front(graph)
     widen_narrow_integers(graph)
+    name_rows(graph)
     graph.eliminate_dead_code()
 
 

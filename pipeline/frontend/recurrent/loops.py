@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch._higher_order_ops.while_loop import while_loop_op
 
 from pipeline.frontend.recurrent.cells import Cell, State, Weights
+from pipeline.frontend.recurrent.rows import row, with_row
 
 
 def run(
@@ -25,16 +25,15 @@ def run(
     products = cell.input_product(inputs, weights)
     outputs = state[0].new_empty([*inputs.shape[:2], state[0].shape[-1]])
 
-    def goes_on(t: Tensor, outputs: Tensor, *_: Tensor) -> Tensor:
+    def goes_on(t: int, outputs: Tensor, *_: Tensor) -> bool:
         return t < outputs.shape[time]
 
-    def body(t: Tensor, outputs: Tensor, *rest: Tensor) -> State:
+    def body(t: int, outputs: Tensor, *rest: Tensor) -> tuple[int, Tensor, ...]:
         state, products, captured = rest[: cell.states], rest[cell.states], rest[cell.states + 1 :]
-        place = (outputs.shape[time] - 1 - t if is_reverse else t).reshape(1)
-        state = cell.step(products.index_select(time, place).squeeze(time), state, captured)
-        return t + 1, outputs.index_copy(time, place, state[0].unsqueeze(time)), *state
+        place = outputs.shape[time] - 1 - t if is_reverse else t
+        state = cell.step(row(products, time, place), state, captured)
+        return t + 1, with_row(outputs, state[0], time, place), *state
 
-    zero = torch.zeros((), dtype=torch.int64, device=inputs.device)
-    carried = (zero, outputs, *(tensor.clone() for tensor in state))
+    carried = (0, outputs, *(tensor.clone() for tensor in state))
     _, outputs, *state = while_loop_op(goes_on, body, carried, (products, *cell.captured(weights)))
     return outputs, tuple(state)
