@@ -7,7 +7,18 @@ while_loop of the cell's step for each layer and direction.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
+from pipeline.frontend.recurrent.kernels import implemented
 from pipeline.frontend.recurrent.ops import RECURRENT
 from pipeline.frontend.recurrent.shapes import kept_whole
 
-__all__ = ["RECURRENT", "kept_whole"]
+__all__ = ["RECURRENT", "kept_whole", "taken_apart"]
+
+
+@contextlib.contextmanager
+def taken_apart() -> Iterator[None]:
+    """Lets torch trace recurrent ops in the `with` block as loops; one thread at a time."""
+    with implemented(RECURRENT):
+        yield

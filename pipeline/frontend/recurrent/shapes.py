@@ -8,31 +8,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import DispatchKey
+
+from pipeline.frontend.recurrent.kernels import implemented
 
 aten = torch.ops.aten
-
-#: Where torch finds Python's implementations of these ops while it traces.
-_KEYS = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
-
 
 @contextlib.contextmanager
 def kept_whole() -> Iterator[None]:
     """Lets torch trace recurrent ops in the `with` block as one op each, of any length; one thread at a time."""
-    before = {op: dict(op.py_kernels) for op in _SHAPES}
-    for op, shapes in _SHAPES.items():
-        _install(op, {**before[op], **dict.fromkeys(_KEYS, shapes)})
-    try:
+    with implemented(_SHAPES):
         yield
-    finally:
-        for op, kernels in before.items():
-            _install(op, kernels)
-
-
-def _install(op: Any, kernels: dict[Any, Any]) -> None:
-    op.py_kernels.clear()
-    op.py_kernels.update(kernels)
-    op._dispatch_cache.clear()
 
 
 def _of_tensors(inputs: Tensor, states: Tensor | Sequence[Tensor], *rest: Any) -> tuple[Tensor, ...]:
