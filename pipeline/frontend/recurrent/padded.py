@@ -1,4 +1,4 @@
-"""A cell over time: while_loop of its step."""
+"""A cell over sequences of one length: a while_loop of its step."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pipeline.frontend.recurrent.cells import Cell, State, Weights
 from pipeline.frontend.recurrent.rows import row, with_row
 
 
-def run(
-    cell: Cell, inputs: Tensor, state: State, weights: Weights, time: int, is_reverse: bool
+def run_padded(
+    cell: Cell, inputs: Tensor, state: State, weights: Weights, is_reverse: bool, *, time: int
 ) -> tuple[Tensor, State]:
     """for t in range(steps): state = step(inputs[t], state); outputs[t] = state[0]
 
