@@ -11,16 +11,13 @@ import sys
 from typing import Any
 
 import torch.utils._pytree as torch_pytree
-from torch.nn.utils.rnn import PackedSequence
 
 from pipeline.errors import CaptureError, PipelineError
 from pipeline.runtime.pytree import CACHE, LEAF, Tree, build_cache
 
 
 def register_containers() -> None:
-    """Tells torch of packed sequences, and of transformers' caches of keys and values, if the process has those."""
-    if PackedSequence not in torch_pytree.SUPPORTED_NODES:
-        _register_packed_sequences()
+    """Tells torch of transformers' caches of keys and values, if the process has loaded those."""
     module = sys.modules.get("transformers.cache_utils")
     kind = getattr(module, "DynamicCache", None)
     if kind is None or kind in torch_pytree.SUPPORTED_NODES:
@@ -33,21 +30,6 @@ def register_containers() -> None:
         flatten_with_keys_fn=lambda cache: (
             [(torch_pytree.MappingKey(key), part) for key, part in zip(CACHE, _parts(cache)[0], strict=True)],
             list(CACHE),
-        ),
-    )
-
-
-def _register_packed_sequences() -> None:
-    """A PackedSequence is a named tuple to Python, but not to torch, which takes it for a tensor then."""
-    names = list(PackedSequence._fields)
-    torch_pytree.register_pytree_node(
-        PackedSequence,
-        lambda sequence: (list(sequence), names),
-        lambda parts, _: PackedSequence(*parts),
-        serialized_type_name=f"{PackedSequence.__module__}.{PackedSequence.__name__}",
-        flatten_with_keys_fn=lambda sequence: (
-            [(torch_pytree.GetAttrKey(name), part) for name, part in zip(names, sequence, strict=True)],
-            names,
         ),
     )
 

@@ -33,9 +33,7 @@ def _on_tensors(cell: Cell) -> Callable[..., Any]:
     ) -> tuple[Tensor, ...]:
         run = partial(run_padded, time=int(batch_first))
         chosen = dropout if train else 0.0
-        return stack(
-            cell, run, inputs, _listed(states), parameters, has_biases, layers, chosen, 1 + bidirectional
-        )
+        return stack(cell, run, inputs, _listed(states), parameters, has_biases, layers, chosen, 1 + bidirectional)
 
     return decomposed
 

@@ -6,6 +6,8 @@ keeps what the sequences that have ended by then had before.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch._higher_order_ops.while_loop import while_loop_op
@@ -38,7 +40,7 @@ def run_packed(
     def goes_on(t: int, outputs: Tensor, *_: Tensor) -> bool:
         return t < steps
 
-    def body(t: int, outputs: Tensor, *rest: Tensor) -> tuple[int, Tensor, ...]:
+    def body(t: int, outputs: Tensor, *rest: Tensor) -> tuple[Any, ...]:
         state, (products, starts, counts, numbers), captured = (
             rest[: cell.states],
             rest[cell.states : cell.states + 4],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 from torch._higher_order_ops.while_loop import while_loop_op
 
@@ -28,7 +30,7 @@ def run_padded(
     def goes_on(t: int, outputs: Tensor, *_: Tensor) -> bool:
         return t < outputs.shape[time]
 
-    def body(t: int, outputs: Tensor, *rest: Tensor) -> tuple[int, Tensor, ...]:
+    def body(t: int, outputs: Tensor, *rest: Tensor) -> tuple[Any, ...]:
         state, products, captured = rest[: cell.states], rest[cell.states], rest[cell.states + 1 :]
         place = outputs.shape[time] - 1 - t if is_reverse else t
         state = cell.step(row(products, time, place), state, captured)

@@ -13,6 +13,7 @@ from pipeline.frontend.recurrent.kernels import implemented
 
 aten = torch.ops.aten
 
+
 @contextlib.contextmanager
 def kept_whole() -> Iterator[None]:
     """Lets torch trace recurrent ops in the `with` block as one op each, of any length; one thread at a time."""
