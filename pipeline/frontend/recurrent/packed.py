@@ -6,6 +6,7 @@ keeps what the sequences that have ended by then had before.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -31,31 +32,29 @@ def run_packed(
         The outputs, [rows, ..], and the state after the last step of each sequence.
     """
     rows, sequences = inputs.shape[0], state[0].shape[0]
-    steps = batch_sizes.shape[0]
     products = cell.input_product(inputs, weights)
     products = torch.cat([products, products.new_zeros([sequences, products.shape[1]])])  # the last steps read beyond
     outputs = state[0].new_zeros([rows + sequences, state[0].shape[1]])
+    numbers = torch.arange(sequences, device=inputs.device)
     starts = batch_sizes.cumsum(0) - batch_sizes
 
-    def goes_on(t: int, outputs: Tensor, *_: Tensor) -> bool:
-        return t < steps
+    def goes_on(t: int, *rest: Tensor) -> bool:
+        return t < rest[cell.states + 1].shape[0]
 
-    def body(t: int, outputs: Tensor, *rest: Tensor) -> tuple[Any, ...]:
-        state, (products, starts, counts, numbers), captured = (
-            rest[: cell.states],
-            rest[cell.states : cell.states + 4],
-            rest[cell.states + 4 :],
-        )
-        place = steps - 1 - t if is_reverse else t
-        taken = numbers + row(starts, 0, place)
-        goes_on = (numbers < row(counts, 0, place)).unsqueeze(1)
-        following = cell.step(products.index_select(0, taken), state, captured)
-        state = tuple(torch.where(goes_on, new, old) for new, old in zip(following, state, strict=True))
-        written = torch.where(goes_on, state[0], outputs.index_select(0, taken))
-        return t + 1, outputs.index_copy(0, taken, written), *state
-
-    numbers = torch.arange(sequences, device=inputs.device)
-    carried = (0, outputs, *(tensor.clone() for tensor in state))
-    read = (products, starts, batch_sizes.clone(), numbers, *cell.captured(weights))
-    _, outputs, *state = while_loop_op(goes_on, body, carried, read)
+    carried = (0, *(tensor.clone() for tensor in state), outputs)
+    read = (batch_sizes.clone(), starts, numbers, products, *cell.captured(weights))
+    _, *state, outputs = while_loop_op(goes_on, partial(_step, cell, is_reverse), carried, read)
     return outputs[:rows], tuple(state)
+
+
+def _step(cell: Cell, is_reverse: bool, t: int, *rest: Tensor) -> tuple[Any, ...]:
+    """One round: (t, state, outputs) → those of the next."""
+    state, outputs = rest[: cell.states], rest[cell.states]
+    batch_sizes, starts, numbers, products, *captured = rest[cell.states + 1 :]
+    place = batch_sizes.shape[0] - 1 - t if is_reverse else t
+    taken = numbers + row(starts, 0, place)
+    is_live = (numbers < row(batch_sizes, 0, place)).unsqueeze(1)
+    following = cell.step(products.index_select(0, taken), state, captured)
+    state = tuple(torch.where(is_live, new, old) for new, old in zip(following, state, strict=True))
+    written = torch.where(is_live, state[0], outputs.index_select(0, taken))
+    return t + 1, *state, outputs.index_copy(0, taken, written)

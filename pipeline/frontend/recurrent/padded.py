@@ -30,12 +30,12 @@ def run_padded(
     def goes_on(t: int, outputs: Tensor, *_: Tensor) -> bool:
         return t < outputs.shape[time]
 
-    def body(t: int, outputs: Tensor, *rest: Tensor) -> tuple[Any, ...]:
+    def step(t: int, outputs: Tensor, *rest: Tensor) -> tuple[Any, ...]:
         state, products, captured = rest[: cell.states], rest[cell.states], rest[cell.states + 1 :]
         place = outputs.shape[time] - 1 - t if is_reverse else t
         state = cell.step(row(products, time, place), state, captured)
         return t + 1, with_row(outputs, state[0], time, place), *state
 
     carried = (0, outputs, *(tensor.clone() for tensor in state))
-    _, outputs, *state = while_loop_op(goes_on, body, carried, (products, *cell.captured(weights)))
+    _, outputs, *state = while_loop_op(goes_on, step, carried, (products, *cell.captured(weights)))
     return outputs, tuple(state)
