@@ -29,8 +29,8 @@ from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
 from pipeline.runtime.arrays import extent, overlap
 
-#: torch.export keeps its state in globals: one thread at a time.
-_capturing = threading.Lock()
+#: torch keeps the state of a capture in globals: one thread at a time.
+capturing = threading.RLock()
 
 
 def capture(
@@ -64,7 +64,7 @@ def export(
     """The first half of `capture`: the program as torch.export gives it."""
     if args is not None and not isinstance(args, tuple):
         raise PipelineError(f"args: expected a tuple of example arguments, got {type(args).__name__}")
-    with _capturing, torch.no_grad(), _use_lazy_graph_module(True):
+    with capturing, torch.no_grad(), _use_lazy_graph_module(True):
         return _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
 
 
@@ -72,7 +72,7 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
     """The second half of `capture`: mutation as results, torch's core ops."""
     from pipeline.frontend.decompositions import decomposition_table  # loads MLIR, which the first half does without
 
-    with _capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
+    with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here

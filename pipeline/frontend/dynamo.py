@@ -15,6 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from pipeline.compiler import compile_source, target_for
 from pipeline.errors import CaptureError
+from pipeline.frontend.capture import capturing
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.purify import has_regions, purify
 from pipeline.frontend.recurrent import taken_apart
@@ -44,7 +45,7 @@ def pipeline_backend(
         inference_compiler=compile_inference,
         decompositions=decomposition_table(),
     )
-    with taken_apart():
+    with capturing, taken_apart():
         return backend(_with_pure_regions(graph), inputs)
 
 

@@ -37,11 +37,11 @@ def agree(executable, model, arguments):
 
 
 FORMS = [
-    (nn.LSTM, {"num_layers": 2, "bidirectional": True, "proj_size": 3}, False, True),
+    (nn.LSTM, {"bidirectional": True, "proj_size": 3}, False, True),
     (nn.LSTM, {}, True, False),
     (nn.GRU, {"bidirectional": True}, True, True),
     (nn.GRU, {"bias": False}, False, False),
-    (nn.RNN, {"bidirectional": True, "nonlinearity": "relu"}, False, True),
+    (nn.RNN, {"num_layers": 2, "bidirectional": True, "nonlinearity": "relu"}, False, True),
 ]
 
 
