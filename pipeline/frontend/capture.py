@@ -1,7 +1,8 @@
 """From whatever the user has to a functional ExportedProgram.
 
 Takes an nn.Module, a callable, a ScriptModule, an ExportedProgram or an archive of these; gives an ExportedProgram in
-which mutation is extra results and ops are those that the importer knows. Everything about torch.export's quirks lives here.
+which mutation is extra results and ops are those that the importer knows. Everything about torch.export's quirks lives
+here.
 """
 
 from __future__ import annotations
@@ -160,6 +161,10 @@ def checked_arguments(args: Any, kwargs: Any) -> tuple[tuple[Any, ...] | None, d
     names = [name for name in kwargs or {} if not isinstance(name, str)]
     if names:
         raise PipelineError(f"kwargs: expected names, got {names[0]!r}")
+    for leaf in torch_pytree.tree_leaves((args, kwargs)):
+        if isinstance(leaf, torch.Tensor) and leaf.layout != torch.strided:
+            layout = str(leaf.layout).removeprefix("torch.")
+            raise PipelineError(f"args: {layout} tensors are not supported; pass x.to_dense()")
     return args, dict(kwargs or {})
 
 

@@ -58,13 +58,16 @@ def first_line(error: BaseException) -> str:
     return _cut(f"{type(error).__name__}: {lines[0]}") if lines else type(error).__name__
 
 
+#: What torch adds to each message of torch.export.
+_ADDED = ("The error above occurred", 'For more information, run with TORCH_LOGS="+dynamic".')
+
+
 def _told(error: BaseException) -> str:
     """The first line; of a message about sizes all lines, in one."""
     if not _is_about_sizes(str(error)):
         return first_line(error)
-    lines = [line.removeprefix("- ") for line in _lines(error) if "TORCH_LOGS" not in line or "Constraints" in line]
-    joined = " ".join(lines).replace(' For more information, run with TORCH_LOGS="+dynamic".', "")
-    return _cut(f"{type(error).__name__}: {joined}")
+    lines = [line.removeprefix("- ").replace(_ADDED[1], "").strip(" .") for line in _lines(error)]
+    return _cut(f"{type(error).__name__}: {'; '.join(line for line in lines if not line.startswith(_ADDED[0]))}")
 
 
 def _is_about_sizes(message: str) -> bool:

@@ -193,6 +193,8 @@ class Run:
             if id(values[0]) in self.borrowed:
                 raise CaptureError("a list is changed in a branch or loop on values of tensors, use a tensor for it")
             return CHANGES[kind](*values)
+        if kind in ("aten::tensor", "aten::as_tensor") and isinstance(values[0], list):
+            return torch.tensor(values[0], dtype=torch_argument("dtype", values[1]))
         if kind in MKLDNN_OPS:
             return MKLDNN_OPS[kind](*values)
         table = TENSOR_QUESTIONS if any(isinstance(value, torch.Tensor) for value in values) else PYTHON_OPS

@@ -250,6 +250,7 @@ TENSOR_QUESTIONS: dict[str, Callable[..., Any]] = {
     "prim::is_cuda": lambda x: x.is_cuda,
     "prim::requires_grad": lambda x: False,
     "prim::data": lambda x: x.detach(),
+    "prim::tolist": lambda x, *_: x.tolist(),
     "prim::TupleConstruct": lambda *values: values,
     "prim::ListConstruct": lambda *values: list(values),
 }
