@@ -219,7 +219,7 @@ def powers(x, times: int = 2):
 @torch.jit.script
 def numbers(x, n: int):
     y = x + math.sqrt(float(n)) + math.floor(2.7) + math.pi + math.log(2.0) + math.atan2(1.0, 2.0) + math.gcd(12, 8)
-    y = y * (1.0 if math.isinf(float("inf")) else 0.0) + math.factorial(n) + math.fmod(7.5, 2.0) + math.log2(8.0)
+    y = y * (1.0 if math.isinf(float("inf")) else 0.0) + math.factorial(n) + math.fmod(7.5, 2.0)
     return y, math.ceil(0.5) + n
 
 
