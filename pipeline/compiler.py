@@ -46,9 +46,10 @@ def compile(
     """Compiles a model to an executable.
 
     Args:
-        model: an nn.Module, torch.jit.ScriptModule, torch.export.ExportedProgram, the path of a `.pt2` archive or of an
-            `.mlir` file, MLIR text, or an MLIR module.
-        args, kwargs: example arguments; their shapes, dtypes and constants are compiled in. None for MLIR.
+        model: an nn.Module, a function, torch.jit.ScriptModule, torch.export.ExportedProgram, the path of a `.pt2` or
+            TorchScript archive or of an `.mlir` file, MLIR text, or an MLIR module.
+        args, kwargs: example arguments; their shapes and dtypes are compiled in, and their constants, which calls may
+            leave out. A tensor stands for a tuple of one. None for MLIR.
         dynamic_shapes: the dimensions that may change, as torch.export takes them.
         observer: is called with the name and the MLIR text of each stage as it is reached.
         assembly: adds the stage `asm`, the text of the machine code.
@@ -220,9 +221,17 @@ def _mlir_source(model: Any) -> tuple[str, str] | None:
             return Path(model).read_text(), str(model)
         except (OSError, UnicodeDecodeError) as error:
             raise PipelineError(f"{model}: cannot be read: {error}") from None
-    if isinstance(model, str) and not model.endswith(".pt2"):
+    if isinstance(model, str) and not _names_a_file(model):
         return model, "MLIR text"
     return None
+
+
+def _names_a_file(text: str) -> bool:
+    """Whether a string is a path rather than MLIR: one line without spaces, or one that ends as names of files do."""
+    stripped = text.strip()
+    return (
+        bool(stripped) and "\n" not in stripped and (" " not in stripped or bool(Path(stripped).suffix[1:].isalnum()))
+    )
 
 
 def _text(module: ir.Module) -> str:

@@ -12,6 +12,7 @@ from torch import fx
 
 from pipeline import timing
 from pipeline.errors import CaptureError, PipelineError
+from pipeline.frontend.capture_errors import cause, first_line
 from pipeline.frontend.graph_passes import simplify
 from pipeline.frontend.importer import import_graph
 from pipeline.frontend.to_linalg import lower_to_linalg
@@ -98,13 +99,21 @@ class GraphReader:
         output = next(node for node in self.graph.nodes if node.op == "output")
         output.args = (tuple(self._results),)
         with timing.stage("to torch dialect"):
-            simplify(self.graph)
-            module = import_graph(self.graph, context())
+            module = self._imported()
         with timing.stage("to linalg"):
             lower_to_linalg(module, dump)
         self._mark_arguments(module, mutable)
         dump("linalg", module)
         return module
+
+    def _imported(self) -> ir.Module:
+        try:
+            simplify(self.graph)
+            return import_graph(self.graph, context())
+        except PipelineError:
+            raise
+        except Exception as error:  # torch and the importer raise many types
+            raise CaptureError(f"the captured graph could not be imported: {first_line(error)}") from cause(error)
 
     def _mark_arguments(self, module: ir.Module, mutable: set[str]) -> None:
         with module.context:

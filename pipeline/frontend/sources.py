@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram
 
 from pipeline import timing
-from pipeline.frontend.capture import export, functionalize
+from pipeline.frontend.capture import checked_arguments, export, functionalize, loaded
 from pipeline.frontend.fingerprint import exported_fingerprint, graph_fingerprint
 from pipeline.frontend.parameters import Parameters, parameters_of
 from pipeline.program import Dump, Program, Source
@@ -22,8 +22,9 @@ def exported_source(
     model: Any, args: tuple[Any, ...] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, mode: str
 ) -> ExportedSource:
     """Exports a model; see `pipeline.frontend.capture.capture`."""
-    exported = export(model, args, kwargs, dynamic_shapes, mode)
-    return ExportedSource(exported, parameters_of(model, args or (), kwargs or {}, exported))
+    model, (args, keywords) = loaded(model), checked_arguments(args, kwargs)
+    exported = export(model, args, keywords, dynamic_shapes, mode)
+    return ExportedSource(exported, parameters_of(model, args or (), keywords, exported))
 
 
 @dataclass(frozen=True)
