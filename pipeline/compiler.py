@@ -14,7 +14,7 @@ from pipeline import compile_cache, garbage, targets, timing
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.compile_cache import Outcome
 from pipeline.disk_cache import open_cache
-from pipeline.errors import OptionError, PipelineError
+from pipeline.errors import LoweringError, OptionError, PipelineError, UnsupportedOpError, UnsupportedTypeError
 from pipeline.fusions import python_functions
 from pipeline.options import Options
 from pipeline.program import Program, Source
@@ -95,7 +95,26 @@ def _check_passes(options: Options) -> None:
 def compile_source(
     source: Source, options: Options, target: targets.Target, observer: Observer | None = None
 ) -> Executable:
-    """Compiles what was captured, or takes the outcome from the disk cache."""
+    """Compiles what was captured, or takes the outcome from the disk cache; torch runs what cannot be lowered.
+
+    Raises:
+        UnsupportedOpError: ops cannot be lowered, and `options.fallback` is `error`.
+    """
+    try:
+        return _compile_whole(source, options, target, observer)
+    except (UnsupportedOpError, UnsupportedTypeError, LoweringError) as error:
+        if options.fallback == "error" or not target.runs_here:
+            raise
+        from pipeline.frontend.fallback.build import compile_parts
+
+        parts = replace(options, fallback="error")
+        return compile_parts(source, lambda part: _compile_whole(part, parts, target, observer), error)
+
+
+def _compile_whole(
+    source: Source, options: Options, target: targets.Target, observer: Observer | None
+) -> Executable:
+    """Likewise, where all ops can be lowered."""
     cache = compile_cache.cache_for(options)
     key = None
     if cache is not None:

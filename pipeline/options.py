@@ -20,6 +20,9 @@ PRECISIONS = ("f32", "bf16")
 #: The results of a tile by Winograd's algorithm along each dim; 0 for direct convolutions alone.
 WINOGRAD_TILES = (0, 2, 4)
 
+#: What becomes of ops that cannot be lowered.
+FALLBACKS = ("torch", "error")
+
 #: The stages after which a user's passes may run.
 PASS_STAGES = ("linalg", "fused", "kernels")
 
@@ -48,6 +51,8 @@ class Options:
         fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
             a YAML file, or a `FusionRules`.
         fusions: ops that become groups of their own, in this order: what `pipeline.fuse_into` gives.
+        fallback: what becomes of ops that cannot be lowered: `torch` runs them between compiled parts of the model, or
+            `error`, which lists them; what is to be saved must be compiled with the latter.
     """
 
     target: str = "cpu"
@@ -63,6 +68,7 @@ class Options:
     tune: float | None = None
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
+    fallback: str = "torch"
 
     @staticmethod
     def create(values: Mapping[str, Any]) -> Options:
@@ -92,6 +98,8 @@ class Options:
             raise OptionError(f"precision={checked['precision']!r}: expected one of {', '.join(PRECISIONS)}")
         if checked.get("winograd", 2) not in WINOGRAD_TILES or isinstance(checked.get("winograd"), bool):
             raise OptionError(f"winograd={checked['winograd']!r}: expected one of {str(WINOGRAD_TILES)[1:-1]}")
+        if checked.get("fallback", "torch") not in FALLBACKS:
+            raise OptionError(f"fallback={checked['fallback']!r}: expected one of {', '.join(FALLBACKS)}")
         checked["disable"] = _names(values.get("disable", ()))
         checked["passes"] = _pipelines(values.get("passes", {}))
         checked["fusion_rules"] = _rules(values.get("fusion_rules"))

@@ -311,12 +311,14 @@ def mark_written(tensor: Any) -> None:
 def copy(target: Any, source: Any) -> None:
     """Copies elements; the tensors may be of different libraries."""
     owner = _owner(target)
-    owner.copy(target, source if library_of(source) is owner else _convert(source, owner))
+    owner.copy(target, converted(source, owner))
 
 
-def _convert(source: Any, owner: ArrayLibrary) -> Any:
-    """A tensor of `owner`'s library with the elements of another's."""
-    other = _owner(source)
+def converted(source: Any, owner: ArrayLibrary) -> Any:
+    """A tensor of `owner`'s library with the elements of another's; one of its own, and what is no tensor, as it is."""
+    other = library_of(source)
+    if other is None or other is owner:
+        return source
     fresh = owner.empty(other.shape(source), other.dtype(source))
     contiguous = other.contiguous(source)
     first, last = other.extent(contiguous)
