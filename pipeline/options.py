@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -25,6 +26,10 @@ FALLBACKS = ("torch", "error")
 
 #: The stages after which a user's passes may run.
 PASS_STAGES = ("linalg", "fused", "kernels")
+
+
+def _usual_fallback() -> str:
+    return os.environ.get("PIPELINE_FALLBACK") or "torch"
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ class Options:
             a YAML file, or a `FusionRules`.
         fusions: ops that become groups of their own, in this order: what `pipeline.fuse_into` gives.
         fallback: what becomes of ops that cannot be lowered: `torch` runs them between compiled parts of the model, or
-            `error`, which lists them; what is to be saved must be compiled with the latter.
+            `error`, which lists them; by default what `PIPELINE_FALLBACK` says, else `torch`. What is to be saved must
+            be compiled with `error`.
     """
 
     target: str = "cpu"
@@ -68,7 +74,7 @@ class Options:
     tune: float | None = None
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
-    fallback: str = "torch"
+    fallback: str = field(default_factory=_usual_fallback)
 
     @staticmethod
     def create(values: Mapping[str, Any]) -> Options:
@@ -98,7 +104,7 @@ class Options:
             raise OptionError(f"precision={checked['precision']!r}: expected one of {', '.join(PRECISIONS)}")
         if checked.get("winograd", 2) not in WINOGRAD_TILES or isinstance(checked.get("winograd"), bool):
             raise OptionError(f"winograd={checked['winograd']!r}: expected one of {str(WINOGRAD_TILES)[1:-1]}")
-        if checked.get("fallback", "torch") not in FALLBACKS:
+        if checked.setdefault("fallback", _usual_fallback()) not in FALLBACKS:
             raise OptionError(f"fallback={checked['fallback']!r}: expected one of {', '.join(FALLBACKS)}")
         checked["disable"] = _names(values.get("disable", ()))
         checked["passes"] = _pipelines(values.get("passes", {}))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 from torch import fx
 from torch._ops import HigherOrderOperator
@@ -11,6 +14,10 @@ from pipeline.errors import LoweringError, PipelineError, UnsupportedOpError
 from pipeline.frontend.control_flow import NodeImporter
 from pipeline.frontend.source_lines import source_line
 from pipeline.mlir import ir
+from pipeline.runtime.signature import DTYPE_BYTES
+
+#: Of what torch-mlir can say a type that LLVM has.
+_DTYPES = {getattr(torch, name) for name in (*DTYPE_BYTES, "complex64", "complex128")}
 
 #: Narrower integers are pooled as floats, see `pipeline.frontend.replacements`.
 _MAX_POOLS = (
@@ -95,9 +102,27 @@ def _reason_to_refuse(node: fx.Node) -> str | None:
     """Why `node` must not reach torch-mlir: it would not know it, or crash the process; None if it may."""
     if isinstance(node.target, HigherOrderOperator) and not hasattr(NodeImporter, f"_import_hop_{node.target.name()}"):
         return "is not supported yet"
+    kinds = sorted({str(one.dtype).removeprefix("torch.") for one in _tensors(node) if one.dtype not in _DTYPES})
+    if kinds:
+        return f"{' and '.join(kinds)} tensors are not supported"
+    if node.target is torch.ops.aten.index.Tensor and any(map(_is_mask, node.args[1])):
+        return "selects by a mask, which is not supported yet"  # torch-mlir takes all memory for masks of two dims
     if node.target in _MAX_POOLS and not node.args[0].meta["val"].is_floating_point():
         return "is not supported for int64, take int32 or floats"
     return None
+
+
+def _tensors(node: fx.Node) -> Iterator[torch.Tensor]:
+    """What a node gives, as far as that are tensors."""
+    value = node.meta.get("val")
+    for one in value if isinstance(value, (tuple, list)) else [value]:
+        if isinstance(one, torch.Tensor):
+            yield one
+
+
+def _is_mask(index: Any) -> bool:
+    value = index.meta.get("val") if isinstance(index, fx.Node) else index
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.bool, torch.uint8)
 
 
 def node_location(node: fx.Node, context: ir.Context) -> ir.Location:

@@ -67,7 +67,13 @@ class FastPath:
                 or arg.is_neg()
             ):
                 return NotImplemented
-            slots[slot] = arg.data_ptr()
+            try:
+                address = arg.data_ptr()
+            except RuntimeError:  # inside of torch.func, where tensors have no memory
+                return NotImplemented
+            if not address:  # empty, or freed
+                return NotImplemented
+            slots[slot] = address
         results = []
         for make, slot in self._results:
             result = make()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+import torch
 from torch import fx
 
 from pipeline.errors import LoweringError, PipelineError, UnsupportedOpError
@@ -15,6 +16,7 @@ from pipeline.frontend.fallback.sizes import sizes_of_arguments
 from pipeline.frontend.fallback.steps import NodeStep, PartStep, Step
 from pipeline.frontend.fallback.unsupported import is_number, is_view, why_unsupported
 from pipeline.frontend.graph import Captured, any_type
+from pipeline.frontend.graph_passes import drop_assertions
 from pipeline.frontend.importer import target_name
 from pipeline.frontend.source_lines import source_line
 from pipeline.program import Source
@@ -36,6 +38,7 @@ def compile_parts(source: Source, compile_part: CompilePart, error: PipelineErro
     captured = source.captured(any_type)
     if captured is None:
         raise error
+    drop_assertions(captured.reader.graph)
     sizes_of_arguments(captured.reader.graph)
     captured.reader.graph.eliminate_dead_code()
     model = _Model(captured)
@@ -83,6 +86,8 @@ class _Model:
         found = [known[name] for name in sorted(named) if name in known]
         if not found and (part is not None or isinstance(error, LoweringError)):
             found = list(known.values())
+        if any(node.target is torch.ops.aten.as_strided.default for node in found):
+            raise error  # what it reads lies elsewhere than in capture
         for node in found:
             self.reasons[node] = _reason(error, node)
 

@@ -155,8 +155,8 @@ class FallbackExecutable(Executable):
     def _given(self, call: Arguments) -> Values:
         """What is there before the first step: arguments and weights."""
         values: Values = {
-            node: _as_torch(value)
-            for node, value in zip(self.plan.arguments, call.values, strict=True)
+            node: _as_torch(leaf)
+            for node, leaf in zip(self.plan.arguments, call.leaves, strict=True)
             if node is not None
         }
         values.update((node, self._weights[name].detach()) for node, name in self.plan.weights)
@@ -205,6 +205,8 @@ def _own(value: Any, given: Sequence[Any]) -> Any:
 
 def _as_torch(value: Any) -> Any:
     """An argument as a tensor of torch's, over the same memory where NumPy's dtype is one of NumPy's own."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
     if not isinstance(value, np.ndarray):
         return value
     return torch.from_numpy(value) if value.dtype.isbuiltin == 1 else converted(value, torch_library())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import fx
+from torch._ops import OpOverload
 
 from pipeline.errors import PipelineError
 from pipeline.frontend.graph_passes import attribute
@@ -22,6 +24,26 @@ aten = torch.ops.aten
 
 #: A graph has views that fit the strides which tensors had in capture; those of a call may have others.
 _FOR_ANY_STRIDES = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
+
+
+def _sees_strides(target: Any) -> bool:
+    """Whether a kernel may look at where elements lie: those of other libraries may."""
+    return isinstance(target, OpOverload) and target.namespace not in ("aten", "prims")
+
+
+def _in_captured_strides(values: Values) -> Callable[[fx.Node], Any]:
+    """Tensors that lie in memory as they did in capture, as far as that is known: compiled parts give row-major ones."""
+
+    def value_of(node: fx.Node) -> Any:
+        value, captured = values[node], node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or not isinstance(captured, torch.Tensor):
+            return value
+        strides = captured.stride()
+        if value.stride() == strides or not all(isinstance(one, int) for one in (*captured.shape, *strides)):
+            return value
+        return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
+
+    return value_of
 
 
 @dataclass(frozen=True)
@@ -75,8 +97,9 @@ class NodeStep(Step):
         if node.op == "get_attr":
             values[node] = attribute(node)
             return
-        args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
         target = _FOR_ANY_STRIDES.get(node.target, node.target)
+        value_of = _in_captured_strides(values) if _sees_strides(target) else values.__getitem__
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), value_of)
         try:
             values[node] = target(*args, **kwargs)
         except Exception as error:  # an op raises whatever it does
