@@ -111,9 +111,7 @@ def compile_source(
         return compile_parts(source, lambda part: _compile_whole(part, parts, target, observer), error)
 
 
-def _compile_whole(
-    source: Source, options: Options, target: targets.Target, observer: Observer | None
-) -> Executable:
+def _compile_whole(source: Source, options: Options, target: targets.Target, observer: Observer | None) -> Executable:
     """Likewise, where all ops can be lowered."""
     cache = compile_cache.cache_for(options)
     key = None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.export import Dim
+from torch.utils._pytree import tree_map_only
 
 import pipeline
 from pipeline.remarks import collect
@@ -73,8 +72,13 @@ def check(model, *args, **options):
             torch.manual_seed(3)
             expected = model(*args)
         torch.manual_seed(3)
-        torch.testing.assert_close(executable(*args), expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(_comparable(executable(*args)), _comparable(expected), rtol=1e-4, atol=1e-5)
     return executable
+
+
+def _comparable(values):
+    """Floats of 8 bits as wider ones, which assert_close can compare with a tolerance."""
+    return tree_map_only(torch.Tensor, lambda x: x.float() if x.dtype.itemsize == 1 else x, values)
 
 
 def positive(y):
@@ -241,10 +245,10 @@ def test_branches_and_loops_run_as_a_whole():
     class Regions(nn.Module):
         def forward(self, x):
             y = x.sin() + 3 * torch.eye(3)
-            first = torch.cond(y.sum() > 0, lambda v: torch.linalg.inv(v).contiguous() + 1, lambda v: v * 2, (y,))
+            first = torch.cond(y.sum() > 0, lambda v: torch.lgamma(v) + 1, lambda v: v * 2, (y,))
             count = torch.zeros((), dtype=torch.int64)
             _, second = torch.while_loop(
-                lambda n, v: n < 3, lambda n, v: (n + 1, torch.linalg.matrix_exp(v / 10)), (count, first.cos())
+                lambda n, v: n < 3, lambda n, v: (n + 1, torch.lgamma(v)), (count, first.cos() + y)
             )
             return first * 2, second + 1
 
@@ -327,10 +331,9 @@ def test_arguments_results_and_weights_of_other_dtypes(dtype):
 
         def forward(self, x):
             real = x.real if dtype.is_complex else x.float()
-            return (real.tanh() + 1).to(dtype), self.weight.to(torch.complex64).real + real.exp()
+            return (real.tanh() + 1).to(dtype).flatten(), self.weight.to(torch.complex64).real + real.exp()
 
-    executable = check(Cast(), torch.arange(4).to(dtype))
-    assert executable.fallbacks or dtype.is_complex
+    assert check(Cast(), torch.arange(4).to(dtype)).fallbacks
 
 
 def test_torch_compile():
@@ -351,5 +354,3 @@ def test_compiled_parts_are_found_in_the_cache(tmp_path, monkeypatch):
     assert len(entries) == 2, "one for each part"
     check(Around(torch.linalg.inv), torch.randn(4, 4))
     assert {file for file in tmp_path.rglob("*") if file.is_file()} == entries
-
-

@@ -13,6 +13,7 @@ from torch.export import ExportedProgram
 
 from pipeline import timing
 from pipeline.frontend.capture import export, functionalize
+from pipeline.frontend.effects import drop_effect_tokens
 from pipeline.frontend.fingerprint import exported_fingerprint, graph_fingerprint
 from pipeline.frontend.parameters import Parameters, parameters_of
 from pipeline.program import Dump, Program, Source
@@ -79,7 +80,9 @@ class GraphSource(Source):
 
     def _copy(self) -> fx.GraphModule:
         with unset_fake_temporarily():  # its constants are tensors with elements
-            return copy.deepcopy(self.module)
+            module = copy.deepcopy(self.module)
+        drop_effect_tokens(module.graph)
+        return module
 
     def fingerprint(self) -> str | None:
         """See `graph_fingerprint`."""

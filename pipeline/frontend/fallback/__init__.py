@@ -1,9 +1,9 @@
 """What cannot be lowered runs in ATen: the graph in compiled parts and single nodes that torch runs between them.
 
-    unsupported   which nodes cannot be lowered, as far as that is known before lowering is tried
-    partition     the parts and the order in which they and the nodes run
-    part          one part as a source of a Program
-    steps         what runs: compiled parts and nodes, on the values so far
-    executable    the executable of such a plan
-    build         from a captured graph to that executable
+unsupported   which nodes cannot be lowered, as far as that is known before lowering is tried
+partition     the parts and the order in which they and the nodes run
+part          one part as a source of a Program
+steps         what runs: compiled parts and nodes, on the values so far
+executable    the executable of such a plan
+build         from a captured graph to that executable
 """

@@ -153,7 +153,7 @@ class _Model:
 
 def _placeholders(captured: Captured) -> tuple[tuple[fx.Node | None, ...], dict[fx.Node, str]]:
     """The placeholder of each argument of the call, None for a constant; the names of the weights by theirs."""
-    numbers = {name: number for name, number in captured.reader.argument_index.items()}
+    numbers = captured.reader.argument_index
     placeholders = [node for node in captured.reader.graph.nodes if node.op == "placeholder"]
     arguments: list[fx.Node | None] = [None] * len(captured.signature.arguments)
     weights: dict[fx.Node, str] = {}

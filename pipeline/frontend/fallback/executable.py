@@ -174,7 +174,7 @@ class FallbackExecutable(Executable):
 
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
         """Where the time of a call goes, kernel by kernel and op by op of torch's; see `Executable.profile`."""
-        timed = self if self._timed is None else self._timed()
+        timed: Any = self if self._timed is None else self._timed()
         timed.num_threads = self.num_threads
         return profile_steps(timed, timed.plan.steps, args, kwargs, repeats)
 

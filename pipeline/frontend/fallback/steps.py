@@ -32,7 +32,7 @@ def _sees_strides(target: Any) -> bool:
 
 
 def _in_captured_strides(values: Values) -> Callable[[fx.Node], Any]:
-    """Tensors that lie in memory as they did in capture, as far as that is known: compiled parts give row-major ones."""
+    """Tensors that lie in memory as they did in capture, where that is known; compiled parts give row-major ones."""
 
     def value_of(node: fx.Node) -> Any:
         value, captured = values[node], node.meta.get("val")
