@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import compile_cache, garbage, targets, timing
+from pipeline import compile_cache, garbage, interrupts, targets, timing
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.compile_cache import Outcome
 from pipeline.disk_cache import open_cache
@@ -63,7 +63,7 @@ def compile(
     """
     chosen = Options.create(options)
     target = target_for(chosen, assembly, linked)
-    with garbage.left():
+    with garbage.left(), interrupts.kept():
         return compile_source(_source(model, args, kwargs, dynamic_shapes, chosen), chosen, target, observer)
 
 
@@ -100,6 +100,11 @@ def compile_source(
     Raises:
         UnsupportedOpError: ops cannot be lowered, and `options.fallback` is `error`.
     """
+    with interrupts.kept():
+        return _compile_or_cut(source, options, target, observer)
+
+
+def _compile_or_cut(source: Source, options: Options, target: targets.Target, observer: Observer | None) -> Executable:
     try:
         return _compile_whole(source, options, target, observer)
     except (UnsupportedOpError, UnsupportedTypeError, LoweringError) as error:
