@@ -91,6 +91,11 @@ def incremented(y):
     return y
 
 
+def ctc_loss(y):
+    lengths = torch.tensor([4]), torch.tensor([2])
+    return nn.functional.ctc_loss(y.log_softmax(-1)[:, None], torch.tensor([[1, 2, 3]]), *lengths)
+
+
 def resized(y):
     return nn.functional.interpolate(y[None, None], size=(3, 5), mode="bilinear", antialias=True)
 
@@ -102,6 +107,8 @@ FUNCTIONS = {
     "svd": (lambda y: torch.linalg.svd(y).S, "linalg_svd"),
     "qr": (lambda y: torch.linalg.qr(y), "linalg_qr"),
     "eigh": (lambda y: torch.linalg.eigvalsh(y + y.mT), "linalg_eigh"),
+    "lstsq": (lambda y: torch.linalg.lstsq(y.exp(), y).solution, "linalg_lstsq"),
+    "ctc_loss": (ctc_loss, "_ctc_loss"),
     "custom": (lambda y: torch.ops.pipeline_tests.doubled(y), "doubled"),
     "custom that writes": (incremented, "auto_functionalized"),
     "unique": (lambda y: torch.unique((y * 3).round()), "unique"),

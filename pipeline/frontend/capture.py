@@ -23,6 +23,7 @@ from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
+from pipeline.frontend.fallback.fakes import register_fakes
 from pipeline.frontend.purify import purified
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
@@ -107,6 +108,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if args is None:
         raise PipelineError("args: example arguments are needed to capture a module")
     register_containers()
+    register_fakes()
     if not isinstance(model, torch.nn.Module):
         kinds = "an nn.Module, ScriptModule, ExportedProgram, .pt2 path or MLIR"
         raise PipelineError(f"model: expected {kinds}, got {type(model).__name__}")
