@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import compile_cache, garbage, targets, timing
+from pipeline import compile_cache, garbage, interrupts, targets, timing
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.compile_cache import Outcome
 from pipeline.disk_cache import open_cache
-from pipeline.errors import OptionError, PipelineError
+from pipeline.errors import LoweringError, OptionError, PipelineError, UnsupportedOpError, UnsupportedTypeError
 from pipeline.fusions import python_functions
 from pipeline.options import Options
 from pipeline.program import Program, Source
@@ -64,7 +64,7 @@ def compile(
     """
     chosen = Options.create(options)
     target = target_for(chosen, assembly, linked)
-    with garbage.left():
+    with garbage.left(), interrupts.kept():
         return compile_source(_source(model, args, kwargs, dynamic_shapes, chosen), chosen, target, observer)
 
 
@@ -96,7 +96,29 @@ def _check_passes(options: Options) -> None:
 def compile_source(
     source: Source, options: Options, target: targets.Target, observer: Observer | None = None
 ) -> Executable:
-    """Compiles what was captured, or takes the outcome from the disk cache."""
+    """Compiles what was captured, or takes the outcome from the disk cache; torch runs what cannot be lowered.
+
+    Raises:
+        UnsupportedOpError: ops cannot be lowered, and `options.fallback` is `error`.
+    """
+    with interrupts.kept():
+        return _compile_or_cut(source, options, target, observer)
+
+
+def _compile_or_cut(source: Source, options: Options, target: targets.Target, observer: Observer | None) -> Executable:
+    try:
+        return _compile_whole(source, options, target, observer)
+    except (UnsupportedOpError, UnsupportedTypeError, LoweringError) as error:
+        if options.fallback == "error" or not target.runs_here:
+            raise
+        from pipeline.frontend.fallback.build import compile_parts
+
+        parts = replace(options, fallback="error")
+        return compile_parts(source, lambda part: _compile_whole(part, parts, target, observer), error)
+
+
+def _compile_whole(source: Source, options: Options, target: targets.Target, observer: Observer | None) -> Executable:
+    """Likewise, where all ops can be lowered."""
     cache = compile_cache.cache_for(options)
     key = None
     if cache is not None:

@@ -24,6 +24,7 @@ from pipeline.frontend.callables import module_of_function, name_of, without_com
 from pipeline.frontend.capture_errors import cause, explain
 from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
+from pipeline.frontend.fallback.fakes import register_fakes
 from pipeline.frontend.model_files import load_file
 from pipeline.frontend.purify import purified
 from pipeline.frontend.recurrent import kept_whole
@@ -110,6 +111,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if args is None:
         raise PipelineError("args: example arguments are needed to capture a module")
     register_containers()
+    register_fakes()
     name = name_of(model)
     if mode == "script" and not isinstance(model, _SCRIPTS):
         model = _script(model)

@@ -10,6 +10,7 @@ import torch
 from functorch.compile import make_boxed_func
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch import config as functorch_config
 from torch._guards import detect_fake_mode
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -45,7 +46,8 @@ def pipeline_backend(
         inference_compiler=compile_inference,
         decompositions=decomposition_table(),
     )
-    with capturing, taken_apart():
+    tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
+    with capturing, taken_apart(), tokens:
         return backend(_with_pure_regions(graph), inputs)
 
 

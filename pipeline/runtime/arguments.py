@@ -172,11 +172,12 @@ def check_tensor(name: str, wanted: TensorType, leaf: Any, device: str = "cpu") 
     owner = library_of(leaf)
     if owner is None:
         raise ArgumentError(f"argument {name}: expected a tensor {wanted}, got {type(leaf).__name__}")
+    place = owner.device(leaf)
+    if place != "cpu" and place.partition(":")[0] != device:
+        raise ArgumentError(f"argument {name}: expected a dense tensor on {device}, got {place}")
     shape = owner.shape(leaf)
     if owner.dtype(leaf) != wanted.dtype or not _fits(shape, wanted.shape):
         raise ArgumentError(f"argument {name}: expected {wanted}, got {TensorType(owner.dtype(leaf), shape)}")
-    if owner.device(leaf) != "cpu" and owner.device(leaf).partition(":")[0] != device:
-        raise ArgumentError(f"argument {name}: expected a dense tensor on {device}, got {owner.device(leaf)}")
     return owner
 
 

@@ -175,10 +175,23 @@ class TorchTensors:
         return tuple(array.shape)
 
     def device(self, array: Any) -> str:
-        """The device's name; a sparse tensor's layout, which is no place that code can read."""
+        """The device's name; of a tensor that has no elements in memory, such as a sparse one, what it is instead."""
         if array.layout != self._torch.strided:
             return str(array.layout)
-        return str(array.device)
+        return self._without_memory(array) or str(array.device)
+
+    def _without_memory(self, array: Any) -> str | None:
+        """What a dense tensor is whose elements do not lie in one piece of memory: nested, wrapped, fake, freed."""
+        kind = type(array)
+        if array.is_nested:
+            return "a nested tensor"
+        if kind.__torch_dispatch__ != self._torch.Tensor.__torch_dispatch__:
+            return f"a {kind.__name__}"
+        if self._torch._C._functorch.is_functorch_wrapped_tensor(array):
+            return "inside of torch.func"
+        if array.device.type == "cpu" and array.numel() and not array.untyped_storage().nbytes():
+            return "a tensor whose memory was freed"
+        return None
 
     def pointer(self, array: Any) -> int:
         """The address of the first element."""
@@ -288,6 +301,11 @@ def dtype_and_shape(tensor: Any) -> tuple[str, tuple[int, ...]]:
     return owner.dtype(tensor), owner.shape(tensor)
 
 
+def place_of(tensor: Any) -> str:
+    """The device of a tensor of any library, or what it is instead of dense, see `ArrayLibrary.device`."""
+    return _owner(tensor).device(tensor)
+
+
 def pointer(tensor: Any) -> int:
     """The address of the first element of a tensor of any library."""
     return _owner(tensor).pointer(tensor)
@@ -311,12 +329,14 @@ def mark_written(tensor: Any) -> None:
 def copy(target: Any, source: Any) -> None:
     """Copies elements; the tensors may be of different libraries."""
     owner = _owner(target)
-    owner.copy(target, source if library_of(source) is owner else _convert(source, owner))
+    owner.copy(target, converted(source, owner))
 
 
-def _convert(source: Any, owner: ArrayLibrary) -> Any:
-    """A tensor of `owner`'s library with the elements of another's."""
-    other = _owner(source)
+def converted(source: Any, owner: ArrayLibrary) -> Any:
+    """A tensor of `owner`'s library with the elements of another's; one of its own, and what is no tensor, as it is."""
+    other = library_of(source)
+    if other is None or other is owner:
+        return source
     fresh = owner.empty(other.shape(source), other.dtype(source))
     contiguous = other.contiguous(source)
     first, last = other.extent(contiguous)
