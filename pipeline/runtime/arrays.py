@@ -186,11 +186,11 @@ class TorchTensors:
 
     def is_row_major(self, array: Any) -> bool:
         """Whether code can read and write the tensor where it is."""
-        return array.is_contiguous() and not array.is_neg()
+        return array.is_contiguous() and not array.is_neg() and not array.is_conj()
 
     def contiguous(self, array: Any) -> Any:
         """The tensor itself if it is row-major, else a copy that is."""
-        return array.detach().resolve_neg().contiguous()
+        return array.detach().resolve_conj().resolve_neg().contiguous()
 
     def empty(self, shape: Sequence[int], dtype: str) -> Any:
         """A new tensor with undefined elements."""

@@ -1,0 +1,138 @@
+"""What moves elements, and what is linear in them: the same op on the real and on the imaginary parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from pipeline.frontend.complex_numbers.table import (
+    RULES,
+    Rule,
+    aten,
+    common_dtype,
+    join,
+    prims,
+    real_dtype,
+    rule,
+    split,
+)
+
+#: A complex operand becomes one of its parts, the other operands (indices, masks, sizes) stay.
+_BY_PARTS = (
+    aten.alias.default,
+    aten.as_strided.default,
+    aten.clone.default,
+    aten.copy.default,
+    aten.detach.default,
+    aten.diag_embed.default,
+    aten.diagonal.default,
+    aten.diagonal_scatter.default,
+    aten.embedding.default,
+    aten.expand.default,
+    aten.flip.default,
+    aten.gather.default,
+    aten.im2col.default,
+    aten.index.Tensor,
+    aten.index_add.default,
+    aten.index_copy.default,
+    aten.index_put.default,
+    aten.index_select.default,
+    aten.lift_fresh_copy.default,
+    aten.masked_scatter.default,
+    aten.permute.default,
+    aten.reflection_pad1d.default,
+    aten.reflection_pad2d.default,
+    aten.repeat.default,
+    aten.replication_pad1d.default,
+    aten.replication_pad2d.default,
+    aten.roll.default,
+    aten.rot90.default,
+    aten.scatter.src,
+    aten.scatter_add.default,
+    aten.select.int,
+    aten.select_scatter.default,
+    aten.slice.Tensor,
+    aten.slice_scatter.default,
+    aten.split.Tensor,
+    aten.split_with_sizes.default,
+    aten.squeeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.t.default,
+    aten.take.default,
+    aten.trace.default,
+    aten.transpose.int,
+    aten.tril.default,
+    aten.triu.default,
+    aten.unbind.int,
+    aten.unfold.default,
+    aten.unsqueeze.default,
+    prims.collapse.default,
+    prims.split_dim.default,
+    prims.view_of.default,
+)
+
+#: Likewise, by another op that takes any strides: those of the parts need not be those that the model sees.
+_VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
+
+
+def _by_parts(op: Any) -> Rule:
+    def decomposed(*args: Any, **kwargs: Any) -> Any:
+        results = [op(*_part(number, args), **_part(number, kwargs)) for number in (0, 1)]
+        if isinstance(results[0], (list, tuple)):
+            return type(results[0])(join(re, im) for re, im in zip(*results, strict=True))
+        return join(*results)
+
+    decomposed.__doc__ = f"{op}(z) -> of the parts."
+    return decomposed
+
+
+def _part(number: int, arguments: Any) -> Any:
+    return tree_map(lambda one: split(one)[number] if isinstance(one, Tensor) and one.is_complex() else one, arguments)
+
+
+RULES.update({op: _by_parts(op) for op in _BY_PARTS})
+RULES.update(dict.fromkeys(_VIEWS, _by_parts(lambda part, shape: part.reshape(shape))))
+
+
+@rule(aten.cat.default)
+def cat(tensors: list[Tensor], dim: int = 0) -> Tensor:
+    """cat(tensors) -> of the parts, real tensors among them."""
+    return _of_many(torch.cat, tensors, dim)
+
+
+@rule(aten.stack.default)
+def stack(tensors: list[Tensor], dim: int = 0) -> Tensor:
+    """stack(tensors) -> of the parts, real tensors among them."""
+    return _of_many(torch.stack, tensors, dim)
+
+
+def _of_many(op: Any, tensors: list[Tensor], dim: int) -> Tensor:
+    dtype = real_dtype(common_dtype(tensors))
+    parts = [split(tensor) for tensor in tensors]
+    return join(*(op([part[number].to(dtype) for part in parts], dim) for number in (0, 1)))
+
+
+@rule(aten.constant_pad_nd.default)
+def constant_pad_nd(z: Tensor, pad: list[int], value: Any = 0) -> Tensor:
+    """constant_pad_nd(z, pad, value) -> of the parts, with those of the value."""
+    return join(
+        *(aten.constant_pad_nd.default(part, pad, number) for part, number in zip(split(z), split(value), strict=True))
+    )
+
+
+@rule(aten.scatter.value)
+def scatter_value(z: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """scatter(z, dim, index, value) -> of the parts, with those of the value."""
+    parts = zip(split(z), split(value), strict=True)
+    return join(*(aten.scatter.value(part, dim, index, number) for part, number in parts))
+
+
+@rule(aten.index_fill.int_Scalar)
+def index_fill(z: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """index_fill(z, dim, index, value) -> of the parts, with those of the value."""
+    parts = zip(split(z), split(value), strict=True)
+    return join(*(torch.index_fill(part, dim, index, number) for part, number in parts))
