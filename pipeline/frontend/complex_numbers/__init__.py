@@ -16,6 +16,7 @@ from pipeline.frontend.complex_numbers import (
     movement,
     products,
     reductions,
+    short_time,
 )
 from pipeline.frontend.complex_numbers.pairs import complex_as_pairs, pairs_of
 from pipeline.frontend.complex_numbers.table import on_parts
@@ -32,4 +33,5 @@ __all__ = [
     "pairs_of",
     "products",
     "reductions",
+    "short_time",
 ]

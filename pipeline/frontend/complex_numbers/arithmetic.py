@@ -144,6 +144,12 @@ def pow_scalar(base: Tensor, exponent: Any) -> Tensor:
     return pow_tensor(z, exponent)
 
 
+@rule(aten.ldexp.Tensor)
+def ldexp(z: Tensor, exponent: Tensor) -> Tensor:
+    """ldexp(z, e) -> z * 2 ** e."""
+    return z * torch.exp2(exponent.to(torch.promote_types(exponent.dtype, torch.float32)))
+
+
 @rule(aten.addcmul.default)
 def addcmul(x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> Tensor:
     """addcmul(x, a, b, value) -> x + value * a * b."""

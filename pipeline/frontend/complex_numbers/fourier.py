@@ -80,5 +80,5 @@ for _name in (
 ).split():
     _op = getattr(aten, f"fft_{_name}").default
     always(_op)(_composite(_op))
-for _op in (aten.stft.default, aten.stft.center, aten.istft.default):
+for _op in (aten.stft.default, aten.stft.center):
     always(_op)(_composite(_op))

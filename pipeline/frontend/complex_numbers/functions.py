@@ -193,10 +193,11 @@ def tan(z: Tensor) -> Tensor:
 
 
 def _atanh(x: Parts) -> Parts:
-    """log1p(4 re / ((1 - re)² + im²)) / 4, atan2(2 im, (1 - re)(1 + re) - im²) / 2."""
-    low, high = 1 - x.re, 1 + x.re
-    square = x.im * x.im
-    return Parts(0.25 * torch.log1p(4 * x.re / (low * low + square)), 0.5 * torch.atan2(2 * x.im, low * high - square))
+    """±log1p(4 |re| / ((1 - |re|)² + im²)) / 4 with re's sign, atan2(2 im, (1 - re)(1 + re) - im²) / 2."""
+    size, square = x.re.abs(), x.im * x.im
+    far = (1 - size) * (1 - size) + square
+    turn = torch.atan2(2 * x.im, (1 - size) * (1 + size) - square)
+    return Parts(torch.copysign(0.25 * torch.log1p(4 * size / far), x.re), 0.5 * turn)
 
 
 @rule(aten.atanh.default)

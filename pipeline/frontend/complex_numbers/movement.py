@@ -23,8 +23,6 @@ from pipeline.frontend.complex_numbers.table import (
 #: A complex operand becomes one of its parts, the other operands (indices, masks, sizes) stay.
 _BY_PARTS = (
     aten.alias.default,
-    aten.as_strided.default,
-    aten.clone.default,
     aten.copy.default,
     aten.detach.default,
     aten.diag_embed.default,
@@ -76,7 +74,7 @@ _BY_PARTS = (
 )
 
 #: Likewise, by another op that takes any strides: those of the parts need not be those that the model sees.
-_VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
+_VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.view_copy.default)
 
 
 def _by_parts(op: Any) -> Rule:
@@ -95,7 +93,33 @@ def _part(number: int, arguments: Any) -> Any:
 
 
 RULES.update({op: _by_parts(op) for op in _BY_PARTS})
+for _name in ("alias", "detach", "diagonal", "expand", "permute", "select", "slice", "squeeze", "t", "transpose", "unsqueeze"):
+    for _overload in getattr(aten, f"{_name}_copy").overloads():
+        if "out" not in _overload:
+            _copy = getattr(getattr(aten, f"{_name}_copy"), _overload)
+            RULES[_copy] = _by_parts(_copy)
 RULES.update(dict.fromkeys(_VIEWS, _by_parts(lambda part, shape: part.reshape(shape))))
+
+
+@rule(aten.clone.default)
+def clone(z: Tensor, **_: Any) -> Any:
+    """clone(z) -> of the parts; see `split` for conjugated views."""
+    return NotImplemented if z.is_conj() else join(*(part.clone() for part in split(z)))
+
+
+@rule(aten.narrow_copy.default)
+def narrow_copy(z: Tensor, dim: int, start: Any, length: Any) -> Tensor:
+    """narrow_copy(z) -> narrow(z)."""
+    return z.narrow(dim, start, length).clone()
+
+
+@rule(aten.as_strided.default)
+def as_strided(z: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+    """as_strided(z) of row-major z -> of the parts."""
+    if not z.is_contiguous() or z.storage_offset():
+        return NotImplemented
+    parts = (part.clone(memory_format=torch.contiguous_format) for part in split(z))
+    return join(*(aten.as_strided.default(part, size, stride, storage_offset) for part in parts))
 
 
 @rule(aten.cat.default)

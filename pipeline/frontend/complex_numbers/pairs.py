@@ -18,6 +18,10 @@ from pipeline.frontend.complex_numbers.table import aten
 from pipeline.frontend.source_lines import source_line
 
 
+#: What is its operand, seen as a tensor of pairs; of clones, `split` leaves some.
+_SAME = (aten.view_as_complex.default, aten.clone.default)
+
+
 def complex_as_pairs(graph: fx.Graph) -> None:
     """complex(re, im) -> re and im where they are asked for, stack([re, im], -1) elsewhere; placeholders -> [.., 2].
 
@@ -26,16 +30,16 @@ def complex_as_pairs(graph: fx.Graph) -> None:
     """
     if not any(_has_complex(node) for node in graph.nodes):
         return
+    _refuse([node for node in graph.nodes if not _is_known(node) and any(map(_has_complex, [node, *node.all_input_nodes]))])
     for node in graph.nodes:  # nodes that are further on go meanwhile
         if node.target is aten.complex.default:
             _replace_complex(graph, node)
-        elif node.target is aten.view_as_complex.default:
+        elif node.target in _SAME and _has_complex(node):
             _replace(graph, node, node.args[0])
         elif node.target is aten.view_as_real.default and not _has_complex(node.args[0]):
             _replace(graph, node, node.args[0])
         elif node.op == "placeholder" or _is_of_region(node):
             _set_value(node, pairs_of(node.meta.get("val")))
-    _refuse([node for node in graph.nodes if node.op != "output" and _has_complex(node)])
 
 
 def pairs_of(value: Any) -> Any:
@@ -50,6 +54,14 @@ def _is_complex(value: Any) -> bool:
 def _has_complex(node: fx.Node) -> bool:
     value = node.meta.get("val")
     return any(map(_is_complex, value)) if isinstance(value, (list, tuple)) else _is_complex(value)
+
+
+def _is_known(node: fx.Node) -> bool:
+    """Whether the node may have to do with complex tensors: what rules leave, borders, branches and loops."""
+    if node.op != "call_function":
+        return True
+    known = (aten.complex.default, aten.view_as_real.default, aten.sym_size.int, *_SAME)
+    return node.target in known or _is_of_region(node)
 
 
 def _is_of_region(node: fx.Node) -> bool:

@@ -69,6 +69,12 @@ def vector_norm(
     return aten.linalg_vector_norm.default(wide.abs(), order, dim, keepdim)
 
 
+@rule(aten.norm.ScalarOpt_dim, aten.norm.Scalar, aten.norm.ScalarOpt_dtype, aten.norm.ScalarOpt_dim_dtype)
+def norm(z: Tensor, order: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """norm(z) -> linalg_vector_norm(z)."""
+    return vector_norm(z, 2 if order is None else order, dim, keepdim, dtype=dtype)
+
+
 @rule(aten.prod.dim_int)
 def prod(z: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
     """prod(z, dim) -> products of halves, until one element is left."""

@@ -24,6 +24,24 @@ RULES: dict[Any, Rule] = {}
 ALWAYS: dict[Any, Rule] = {}
 
 
+#: The decompositions of torch's own that are right about complex numbers; of others, many drop imaginary parts.
+_TRUSTED = {
+    aten._unsafe_index.Tensor,
+    aten.block_diag.default,
+    aten.dist.default,
+    aten.linalg_cross.default,
+    aten.linspace.default,
+    aten.logaddexp.default,
+    aten.logspace.default,
+    aten.reflection_pad3d.default,
+    aten.replication_pad3d.default,
+    aten.silu.default,
+    aten.sinc.default,
+    aten.split_with_sizes_copy.default,
+    aten.unsafe_split.Tensor,
+}
+
+
 class Parts(NamedTuple):
     """The real and the imaginary parts of a tensor or a number."""
 
@@ -52,8 +70,25 @@ def always(*overloads: Any) -> Callable[[Rule], Rule]:
 
 
 def on_parts(table: dict[Any, Rule]) -> dict[Any, Rule]:
-    """The table of decompositions, with the rules for what is complex, and otherwise what the table did."""
-    return table | {op: _asked_first(one, table.get(op)) for op, one in RULES.items()} | ALWAYS
+    """The table of decompositions, with the rules for what is complex, and otherwise what the table did.
+
+    An op on complex tensors that has no rule stays as it is, for `pairs` to refuse.
+    """
+    asked = {op: _asked_first(one, table.get(op)) for op, one in RULES.items()}
+    kept = {op: _for_reals(one) for op, one in table.items() if op not in _TRUSTED and not _is_composite(op)}
+    return table | kept | asked | ALWAYS
+
+
+def _is_composite(op: Any) -> bool:
+    """Whether torch itself computes the op by others."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd")
+
+
+def _for_reals(one: Rule) -> Rule:
+    def decomposed(*args: Any, **kwargs: Any) -> Any:
+        return NotImplemented if is_complex(*args, *kwargs.values()) else one(*args, **kwargs)
+
+    return decomposed
 
 
 def _asked_first(one: Rule, otherwise: Rule | None) -> Rule:
@@ -85,12 +120,15 @@ def real_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def split(value: Any) -> Parts:
-    """The parts of a tensor or number; those of a real one are itself and zero."""
+    """The parts of a tensor or number; those of a real one are itself and zero.
+
+    Tensors come by value; only for torch's eyes a conjugated view has to be copied before its parts are looked at.
+    """
     if not isinstance(value, Tensor):
         return Parts(value.real, value.imag) if isinstance(value, complex) else Parts(value, 0)
     if not value.is_complex():
         return Parts(value, torch.zeros_like(value))
-    pairs = torch.view_as_real(value)
+    pairs = torch.view_as_real(value.clone() if value.is_conj() else value)
     return Parts(pairs.select(-1, 0), pairs.select(-1, 1))
 
 
