@@ -102,9 +102,12 @@ RULES.update(dict.fromkeys(_VIEWS, _by_parts(lambda part, shape: part.reshape(sh
 
 
 @rule(aten.clone.default)
-def clone(z: Tensor, **_: Any) -> Any:
+def clone(z: Tensor, *, memory_format: torch.memory_format | None = None) -> Any:
     """clone(z) -> of the parts; see `split` for conjugated views."""
-    return NotImplemented if z.is_conj() else join(*(part.clone() for part in split(z)))
+    if z.is_conj():
+        return NotImplemented
+    kept = torch.preserve_format if memory_format is None else memory_format
+    return join(*(part.clone(memory_format=kept) for part in split(z)))
 
 
 @rule(aten.narrow_copy.default)
