@@ -94,7 +94,7 @@ class _ExportedReader(GraphReader):
 
 
 def _is_literal(tensor: torch.Tensor) -> bool:
-    """Whether a constant is a part of the code; torch-mlir takes literals in uint8 for int8, and has no complex ones."""
+    """Whether a constant is a part of the code; torch-mlir takes those in uint8 for int8, and has no complex ones."""
     return tensor.numel() <= LITERAL_ELEMENTS and tensor.dtype != torch.uint8 and not tensor.is_complex()
 
 

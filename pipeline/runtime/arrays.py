@@ -283,7 +283,7 @@ def as_numpy(value: Any) -> np.ndarray:
 
 
 def as_pairs(array: np.ndarray) -> np.ndarray:
-    """A row-major array of complex numbers as one of pairs of real ones, [.., 2], over the same memory; others as is."""
+    """A row-major array of complex numbers as pairs of real ones, [.., 2], in the same memory; others as is."""
     if not np.iscomplexobj(array):
         return array
     return array.reshape(*array.shape, 1).view(PAIRS_OF[str(array.dtype)])

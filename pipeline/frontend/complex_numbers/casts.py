@@ -108,3 +108,9 @@ def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None, **_: Any
 def eye(*sizes: Any, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
     """eye(n, m) -> with zeros for imaginary parts."""
     return cast(torch.eye(*sizes, dtype=real_dtype(dtype), device=device), dtype)
+
+
+@rule(aten.copy.default)
+def copy(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    """copy(x, source) -> the source in x's dtype and shape."""
+    return cast(source, x.dtype).expand(x.shape).clone()

@@ -74,10 +74,11 @@ def _composite(op: Any) -> Any:
     return decomposed
 
 
-for _name in (
-    "fft fft2 fftn fftfreq fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft irfft2 irfftn "
-    "rfft rfft2 rfftfreq rfftn"
-).split():
+_SHIFTS = ("fftfreq", "fftshift", "ifftshift", "rfftfreq")
+_TRANSFORMS = [
+    inverse + kind + dims for inverse in ("", "i") for kind in ("fft", "hfft", "rfft") for dims in ("", "2", "n")
+]
+for _name in (*_SHIFTS, *_TRANSFORMS):
     _op = getattr(aten, f"fft_{_name}").default
     always(_op)(_composite(_op))
 for _op in (aten.stft.default, aten.stft.center):

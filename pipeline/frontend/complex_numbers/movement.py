@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from pipeline.frontend.complex_numbers.casts import cast
 from pipeline.frontend.complex_numbers.table import (
     RULES,
     Rule,
@@ -23,7 +24,6 @@ from pipeline.frontend.complex_numbers.table import (
 #: A complex operand becomes one of its parts, the other operands (indices, masks, sizes) stay.
 _BY_PARTS = (
     aten.alias.default,
-    aten.copy.default,
     aten.detach.default,
     aten.diag_embed.default,
     aten.diagonal.default,
@@ -77,8 +77,15 @@ _BY_PARTS = (
 _VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.view_copy.default)
 
 
+#: What the arguments are called whose numbers go into the first one; they are cast to its dtype, as torch does.
+_VALUES = {"src", "source", "values"}
+
+
 def _by_parts(op: Any) -> Rule:
-    def decomposed(*args: Any, **kwargs: Any) -> Any:
+    def decomposed(first: Any, *others: Any, **kwargs: Any) -> Any:
+        args = (first, *_cast_values(op, first, others))
+        if isinstance(first, Tensor) and not first.is_complex():
+            return op(*args, **kwargs)
         results = [op(*_part(number, args), **_part(number, kwargs)) for number in (0, 1)]
         if isinstance(results[0], (list, tuple)):
             return type(results[0])(join(re, im) for re, im in zip(*results, strict=True))
@@ -88,12 +95,32 @@ def _by_parts(op: Any) -> Rule:
     return decomposed
 
 
+def _cast_values(op: Any, first: Any, others: tuple[Any, ...]) -> list[Any]:
+    names = [argument.name for argument in op._schema.arguments[1:]] if isinstance(op, torch._ops.OpOverload) else []
+    return [
+        cast(one, first.dtype) if name in _VALUES and one.dtype != first.dtype else one
+        for one, name in zip(others, [*names, *[""] * len(others)], strict=False)
+    ]
+
+
 def _part(number: int, arguments: Any) -> Any:
     return tree_map(lambda one: split(one)[number] if isinstance(one, Tensor) and one.is_complex() else one, arguments)
 
 
 RULES.update({op: _by_parts(op) for op in _BY_PARTS})
-for _name in ("alias", "detach", "diagonal", "expand", "permute", "select", "slice", "squeeze", "t", "transpose", "unsqueeze"):
+for _name in (
+    "alias",
+    "detach",
+    "diagonal",
+    "expand",
+    "permute",
+    "select",
+    "slice",
+    "squeeze",
+    "t",
+    "transpose",
+    "unsqueeze",
+):
     for _overload in getattr(aten, f"{_name}_copy").overloads():
         if "out" not in _overload:
             _copy = getattr(getattr(aten, f"{_name}_copy"), _overload)

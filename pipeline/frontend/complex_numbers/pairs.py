@@ -17,9 +17,14 @@ from pipeline.errors import UnsupportedOpError
 from pipeline.frontend.complex_numbers.table import aten
 from pipeline.frontend.source_lines import source_line
 
-
-#: What is its operand, seen as a tensor of pairs; of clones, `split` leaves some.
-_SAME = (aten.view_as_complex.default, aten.clone.default)
+#: What rules leave: of clones, `split` makes some.
+_LEFT = (
+    aten.clone.default,
+    aten.complex.default,
+    aten.sym_size.int,
+    aten.view_as_complex.default,
+    aten.view_as_real.default,
+)
 
 
 def complex_as_pairs(graph: fx.Graph) -> None:
@@ -30,13 +35,13 @@ def complex_as_pairs(graph: fx.Graph) -> None:
     """
     if not any(_has_complex(node) for node in graph.nodes):
         return
-    _refuse([node for node in graph.nodes if not _is_known(node) and any(map(_has_complex, [node, *node.all_input_nodes]))])
+    _refuse(
+        [node for node in graph.nodes if not _is_known(node) and any(map(_has_complex, [node, *node.all_input_nodes]))]
+    )
     for node in graph.nodes:  # nodes that are further on go meanwhile
         if node.target is aten.complex.default:
             _replace_complex(graph, node)
-        elif node.target in _SAME and _has_complex(node):
-            _replace(graph, node, node.args[0])
-        elif node.target is aten.view_as_real.default and not _has_complex(node.args[0]):
+        elif _is_same(node):
             _replace(graph, node, node.args[0])
         elif node.op == "placeholder" or _is_of_region(node):
             _set_value(node, pairs_of(node.meta.get("val")))
@@ -60,8 +65,14 @@ def _is_known(node: fx.Node) -> bool:
     """Whether the node may have to do with complex tensors: what rules leave, borders, branches and loops."""
     if node.op != "call_function":
         return True
-    known = (aten.complex.default, aten.view_as_real.default, aten.sym_size.int, *_SAME)
-    return node.target in known or _is_of_region(node)
+    return node.target in _LEFT or _is_of_region(node)
+
+
+def _is_same(node: fx.Node) -> bool:
+    """Whether the node is its operand, seen as a tensor of pairs; of a complex operand the pairs are made later."""
+    if node.target is aten.view_as_real.default:
+        return not _has_complex(node.args[0])
+    return node.target is aten.view_as_complex.default or (node.target is aten.clone.default and _has_complex(node))
 
 
 def _is_of_region(node: fx.Node) -> bool:

@@ -76,11 +76,13 @@ def norm(z: Tensor, order: Any = 2, dim: Any = None, keepdim: bool = False, *, d
 
 
 @rule(aten.prod.dim_int)
-def prod(z: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
-    """prod(z, dim) -> products of halves, until one element is left."""
+def prod(z: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
+    """prod(z, dim) -> products of halves, until one element is left, for a known size."""
     z = z if dtype is None else cast(z, dtype)
     if not z.dim():
         return z.clone()
+    if not isinstance(z.size(dim), int):
+        return NotImplemented
     if z.size(dim) == 0:
         return torch.ones_like(z.sum(dim, keepdim))
     while (size := z.size(dim)) > 1:
@@ -98,15 +100,16 @@ def prod_of_all(z: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
 
 
 @rule(aten.cumprod.default)
-def cumprod(z: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    """cumprod(z, dim) -> each element by the one 1, 2, 4, .. before it, in as many steps as the size has bits."""
+def cumprod(z: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+    """cumprod(z, dim) -> each element by the one 1, 2, 4, .. before it, for a known size."""
     z = z if dtype is None else cast(z, dtype)
     if not z.dim():
         return z.clone()
     step, size = 1, z.size(dim)
+    if not isinstance(size, int):
+        return NotImplemented
     while step < size:
         behind = z.narrow(dim, step, size - step) * z.narrow(dim, 0, size - step)
         z = torch.cat([z.narrow(dim, 0, step), behind], dim)
         step *= 2
     return z.clone()
-
