@@ -13,6 +13,7 @@ from torch._decomp import get_decompositions
 from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from pipeline.frontend.complex_numbers import on_parts
 from pipeline.frontend.convolutions import convolution
 from pipeline.frontend.norms import instance_norm, native_group_norm, rms_norm
 from pipeline.frontend.recurrent import RECURRENT
@@ -40,7 +41,7 @@ def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
     table[aten.instance_norm.default] = instance_norm
     table[aten.rms_norm.default] = rms_norm
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
-    table = give_a_dim(fold_in_float32(factors_in_float32(table)))
+    table = on_parts(give_a_dim(fold_in_float32(factors_in_float32(table))))
     return MappingProxyType({op: function for op, function in table.items() if not _is_in_place(op)})
 
 

@@ -97,8 +97,8 @@ class _ExportedReader(GraphReader):
 
 
 def _is_literal(tensor: torch.Tensor) -> bool:
-    """Whether a constant is a part of the code; torch-mlir takes literals in uint8 for int8."""
-    return tensor.numel() <= LITERAL_ELEMENTS and tensor.dtype != torch.uint8
+    """Whether a constant is a part of the code; torch-mlir takes those in uint8 for int8, and has no complex ones."""
+    return tensor.numel() <= LITERAL_ELEMENTS and tensor.dtype != torch.uint8 and not tensor.is_complex()
 
 
 def symbol_ranges(exported: ExportedProgram) -> tuple[tuple[str, int, int], ...]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import ml_dtypes
 import numpy as np
 
-from pipeline.runtime.signature import DTYPE_BYTES
+from pipeline.runtime.signature import DTYPE_BYTES, PAIRS_OF
 
 _libc = ctypes.CDLL(None)
 _libc.free.argtypes = [ctypes.c_void_p]
@@ -199,11 +199,11 @@ class TorchTensors:
 
     def is_row_major(self, array: Any) -> bool:
         """Whether code can read and write the tensor where it is."""
-        return array.is_contiguous() and not array.is_neg()
+        return array.is_contiguous() and not array.is_neg() and not array.is_conj()
 
     def contiguous(self, array: Any) -> Any:
         """The tensor itself if it is row-major, else a copy that is."""
-        return array.detach().resolve_neg().contiguous()
+        return array.detach().resolve_conj().resolve_neg().contiguous()
 
     def empty(self, shape: Sequence[int], dtype: str) -> Any:
         """A new tensor with undefined elements."""
@@ -293,6 +293,18 @@ def as_numpy(value: Any) -> np.ndarray:
     shape, kind = owner.shape(contiguous), NumpyArrays.dtypes[owner.dtype(contiguous)]
     raw = _raw_bytes(contiguous, owner.pointer(contiguous), math.prod(shape) * kind.itemsize)
     return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else np.empty(shape, kind)
+
+
+def as_pairs(array: np.ndarray) -> np.ndarray:
+    """A row-major array of complex numbers as pairs of real ones, [.., 2], in the same memory; others as is."""
+    if not np.iscomplexobj(array):
+        return array
+    return array.reshape(*array.shape, 1).view(PAIRS_OF[str(array.dtype)])
+
+
+def from_pairs(array: np.ndarray, dtype: str | None) -> np.ndarray:
+    """The inverse of `as_pairs`, where `dtype` is a complex one; any other array as it is."""
+    return array.view(dtype).reshape(array.shape[:-1]) if dtype in PAIRS_OF else array
 
 
 def dtype_and_shape(tensor: Any) -> tuple[str, tuple[int, ...]]:

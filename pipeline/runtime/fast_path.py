@@ -66,6 +66,7 @@ class FastPath:
                     or not arg.is_cpu
                     or not arg.is_contiguous()
                     or arg.is_neg()
+                    or arg.is_conj()
                 ):
                     return NotImplemented
                 address = arg.data_ptr()
