@@ -22,6 +22,7 @@ from pipeline.remarks import Remark, collect, note, repeat
 from pipeline.runtime.arrays import numpy_library, torch_library
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.loading import make_executable
+from pipeline.runtime.weight_source import Rebound, WeightSource
 
 if TYPE_CHECKING:
     from pipeline.mlir import ir
@@ -119,7 +120,7 @@ def compile_source(
                 problem = cache.put(key, outcome.to_bytes())
             if problem is not None:
                 note("cache", "missed", "builtin.module", f"the outcome is not kept: {problem}")
-    return _executable(outcome, program.weights, tuple(remarks), source, options)
+    return _executable(outcome, _weights(program, source), tuple(remarks), source, options)
 
 
 def _key(source: Source, options: Options, target: targets.Target) -> str | None:
@@ -133,6 +134,12 @@ def _is_known(program: Program, source: Source) -> bool:
     """Whether all weights can be found again without an import: capture makes constants of its own at times."""
     live = source.tensors()
     return all(live.get(name) is tensor for name, tensor in program.weights.items())
+
+
+def _weights(program: Program, source: Source) -> WeightSource:
+    """The live weights of the model, and those that capture made."""
+    live = source.tensors()
+    return Rebound(source, {name: tensor for name, tensor in program.weights.items() if live.get(name) is not tensor})
 
 
 def _timed(source: Source, options: Options) -> Callable[[], Executable] | None:
@@ -150,13 +157,11 @@ def _take(outcome: Outcome, source: Source, options: Options, observer: Observer
             observer(stage, text_of_stage)
     for remark in outcome.remarks:
         repeat(remark)
-    live = source.tensors()
-    weights = {weight.name: live[weight.name] for weight in outcome.signature.weights}
-    return _executable(outcome, weights, outcome.remarks, source, options)
+    return _executable(outcome, source, outcome.remarks, source, options)
 
 
 def _executable(
-    outcome: Outcome, weights: Mapping[str, Any], remarks: tuple[Remark, ...], source: Source, options: Options
+    outcome: Outcome, weights: WeightSource, remarks: tuple[Remark, ...], source: Source, options: Options
 ) -> Executable:
     with timing.stage("load and prepare weights"):
         return make_executable(
@@ -169,6 +174,7 @@ def _executable(
             timed=_timed(source, options),
             functions=python_functions(options.fusions),
             num_threads=options.num_threads,
+            refresh=options.refresh,
         )
 
 

@@ -25,12 +25,13 @@ from pipeline.runtime.files import replacing
 from pipeline.runtime.mapped_file import MappedFile, checksum
 from pipeline.runtime.native import host_features
 from pipeline.runtime.signature import Signature
+from pipeline.runtime.weight_source import FixedWeights
 
 if TYPE_CHECKING:
     from pipeline.runtime.executable import Executable
 
 #: Goes up with every change of the format or of how code is called; an artifact of another version is refused.
-VERSION = 4
+VERSION = 5
 
 _KEY = "pipeline artifact"
 _WEIGHT = "weights/"
@@ -97,7 +98,7 @@ def load(path: str | Path) -> Executable:
     if damaged:
         raise ArtifactError(f"{path}: the weights {', '.join(damaged)} are damaged")
     return make_executable(
-        code, signature, weights, release=lambda names: mapped.release(_WEIGHT + name for name in names)
+        code, signature, FixedWeights(weights), release=lambda names: mapped.release(_WEIGHT + name for name in names)
     )
 
 

@@ -24,7 +24,8 @@ from pipeline.runtime.pytree import unflatten
 from pipeline.runtime.record import Record
 from pipeline.runtime.result_memory import ResultMemory
 from pipeline.runtime.signature import Result, Signature
-from pipeline.runtime.weights import bind
+from pipeline.runtime.weight_source import Rebound, RefreshMode, WeightSource
+from pipeline.runtime.weights import BoundWeights, bind, live_weights
 from pipeline.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Executable:
         self,
         code: Code,
         signature: Signature,
-        weights: Mapping[str, Any],
+        weights: WeightSource,
         library: ArrayLibrary | None = None,
         remarks: tuple[Remark, ...] = (),
         stages: Mapping[str, str] | None = None,
@@ -56,11 +57,13 @@ class Executable:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         num_threads: int | None = None,
         release: Callable[[Iterable[str]], None] | None = None,
+        refresh: RefreshMode = "auto",
     ):
         self.signature = signature
         self.remarks = remarks
         self._code = code
-        self._weights = dict(weights)
+        self._source = weights
+        self._is_watched = refresh == "auto"
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
         self._timed = timed
@@ -85,8 +88,8 @@ class Executable:
         self._record = Record(len(code.sites)) if code.sites else None
         self._fast: fast_path.FastPath | None = None
         if not code.externals and fast_path.suits(signature, self._layout):
-            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory, self._main)
-        self._refreshing = threading.Lock()
+            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory)
+        self._refreshing = threading.RLock()
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -137,13 +140,13 @@ class Executable:
             PipelineError: a check of the model failed, such as an index out of range.
         """
         if self._fast is not None and out is None and not kwargs:
-            results = self._fast.call(args, self._bound.template)
+            results = self._fast.call(args, self._bound)
             if results is not NotImplemented:
                 return results
         return self._call(args, kwargs, out)
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> Any:
-        bound, layout = self._bound, self._layout
+        bound, layout = self._current(), self._layout
         call = self._reader.read(args, kwargs, self._library, bound.extents)
         slots = (ctypes.c_int64 * layout.slots).from_buffer_copy(bound.template)
         layout.fill_arguments(slots, call)
@@ -166,7 +169,8 @@ class Executable:
         self._externals.raise_failure()
         computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
-        self.write_mutations(call, computed, bound.copies)
+        self.write_mutations(call, computed, bound.live, bound.copies)
+        bound.accept_copies()
         return self.hand_out(call, computed, destinations)
 
     def hand_out(self, call: Arguments, computed: dict[int, Any], destinations: Destinations | None) -> Any:
@@ -178,12 +182,50 @@ class Executable:
         return unflatten(self.signature.result_tree, leaves)
 
     def refresh(self) -> None:
-        """Computes again what depends on the weights alone. Call it after the weights have changed."""
+        """Reads the model's weights again, and computes what depends on them alone.
+
+        Calls do so by themselves where they notice that weights have changed. They do not notice what is written
+        through NumPy or to the `.data` of a tensor, nor writes to tensors that were made in `torch.inference_mode`;
+        with `refresh="manual"` they notice nothing but that a weight lies elsewhere.
+
+        Raises:
+            PipelineError: a weight has another dtype or shape than when the model was compiled; says which.
+        """
         with self._refreshing:
-            self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights)
-            self._externals.raise_failure()
-            if self._release is not None:
-                self._release(self._code.prepared_weights(weight.name for weight in self.signature.weights))
+            self._bound = self._bind()
+
+    def rebind(self, weights: Mapping[str, Any]) -> None:
+        """Takes these tensors from now on, by the names of the weights that they stand for; others stay.
+
+        Raises:
+            PipelineError: a name is not that of a weight, or a tensor has another dtype or shape than it; then nothing
+                has changed.
+        """
+        with self._refreshing:
+            before = self._source
+            self._source = Rebound.over(before, weights, {weight.name for weight in self.signature.weights})
+            try:
+                self.refresh()
+            except PipelineError:
+                self._source = before
+                raise
+
+    def _bind(self, before: BoundWeights | None = None) -> BoundWeights:
+        bound = bind(
+            self._code, self._native, self.signature, self._layout, self._source, before, is_watched=self._is_watched
+        )
+        self._externals.raise_failure()
+        if self._release is not None:
+            self._release(self._code.prepared_weights(weight.name for weight in self.signature.weights))
+        return bound
+
+    def _current(self) -> BoundWeights:
+        """The weights as they are now: bound again if they have changed."""
+        if self._bound.has_changed():
+            with self._refreshing:
+                if self._bound.has_changed():  # no other thread was faster
+                    self._bound = self._bind(self._bound)
+        return self._bound
 
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
         """Where the time of a call with these arguments goes, kernel by kernel; `repeats` calls are measured.
@@ -225,7 +267,7 @@ class Executable:
         from pipeline.runtime.artifact import save
 
         self._externals.check_saving()
-        save(Path(path), self._code, self.signature, self._weights)
+        save(Path(path), self._code, self.signature, live_weights(self.signature, self._source))
 
     def _raise_failed_check(self, slots: Slots) -> None:
         if self._layout.status is None:
@@ -234,8 +276,10 @@ class Executable:
         if failed:
             raise PipelineError(self._code.checks[failed - 1])
 
-    def write_mutations(self, call: Arguments, computed: dict[int, Any], copies: Mapping[str, Any]) -> None:
-        """Writes what the model mutates to the caller's tensors, the weights, and the copies of weights.
+    def write_mutations(
+        self, call: Arguments, computed: dict[int, Any], live: Mapping[str, Any], copies: Mapping[str, Any]
+    ) -> None:
+        """Writes what the model mutates to the caller's tensors, the live weights, and the copies of weights.
 
         What is not in `computed` the code has written itself, to the memory that it was given.
         """
@@ -244,7 +288,7 @@ class Executable:
                 target, given = call.leaves[mutation.argument], call.values[mutation.argument]
             else:
                 assert mutation.weight is not None
-                target = self._weights[mutation.weight]
+                target = live[mutation.weight]
                 given = copies.get(mutation.weight, target)
             if mutation.result in computed:
                 copy(target, computed[mutation.result])
