@@ -10,13 +10,13 @@ from torch import nn
 
 
 def _others(module: nn.Module) -> dict[str, torch.Tensor]:
-    """New values for the module's state, one for each tensor however many names it has."""
+    """New values for the module's state, one tensor for the same memory however many names it has."""
     fresh: dict[int, torch.Tensor] = {}
     for tensor in [*module.parameters(), *module.buffers()]:
         values = torch.rand_like(tensor) + 0.5 if tensor.is_floating_point() else torch.ones_like(tensor)
-        fresh[id(tensor)] = values.detach()
+        fresh.setdefault(tensor.data_ptr(), values.detach())
     named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
-    return {name: fresh[id(tensor)] for name, tensor in named}
+    return {name: fresh[tensor.data_ptr()] for name, tensor in named}
 
 
 def _set_data(module: nn.Module) -> None:
@@ -50,17 +50,17 @@ def _step(module: nn.Module) -> None:
 
 def _replace(module: nn.Module) -> None:
     others = _others(module)
+    fresh = {id(tensor): nn.Parameter(tensor) for tensor in others.values() if tensor.is_floating_point()}
     for owner_name, owner in module.named_modules():
-        for name in list(owner._parameters):
-            if owner._parameters[name] is not None:
-                setattr(owner, name, nn.Parameter(others[f"{owner_name}.{name}".strip(".")]))
+        for name in [name for name, parameter in owner._parameters.items() if parameter is not None]:
+            setattr(owner, name, fresh[id(others[f"{owner_name}.{name}".strip(".")])])
 
 
 def _replace_layers(module: nn.Module) -> None:
-    for name, child in list(module.named_children()):
-        fresh = copy.deepcopy(child)
-        _step(fresh)
-        setattr(module, name, fresh)
+    fresh = copy.deepcopy(module)
+    _step(fresh)
+    for name, child in fresh.named_children():
+        setattr(module, name, child)
 
 
 def _to_and_back(module: nn.Module) -> None:

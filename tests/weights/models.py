@@ -54,10 +54,10 @@ class Nested(nn.Module):
         norm.running_var.uniform_(0.5, 2)
         self.layers = nn.Sequential(nn.Linear(64, 16), norm, nn.Sequential(nn.ReLU(), nn.Linear(16, 64)))
         self.register_buffer("shift", torch.randn(64), persistent=False)
-        self.plain = torch.randn(64)
+        self.plain = torch.randn(64, 64)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layers(x) + self.shift * self.plain
+        return self.layers(x) + self.shift * (x @ self.plain)
 
 
 FLOATS = torch.linspace(-2, 2, 192).view(3, 64)
