@@ -163,6 +163,8 @@ class Executable:
         slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._workspace.size
         if layout.profile is not None and self._record is not None:
             slots[layout.profile[0]], slots[layout.profile[1]] = self._record.address, self._record.words
+        if layout.seed is not None:
+            slots[layout.seed] = call.library.seed()
         if layout.status is not None:
             slots[layout.status] = address + 8 * (layout.slots - 1)
         self._main(address)

@@ -47,6 +47,7 @@ class FastPath:
         self._collect = tuple if signature.result_tree.kind == "tuple" else list
         self._workspace = workspace
         self._address, self._size = layout.workspace
+        self._seed, self._draw = layout.seed, torch_library().seed
         self._copy = (ctypes.c_int64 * layout.slots).from_buffer_copy
 
     def call(self, args: tuple[Any, ...], weights: BoundWeights) -> Any:
@@ -77,6 +78,8 @@ class FastPath:
             workspace.fit()
         slots[self._address] = workspace.address
         slots[self._size] = workspace.size
+        if self._seed is not None:
+            slots[self._seed] = self._draw()
         watch = weights.watch
         if watch.run(ctypes.addressof(slots), watch.record):
             return NotImplemented
