@@ -19,6 +19,7 @@ from pipeline.passes.rewriting import add_argument, before, build_generic, itera
 #: The mark of the argument of @main that each call brings 64 random bits for.
 SEED = "pipeline.seed"
 
+_LOOP = "torch.prim.Loop"
 _IMPORTED, _RANDOM = "torch.pipeline.random", "pipeline.random"
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -51,6 +52,9 @@ def lower_random(module: ir.Module) -> None:
     if not ops:
         return
     load_conversions(module.context)
+    for loop in walk(module, _LOOP):
+        if walk(loop, _RANDOM):
+            _count_rounds(loop)
     with module.context:
         seed = add_argument(function(module, "main"), _i64())
     for number, op in enumerate(ops):
@@ -70,17 +74,40 @@ def seed_marks(main: ir.Operation, count: int) -> list[ir.Attribute]:
 
 
 def _round(op: ir.Operation) -> ir.Value:
-    """The number of the round of the loops around an op, from the outermost one on; 0 outside of loops."""
+    """The number of the round of the loops around an op, which have been counted; 0 outside of loops."""
     rounds: list[ir.Value] = []
     parent = op.parent
     while parent is not None and parent.operation.name != "builtin.module":
-        if parent.operation.name == "torch.prim.Loop":
-            index = parent.operation.regions[0].blocks[0].arguments[0]
-            rounds.insert(0, ir.Operation.create("torch_c.to_i64", results=[_i64()], operands=[index]).result)
+        if parent.operation.name == _LOOP:
+            count = parent.operation.regions[0].blocks[0].arguments[-1]
+            rounds.insert(0, ir.Operation.create("torch_c.to_i64", results=[_i64()], operands=[count]).result)
         parent = parent.operation.parent
     if not rounds:
         return _constant(0)
     return reduce(lambda outer, inner: arith.addi(arith.muli(outer, _constant(_NESTING)), inner), rounds)
+
+
+def _count_rounds(loop: ir.Operation) -> None:
+    """prim.Loop(init) { yield x } → prim.Loop(init, 0) { yield x, count + 1 }: torch-mlir's own count is for ranges."""
+    block = loop.regions[0].blocks[0]
+    end = block.operations[len(block.operations) - 1].operation
+    torch_int = block.arguments[0].type
+    with before(loop):
+        zero, one = (_torch_int(value, torch_int) for value in (0, 1))
+        kinds = [*(result.type for result in loop.results), torch_int]
+        counted = ir.Operation.create(_LOOP, results=kinds, operands=[*loop.operands, zero], regions=1)
+    count = block.add_argument(torch_int, loop.location)
+    with before(end):
+        following = ir.Operation.create("torch.aten.add.int", results=[torch_int], operands=[count, one]).result
+        ir.Operation.create(end.name, operands=[*end.operands, following])
+    end.erase()
+    block.append_to(counted.regions[0])
+    replace(loop, list(counted.results)[:-1])
+
+
+def _torch_int(value: int, kind: ir.Type) -> ir.Value:
+    attributes = {"value": ir.IntegerAttr.get(_i64(), value)}
+    return ir.Operation.create("torch.constant.int", results=[kind], attributes=attributes).result
 
 
 def _generate(like: ir.Value, key: ir.Value, turn: ir.Value, number: int) -> ir.Value:
