@@ -187,7 +187,16 @@ class TorchTensors:
         """The device's name; a sparse tensor's layout, which is no place that code can read."""
         if array.layout != self._torch.strided:
             return str(array.layout)
-        return str(array.device)
+        return self._transformation(array) or str(array.device)
+
+    def _transformation(self, array: Any) -> str | None:
+        """What a tensor without memory of its own stands for; None of any other tensor."""
+        torch = self._torch
+        if torch._C._functorch.is_functorch_wrapped_tensor(array) or torch._is_functional_tensor(array):
+            return "one that torch.func or torch.vmap stands in for: compile the function that they give"
+        if type(array).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+            return f"a {type(array).__name__}, which has no memory of its own"
+        return None
 
     def pointer(self, array: Any) -> int:
         """The address of the first element."""

@@ -271,6 +271,14 @@ class Executable:
         self._externals.check_saving()
         save(Path(path), self._code, self.signature, live_weights(self.signature, self._source))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies are artifacts: they have weights of their own, and no IR."""
+        from pipeline.runtime.artifact import from_bytes, to_bytes
+
+        self._externals.check_saving()
+        data = to_bytes(self._code, self.signature, live_weights(self.signature, self._source))
+        return from_bytes, (data, self._library.name, self.num_threads)
+
     def _raise_failed_check(self, slots: Slots) -> None:
         if self._layout.status is None:
             return

@@ -67,7 +67,13 @@ class FastPath:
                 or arg.is_neg()
             ):
                 return NotImplemented
-            slots[slot] = arg.data_ptr()
+            try:
+                address = arg.data_ptr()
+            except RuntimeError:  # it stands for others, as in torch.vmap
+                return NotImplemented
+            if not address and arg.numel():  # likewise, as in torch.func.functionalize
+                return NotImplemented
+            slots[slot] = address
         results = []
         for make, slot in self._results:
             result = make()
