@@ -19,6 +19,7 @@ from pipeline.runtime.device import Device, create_device
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.externals import Externals
 from pipeline.runtime.layout import result_types
+from pipeline.runtime.outcome import hand_out, write_mutations
 from pipeline.runtime.plan import Plan, Run, View, row_major
 from pipeline.runtime.signature import Source, TensorType
 from pipeline.runtime.storage import numpy_dtype
@@ -80,7 +81,7 @@ class DeviceExecutable(Executable):
             computed = self._compute(call)
             self._note_missing()
             self._write_mutations_on_device(call, computed)
-        return self.hand_out(call, computed, destinations)
+        return hand_out(self.signature, call, computed, destinations)
 
     def refresh(self) -> None:
         """Copies the weights to the device, and computes again what depends on them alone."""
@@ -239,7 +240,7 @@ class DeviceExecutable(Executable):
 
     def _write_mutations_on_device(self, call: Arguments, computed: dict[int, Any]) -> None:
         """Writes what the model mutates to the caller's tensors and the weights, and to the weights' copies here."""
-        self.write_mutations(call, computed, self._live, {})
+        write_mutations(self.signature, call, computed, self._live, {})
         if self._watch is not None:
             self._watch.accept(mutation.weight for mutation in self.signature.mutations if mutation.weight is not None)
         for mutation in self.signature.mutations:

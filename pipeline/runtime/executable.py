@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pipeline.errors import OptionError, PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime import fast_path, threads
-from pipeline.runtime.arguments import ArgumentReader, Arguments
-from pipeline.runtime.arrays import ArrayLibrary, copy, mark_written, numpy_library, pointer
+from pipeline.runtime.arguments import ArgumentReader
+from pipeline.runtime.arrays import ArrayLibrary, numpy_library
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.destinations import Destinations
 from pipeline.runtime.externals import Externals
@@ -20,10 +20,10 @@ from pipeline.runtime.footprint import Footprint, footprint
 from pipeline.runtime.fusion_contract import check_fused, check_not_fused
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
-from pipeline.runtime.pytree import unflatten
+from pipeline.runtime.outcome import hand_out, write_mutations
 from pipeline.runtime.record import Record
 from pipeline.runtime.result_memory import ResultMemory
-from pipeline.runtime.signature import Result, Signature
+from pipeline.runtime.signature import Signature
 from pipeline.runtime.weight_source import Rebound, RefreshMode, WeightSource
 from pipeline.runtime.weights import BoundWeights, bind, live_weights
 from pipeline.runtime.workspace import Workspace
@@ -171,17 +171,9 @@ class Executable:
         self._externals.raise_failure()
         computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
-        self.write_mutations(call, computed, bound.live, bound.copies)
+        write_mutations(self.signature, call, computed, bound.live, bound.copies)
         bound.accept_copies()
-        return self.hand_out(call, computed, destinations)
-
-    def hand_out(self, call: Arguments, computed: dict[int, Any], destinations: Destinations | None) -> Any:
-        """What a call returns: the results in the model's structure, or the tensors that the caller wants filled."""
-        if destinations is not None:
-            destinations.fill(computed, call.leaves)
-            return destinations.out
-        leaves = iter([result_of(result, computed, call.leaves) for result in self.signature.results])
-        return unflatten(self.signature.result_tree, leaves)
+        return hand_out(self.signature, call, computed, destinations)
 
     def refresh(self) -> None:
         """Reads the model's weights again, and computes what depends on them alone.
@@ -240,6 +232,8 @@ class Executable:
         if self._record is None and self._timed is not None:
             timed = self._timed()
             timed.num_threads = self.num_threads
+            if isinstance(self._source, Rebound):
+                timed.rebind(self._source.taken)
             return timed.profile(*args, repeats=repeats, **kwargs)
         if self._record is None:
             raise PipelineError("this executable does not time its kernels: compile the model with profile=True")
@@ -285,33 +279,3 @@ class Executable:
         failed = slots[self._layout.slots - 1]
         if failed:
             raise PipelineError(self._code.checks[failed - 1])
-
-    def write_mutations(
-        self, call: Arguments, computed: dict[int, Any], live: Mapping[str, Any], copies: Mapping[str, Any]
-    ) -> None:
-        """Writes what the model mutates to the caller's tensors, the live weights, and the copies of weights.
-
-        What is not in `computed` the code has written itself, to the memory that it was given.
-        """
-        for mutation in self.signature.mutations:
-            if mutation.argument is not None:
-                target, given = call.leaves[mutation.argument], call.values[mutation.argument]
-            else:
-                assert mutation.weight is not None
-                target = live[mutation.weight]
-                given = copies.get(mutation.weight, target)
-            if mutation.result in computed:
-                copy(target, computed[mutation.result])
-                if mutation.weight in copies:
-                    copy(given, computed[mutation.result])
-            elif pointer(given) == pointer(target):
-                mark_written(target)
-            else:
-                copy(target, given)
-
-
-def result_of(result: Result, computed: dict[int, Any], leaves: list[Any]) -> Any:
-    """What a call returns for one leaf."""
-    if result.kind == "computed":
-        return computed[result.index]
-    return leaves[result.index] if result.kind == "argument" else result.value

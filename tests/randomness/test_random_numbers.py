@@ -84,6 +84,7 @@ MOMENTS = {
     "bernoulli_": (lambda x: x.clone().bernoulli_(0.3), 0.3, 0.21),
     "randint": (lambda x: torch.randint(-3, 9, (200, 200)), 2.5, 143 / 12),
     "randint_like": (lambda x: torch.randint_like(x, 9), 4, 80 / 12),
+    "random_": (lambda x: x.clone().random_(9), 4, 80 / 12),
     "dropout": (lambda x: F.dropout(x + 1, 0.3, True), 1, 0.3 / 0.7),
     "dropout of all": (lambda x: F.dropout(x + 1, 1.0, True), 0, 0),
     "alpha_dropout": (lambda x: F.alpha_dropout(torch.randn_like(x), 0.3, True), 0, 1),

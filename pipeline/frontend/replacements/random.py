@@ -86,15 +86,15 @@ def randn_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
 
 
 @replaces(aten.randint.default, aten.randint.generator)
-def randint(high: int, size: Any, *, dtype: Any = torch.int64, device: Any = None, **_: Any) -> Tensor:
+def randint(high: int, size: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
     """randint(high, size) → random bits % high."""
-    return _integers(_new(size, torch.int64, device), 0, high).to(dtype)
+    return _integers(_new(size, torch.int64, device), 0, high).to(dtype or torch.int64)
 
 
 @replaces(aten.randint.low, aten.randint.low_generator)
-def randint_low(low: int, high: int, size: Any, *, dtype: Any = torch.int64, device: Any = None, **_: Any) -> Tensor:
+def randint_low(low: int, high: int, size: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
     """randint(low, high, size) → low + random bits % (high - low)."""
-    return _integers(_new(size, torch.int64, device), low, high).to(dtype)
+    return _integers(_new(size, torch.int64, device), low, high).to(dtype or torch.int64)
 
 
 @replaces(aten.randint_like.default)
