@@ -26,6 +26,7 @@ from pipeline.errors import (
     UnsupportedOpError,
 )
 from pipeline.fusions import fuse_into
+from pipeline.runtime.generator import manual_seed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +52,7 @@ __all__ = [
     "fusions",
     "load",
     "load_rules",
+    "manual_seed",
     "stop_fusion",
 ]
 

@@ -22,6 +22,7 @@ from pipeline.remarks import Remark, collect, note, repeat
 from pipeline.runtime.arrays import numpy_library, torch_library
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.loading import make_executable
+from pipeline.runtime.weight_source import Rebound, WeightSource
 
 if TYPE_CHECKING:
     from pipeline.mlir import ir
@@ -114,7 +115,7 @@ def _compile_or_cut(source: Source, options: Options, target: targets.Target, ob
         from pipeline.frontend.fallback.build import compile_parts
 
         parts = replace(options, fallback="error")
-        return compile_parts(source, lambda part: _compile_whole(part, parts, target, observer), error)
+        return compile_parts(source, lambda part: _compile_whole(part, parts, target, observer), error, options.refresh)
 
 
 def _compile_whole(source: Source, options: Options, target: targets.Target, observer: Observer | None) -> Executable:
@@ -142,7 +143,7 @@ def _compile_whole(source: Source, options: Options, target: targets.Target, obs
                 problem = cache.put(key, outcome.to_bytes())
             if problem is not None:
                 note("cache", "missed", "builtin.module", f"the outcome is not kept: {problem}")
-    return _executable(outcome, program.weights, tuple(remarks), source, options)
+    return _executable(outcome, Rebound.with_made(source, program.weights), tuple(remarks), source, options)
 
 
 def _key(source: Source, options: Options, target: targets.Target) -> str | None:
@@ -173,13 +174,11 @@ def _take(outcome: Outcome, source: Source, options: Options, observer: Observer
             observer(stage, text_of_stage)
     for remark in outcome.remarks:
         repeat(remark)
-    live = source.tensors()
-    weights = {weight.name: live[weight.name] for weight in outcome.signature.weights}
-    return _executable(outcome, weights, outcome.remarks, source, options)
+    return _executable(outcome, source, outcome.remarks, source, options)
 
 
 def _executable(
-    outcome: Outcome, weights: Mapping[str, Any], remarks: tuple[Remark, ...], source: Source, options: Options
+    outcome: Outcome, weights: WeightSource, remarks: tuple[Remark, ...], source: Source, options: Options
 ) -> Executable:
     with timing.stage("load and prepare weights"):
         return make_executable(
@@ -192,6 +191,7 @@ def _executable(
             timed=_timed(source, options),
             functions=python_functions(options.fusions),
             num_threads=options.num_threads,
+            refresh=options.refresh,
         )
 
 

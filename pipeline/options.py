@@ -12,6 +12,7 @@ from typing import Any
 from pipeline.analysis.fusion_rules import FusionRules
 from pipeline.errors import OptionError
 from pipeline.fusions import Fusion
+from pipeline.runtime.weight_source import RefreshMode
 
 CAPTURE_MODES = ("export", "script")
 
@@ -23,6 +24,9 @@ WINOGRAD_TILES = (0, 2, 4)
 
 #: What becomes of ops that cannot be lowered.
 FALLBACKS = ("torch", "error")
+
+#: Who sees to it that weights that have changed are prepared again: calls, or the user.
+REFRESH_MODES = ("auto", "manual")
 
 #: The stages after which a user's passes may run.
 PASS_STAGES = ("linalg", "fused", "kernels")
@@ -53,6 +57,8 @@ class Options:
         tune: how many seconds may be spent on measuring variants of the kernels on this machine; the best are kept in
             the disk cache. With 0 nothing is measured, and what was kept earlier is used; with None all kernels have
             the schedules that analysis chooses, whatever is kept.
+        refresh: `auto`: a call after weights have changed prepares them again; `manual`: `Executable.refresh` does,
+            and nobody changes weights without it, nor moves them but in memory.
         fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
             a YAML file, or a `FusionRules`.
         fusions: ops that become groups of their own, in this order: what `pipeline.fuse_into` gives.
@@ -72,6 +78,7 @@ class Options:
     precision: str = "f32"
     winograd: int = 2
     tune: float | None = None
+    refresh: RefreshMode = "auto"
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
     fallback: str = field(default_factory=_usual_fallback)
@@ -102,6 +109,8 @@ class Options:
             raise OptionError(f"tune: expected a number of seconds from 0 or None, got {tune!r}")
         if checked.get("precision", "f32") not in PRECISIONS:
             raise OptionError(f"precision={checked['precision']!r}: expected one of {', '.join(PRECISIONS)}")
+        if checked.get("refresh", "auto") not in REFRESH_MODES:
+            raise OptionError(f"refresh={checked['refresh']!r}: expected one of {', '.join(REFRESH_MODES)}")
         if checked.get("winograd", 2) not in WINOGRAD_TILES or isinstance(checked.get("winograd"), bool):
             raise OptionError(f"winograd={checked['winograd']!r}: expected one of {str(WINOGRAD_TILES)[1:-1]}")
         if checked.setdefault("fallback", _usual_fallback()) not in FALLBACKS:

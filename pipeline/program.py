@@ -39,7 +39,7 @@ class Program:
 
 
 class Source(ABC):
-    """What a Program can be made of: a captured model, or MLIR text."""
+    """What a Program can be made of, a captured model or MLIR text, and a `WeightSource` of its weights."""
 
     @abstractmethod
     def program(self, dump: Dump) -> Program:
@@ -59,3 +59,7 @@ class Source(ABC):
     def tensors(self) -> Mapping[str, Any]:
         """The live tensors of the model by name, all of the Program's weights among them unless capture made some."""
         return {}
+
+    def holders(self) -> tuple[dict[str, Any], ...]:
+        """The dictionaries of the model that hold the tensors."""
+        return ()

@@ -15,7 +15,7 @@ from pipeline.errors import ArgumentError
 
 def both_ways(exe, *args):
     """The results of the short way, which must be the way taken, and those of the long way."""
-    return exe._fast.call(args, exe._bound.template), exe._call(args, {}, None)
+    return exe._fast.call(args, exe._bound), exe._call(args, {}, None)
 
 
 FORMS = {

@@ -84,7 +84,7 @@ def test_an_argument_that_is_taken(kind, tanh):
 
 
 def test_inside_of_vmap(tanh):
-    with pytest.raises(pipeline.ArgumentError, match=r"argument x: expected .*got inside of torch.func"):
+    with pytest.raises(pipeline.ArgumentError, match=r"argument x: expected .*got one that torch.func"):
         torch.func.vmap(tanh)(torch.randn(3, 2, 4))
 
 

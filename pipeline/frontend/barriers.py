@@ -30,10 +30,10 @@ def put_barriers_on_tensors(module: ir.Module) -> None:
     """Lets the barriers take builtin tensors, between torch-mlir's own conversions, which fold away as it lowers."""
     barriers = walk(module, BARRIER)
     if barriers:
-        _load_conversions(module.context)
+        load_conversions(module.context)
     for op in barriers:
         torch_type = op.results[0].type
-        kind = _builtin(torch_type)
+        kind = builtin_tensor(torch_type)
         with before(op):
             inside = ir.Operation.create("torch_c.to_builtin_tensor", results=[kind], operands=[op.operands[0]])
             barrier = ir.Operation.create(BARRIER, results=[kind], operands=list(inside.results))
@@ -57,13 +57,13 @@ def barriers_as_casts(module: ir.Module) -> Iterator[None]:
             replace(op, list(barrier.results))
 
 
-def _load_conversions(context: ir.Context) -> None:
+def load_conversions(context: ir.Context) -> None:
     """Loads torch-mlir's dialect of conversions, which only its passes bring in."""
     with context, ir.Location.unknown():
         run_pipeline(ir.Module.create().operation, "builtin.module(torch-func-backend-type-conversion)")
 
 
-def _builtin(kind: ir.Type) -> ir.Type:
+def builtin_tensor(kind: ir.Type) -> ir.Type:
     """!torch.vtensor<[2,?],si64> → tensor<2x?xi64>"""
     match = re.fullmatch(r"!torch\.vtensor<\[(.*)\],[su]?(.*)>", str(kind))
     assert match is not None, kind

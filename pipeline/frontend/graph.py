@@ -17,6 +17,7 @@ from pipeline.errors import CaptureError, PipelineError, UnsupportedOpError, Uns
 from pipeline.frontend.capture_errors import cause, first_line
 from pipeline.frontend.graph_passes import simplify
 from pipeline.frontend.importer import import_graph
+from pipeline.frontend.random_numbers import seed_marks
 from pipeline.frontend.to_linalg import lower_to_linalg
 from pipeline.mlir import context, function, ir
 from pipeline.program import Dump, Program
@@ -182,7 +183,8 @@ class GraphReader:
                     if which in mutable:
                         mark["pipeline.mutable"] = ir.UnitAttr.get()
                 marks.append(ir.DictAttr.get(mark))
-            function(module, "main").attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
+            main = function(module, "main")
+            main.attributes["arg_attrs"] = ir.ArrayAttr.get([*marks, *seed_marks(main, len(marks))])
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torch import fx
+import torch
+from torch import fx, nn
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram
 
@@ -15,6 +16,7 @@ from pipeline import timing
 from pipeline.frontend.capture import checked_arguments, export, functionalize, loaded
 from pipeline.frontend.effects import drop_effect_tokens
 from pipeline.frontend.fingerprint import exported_fingerprint, graph_fingerprint
+from pipeline.frontend.module_weights import ModuleWeights
 from pipeline.frontend.parameters import Parameters, parameters_of
 from pipeline.program import Dump, Program, Source
 
@@ -28,15 +30,26 @@ def exported_source(
     """Exports a model; see `pipeline.frontend.capture.capture`."""
     model, (args, keywords) = loaded(model), checked_arguments(args, kwargs)
     exported = export(model, args, keywords, dynamic_shapes, mode)
-    return ExportedSource(exported, parameters_of(model, args or (), keywords, exported))
+    parameters = parameters_of(model, args or (), keywords, exported)
+    is_module = isinstance(model, nn.Module) and not isinstance(model, torch.jit.ScriptModule)
+    return ExportedSource(exported, parameters, ModuleWeights(model, _captured(exported)) if is_module else None)
+
+
+def _captured(exported: ExportedProgram) -> dict[str, Any]:
+    return {**exported.constants, **exported.state_dict}
 
 
 @dataclass(frozen=True)
 class ExportedSource(Source):
-    """A program as torch.export gives it."""
+    """A program as torch.export gives it.
+
+    Attributes:
+        module_weights: the weights where the module that was exported has them; None of what was no module.
+    """
 
     exported: ExportedProgram
     parameters: Parameters
+    module_weights: ModuleWeights | None = None
 
     def program(self, dump: Dump) -> Program:
         """Functionalizes and imports it."""
@@ -58,7 +71,12 @@ class ExportedSource(Source):
 
     def tensors(self) -> Mapping[str, Any]:
         """The model's parameters, buffers and constants."""
-        return {**self.exported.constants, **self.exported.state_dict}
+        captured = _captured(self.exported)
+        return captured if self.module_weights is None else {**captured, **self.module_weights.tensors()}
+
+    def holders(self) -> tuple[dict[str, Any], ...]:
+        """Those of the module that was exported."""
+        return () if self.module_weights is None else self.module_weights.holders()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pipeline.analysis.origins import node_names
 from pipeline.errors import CompileError, LoweringError, UnsupportedOpError
 from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
 from pipeline.frontend.bitcasts import lower_bitcasts
+from pipeline.frontend.random_numbers import lower_random, take_over_random
 from pipeline.mlir import ir, run_pipeline, walk
 from pipeline.passes.rewriting import branch_on_selects
 from pipeline.remarks import source_line
@@ -48,6 +49,7 @@ def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None]) -
         UnsupportedOpError: lists every op that can't be lowered, each with its source line.
     """
     take_over_barriers(module)
+    take_over_random(module)
     imported = module.operation.clone()
     try:
         run_pipeline(module.operation, _TO_BACKEND)
@@ -65,6 +67,7 @@ def _lower(module: ir.Module) -> None:
     """
     lower_bitcasts(module)
     put_barriers_on_tensors(module)
+    lower_random(module)
     run_pipeline(module.operation, _TO_LINALG)
     _show_hidden_truth(module)
     branch_on_selects(module.operation)

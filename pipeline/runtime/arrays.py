@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import ml_dtypes
 import numpy as np
 
+from pipeline.runtime import generator
 from pipeline.runtime.signature import DTYPE_BYTES, PAIRS_OF
 
 _libc = ctypes.CDLL(None)
@@ -75,6 +76,10 @@ class ArrayLibrary(Protocol):
 
     def adopt(self, memory: object, address: int, shape: Sequence[int], dtype: str) -> Any:
         """An array over memory that `memory` keeps as it is for as long as it lives."""
+        ...
+
+    def seed(self) -> int:
+        """A signed number of 64 random bits from the generator of the library's random functions, which advances."""
         ...
 
 
@@ -153,6 +158,10 @@ class NumpyArrays:
         raw = _raw_bytes(memory, address, math.prod(shape) * kind.itemsize)
         return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else self.empty(shape, dtype)
 
+    def seed(self) -> int:
+        """From this package's own generator: see `pipeline.manual_seed`."""
+        return generator.draw()
+
 
 class TorchTensors:
     """torch's tensors."""
@@ -182,13 +191,13 @@ class TorchTensors:
 
     def _without_memory(self, array: Any) -> str | None:
         """What a dense tensor is whose elements do not lie in one piece of memory: nested, wrapped, fake, freed."""
-        kind = type(array)
+        torch = self._torch
         if array.is_nested:
             return "a nested tensor"
-        if kind.__torch_dispatch__ != self._torch.Tensor.__torch_dispatch__:
-            return f"a {kind.__name__}"
-        if self._torch._C._functorch.is_functorch_wrapped_tensor(array):
-            return "inside of torch.func"
+        if torch._C._functorch.is_functorch_wrapped_tensor(array) or torch._is_functional_tensor(array):
+            return "one that torch.func or torch.vmap stands in for: compile the function that they give"
+        if type(array).__torch_dispatch__ != torch.Tensor.__torch_dispatch__:
+            return f"a {type(array).__name__}, which has no memory of its own"
         if array.device.type == "cpu" and array.numel() and not array.untyped_storage().nbytes():
             return "a tensor whose memory was freed"
         return None
@@ -236,6 +245,10 @@ class TorchTensors:
         if not len(raw):
             return self.empty(shape, dtype)
         return self._torch.frombuffer(raw, dtype=self._dtypes[dtype]).resize_(shape)  # a view would not be a leaf
+
+    def seed(self) -> int:
+        """From torch's default generator on the CPU, which `torch.manual_seed` sets."""
+        return int(self._torch.empty((), dtype=self._torch.int64).random_(-(2**63), None))
 
 
 def _raw_bytes(memory: Any, address: int, size: int) -> Any:

@@ -9,7 +9,9 @@ Complex weights are stored as pairs of real numbers, [.., 2], since readers of s
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
+import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,21 +19,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as save_bytes
 from safetensors.numpy import save_file
 
 from pipeline.errors import ArtifactError
-from pipeline.runtime.arrays import as_numpy, as_pairs, from_pairs
+from pipeline.runtime.arrays import ArrayLibrary, as_numpy, as_pairs, from_pairs, numpy_library, torch_library
 from pipeline.runtime.code import Code
 from pipeline.runtime.files import replacing
 from pipeline.runtime.mapped_file import MappedFile, checksum
 from pipeline.runtime.native import host_features
 from pipeline.runtime.signature import Signature
+from pipeline.runtime.weight_source import FixedWeights
 
 if TYPE_CHECKING:
     from pipeline.runtime.executable import Executable
 
 #: Goes up with every change of the format or of how code is called; an artifact of another version is refused.
-VERSION = 4
+VERSION = 5
 
 _KEY = "pipeline artifact"
 _WEIGHT = "weights/"
@@ -40,13 +44,7 @@ _CODE = "code/"
 
 def save(path: Path, code: Any, signature: Signature, weights: Mapping[str, Any]) -> None:
     """Writes an artifact, whole or not at all; raises `ArtifactError` if the file can't be written."""
-    arrays = {name: as_numpy(weight) for name, weight in weights.items()}
-    tensors = {_WEIGHT + name: as_pairs(array) for name, array in arrays.items()}
-    tensors |= {f"{_CODE}{number}": np.frombuffer(one, np.uint8) for number, one in enumerate(code.objects)}
-    sums = {name: checksum(array) for name, array in sorted(arrays.items())}
-    manifest = {"code": code.to_json(), "signature": signature.to_json(), "weights": sums}
-    header = {"version": VERSION, "sha256": _digest(manifest, code.objects), "manifest": manifest}
-    metadata = {_KEY: json.dumps(header)}
+    tensors, metadata = _contents(code, signature, weights)
     try:
         with replacing(path) as temporary:
             save_file(tensors, temporary, metadata)
@@ -54,13 +52,51 @@ def save(path: Path, code: Any, signature: Signature, weights: Mapping[str, Any]
         raise ArtifactError(f"{path}: cannot be written: {error}") from error
 
 
+def to_bytes(code: Any, signature: Signature, weights: Mapping[str, Any]) -> bytes:
+    """What `save` writes."""
+    return save_bytes(*_contents(code, signature, weights))
+
+
+def from_bytes(data: bytes, library: str, num_threads: int | None) -> Executable:
+    """The executable that `to_bytes` was given, whose weights are its own.
+
+    Args:
+        library: `torch` or `numpy`: what results are made with where no argument is a tensor; NumPy where there is no
+            torch.
+        num_threads: see `Executable.num_threads`.
+    """
+    memory = os.memfd_create("pipeline artifact")
+    try:
+        with open(memory, "wb", closefd=False) as file:
+            file.write(data)
+        has_torch = library == "torch" and importlib.util.find_spec("torch") is not None
+        executable = load(f"/proc/self/fd/{memory}", torch_library() if has_torch else numpy_library())
+    finally:
+        os.close(memory)
+    executable.num_threads = num_threads
+    return executable
+
+
+def _contents(code: Any, signature: Signature, weights: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The tensors and the metadata of an artifact."""
+    arrays = {name: as_numpy(weight) for name, weight in weights.items()}
+    tensors = {_WEIGHT + name: as_pairs(array) for name, array in arrays.items()}
+    tensors |= {f"{_CODE}{number}": np.frombuffer(one, np.uint8) for number, one in enumerate(code.objects)}
+    sums = {name: checksum(array) for name, array in sorted(arrays.items())}
+    manifest = {"code": code.to_json(), "signature": signature.to_json(), "weights": sums}
+    header = {"version": VERSION, "sha256": _digest(manifest, code.objects), "manifest": manifest}
+    return tensors, {_KEY: json.dumps(header)}
+
+
 def _digest(manifest: Mapping[str, Any], objects: tuple[bytes, ...]) -> str:
     """Of what would crash the process if it were damaged."""
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode() + b"".join(objects)).hexdigest()
 
 
-def load(path: str | Path) -> Executable:
-    """Reads an artifact; raises `ArtifactError` if it is none, is damaged, or is for another version or CPU.
+def load(path: str | Path, library: ArrayLibrary | None = None) -> Executable:
+    """Reads an artifact; `library` is what results are made with where no argument is a tensor, NumPy by default.
+
+    Raises `ArtifactError` if it is none, is damaged, or is for another version or CPU.
 
     Weights stay in the file, of which memory has what is read. So replace a file that is in use, as `save` does, and do
     not write to it.
@@ -100,7 +136,11 @@ def load(path: str | Path) -> Executable:
     if damaged:
         raise ArtifactError(f"{path}: the weights {', '.join(damaged)} are damaged")
     return make_executable(
-        code, signature, weights, release=lambda names: mapped.release(_WEIGHT + name for name in names)
+        code,
+        signature,
+        FixedWeights(weights),
+        library,
+        release=lambda names: mapped.release(_WEIGHT + name for name in names),
     )
 
 

@@ -19,10 +19,12 @@ from pipeline.runtime.device import Device, create_device
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.externals import Externals
 from pipeline.runtime.layout import result_types
+from pipeline.runtime.outcome import hand_out, write_mutations
 from pipeline.runtime.plan import Plan, Run, View, row_major
 from pipeline.runtime.signature import Source, TensorType
 from pipeline.runtime.storage import numpy_dtype
-from pipeline.runtime.weights import live_weight
+from pipeline.runtime.watch import PolledWatch
+from pipeline.runtime.weights import live_weights, watched_copies
 
 #: What a remark on a library that is missing is about.
 _LIBRARY = "cublas"
@@ -32,7 +34,7 @@ class DeviceExecutable(Executable):
     """A compiled model that runs on a device.
 
     The device is looked for at the first call, so that a machine without one can compile and save. Weights are copied
-    to it then, and again by `refresh()`. One call runs at a time.
+    to it then, and again when they have changed. One call runs at a time.
     """
 
     _code: Any
@@ -58,6 +60,8 @@ class DeviceExecutable(Executable):
         self._externals = Externals((), {})
         self._calling = threading.RLock()
         self._device: Any = None
+        self._watch: PolledWatch | None = None
+        self._live: dict[str, Any] = {}
         self._on_device: dict[str, View] = {}
         self._prepared: list[Any] = []
         self._constants: list[View] = []
@@ -72,18 +76,21 @@ class DeviceExecutable(Executable):
         destinations = None if out is None else Destinations(self.signature, out)
         with self._calling:
             self._wake()
+            if self._watch is not None and self._watch.run(0, 0):
+                self.refresh()
             computed = self._compute(call)
             self._note_missing()
             self._write_mutations_on_device(call, computed)
-        return self.hand_out(call, computed, destinations)
+        return hand_out(self.signature, call, computed, destinations)
 
     def refresh(self) -> None:
         """Copies the weights to the device, and computes again what depends on them alone."""
         with self._calling:
             if self._device is None:
                 return
-            for weight in self.signature.weights:
-                live_weight(weight, self._weights)
+            self._live = live_weights(self.signature, self._source)
+            if self._is_watched:
+                self._watch = PolledWatch(watched_copies(self._live), self._source)
             self._on_device = {}
             self._prepared = self._prepare()
 
@@ -196,6 +203,8 @@ class DeviceExecutable(Executable):
         if source.kind == "status":
             return self._put(np.zeros(1, np.int64), "int64")
         assert call is not None
+        if source.kind == "seed":
+            return call.library.seed()
         value = call.values[source.index]
         if dtype is None:
             return value
@@ -203,7 +212,7 @@ class DeviceExecutable(Executable):
 
     def _weight(self, name: str, dtype: str) -> View:
         if name not in self._on_device:
-            live = self._weights[name]
+            live = self._live[name]
             live = live.cpu() if _is_on_device(live) else live
             self._on_device[name] = self._put(as_numpy(live), dtype)
         return self._on_device[name]
@@ -231,7 +240,9 @@ class DeviceExecutable(Executable):
 
     def _write_mutations_on_device(self, call: Arguments, computed: dict[int, Any]) -> None:
         """Writes what the model mutates to the caller's tensors and the weights, and to the weights' copies here."""
-        self.write_mutations(call, computed, {})
+        write_mutations(self.signature, call, computed, self._live, {})
+        if self._watch is not None:
+            self._watch.accept(mutation.weight for mutation in self.signature.mutations if mutation.weight is not None)
         for mutation in self.signature.mutations:
             if mutation.weight in self._on_device:
                 view = self._on_device[str(mutation.weight)]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pipeline.errors import OptionError, PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime import fast_path, threads
-from pipeline.runtime.arguments import ArgumentReader, Arguments
-from pipeline.runtime.arrays import ArrayLibrary, copy, mark_written, numpy_library, pointer
+from pipeline.runtime.arguments import ArgumentReader
+from pipeline.runtime.arrays import ArrayLibrary, numpy_library
 from pipeline.runtime.code import Code, Kernel
 from pipeline.runtime.destinations import Destinations
 from pipeline.runtime.externals import Externals
@@ -21,11 +21,12 @@ from pipeline.runtime.footprint import Footprint, footprint
 from pipeline.runtime.fusion_contract import check_fused, check_not_fused
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.native import NativeCode
-from pipeline.runtime.pytree import unflatten
+from pipeline.runtime.outcome import hand_out, write_mutations
 from pipeline.runtime.record import Record
 from pipeline.runtime.result_memory import ResultMemory
-from pipeline.runtime.signature import Result, Signature
-from pipeline.runtime.weights import bind
+from pipeline.runtime.signature import Signature
+from pipeline.runtime.weight_source import Rebound, RefreshMode, WeightSource
+from pipeline.runtime.weights import BoundWeights, bind, live_weights
 from pipeline.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Executable:
         self,
         code: Code,
         signature: Signature,
-        weights: Mapping[str, Any],
+        weights: WeightSource,
         library: ArrayLibrary | None = None,
         remarks: tuple[Remark, ...] = (),
         stages: Mapping[str, str] | None = None,
@@ -78,11 +79,13 @@ class Executable:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         num_threads: int | None = None,
         release: Callable[[Iterable[str]], None] | None = None,
+        refresh: RefreshMode = "auto",
     ):
         self.signature = signature
         self.remarks = remarks
         self._code = code
-        self._weights = dict(weights)
+        self._source = weights
+        self._is_watched = refresh == "auto"
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
         self._timed = timed
@@ -107,8 +110,8 @@ class Executable:
         self._record = Record(len(code.sites)) if code.sites else None
         self._fast: fast_path.FastPath | None = None
         if not code.externals and fast_path.suits(signature, self._layout):
-            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory, self._main)
-        self._refreshing = threading.Lock()
+            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory)
+        self._refreshing = threading.RLock()
 
     def __repr__(self) -> str:
         return describe(self)
@@ -172,13 +175,13 @@ class Executable:
             PipelineError: a check of the model failed, such as an index out of range.
         """
         if self._fast is not None and out is None and not kwargs:
-            results = self._fast.call(args, self._bound.template)
+            results = self._fast.call(args, self._bound)
             if results is not NotImplemented:
                 return results
         return self._call(args, kwargs, out)
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> Any:
-        bound, layout = self._bound, self._layout
+        bound, layout = self._current(), self._layout
         call = self._reader.read(args, kwargs, self._library, bound.extents)
         slots = (ctypes.c_int64 * layout.slots).from_buffer_copy(bound.template)
         layout.fill_arguments(slots, call)
@@ -195,30 +198,63 @@ class Executable:
         slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._workspace.size
         if layout.profile is not None and self._record is not None:
             slots[layout.profile[0]], slots[layout.profile[1]] = self._record.address, self._record.words
+        if layout.seed is not None:
+            slots[layout.seed] = call.library.seed()
         if layout.status is not None:
             slots[layout.status] = address + 8 * (layout.slots - 1)
         self._main(address)
         self._externals.raise_failure()
         computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
-        self.write_mutations(call, computed, bound.copies)
-        return self.hand_out(call, computed, destinations)
-
-    def hand_out(self, call: Arguments, computed: dict[int, Any], destinations: Destinations | None) -> Any:
-        """What a call returns: the results in the model's structure, or the tensors that the caller wants filled."""
-        if destinations is not None:
-            destinations.fill(computed, call.leaves)
-            return destinations.out
-        leaves = iter([result_of(result, computed, call.leaves) for result in self.signature.results])
-        return unflatten(self.signature.result_tree, leaves)
+        write_mutations(self.signature, call, computed, bound.live, bound.copies)
+        bound.accept_copies()
+        return hand_out(self.signature, call, computed, destinations)
 
     def refresh(self) -> None:
-        """Computes again what depends on the weights alone. Call it after the weights have changed."""
+        """Reads the model's weights again, and computes what depends on them alone.
+
+        Calls do so by themselves where they notice that weights have changed. They do not notice what is written
+        through NumPy or to the `.data` of a tensor, nor writes to tensors that were made in `torch.inference_mode`;
+        with `refresh="manual"` they notice nothing but that a weight lies elsewhere.
+
+        Raises:
+            PipelineError: a weight has another dtype or shape than when the model was compiled; says which.
+        """
         with self._refreshing:
-            self._bound = bind(self._code, self._native, self.signature, self._layout, self._weights)
-            self._externals.raise_failure()
-            if self._release is not None:
-                self._release(self._code.prepared_weights(weight.name for weight in self.signature.weights))
+            self._bound = self._bind()
+
+    def rebind(self, weights: Mapping[str, Any]) -> None:
+        """Takes these tensors from now on, by the names of the weights that they stand for; others stay.
+
+        Raises:
+            PipelineError: a name is not that of a weight, or a tensor has another dtype or shape than it; then nothing
+                has changed.
+        """
+        with self._refreshing:
+            before = self._source
+            self._source = Rebound.over(before, weights, {weight.name for weight in self.signature.weights})
+            try:
+                self.refresh()
+            except PipelineError:
+                self._source = before
+                raise
+
+    def _bind(self, before: BoundWeights | None = None) -> BoundWeights:
+        bound = bind(
+            self._code, self._native, self.signature, self._layout, self._source, before, is_watched=self._is_watched
+        )
+        self._externals.raise_failure()
+        if self._release is not None:
+            self._release(self._code.prepared_weights(weight.name for weight in self.signature.weights))
+        return bound
+
+    def _current(self) -> BoundWeights:
+        """The weights as they are now: bound again if they have changed."""
+        if self._bound.has_changed():
+            with self._refreshing:
+                if self._bound.has_changed():  # no other thread was faster
+                    self._bound = self._bind(self._bound)
+        return self._bound
 
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
         """Where the time of a call with these arguments goes, kernel by kernel; `repeats` calls are measured.
@@ -231,6 +267,8 @@ class Executable:
         if self._record is None and self._timed is not None:
             timed = self._timed()
             timed.num_threads = self.num_threads
+            if isinstance(self._source, Rebound):
+                timed.rebind(self._source.taken)
             return timed.profile(*args, repeats=repeats, **kwargs)
         if self._record is None:
             raise PipelineError("this executable does not time its kernels: compile the model with profile=True")
@@ -260,7 +298,15 @@ class Executable:
         from pipeline.runtime.artifact import save
 
         self._externals.check_saving()
-        save(Path(path), self._code, self.signature, self._weights)
+        save(Path(path), self._code, self.signature, live_weights(self.signature, self._source))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies are artifacts: they have weights of their own, and no IR."""
+        from pipeline.runtime.artifact import from_bytes, to_bytes
+
+        self._externals.check_saving()
+        data = to_bytes(self._code, self.signature, live_weights(self.signature, self._source))
+        return from_bytes, (data, self._library.name, self.num_threads)
 
     def _raise_failed_check(self, slots: Slots) -> None:
         if self._layout.status is None:
@@ -268,27 +314,6 @@ class Executable:
         failed = slots[self._layout.slots - 1]
         if failed:
             raise PipelineError(self._code.checks[failed - 1])
-
-    def write_mutations(self, call: Arguments, computed: dict[int, Any], copies: Mapping[str, Any]) -> None:
-        """Writes what the model mutates to the caller's tensors, the weights, and the copies of weights.
-
-        What is not in `computed` the code has written itself, to the memory that it was given.
-        """
-        for mutation in self.signature.mutations:
-            if mutation.argument is not None:
-                target, given = call.leaves[mutation.argument], call.values[mutation.argument]
-            else:
-                assert mutation.weight is not None
-                target = self._weights[mutation.weight]
-                given = copies.get(mutation.weight, target)
-            if mutation.result in computed:
-                copy(target, computed[mutation.result])
-                if mutation.weight in copies:
-                    copy(given, computed[mutation.result])
-            elif pointer(given) == pointer(target):
-                mark_written(target)
-            else:
-                copy(target, given)
 
 
 def describe(executable: Executable) -> str:
@@ -304,10 +329,3 @@ def describe(executable: Executable) -> str:
         *(f"    {fallback}" for fallback in executable.fallbacks),
     ]
     return "\n".join(lines)
-
-
-def result_of(result: Result, computed: dict[int, Any], leaves: list[Any]) -> Any:
-    """What a call returns for one leaf."""
-    if result.kind == "computed":
-        return computed[result.index]
-    return leaves[result.index] if result.kind == "argument" else result.value

@@ -14,10 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from pipeline.runtime.arrays import torch_library
-from pipeline.runtime.layout import Layout, Slots
+from pipeline.runtime.layout import Layout
 from pipeline.runtime.pytree import LEAF, Tree
 from pipeline.runtime.result_memory import ResultMemory, is_small
 from pipeline.runtime.signature import Signature
+from pipeline.runtime.weights import BoundWeights
 from pipeline.runtime.workspace import Workspace
 
 
@@ -30,7 +31,6 @@ class FastPath:
         layout: Layout,
         workspace: Workspace,
         memory: ResultMemory,
-        entry: Callable[[int], None],
     ):
         torch = sys.modules["torch"]
         self._tensor, self._strided = torch.Tensor, torch.strided
@@ -47,14 +47,14 @@ class FastPath:
         self._collect = tuple if signature.result_tree.kind == "tuple" else list
         self._workspace = workspace
         self._address, self._size = layout.workspace
+        self._seed, self._draw = layout.seed, torch_library().seed
         self._copy = (ctypes.c_int64 * layout.slots).from_buffer_copy
-        self._entry = entry
 
-    def call(self, args: tuple[Any, ...], template: Slots) -> Any:
-        """What the call returns; `NotImplemented` if it has to go the long way."""
+    def call(self, args: tuple[Any, ...], weights: BoundWeights) -> Any:
+        """What the call returns; `NotImplemented` if it has to go the long way, as where a weight has changed."""
         if len(args) != self._count:
             return NotImplemented
-        slots = self._copy(template)
+        slots = self._copy(weights.template)
         tensor, strided = self._tensor, self._strided
         try:
             for arg, (dtype, shape, slot) in zip(args, self._arguments, strict=False):
@@ -85,7 +85,11 @@ class FastPath:
             workspace.fit()
         slots[self._address] = workspace.address
         slots[self._size] = workspace.size
-        self._entry(ctypes.addressof(slots))
+        if self._seed is not None:
+            slots[self._seed] = self._draw()
+        watch = weights.watch
+        if watch.run(ctypes.addressof(slots), watch.record):
+            return NotImplemented
         if self._order is None:
             return results[0]
         return self._collect([results[index] for index in self._order])

@@ -19,6 +19,7 @@ class Layout:
         slots: how many there are; the last one is where a failed check leaves its number.
         status: the slot of the address of that one; None if the code has no checks.
         workspace: the slots of the address and the size of the workspace.
+        seed: the slot of the seed of the call's random numbers; None if the code has none.
         profile: the slots of the address and the size of the record of times; None if the code records none.
         weight_slots: (slot, source) of each weight and prepared tensor.
         argument_slots: (leaf, slot, dynamic dimensions, is a number) of each argument.
@@ -32,6 +33,7 @@ class Layout:
         self.slots = main.slots + 1
         self.status: int | None = None
         self.workspace = (0, 0)
+        self.seed: int | None = None
         self.profile: tuple[int, int] | None = None
         self.weight_slots = []
         self.argument_slots = []
@@ -40,6 +42,8 @@ class Layout:
                 self.argument_slots.append((source.index, start, tuple(value.dynamic_dims), value.shape is None))
             elif source.kind == "status":
                 self.status = start
+            elif source.kind == "seed":
+                self.seed = start
             elif source.kind == "workspace":
                 self.workspace = (start, start + 1)
             elif source.kind == "profile":

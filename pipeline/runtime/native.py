@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.errors import ArtifactError
 from pipeline.runtime import perf_map, threads
+from pipeline.runtime.watched_words import GUARDED, Guarded
 
 #: LLVM's table of symbols is the process's: what an object is linked to is set right before.
 _linking = threading.Lock()
@@ -67,10 +68,17 @@ class NativeCode:
 
     def entry(self, symbol: str) -> Callable[[int], None]:
         """The function `symbol` as a callable that takes the address of its slots."""
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._address(symbol))
+
+    def guarded(self) -> Guarded:
+        """The entry that compares watched words first; see `pipeline.runtime.watched_words`."""
+        return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(self._address(GUARDED))
+
+    def _address(self, symbol: str) -> int:
         address = self._engine.get_function_address(symbol)
         if not address:
             raise ArtifactError(f"the object files have no function {symbol}")
-        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        return address
 
     def number(self, symbol: str) -> ctypes.c_int32 | None:
         """The global 32-bit integer `symbol`; None if there is none."""

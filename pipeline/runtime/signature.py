@@ -159,9 +159,9 @@ class Source:
     Attributes:
         kind: `argument` (a leaf of the call, by number), `weight` (by name), `prepared` (result number of `@prepare`),
             `status` (where a failed check leaves its number), `workspace` (where temporaries lie), `profile`
-            (where times are recorded).
+            (where times are recorded), `seed` (64 bits that the call's random numbers are a function of).
     """
 
-    kind: Literal["argument", "weight", "prepared", "status", "workspace", "profile"]
+    kind: Literal["argument", "weight", "prepared", "status", "workspace", "profile", "seed"]
     index: int = 0
     name: str = ""

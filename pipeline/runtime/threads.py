@@ -35,7 +35,8 @@ _is_forked = False
 class Number:
     """The number of threads of one executable's code, in the code's own memory; 0 for as many as OpenMP says.
 
-    In a process that was forked it becomes 1: libgomp waits for ever there for threads that only the parent has.
+    In a process that was forked it is 1, whatever it is set to: libgomp waits for ever there for threads that only the
+    parent has.
     """
 
     def __init__(self, place: ctypes.c_int32):
@@ -49,7 +50,7 @@ class Number:
 
     @value.setter
     def value(self, number: int) -> None:
-        self._place.value = number or int(_is_forked)
+        self._place.value = int(_is_forked) or number
 
     def team(self) -> int:
         """How many threads share the work of a kernel that the calling thread runs."""

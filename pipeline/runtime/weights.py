@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.errors import PipelineError
@@ -14,6 +14,8 @@ from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.memory import Arena, offsets
 from pipeline.runtime.native import NativeCode
 from pipeline.runtime.signature import Signature, TensorType, Weight
+from pipeline.runtime.watch import Watch, Watched, watch
+from pipeline.runtime.weight_source import WeightSource
 
 
 @dataclass(frozen=True)
@@ -22,15 +24,33 @@ class BoundWeights:
 
     Attributes:
         template: the slots of a call with the weights' addresses filled in.
+        live: the model's own tensors, by name.
         tensors: keeps what the addresses point to alive: the weights, then what was prepared.
         extents: where they lie.
         copies: for a mutated weight that is not row-major, the row-major copy that the code reads.
+        watch: notices when all this is old.
+        states: what those weights that are watched were, by name.
     """
 
     template: Slots
+    live: Mapping[str, Any]
     tensors: tuple[Any, ...]
     extents: tuple[Extent, ...]
     copies: Mapping[str, Any]
+    watch: Watch
+    states: dict[str, Any]
+
+    def has_changed(self) -> bool:
+        """Whether a weight may not be what it was."""
+        return bool(self.watch.run(0, self.watch.record))
+
+    def accept_copies(self) -> None:
+        """Takes the weights that the code has a copy of as they are now: they were brought up to date with it."""
+        if not self.copies:
+            return
+        self.watch.accept(self.copies)
+        watched = {one.name: one for one in self.watch.weights}
+        self.states.update({name: watched[name].state() for name in self.copies if name in watched})
 
 
 def bind(
@@ -38,37 +58,55 @@ def bind(
     native: NativeCode,
     signature: Signature,
     layout: Layout,
-    weights: Mapping[str, Any],
+    source: WeightSource,
+    before: BoundWeights | None = None,
+    *,
+    is_watched: bool = True,
 ) -> BoundWeights:
     """Looks up the live weights and runs `@prepare` on them.
+
+    Args:
+        before: what was bound before; kept where no weight is another, whatever made it look so.
+        is_watched: whether new values of weights are to be noticed, not only that they have moved.
 
     Raises:
         PipelineError: a weight has another dtype or shape than when the model was compiled.
     """
+    live = live_weights(signature, source)
+    watched = list(_watched(code, live, is_watched=is_watched))
+    noticing = watch(watched, source if is_watched else None, native.guarded(), native.entry(code.main.symbol))
+    states = {one.name: one.state() for one in watched}
+    if before is not None and states == before.states:
+        return replace(before, watch=noticing)
     tensors: dict[str, Any] = {}
     copies: dict[str, Any] = {}
     for weight in signature.weights:
-        live = live_weight(weight, weights)
-        owner = library_of(live)
-        assert owner is not None
-        tensors[weight.name] = owner.contiguous(live)
-        if weight.mutated and not owner.is_row_major(live):
+        tensors[weight.name] = _contiguous(live[weight.name])
+        if weight.mutated and not _is_row_major(live[weight.name]):
             copies[weight.name] = tensors[weight.name]
     prepared, places = _prepare(code, native, tensors)
     template = (ctypes.c_int64 * layout.slots)()
-    for slot, source in layout.weight_slots:
-        template[slot] = pointer(tensors[source.name]) if source.kind == "weight" else places[source.index]
+    for slot, source_of_slot in layout.weight_slots:
+        is_weight = source_of_slot.kind == "weight"
+        template[slot] = pointer(tensors[source_of_slot.name]) if is_weight else places[source_of_slot.index]
     extents = tuple(extent(f"weight {name}", tensor) for name, tensor in tensors.items())
-    return BoundWeights(template, (*tensors.values(), prepared), extents, copies)
+    return BoundWeights(template, live, (*tensors.values(), prepared), extents, copies, noticing, states)
 
 
-def live_weight(weight: Weight, weights: Mapping[str, Any]) -> Any:
-    """The tensor that a weight is now.
+def live_weights(signature: Signature, source: WeightSource) -> dict[str, Any]:
+    """The tensors that the weights are now.
 
     Raises:
-        PipelineError: it has another dtype or shape than at compilation, or no elements in memory.
+        PipelineError: one has another dtype or shape than at compilation, or no elements in memory.
     """
-    live = weights[weight.name]
+    tensors = source.tensors()
+    return {weight.name: _checked(weight, tensors) for weight in signature.weights}
+
+
+def _checked(weight: Weight, tensors: Mapping[str, Any]) -> Any:
+    live = tensors.get(weight.name)
+    if library_of(live) is None:
+        raise PipelineError(f"weight {weight.name}: expected {weight.type}, is now no tensor but {live!r:.40}")
     place = place_of(live)
     if place.partition(":")[0] not in ("cpu", "cuda"):
         raise PipelineError(f"weight {weight.name}: expected a dense tensor, got {place}")
@@ -76,6 +114,41 @@ def live_weight(weight: Weight, weights: Mapping[str, Any]) -> Any:
     if got != weight.type:
         raise PipelineError(f"weight {weight.name}: expected {weight.type}, is now {got}")
     return live
+
+
+def _watched(code: Code, live: Mapping[str, Any], *, is_watched: bool) -> Iterator[Watched]:
+    """The weights that may change behind the executable's back: torch's, which are what can move."""
+    read = {source.name for source in code.main_sources if source.kind == "weight"}
+    prepared = {source.name for source in code.prepare_sources}
+    for name, tensor in live.items():
+        if not _is_torchs(tensor):
+            continue
+        in_place = _is_row_major(tensor)
+        one = Watched(name, tensor, name in read and in_place, is_watched and (name in prepared or not in_place))
+        if one.is_read or one.is_copied:
+            yield one
+
+
+def watched_copies(live: Mapping[str, Any]) -> list[Watched]:
+    """What is to be watched where code reads copies of the weights alone."""
+    return [Watched(name, tensor, False, True) for name, tensor in live.items() if _is_torchs(tensor)]
+
+
+def _is_torchs(tensor: Any) -> bool:
+    owner = library_of(tensor)
+    return owner is not None and owner.name == "torch"
+
+
+def _contiguous(tensor: Any) -> Any:
+    owner = library_of(tensor)
+    assert owner is not None
+    return owner.contiguous(tensor)
+
+
+def _is_row_major(tensor: Any) -> bool:
+    owner = library_of(tensor)
+    assert owner is not None
+    return owner.is_row_major(tensor)
 
 
 def _prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any]) -> tuple[Arena, list[int]]:

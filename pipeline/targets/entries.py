@@ -70,6 +70,8 @@ def sources_of(entry: ir.Operation) -> tuple[Source, ...]:
             sources.append(Source("prepared", ir.IntegerAttr(mark["pipeline.prepared"]).value))
         elif "pipeline.status" in mark:
             sources.append(Source("status"))
+        elif "pipeline.seed" in mark:
+            sources.append(Source("seed"))
         elif WORKSPACE in mark:
             sources.append(Source("workspace"))
         elif PROFILE in mark:

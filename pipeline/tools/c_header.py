@@ -110,6 +110,8 @@ def _sources(
             yield f"weight {source.name}", slot, f"{weights[source.name]}{written}"
         elif source.kind == "prepared":
             yield f"prepared {source.index}", slot, str(prepared[source.index])
+        elif source.kind == "seed":
+            yield "seed", slot, "64 bits: random numbers are a function of them"
         elif source.kind == "workspace":
             yield "workspace", slot, "memory for temporaries, then its size in bytes"
         elif source.kind == "status":

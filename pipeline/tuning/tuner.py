@@ -24,6 +24,7 @@ from pipeline.options import Options
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.native import host_cpu
+from pipeline.runtime.weight_source import FixedWeights
 from pipeline.targets.cpu.target import CpuTarget
 from pipeline.targets.target import Form
 from pipeline.tuning.candidates import candidates
@@ -169,7 +170,7 @@ class Tuner:
             except PipelineError:
                 return None
         threads = self.options.num_threads
-        executable = Executable(code, program.signature, program.weights, num_threads=threads)
+        executable = Executable(code, program.signature, FixedWeights(program.weights), num_threads=threads)
         return _Variant(executable, program.arguments, code.objects)
 
 

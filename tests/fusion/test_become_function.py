@@ -137,7 +137,7 @@ def test_a_python_function_with_several_results_in_prepare_and_in_branches():
 def exe_model(exe):
     """A stand-in for the model, with the executable's own weights."""
     model = type("Weights", (), {})()
-    model.weight = exe._weights["weight"]
+    model.weight = exe._bound.live["weight"]
     return model
 
 

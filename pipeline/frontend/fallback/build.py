@@ -22,18 +22,22 @@ from pipeline.frontend.source_lines import source_line
 from pipeline.program import Source
 from pipeline.remarks import collect, note
 from pipeline.runtime.executable import Executable, Fallback
+from pipeline.runtime.weight_source import Rebound, RefreshMode
 
 #: Compiles one part, whose ops must all be lowered.
 CompilePart = Callable[[Part], Executable]
 
 
-def compile_parts(source: Source, compile_part: CompilePart, error: PipelineError) -> Executable:
+def compile_parts(
+    source: Source, compile_part: CompilePart, error: PipelineError, refresh: RefreshMode = "auto"
+) -> Executable:
     """The executable of a model that cannot be lowered as a whole.
 
     Args:
         source: the model.
         compile_part: raises `UnsupportedOpError` or `LoweringError` where a part cannot be lowered.
         error: why the model as a whole cannot be; raised again if there is no graph that could be cut.
+        refresh: whether calls look for other weights.
     """
     captured = source.captured(any_type)
     if captured is None:
@@ -48,13 +52,13 @@ def compile_parts(source: Source, compile_part: CompilePart, error: PipelineErro
         plan = model.plan(executables)
         for fallback in plan.fallbacks:
             note("fallback", "missed", fallback.op, f"torch runs it: {fallback.reason}", fallback.source)
-    parts = dict(executables)
+    parts, weights = dict(executables), Rebound.with_made(source, captured.weights)
 
     def timed() -> FallbackExecutable:
         again = {stage: part if part._timed is None else part._timed() for stage, part in parts.items()}
-        return FallbackExecutable(model.plan(again), captured.signature, captured.weights, (), None)
+        return FallbackExecutable(model.plan(again), captured.signature, weights, (), None, refresh)
 
-    return FallbackExecutable(plan, captured.signature, captured.weights, tuple(remarks), timed)
+    return FallbackExecutable(plan, captured.signature, weights, tuple(remarks), timed, refresh)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +23,11 @@ from pipeline.runtime.code import Kernel
 from pipeline.runtime.destinations import Destinations
 from pipeline.runtime.executable import Executable, Fallback
 from pipeline.runtime.footprint import Footprint
+from pipeline.runtime.outcome import hand_out, write_mutations
 from pipeline.runtime.profiler import Profile
 from pipeline.runtime.signature import Signature
-from pipeline.runtime.weights import live_weight
+from pipeline.runtime.weight_source import RefreshMode, WeightSource
+from pipeline.runtime.weights import live_weights
 
 
 @dataclass(frozen=True)
@@ -68,20 +71,23 @@ class FallbackExecutable(Executable):
         self,
         plan: Plan,
         signature: Signature,
-        weights: Mapping[str, Any],
+        weights: WeightSource,
         remarks: tuple[Remark, ...],
         timed: Callable[[], FallbackExecutable] | None,
+        refresh: RefreshMode = "auto",
     ):
         self.signature = signature
         self.remarks = remarks
         self.fallbacks = plan.fallbacks
         self.plan = plan
         self.parts = tuple(step.executable for step in plan.steps if isinstance(step, PartStep))
-        self._weights = dict(weights)
+        self._source = weights
+        self._is_watched = refresh == "auto"
+        self._refreshing = threading.RLock()
+        self._live = live_weights(signature, weights)
         self._library = torch_library()
         self._timed = timed
         self._reader = ArgumentReader(signature)
-        self._read_weights()
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -103,7 +109,7 @@ class FallbackExecutable(Executable):
         """How many bytes it takes, without what torch's ops allocate."""
         parts = [part.memory for part in self.parts]
         return Footprint(
-            weights=sum(self._weights[weight.name].nbytes for weight in self.signature.weights),
+            weights=sum(tensor.nbytes for tensor in self._live.values()),
             unread=0,
             prepared=sum(part.prepared for part in parts),
             workspace=sum(part.workspace for part in parts),
@@ -138,9 +144,13 @@ class FallbackExecutable(Executable):
     def _call(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, run: Callable[[Step, Values], None] = _run
     ) -> Any:
-        call = self._reader.read(args, kwargs, self._library, self._extents)
+        if self._is_watched:
+            self._look_up_weights()
+        live = self._live
+        extents = [extent(f"weight {name}", tensor) for name, tensor in live.items()]
+        call = self._reader.read(args, kwargs, self._library, extents)
         destinations = None if out is None else Destinations(self.signature, out)
-        values = self._given(call)
+        values = self._given(call, live)
         given = [extent("", value) for value in values.values() if isinstance(value, torch.Tensor)]
         with torch.no_grad(), torch.autocast("cpu", enabled=False):
             for step in self.plan.steps:
@@ -149,33 +159,41 @@ class FallbackExecutable(Executable):
                     del values[node]
             results = [_own(values[node], given) for node in self.plan.results]
         computed = {number: _in_library(value, call.library) for number, value in enumerate(results)}
-        self.write_mutations(call, computed, {})
-        return self.hand_out(call, computed, destinations)
+        write_mutations(self.signature, call, computed, live, {})
+        return hand_out(self.signature, call, computed, destinations)
 
-    def _given(self, call: Arguments) -> Values:
+    def _given(self, call: Arguments, live: Mapping[str, Any]) -> Values:
         """What is there before the first step: arguments and weights."""
         values: Values = {
             node: _as_torch(leaf)
             for node, leaf in zip(self.plan.arguments, call.leaves, strict=True)
             if node is not None
         }
-        values.update((node, self._weights[name].detach()) for node, name in self.plan.weights)
+        values.update((node, live[name].detach()) for node, name in self.plan.weights)
         return values
 
     def refresh(self) -> None:
-        """Computes again what depends on the weights alone. Call it after the weights have changed."""
-        self._read_weights()
-        for part in self.parts:
-            part.refresh()
+        """Reads the model's weights again, and computes what depends on them alone; see `Executable.refresh`."""
+        with self._refreshing:
+            self._look_up_weights()
+            for part in self.parts:
+                part.refresh()
 
-    def _read_weights(self) -> None:
-        tensors = [(weight.name, live_weight(weight, self._weights)) for weight in self.signature.weights]
-        self._extents = tuple(extent(f"weight {name}", tensor) for name, tensor in tensors)
+    def _look_up_weights(self) -> None:
+        """Has the parts take the tensors that the weights are now; writes to them the parts notice themselves."""
+        live = live_weights(self.signature, self._source)
+        if all(self._live.get(name) is tensor for name, tensor in live.items()):
+            return
+        with self._refreshing:
+            for part in self.parts:
+                part.rebind({weight.name: live[weight.name] for weight in part.signature.weights})
+            self._live = live
 
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
         """Where the time of a call goes, kernel by kernel and op by op of torch's; see `Executable.profile`."""
         timed: Any = self if self._timed is None else self._timed()
         timed.num_threads = self.num_threads
+        timed._source = self._source
         return profile_steps(timed, timed.plan.steps, args, kwargs, repeats)
 
     def ir(self, stage: str) -> str:

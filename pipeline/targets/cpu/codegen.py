@@ -10,6 +10,8 @@ from pipeline import timing
 from pipeline.mlir import ir, to_llvm_ir
 from pipeline.passes.spawn_chunks import THREADS
 from pipeline.runtime.entry_point import EntryPoint, Value
+from pipeline.runtime.watched_words import GUARDED
+from pipeline.targets.cpu.guarded_entry import define_guarded_entry
 from pipeline.targets.cpu.machine_code import WORTH_A_PROCESS, Unit
 from pipeline.targets.cpu.recorder import define_recorder
 from pipeline.targets.cpu.split import split
@@ -31,7 +33,7 @@ def units(
     """
     with timing.stage("to LLVM IR"):
         text = to_llvm_ir(module)
-    symbols = tuple(entry.symbol for _, entry in entries)
+    symbols = _symbols(entries)
     names = tuple(name for name, _ in entries)
     parts = [] if whole or len(text) < WORTH_A_PROCESS else split(text, UNIT_SIZE)
     if len(parts) < 2:
@@ -39,10 +41,16 @@ def units(
     made = []
     for part in parts:
         own = [(name, entry) for name, entry in entries if name in part.functions]
-        inside = tuple(entry.symbol for _, entry in own)
+        inside = _symbols(own)
         called = tuple(name for name in part.functions if name not in names)
         made.append(Unit(part.text, _entry_functions(own, sites) if own else "", (*called, *inside), (*names, *inside)))
     return made
+
+
+def _symbols(entries: list[tuple[str, EntryPoint]]) -> tuple[str, ...]:
+    """What the runtime calls of the functions that `_entry_functions` defines."""
+    guarded = (GUARDED,) if "main" in dict(entries) else ()
+    return (*(entry.symbol for _, entry in entries), *guarded)
 
 
 def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int) -> str:
@@ -54,11 +62,13 @@ def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int) -> str:
         if sites:
             define_recorder(module, sites)
     for name, entry in entries:
-        _entry_function(module, name, entry)
+        function = _entry_function(module, name, entry)
+        if name == "main":
+            define_guarded_entry(module, function)
     return str(module)
 
 
-def _entry_function(module: llvm_ir.Module, name: str, entry: EntryPoint) -> None:
+def _entry_function(module: llvm_ir.Module, name: str, entry: EntryPoint) -> llvm_ir.Function:
     arguments = [kind for value in entry.parameters for kind in _argument_types(value)]
     result = _result_type(entry.results)
     callee = llvm_ir.Function(module, llvm_ir.FunctionType(result, arguments), name)
@@ -78,6 +88,7 @@ def _entry_function(module: llvm_ir.Module, name: str, entry: EntryPoint) -> Non
         for offset, part in enumerate(_parts(builder, one, value)):
             builder.store(part, _slot_address(builder, slots, first + offset))
     builder.ret_void()
+    return function
 
 
 def _slot_address(builder: llvm_ir.IRBuilder, slots: llvm_ir.Value, number: int) -> llvm_ir.Value:
