@@ -10,7 +10,9 @@ import torch
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from pipeline.frontend.complex_numbers import complex_as_pairs
 from pipeline.frontend.number_passes import check_numbers_that_select, expand_remainders
+from pipeline.frontend.recurrent.rows import name_rows
 
 aten = torch.ops.aten
 
@@ -68,6 +70,7 @@ def simplify(graph: fx.Graph) -> None:
             simplify(inner.graph)
     reserve_names(graph)
     drop_assertions(graph)
+    complex_as_pairs(graph)
     expand_remainders(graph)
     check_numbers_that_select(graph)
     name_bitwise_operators(graph)
@@ -76,6 +79,7 @@ def simplify(graph: fx.Graph) -> None:
     collapse_merged_dims(graph)
     count_dims_from_the_front(graph)
     widen_narrow_integers(graph)
+    name_rows(graph)
     graph.eliminate_dead_code()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.runtime.arrays import Extent, dtype_and_shape, extent, library_of, pointer
+from pipeline.runtime.arrays import Extent, dtype_and_shape, extent, library_of, place_of, pointer
 from pipeline.runtime.code import Code
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.memory import Arena, offsets
@@ -103,6 +103,9 @@ def _checked(weight: Weight, tensors: Mapping[str, Any]) -> Any:
     live = tensors.get(weight.name)
     if library_of(live) is None:
         raise PipelineError(f"weight {weight.name}: expected {weight.type}, is now no tensor but {live!r:.40}")
+    place = place_of(live)
+    if place.partition(":")[0] not in ("cpu", "cuda"):
+        raise PipelineError(f"weight {weight.name}: expected a dense tensor, got {place}")
     got = TensorType(*dtype_and_shape(live))
     if got != weight.type:
         raise PipelineError(f"weight {weight.name}: expected {weight.type}, is now {got}")
