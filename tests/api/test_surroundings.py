@@ -149,5 +149,5 @@ def test_what_they_give_can_be_compiled():
 
 def test_fake_tensors_are_one_clear_error():
     exe = pipeline.compile(Function(lambda x: x * 2), (X,))
-    with FakeTensorMode() as mode, pytest.raises(ArgumentError, match="got a FakeTensor, which has no memory"):
+    with FakeTensorMode() as mode, pytest.raises(ArgumentError, match="got a FakeTensor"):
         exe(mode.from_tensor(X))
