@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pipeline.errors import CompileError, UnsupportedOpError
 from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
 from pipeline.frontend.bitcasts import lower_bitcasts
+from pipeline.frontend.views.lower_views import put_views_on_tensors, take_over_views
 from pipeline.mlir import ir, run_pipeline, walk
 from pipeline.passes.rewriting import branch_on_selects
 from pipeline.remarks import source_line
@@ -47,6 +48,7 @@ def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None]) -
         UnsupportedOpError: lists every op that can't be lowered, each with its source line.
     """
     take_over_barriers(module)
+    take_over_views(module)
     imported = module.operation.clone()
     try:
         run_pipeline(module.operation, _TO_BACKEND)
@@ -64,6 +66,7 @@ def _lower(module: ir.Module) -> None:
     """
     lower_bitcasts(module)
     put_barriers_on_tensors(module)
+    put_views_on_tensors(module)
     run_pipeline(module.operation, _TO_LINALG)
     _show_hidden_truth(module)
     branch_on_selects(module.operation)
