@@ -12,7 +12,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from pipeline.errors import CaptureError
 from pipeline.frontend.containers import tree_of
 from pipeline.frontend.fingerprint import LITERAL_ELEMENTS
-from pipeline.frontend.graph import GraphReader, tensor_type
+from pipeline.frontend.graph import GraphReader, tensor_type, with_least_sizes
 from pipeline.frontend.parameters import Parameters
 from pipeline.program import Dump, Program
 from pipeline.runtime.pytree import Tree, leaf_paths
@@ -24,7 +24,8 @@ def from_exported(exported: ExportedProgram, parameters: Parameters, dump: Dump)
     reader = _ExportedReader(exported, parameters)
     signature = reader.signature()
     mutable = {weight.name for weight in signature.weights if weight.mutated}
-    return Program(reader.module(dump, mutable), signature, reader.weights)
+    module = reader.module(dump, mutable)
+    return Program(module, with_least_sizes(signature, reader.raised), reader.weights)
 
 
 class _ExportedReader(GraphReader):
@@ -64,6 +65,10 @@ class _ExportedReader(GraphReader):
             mutations=mutations,
             ranges=symbol_ranges(self.exported),
         )
+
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """Those of the program, see `symbol_ranges`."""
+        return {symbol: (least, greatest) for symbol, least, greatest in symbol_ranges(self.exported)}
 
     def _read_weight(self, spec: Any) -> None:
         node = self.nodes[spec.arg.name]

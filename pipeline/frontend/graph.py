@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,6 +16,7 @@ from pipeline import timing
 from pipeline.errors import CaptureError, PipelineError
 from pipeline.frontend.graph_passes import simplify
 from pipeline.frontend.importer import import_graph
+from pipeline.frontend.shapes.promises import Promises
 from pipeline.frontend.to_linalg import lower_to_linalg
 from pipeline.mlir import context, function, ir
 from pipeline.program import Dump, Program
@@ -35,7 +38,17 @@ def from_graph(graph: fx.Graph, dump: Dump) -> Program:
         results=results,
         result_tree=Tree("tuple", (LEAF,) * len(results)),
     )
-    return Program(reader.module(dump, set()), signature)
+    module = reader.module(dump, set())
+    return Program(module, with_least_sizes(signature, reader.raised))
+
+
+def with_least_sizes(signature: Signature, raised: Mapping[str, int]) -> Signature:
+    """The signature with ranges of symbols that begin at the least values of `raised`, where those are greater."""
+    ranges = {symbol: (least, greatest) for symbol, least, greatest in signature.ranges}
+    for symbol, wanted in raised.items():
+        least, greatest = ranges.get(symbol, (0, 2**63 - 1))
+        ranges[symbol] = (max(least, wanted), greatest)
+    return replace(signature, ranges=tuple((symbol, *bounds) for symbol, bounds in ranges.items()))
 
 
 class GraphReader:
@@ -46,6 +59,7 @@ class GraphReader:
         argument_index: the number of each, by its placeholder's name.
         sources: the mark of each argument of `@main`, in order.
         outputs: the graph's output values.
+        raised: after `module`, the least values of symbols that a call needs beyond those in `ranges`, by name.
     """
 
     def __init__(self, graph: fx.Graph, mutated: set[str]):
@@ -56,6 +70,7 @@ class GraphReader:
         self.argument_index: dict[str, int] = {}
         self.sources: list[tuple[str, int | str]] = []
         self.outputs: list[Any] = list(next(node for node in graph.nodes if node.op == "output").args[0])
+        self.raised: dict[str, int] = {}
         self._results: dict[Any, int] = {}
 
     def read_argument(self, node: fx.Node, path: str, constant: Any) -> None:
@@ -93,6 +108,10 @@ class GraphReader:
         """The number of the result of `@main` that a node becomes."""
         return self._results.setdefault(value, len(self._results))
 
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """The least and the greatest size that symbols stand for, by their names."""
+        return {}
+
     def module(self, dump: Dump, mutable: set[str]) -> ir.Module:
         """Imports the graph as read; `mutable` are the names of the weights that it writes to."""
         output = next(node for node in self.graph.nodes if node.op == "output")
@@ -101,7 +120,7 @@ class GraphReader:
             simplify(self.graph)
             module = import_graph(self.graph, context())
         with timing.stage("to linalg"):
-            lower_to_linalg(module, dump)
+            self.raised = lower_to_linalg(module, dump, Promises.of_graph(self.graph, self.ranges()))
         self._mark_arguments(module, mutable)
         dump("linalg", module)
         return module

@@ -83,9 +83,7 @@ def _collapse(source: ir.Value, lengths: Sequence[int], kind: ir.RankedTensorTyp
     return _cast(result, kind.shape)
 
 
-def _expand(
-    source: ir.Value, lengths: Sequence[int], sizes: Sequence[ir.Value], kind: ir.RankedTensorType
-) -> ir.Value:
+def _expand(source: ir.Value, lengths: Sequence[int], sizes: Sequence[ir.Value], kind: ir.RankedTensorType) -> ir.Value:
     """Each dim as a run of dims of the sizes given, in the type `kind`; `sizes` has those of known dims, too."""
     groups = _groups(lengths)
     source = _cast(source, [_product([kind.shape[dim] for dim in group]) for group in groups])
@@ -102,9 +100,7 @@ def _through_a_line(source: ir.Value, sizes: Sequence[ir.Value], kind: ir.Ranked
 
 def _checked(line: ir.Value, sizes: Sequence[ir.Value]) -> ir.Value:
     """The data if it has as many elements as a shape; else a failed check, and data of that size."""
-    wanted = sizes[0]
-    for size in sizes[1:]:
-        wanted = arith.MulIOp(wanted, size).result
+    wanted = _count(sizes)
     fits = arith.CmpIOp(arith.CmpIPredicate.eq, wanted, size_of(line, 0)).result
     message = ir.StringAttr.get("a view of another number of elements")
     ir.Operation.create("cf.assert", [], [fits], {"msg": message})
@@ -121,17 +117,21 @@ def _checked(line: ir.Value, sizes: Sequence[ir.Value]) -> ir.Value:
 def _sizes_of_view(view: ir.Operation, source: ir.Value) -> list[ir.Value]:
     """The sizes that an op of torch asks for, where -1 stands for the one that follows from the others."""
     given = _list(view.operands[1])
-    sizes = [None if _constant_int(size) == -1 else to_index(size) for size in given]
-    if None not in sizes:
-        return sizes
-    known = _index(1)
-    for size in sizes:
-        known = known if size is None else arith.MulIOp(known, size).result
+    known = [to_index(size) for size in given if _constant_int(size) != -1]
+    if len(known) == len(given):
+        return known
+    count = _count([size_of(source, dim) for dim in range(ir.RankedTensorType(source.type).rank)])
+    others = arith.MaxSIOp(_count(known), _index(1)).result  # no elements: then -1 may stand for anything
+    sizes = iter(known)
+    return [arith.DivSIOp(count, others).result if _constant_int(size) == -1 else next(sizes) for size in given]
+
+
+def _count(sizes: Sequence[ir.Value]) -> ir.Value:
+    """The number of elements of a shape."""
     count = _index(1)
-    for dim in range(ir.RankedTensorType(source.type).rank):
-        count = arith.MulIOp(count, size_of(source, dim)).result
-    rest = arith.DivSIOp(count, arith.MaxSIOp(known, _index(1)).result).result
-    return [rest if size is None else size for size in sizes]
+    for size in sizes:
+        count = arith.MulIOp(count, size).result
+    return count
 
 
 def _groups(lengths: Sequence[int]) -> list[list[int]]:

@@ -1,0 +1,28 @@
+"""Many small modules with symbolic sizes: one compilation each, which runs on five sizes, 1 and 2 among them."""
+
+from __future__ import annotations
+
+import attentions
+import images
+import pytest
+import reshapes
+import sequences
+import tensors
+import torch
+from case import Case
+from numerics import differences
+
+CASES = [*attentions.CASES, *reshapes.CASES, *images.CASES, *sequences.CASES, *tensors.CASES]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@torch.no_grad()
+def test_equals_eager(case: Case):
+    """The executable gives what eager gives, for every size that eager takes."""
+    torch.manual_seed(0)
+    executable = case.compile()
+    for values in case.runs:
+        arguments = case.arguments(values)
+        expected = case.model(*arguments)
+        problems = differences(executable(*arguments), expected)
+        assert not problems, f"{dict(zip(case.symbols, values, strict=False))}: {problems}"
