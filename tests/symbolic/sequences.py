@@ -43,7 +43,7 @@ class Tokens(nn.Module):
 
 def causal_mask(x: Tensor) -> Tensor:
     places = torch.arange(x.shape[1])
-    return x.masked_fill(places[None, :, None] > places[None, None, :8], 0)
+    return x.masked_fill(places[None, :, None] > torch.arange(8), 0)
 
 
 def lengths_mask(x: Tensor, lengths: Tensor) -> Tensor:

@@ -86,8 +86,8 @@ def distance_matrix(x: Tensor) -> Tensor:
     return ((x[:, :, None] - x[:, None]) ** 2).sum(-1).sqrt()
 
 
-def running_max(x: Tensor) -> Tensor:
-    return x.cummax(1)[0] + x.cumprod(1)
+def running_product(x: Tensor) -> Tensor:
+    return x.logcumsumexp(1) + x.cumprod(1)
 
 
 def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
@@ -105,15 +105,17 @@ CASES = [
             "index add": (graph_sum, "t u", "int:t"),
             "scatter": (scatter_in, "b t", "b t"),
             "gather": (gather_sorted, "b t"),
-            "gather along": (lambda x, i: torch.take_along_dim(x, i % x.shape[1], 1), "b t", "int:b u"),
+            "gather along": (lambda x, i: x.gather(1, i % x.shape[1]), "b t", "int:b u"),
             "index select": (lambda x, i: x.index_select(1, i % x.shape[1]), "b t 4", "int:u"),
             "indices": (lambda x, i: x[i % x.shape[0]], "b t", "int:u"),
+            "two indices": (lambda x, i, j: x[i % x.shape[0], :, j % x.shape[2]], "b t u", "int:t 1", "int:u"),
+            "neighbouring indices": (lambda x, i: x[:, i % x.shape[1], -1 - i % x.shape[2]], "b t u", "int:b"),
             "topk": (lambda x: torch.topk(x, 2, 1)[0], "b t+1"),
             "argmax": (lambda x: (x.argmax(1), x.argmin(0)), "b t"),
             "sort": (lambda x: x.sort(0, descending=True)[0], "b t"),
             "median": (lambda x: x.median(1)[0], "b t"),
             "cumsum": (lambda x: x.cumsum(1) + x.cumsum(0), "b t"),
-            "running max": (running_max, "b t"),
+            "running product": (running_product, "b t"),
             "logsumexp": (lambda x: x.logsumexp((0, 1)), "b t 4"),
             "any and all": (lambda x: ((x > 0).any(1), (x > -2).all(0)), "b t"),
             "var": (lambda x: x.var((1, 2), unbiased=False), "b t u"),
@@ -166,7 +168,6 @@ CASES = [
             "einsum transposed": (lambda x, y: torch.einsum("bijc,jkc->kib", x, y), "b t u 2", "u 3 2"),
             "tensordot": (lambda x, y: torch.tensordot(x, y, 2), "b t 4", "t 4 3"),
             "broadcast": (lambda x, y: x[:, None] + y[None, :, None], "b t", "u"),
-            "kron": (lambda x: torch.kron(x, torch.ones(2, 2)), "b t"),
             "full like": (lambda x: torch.full_like(x, 2.0) + torch.ones(x.shape[0], 1), "b t"),
             "unfold of a line": (lambda x: x.unfold(0, 2, 1).sum(1), "t+1"),
             "bytes": (lambda x: x.flip(1).reshape(-1).float() / 255, "bytes:b t"),

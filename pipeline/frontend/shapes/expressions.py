@@ -132,8 +132,11 @@ class Expressions:
             return self.number(producer.operands[1 + dim])
         if producer.name == "tensor.cast":
             return self.size(producer.operands[0], dim)
+        number = ir.OpResult(tensor).result_number
         if producer.name == "scf.if":
-            return self._size_of_branches(producer, list(producer.results).index(tensor), dim)
+            return self._size_of_branches(producer, number, dim)
+        if producer.name.startswith("tm_tensor."):  # computes its last operands anew
+            return self.size(list(producer.operands)[number - len(producer.results)], dim)
         return None
 
     def _size_of_branches(self, branch: ir.Operation, number: int, dim: int) -> sympy.Expr | None:
