@@ -41,11 +41,12 @@ def solve(expression: str, value: int, symbols: Mapping[str, int]) -> tuple[str,
     if len(unknown) != 1:
         return None
     (symbol,) = unknown
-    at_one, at_two = (evaluate(expression, {**symbols, symbol: number}) for number in (1, 2))
-    if at_one == at_two:
+    try:
+        at_one, at_two = (evaluate(expression, {**symbols, symbol: number}) for number in (1, 2))
+        number = (value - at_one) // (at_two - at_one) + 1
+        return (symbol, number) if evaluate(expression, {**symbols, symbol: number}) == value else None
+    except ZeroDivisionError:  # it does not depend on the symbol, or has no value where it was tried
         return None
-    number = (value - at_one) // (at_two - at_one) + 1
-    return (symbol, number) if evaluate(expression, {**symbols, symbol: number}) == value else None
 
 
 @functools.cache

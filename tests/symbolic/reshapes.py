@@ -118,7 +118,7 @@ def group_shuffle(x: Tensor) -> Tensor:
 def norm_by_groups(x: Tensor) -> Tensor:
     b, c, t = x.shape
     y = x.view(b, 2, c // 2 * t)
-    return ((y - y.mean(-1, keepdim=True)) / (y.std(-1, keepdim=True, unbiased=False) + 1e-3)).view(b, c, t)
+    return ((y - y.mean(-1, keepdim=True)) / (y.var(-1, keepdim=True, unbiased=False) + 1e-3).sqrt()).view(b, c, t)
 
 
 def expand_new(x: Tensor) -> Tensor:

@@ -87,7 +87,7 @@ def differences(x: Tensor) -> Tensor:
 
 
 def mean_over_time(x: Tensor) -> Tensor:
-    return x.mean(1) + x.amax(1) + x.std(1, unbiased=False)
+    return x.mean(1) + x.amax(1) + x.var(1, unbiased=False)
 
 
 def softmax_over_time(x: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Adaptive pooling of sizes that are known as the program runs only.
 
-torch's own decompositions ask how the sizes divide, and would compile the answer for the example in. Here window n of
-`wanted` over a size s is [n * s // wanted, ceil((n + 1) * s / wanted)), as a mask of the elements, computed by the code.
+torch's own decompositions ask how the sizes divide, and compile in what holds for the example. Here window n of
+`wanted` over a size s is [n * s // wanted, ceil((n + 1) * s / wanted)), as a mask of the elements that is computed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _windows(size: Any, wanted: int) -> Tensor:
 
 
 def _beside(inside: Tensor, dim: int) -> Tensor:
-    """[wanted, size] as dims `dim - 1` and `dim`, counted from the end, of a tensor that has the windows' dim in front."""
+    """[wanted, size] as the dims `dim - 1` and `dim` of a larger tensor, counted from its end."""
     return inside.reshape([*inside.shape, *[1] * (-1 - dim)])
 
 

@@ -48,6 +48,4 @@ def _hint(stride: Any) -> int:
 
 
 def _is_dense(shape: Sequence[Any], strides: Sequence[Any]) -> bool:
-    return all(
-        statically_known_true(stride == math.prod(shape[dim + 1 :])) for dim, stride in enumerate(strides)
-    )
+    return all(statically_known_true(stride == math.prod(shape[dim + 1 :])) for dim, stride in enumerate(strides))

@@ -53,12 +53,11 @@ def put_views_on_tensors(module: ir.Module) -> None:
 
 
 def _is_ours(op: ir.Operation) -> bool:
-    kinds = [builtin_type(value.type) for value in (op.operands[0], op.results[0])]
-    if any(kind is None for kind in kinds):
+    before_view, after_view = builtin_type(op.operands[0].type), builtin_type(op.results[0].type)
+    if before_view is None or after_view is None:
         return False
-    return op.name not in _TORCHS or (
-        not all(kind.has_static_shape for kind in kinds) and all(kind.rank for kind in kinds)
-    )
+    is_static = before_view.has_static_shape and after_view.has_static_shape
+    return op.name not in _TORCHS or (not is_static and before_view.rank > 0 and after_view.rank > 0)
 
 
 def _view(op: ir.Operation, source: ir.Value, kind: ir.RankedTensorType) -> ir.Value:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from pipeline import remarks
 from pipeline.frontend.views.factoring import Step, factor
 from pipeline.frontend.views.ops import collapse_shape, expand_shape
 from pipeline.frontend.views.symbolic_sizes import SymbolicSizes
@@ -80,6 +81,8 @@ def _collapse(graph: fx.Graph, source: fx.Node, step: Step) -> fx.Node:
 
 
 def _expand(graph: fx.Graph, source: fx.Node, step: Step, sizes: SymbolicSizes) -> fx.Node:
+    if not step.proved:
+        remarks.note("views", "missed", "aten.view", f"{source}: a view whose number of elements the call checks")
     shape = [sizes.size(size, source) for size in step.shape]
     call = graph.call_function(expand_shape, (source, list(step.lengths), shape, step.proved))
     values = [size.meta["val"] if isinstance(size, fx.Node) else size for size in shape]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy
 import torch
@@ -18,7 +18,7 @@ from pipeline.frontend.views.factoring import polynomial
 aten = torch.ops.aten
 
 #: A size: a number, or a node that has it.
-Size = int | fx.Node
+Size: TypeAlias = "int | fx.Node"
 
 
 class SymbolicSizes:
