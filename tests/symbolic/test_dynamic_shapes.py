@@ -125,3 +125,14 @@ def test_derived_alone() -> None:
 def test_solve(expression: str, value: int, known: dict[str, int], solved: tuple[str, int] | None) -> None:
     """An expression gives its one unknown symbol if it is linear in it."""
     assert solve(expression, value, known) == solved
+
+
+@torch.no_grad()
+def test_attention_under_torch_compile() -> None:
+    """torch.compile(dynamic=True) takes the same way."""
+    torch.manual_seed(0)
+    model = nn.MultiheadAttention(16, 2, batch_first=True)  # in eval() torch takes a kernel of its own
+    compiled = torch.compile(lambda x: model(x, x, x)[0], backend="pipeline", dynamic=True)
+    for size in ((3, 9), (4, 5), (2, 30)):
+        x = torch.randn(*size, 16)
+        torch.testing.assert_close(compiled(x), model(x, x, x)[0], rtol=1e-4, atol=1e-5)

@@ -24,11 +24,13 @@ class Promises:
         arguments: the sizes of each argument of `@main`, or the number that it is.
         results: the sizes of each result; None for a number.
         ranges: the least and the greatest value of symbols, by their names.
+        is_symbolic: whether any size of the program depends on the call.
     """
 
     arguments: Sequence[Any]
     results: Sequence[Sequence[sympy.Expr] | None]
     ranges: Mapping[str, tuple[int, int]]
+    is_symbolic: bool = True
 
     @staticmethod
     def of_graph(graph: fx.Graph, ranges: Mapping[str, tuple[int, int]]) -> Promises:
@@ -37,14 +39,8 @@ class Promises:
         (results,) = next(node for node in graph.nodes if node.op == "output").args
         values = [result.meta["val"] for result in results]
         sizes = [_sizes(value) if isinstance(value, torch.Tensor) else None for value in values]
-        return Promises([_sizes(value) for value in placeholders], sizes, ranges)
-
-    @property
-    def is_symbolic(self) -> bool:
-        """Whether any size of an argument depends on the call."""
-        return any(
-            not size.is_number for sizes in self.arguments for size in (sizes if isinstance(sizes, list) else [sizes])
-        )
+        is_symbolic = any(map(_is_symbolic, graph.nodes))
+        return Promises([_sizes(value) for value in placeholders], sizes, ranges, is_symbolic)
 
     def keep(self, module: ir.Module) -> dict[str, int]:
         """Compares casts that are held and the shapes of results with these; see `held_casts`, `promised_results`.
@@ -60,6 +56,11 @@ class Promises:
         drop_proved_asserts(module, expressions)
         judge_casts(module, expressions)
         return expressions.raised
+
+
+def _is_symbolic(node: fx.Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape)
 
 
 def _sizes(value: Any) -> Any:
