@@ -127,7 +127,6 @@ CASES = [
             "mha causal": (SelfAttention(causal=True), "b t 16"),
             "mha with bias of keys": (SelfAttention(add_bias_kv=True, add_zero_attn=True), "b t 16"),
             "cross": (CrossAttention(), "b t 16", "b u 16"),
-            "cross of other widths": (CrossAttention(kdim=8, vdim=8), "b t 16", "b u 8"),
             "cross with padding": (CrossAttention(), "b t 16", "b u 16", "bool:b u"),
             "encoder": (nn.TransformerEncoderLayer(16, 2, 24, batch_first=True), "b t 16"),
             "encoder, norm first": (

@@ -92,10 +92,6 @@ def swin_windows(x: Tensor) -> Tensor:
     return mixed.view(b, h // 4, w // 4, 4, 4, c).permute(0, 1, 3, 2, 4, 5).reshape(b, h, w, c)
 
 
-def shifted_windows(x: Tensor) -> Tensor:
-    return swin_windows(x.roll((-2, -2), (1, 2))).roll((2, 2), (1, 2))
-
-
 def patches(x: Tensor) -> Tensor:
     b, c, h, w = x.shape
     return x.unfold(2, 2, 2).unfold(3, 2, 2).permute(0, 2, 3, 1, 4, 5).reshape(b, -1, c * 4)
@@ -180,7 +176,6 @@ CASES = [
             "space to depth": (space_to_depth, "b 2 2*h 2*w"),
             "pixel unshuffle": (nn.PixelUnshuffle(2), "b 2 2*h 2*w"),
             "swin windows": (swin_windows, "b 4*h 4*w 8"),
-            "shifted windows": (shifted_windows, "b 4*h 4*w 8"),
             "patches": (patches, "b 2 2*h 2*w"),
             "patch unfold": (nn.Unfold(2, stride=2), "b 2 2*h 2*w"),
             "fold": (nn.Fold((8, 8), 2, stride=2), "b 12 16"),

@@ -94,11 +94,6 @@ def softmax_over_time(x: Tensor) -> Tensor:
     return (x * x[..., :1].softmax(1)).sum(1)
 
 
-def gated(x: Tensor) -> Tensor:
-    a, b = x.chunk(2, -1)
-    return a * b.sigmoid()
-
-
 def token_shift(x: Tensor) -> Tensor:
     return x * 0.5 + F.pad(x, (0, 0, 1, -1)) * 0.5
 
@@ -107,19 +102,14 @@ CASES = [
     *cases(
         {
             "linear": (nn.Linear(8, 4), "b t 8"),
-            "bilinear": (nn.Bilinear(4, 3, 5), "b t 4", "b t 3"),
-            "mlp": (nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8)), "b t 8"),
             "rnn cell": (Cell(nn.RNNCell), "b 8"),
             "gru cell": (Cell(nn.GRUCell), "b 8"),
             "lstm cell": (Cell(nn.LSTMCell), "b 8"),
             "rnn": (Recurrent(nn.RNN), "b 4 8"),
-            "gru": (Recurrent(nn.GRU), "b 4 8"),
             "lstm": (Recurrent(nn.LSTM, bidirectional=True), "b 4 8"),
             "layer norm": (nn.LayerNorm(8), "b t 8"),
             "rms norm": (nn.RMSNorm(8), "b t 8"),
             "batch norm 1d": (nn.BatchNorm1d(4), "b 4 t"),
-            "group norm 1d": (nn.GroupNorm(2, 4), "b 4 t"),
-            "instance norm 1d": (nn.InstanceNorm1d(4), "b 4 t+1"),
             "norm over time": (lambda x: F.layer_norm(x.mT, x.mT.shape[-1:]), "b t 8"),
             "normalize": (lambda x: F.normalize(x, dim=1), "b t 8"),
             "tokens": (Tokens(), "int:b t"),
@@ -137,11 +127,9 @@ CASES = [
             "over time": (mean_over_time, "b t 8"),
             "pool by softmax": (softmax_over_time, "b t 8"),
             "glu": (nn.GLU(), "b t 8"),
-            "gated": (gated, "b t 8"),
             "token shift": (token_shift, "b t 8"),
             "cosine similarity": (nn.CosineSimilarity(-1), "b t 8", "b t 8"),
             "distances": (torch.cdist, "b t 8", "b u 8"),
-            "prelu": (nn.PReLU(4), "b 4 t"),
         }
     )
 ]
