@@ -140,7 +140,7 @@ CASES = [
             "nearest to a size": (to_size("nearest", 6, 4), "b 2 h w"),
             "bilinear": (resized("bilinear"), "b 2 h w"),
             "bilinear to a size": (to_size("bilinear", 6, 4), "b 2 h w"),
-            "linear": (resized("linear"), "b 2 t"),
+            "linear resize": (resized("linear"), "b 2 t"),
             "bilinear like the other": (like("bilinear"), "b 2 h w", "b 2 2*h 2*w"),
             "u-net": (UNet("transposed"), "b 2 2*h 2*w"),
             "u-net, bilinear": (UNet("bilinear"), "b 2 2*h 2*w"),
