@@ -67,9 +67,10 @@ def compile(
     """Compiles a model to an executable.
 
     Args:
-        model: an nn.Module, torch.jit.ScriptModule, torch.export.ExportedProgram, the path of a `.pt2` archive or of an
-            `.mlir` file, MLIR text, or an MLIR module.
-        args, kwargs: example arguments; their shapes, dtypes and constants are compiled in. None for MLIR.
+        model: an nn.Module, a function, torch.jit.ScriptModule, torch.export.ExportedProgram, the path of a `.pt2` or
+            TorchScript archive or of an `.mlir` file, MLIR text, or an MLIR module.
+        args, kwargs: example arguments; their shapes and dtypes are compiled in, and their constants, which calls may
+            leave out. A tensor stands for a tuple of one. None for MLIR.
         dynamic_shapes: the dimensions that may change, as torch.export takes them.
         target: `cpu`, `vulkan`, or `cuda:sm_90` and the like.
         options: `precision`, `num_threads`, `tune`, `disable` and others: see `pipeline.options.Options`; and what is

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import compile_cache, garbage, targets, timing
+from pipeline import compile_cache, garbage, interrupts, targets, timing
 from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.compile_cache import Outcome
 from pipeline.disk_cache import open_cache
-from pipeline.errors import OptionError, PipelineError
+from pipeline.errors import LoweringError, OptionError, PipelineError, UnsupportedOpError, UnsupportedTypeError
 from pipeline.fusions import python_functions
 from pipeline.options import Options
 from pipeline.program import Program, Source
@@ -46,9 +46,10 @@ def compile(
     """Compiles a model to an executable.
 
     Args:
-        model: an nn.Module, torch.jit.ScriptModule, torch.export.ExportedProgram, the path of a `.pt2` archive or of an
-            `.mlir` file, MLIR text, or an MLIR module.
-        args, kwargs: example arguments; their shapes, dtypes and constants are compiled in. None for MLIR.
+        model: an nn.Module, a function, torch.jit.ScriptModule, torch.export.ExportedProgram, the path of a `.pt2` or
+            TorchScript archive or of an `.mlir` file, MLIR text, or an MLIR module.
+        args, kwargs: example arguments; their shapes and dtypes are compiled in, and their constants, which calls may
+            leave out. A tensor stands for a tuple of one. None for MLIR.
         dynamic_shapes: the dimensions that may change, as torch.export takes them.
         observer: is called with the name and the MLIR text of each stage as it is reached.
         assembly: adds the stage `asm`, the text of the machine code.
@@ -63,7 +64,7 @@ def compile(
     """
     chosen = Options.create(options)
     target = target_for(chosen, assembly, linked)
-    with garbage.left():
+    with garbage.left(), interrupts.kept():
         return compile_source(_source(model, args, kwargs, dynamic_shapes, chosen), chosen, target, observer)
 
 
@@ -95,7 +96,29 @@ def _check_passes(options: Options) -> None:
 def compile_source(
     source: Source, options: Options, target: targets.Target, observer: Observer | None = None
 ) -> Executable:
-    """Compiles what was captured, or takes the outcome from the disk cache."""
+    """Compiles what was captured, or takes the outcome from the disk cache; torch runs what cannot be lowered.
+
+    Raises:
+        UnsupportedOpError: ops cannot be lowered, and `options.fallback` is `error`.
+    """
+    with interrupts.kept():
+        return _compile_or_cut(source, options, target, observer)
+
+
+def _compile_or_cut(source: Source, options: Options, target: targets.Target, observer: Observer | None) -> Executable:
+    try:
+        return _compile_whole(source, options, target, observer)
+    except (UnsupportedOpError, UnsupportedTypeError, LoweringError) as error:
+        if options.fallback == "error" or not target.runs_here:
+            raise
+        from pipeline.frontend.fallback.build import compile_parts
+
+        parts = replace(options, fallback="error")
+        return compile_parts(source, lambda part: _compile_whole(part, parts, target, observer), error)
+
+
+def _compile_whole(source: Source, options: Options, target: targets.Target, observer: Observer | None) -> Executable:
+    """Likewise, where all ops can be lowered."""
     cache = compile_cache.cache_for(options)
     key = None
     if cache is not None:
@@ -220,9 +243,17 @@ def _mlir_source(model: Any) -> tuple[str, str] | None:
             return Path(model).read_text(), str(model)
         except (OSError, UnicodeDecodeError) as error:
             raise PipelineError(f"{model}: cannot be read: {error}") from None
-    if isinstance(model, str) and not model.endswith(".pt2"):
+    if isinstance(model, str) and not _names_a_file(model):
         return model, "MLIR text"
     return None
+
+
+def _names_a_file(text: str) -> bool:
+    """Whether a string is a path rather than MLIR: one line without spaces, or one that ends as names of files do."""
+    stripped = text.strip()
+    return (
+        bool(stripped) and "\n" not in stripped and (" " not in stripped or bool(Path(stripped).suffix[1:].isalnum()))
+    )
 
 
 def _text(module: ir.Module) -> str:

@@ -6,7 +6,7 @@ a defect. A message names the thing that is wrong, says what was expected, and w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pipeline.diagnostics import Diagnostic
 
@@ -28,14 +28,16 @@ class UnsupportedOpError(PipelineError):
 
     Attributes:
         ops: one `(op name, source line or None, reason)` for each op, in the order of the graph.
+        nodes: the names of the FX nodes that these come from, as far as they are known.
     """
 
-    def __init__(self, ops: Sequence[tuple[str, str | None, str]]):
+    def __init__(self, ops: Sequence[tuple[str, str | None, str]], nodes: Iterable[str] = ()):
         lines = [f"  {name} at {source or 'unknown source line'}: {reason}" for name, source, reason in ops]
         count = "1 op" if len(lines) == 1 else f"{len(lines)} ops"
         advice = "write the model without them, or with other arguments to them"
         super().__init__("\n".join([f"{count} of the model cannot be lowered; {advice}:", *lines]))
         self.ops = list(ops)
+        self.nodes = frozenset(nodes)
 
 
 class CompileError(PipelineError):
@@ -48,6 +50,14 @@ class CompileError(PipelineError):
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()):
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
+
+
+class LoweringError(CompileError):
+    """torch-mlir gave up on a graph, and on none of its ops alone."""
+
+
+class UnsupportedTypeError(PipelineError):
+    """An argument, a weight or a result is a tensor of a dtype or layout that compiled code does not have."""
 
 
 class ArgumentError(PipelineError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -20,8 +21,15 @@ PRECISIONS = ("f32", "bf16")
 #: The results of a tile by Winograd's algorithm along each dim; 0 for direct convolutions alone.
 WINOGRAD_TILES = (0, 2, 4)
 
+#: What becomes of ops that cannot be lowered.
+FALLBACKS = ("torch", "error")
+
 #: The stages after which a user's passes may run.
 PASS_STAGES = ("linalg", "fused", "kernels")
+
+
+def _usual_fallback() -> str:
+    return os.environ.get("PIPELINE_FALLBACK") or "torch"
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,9 @@ class Options:
         fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
             a YAML file, or a `FusionRules`.
         fusions: ops that become groups of their own, in this order: what `pipeline.fuse_into` gives.
+        fallback: what becomes of ops that cannot be lowered: `torch` runs them between compiled parts of the model, or
+            `error`, which lists them; by default what `PIPELINE_FALLBACK` says, else `torch`. What is to be saved must
+            be compiled with `error`.
     """
 
     target: str = "cpu"
@@ -63,6 +74,7 @@ class Options:
     tune: float | None = None
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
+    fallback: str = field(default_factory=_usual_fallback)
 
     @staticmethod
     def create(values: Mapping[str, Any]) -> Options:
@@ -92,6 +104,8 @@ class Options:
             raise OptionError(f"precision={checked['precision']!r}: expected one of {', '.join(PRECISIONS)}")
         if checked.get("winograd", 2) not in WINOGRAD_TILES or isinstance(checked.get("winograd"), bool):
             raise OptionError(f"winograd={checked['winograd']!r}: expected one of {str(WINOGRAD_TILES)[1:-1]}")
+        if checked.setdefault("fallback", _usual_fallback()) not in FALLBACKS:
+            raise OptionError(f"fallback={checked['fallback']!r}: expected one of {', '.join(FALLBACKS)}")
         checked["disable"] = _names(values.get("disable", ()))
         checked["passes"] = _pipelines(values.get("passes", {}))
         checked["fusion_rules"] = _rules(values.get("fusion_rules"))

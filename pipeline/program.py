@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeline.runtime.signature import Signature
+from pipeline.runtime.signature import Signature, TensorType
 
 if TYPE_CHECKING:
+    from pipeline.frontend.graph import Captured
     from pipeline.mlir import ir
 
 #: Sees a stage: its name, and the module or the text.
@@ -47,6 +48,13 @@ class Source(ABC):
     @abstractmethod
     def fingerprint(self) -> str | None:
         """Text that is equal for sources that compile to equal code; None where there is no such text."""
+
+    def captured(self, type_of: Callable[[Any, str], TensorType]) -> Captured | None:
+        """The functional graph that it is, for what cannot be lowered to be cut out of it; None if it is no such graph.
+
+        `type_of` says what a tensor that the model takes or returns is to the program, see `GraphReader`.
+        """
+        return None
 
     def tensors(self) -> Mapping[str, Any]:
         """The live tensors of the model by name, all of the Program's weights among them unless capture made some."""

@@ -119,11 +119,11 @@ def analysis(pass_name: str, op: Any, reason: str) -> None:
     _record(pass_name, "analysis", op, reason, None, None)
 
 
-def note(pass_name: str, kind: Kind, op: str, reason: str) -> None:
-    """Records a decision about no op in particular; `op` is the name of the kind of op that it is about."""
+def note(pass_name: str, kind: Kind, op: str, reason: str, source: str | None = None) -> None:
+    """Records a decision about no op of a module's; `op` is the name of the kind of op that it is about."""
     log = _log.get()
     if log is not None:
-        log.append(Remark(pass_name, kind, op, reason))
+        log.append(Remark(pass_name, kind, op, reason, source))
 
 
 def repeat(remark: Remark) -> None:

@@ -62,7 +62,7 @@ WRONG = {
     "constant": ((X, batch(), 3), "argument n: the model was compiled for 2, got 3; compile it again for that"),
     "constant's type": ((X, batch(), 2.0), "argument n: the model was compiled for 2, got 2.0"),
     "tensor for a constant": ((X, batch(), torch.ones(100)), "argument n: the model was compiled for 2, got a Tensor"),
-    "missing": ((X, batch()), "argument n: missing; expected x, batch, n, mask"),
+    "missing": ((X,), "argument batch: missing; expected x, batch, n, mask"),
     "extra": ((X, batch(), 2, X, X), "expected 4 arguments (x, batch, n, mask), got 5"),
     "NumPy's dtype": ((np.ones((2, 3)), batch(), 2), "argument x: expected float32[2, 3], got float64[2, 3]"),
     "byte order": ((np.ones((2, 3), ">f4"), batch(), 2), "argument x: expected float32[2, 3], got >f4[2, 3]"),

@@ -145,3 +145,26 @@ func.func @different(%c: i1, %x: i32, %y: i32) -> (i32, i1) {
   }
   return %r#0, %r#1 : i32, i1
 }
+
+// What is left of a branch reads the op that went: the division is found where it was, and follows.
+
+// CHECK-LABEL: func.func @division_of_what_went
+// CHECK-SAME: (%[[C:.*]]: i1, %[[X:.*]]: i32, %[[Y:.*]]: i32)
+// CHECK-NEXT: %[[S:.*]] = arith.addi %[[X]], %[[Y]]
+// CHECK-NEXT: %[[Q:.*]] = arith.divsi %[[S]], %[[Y]]
+// CHECK-NEXT: scf.if %[[C]]
+func.func @division_of_what_went(%c: i1, %x: i32, %y: i32) -> i32 {
+  %r = scf.if %c -> i32 {
+    // expected-remark @below {{passed: both branches compute it}}
+    %s = arith.addi %x, %y : i32
+    // expected-remark @below {{passed: both branches compute it}}
+    %q = arith.divsi %s, %y : i32
+    func.call @effect(%q) : (i32) -> ()
+    scf.yield %q : i32
+  } else {
+    %s = arith.addi %x, %y : i32
+    %q = arith.divsi %s, %y : i32
+    scf.yield %q : i32
+  }
+  return %r : i32
+}

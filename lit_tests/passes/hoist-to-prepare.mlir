@@ -99,3 +99,52 @@ func.func @main(%w: tensor<4xf32> {pipeline.weight = "w"}) -> (tensor<4xf32>, te
   %f = linalg.fill ins(%one : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
   return %w, %f : tensor<4xf32>, tensor<8xf32>
 }
+
+// -----
+
+// A table that takes functions to compute is computed once, though no weight is behind it.
+
+#line = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @prepare() -> tensor<8xf32>
+// CHECK: math.cos
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8xf32> {pipeline.argument = 0 : i64},
+// CHECK-SAME: %[[T:[a-z0-9]+]]: tensor<8xf32> {pipeline.prepared = 0 : i64})
+// CHECK: linalg.mul ins(%[[X]], %[[T]] : tensor<8xf32>, tensor<8xf32>)
+// expected-remark @below {{passed: @prepare computes 1 tensors from weights and keeps 32 bytes}}
+func.func @main(%x: tensor<8xf32> {pipeline.argument = 0 : i64}) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %t = linalg.generic {indexing_maps = [#line], iterator_types = ["parallel"]} outs(%e : tensor<8xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i64
+    %f = arith.sitofp %n : i64 to f32
+    %c = math.cos %f : f32
+    linalg.yield %c : f32
+  } -> tensor<8xf32>
+  %r = linalg.mul ins(%x, %t : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+
+// -----
+
+// Must not fire: positions are cheaper to compute in the loop that reads them than to load.
+
+#line = affine_map<(d0) -> (d0)>
+
+// CHECK-NOT: @prepare
+// CHECK-LABEL: func.func @main(
+// CHECK: linalg.index
+func.func @main(%x: tensor<8xf32> {pipeline.argument = 0 : i64}) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %t = linalg.generic {indexing_maps = [#line], iterator_types = ["parallel"]} outs(%e : tensor<8xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i64
+    %f = arith.sitofp %n : i64 to f32
+    linalg.yield %f : f32
+  } -> tensor<8xf32>
+  %r = linalg.mul ins(%x, %t : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}

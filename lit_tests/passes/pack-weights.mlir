@@ -293,3 +293,32 @@ func.func @main(%x: tensor<5x7xbf16> {pipeline.argument = 0 : i64}, %w: tensor<7
   %q = func.call @floats(%y, %v, %e) : (tensor<5x6xf32>, tensor<6x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
   return %r, %q : tensor<5x8xf32>, tensor<5x8xf32>
 }
+
+// -----
+
+// Must not make pairs along a window: the loop over it would be an index of no operand.
+
+#a = affine_map<(m, n, c, k) -> (c, m * 2 + k)>
+#b = affine_map<(m, n, c, k) -> (c, k, n)>
+#c = affine_map<(m, n, c, k) -> (m, n)>
+
+// PAIRS: func.func private @window(%{{.*}}: tensor<3x12xbf16>, %{{.*}}: tensor<2x3x4x4xbf16>
+func.func private @window(%x: tensor<3x12xbf16>, %w: tensor<3x4x8xbf16>, %out: tensor<5x8xf32>) -> tensor<5x8xf32> attributes {pipeline.kernel = "conv"} {
+  // expected-remark @below {{passed: reads its weight in panels of 4 columns}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : tensor<3x12xbf16>, tensor<3x4x8xbf16>) outs(%out : tensor<5x8xf32>) {
+  ^bb0(%i: bf16, %j: bf16, %o: f32):
+    %ii = arith.extf %i : bf16 to f32
+    %jj = arith.extf %j : bf16 to f32
+    %m = arith.mulf %ii, %jj : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<5x8xf32>
+  return %p : tensor<5x8xf32>
+}
+
+func.func @main(%x: tensor<3x12xbf16> {pipeline.argument = 0 : i64}, %w: tensor<3x4x8xbf16> {pipeline.weight = "w"}) -> tensor<5x8xf32> {
+  %e = tensor.empty() : tensor<5x8xf32>
+  %r = func.call @window(%x, %w, %e) : (tensor<3x12xbf16>, tensor<3x4x8xbf16>, tensor<5x8xf32>) -> tensor<5x8xf32>
+  return %r : tensor<5x8xf32>
+}

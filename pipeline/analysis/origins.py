@@ -25,6 +25,13 @@ def torch_op(location: ir.Location) -> str | None:
     return names[-1] if len(names) > 1 else re.sub(r"_\d+$", "", names[0]).strip("_")
 
 
+def node_names(location: ir.Location) -> list[str]:
+    """The names of the nodes of the graph that an op comes from: several where ops were made one."""
+    if isinstance(location, ir.FusedLoc):
+        return [name for part in location.locations for name in node_names(part)]
+    return [str(location.name_str)] if isinstance(location, ir.NameLoc) else []
+
+
 def origins(ops: Iterable[ir.Operation]) -> list[tuple[str | None, str | None]]:
     """(PyTorch op, `file.py:12`) of `ops` and, before each, of all inside it, each once; what is unknown is None."""
     found: dict[tuple[str | None, str | None], None] = {}

@@ -82,5 +82,10 @@ def byte_size(kind: ir.Type) -> int | None:
         return 8
     if not kind.has_static_shape:
         return None
-    width = 64 if isinstance(kind.element_type, ir.IndexType) else kind.element_type.width
-    return math.prod(kind.shape) * max(1, width // 8)
+    return math.prod(kind.shape) * max(1, _bits(kind.element_type) // 8)
+
+
+def _bits(element: ir.Type) -> int:
+    if isinstance(element, ir.ComplexType):
+        return 2 * element.element_type.width
+    return 64 if isinstance(element, ir.IndexType) else element.width

@@ -1,15 +1,14 @@
 """From whatever the user has to a functional ExportedProgram.
 
-Takes an nn.Module, a ScriptModule, an ExportedProgram or a `.pt2` archive; gives an ExportedProgram in which mutation
-is extra results and ops are those that the importer knows. Everything about torch.export's quirks lives here.
+Takes an nn.Module, a callable, a ScriptModule, an ExportedProgram or an archive of these; gives an ExportedProgram in
+which mutation is extra results and ops are those that the importer knows. Everything about torch.export's quirks lives
+here.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 import threading
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,22 @@ from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
+from pipeline.frontend.callables import module_of_function, name_of, without_compile
+from pipeline.frontend.capture_errors import cause, explain
 from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
+from pipeline.frontend.fallback.fakes import register_fakes
+from pipeline.frontend.model_files import load_file
 from pipeline.frontend.purify import purified
+from pipeline.frontend.recurrent import kept_whole
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
 from pipeline.runtime.arrays import extent, overlap
 
-#: torch.export keeps its state in globals: one thread at a time.
-_capturing = threading.Lock()
+#: torch keeps the state of a capture in globals: one thread at a time.
+capturing = threading.RLock()
+
+_SCRIPTS = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
 
 
 def capture(
@@ -42,7 +48,8 @@ def capture(
     """Captures `model` on example arguments as a functional program in torch's core ops.
 
     Args:
-        model: nn.Module, torch.jit.ScriptModule, ExportedProgram, or the path of a `.pt2` archive.
+        model: nn.Module, a function or other callable, torch.jit.ScriptModule, ExportedProgram, or the path of a
+            `.pt2` or TorchScript archive; what torch.compile made is taken for what it was made from.
         args, kwargs: example arguments; for an ExportedProgram they may be None.
         dynamic_shapes: as torch.export takes it.
         mode: `export`, or `script` to go through TorchScript, which captures Python control flow on tensors.
@@ -61,28 +68,27 @@ def export(
     mode: str = "export",
 ) -> ExportedProgram:
     """The first half of `capture`: the program as torch.export gives it."""
-    if args is not None and not isinstance(args, tuple):
-        raise PipelineError(f"args: expected a tuple of example arguments, got {type(args).__name__}")
-    with _capturing, torch.no_grad(), _use_lazy_graph_module(True):
-        return _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
+    args, keywords = checked_arguments(args, kwargs)
+    with capturing, torch.no_grad(), _use_lazy_graph_module(True):
+        return _export(loaded(model), args, keywords, dynamic_shapes, mode)
 
 
 def functionalize(exported: ExportedProgram) -> ExportedProgram:
     """The second half of `capture`: mutation as results, torch's core ops."""
     from pipeline.frontend.decompositions import decomposition_table  # loads MLIR, which the first half does without
 
-    with _capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
+    with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
         try:
             return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
-            raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from error
+            raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from cause(error)
 
 
 def _why(error: Exception, exported: ExportedProgram) -> str:
     """What is wrong; torch trips over writes to one of two weights that share memory with an assertion of its own."""
     shared = _shared_weights(exported) if isinstance(error, AssertionError) and "compiled_fn" in str(error) else None
     if shared is None:
-        return _explain(error)
+        return explain(error)
     return f"{shared[0]} and {shared[1]} share memory, and it writes to one of them; make that a copy"
 
 
@@ -98,8 +104,6 @@ def _shared_weights(exported: ExportedProgram) -> tuple[str, str] | None:
 
 
 def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, mode: str) -> ExportedProgram:
-    if isinstance(model, (str, Path)):
-        model = _load_archive(Path(model))
     if isinstance(model, ExportedProgram):
         if dynamic_shapes is not None:
             raise OptionError("dynamic_shapes: an ExportedProgram has its own; give them to torch.export.export")
@@ -107,21 +111,64 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if args is None:
         raise PipelineError("args: example arguments are needed to capture a module")
     register_containers()
-    if not isinstance(model, torch.nn.Module):
-        kinds = "an nn.Module, ScriptModule, ExportedProgram, .pt2 path or MLIR"
-        raise PipelineError(f"model: expected {kinds}, got {type(model).__name__}")
-    name = type(model).__name__
-    if mode == "script" and not isinstance(model, torch.jit.ScriptModule):
+    register_fakes()
+    name = name_of(model)
+    if mode == "script" and not isinstance(model, _SCRIPTS):
         model = _script(model)
-    is_script = isinstance(model, torch.jit.ScriptModule)
-    traceable = module_of_script(model) if is_script else model
+    is_script = isinstance(model, _SCRIPTS)
     args, kwargs = _distinct((args, kwargs))
     try:
-        with writes_are_kept():
+        traceable = module_of_script(model) if is_script else _module(model, len(args))
+        with writes_are_kept(), kept_whole():
             exported = torch.export.export(traceable, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        return _without_guards(purified(exported, loops_share=is_script))
+    except PipelineError:
+        raise
     except Exception as error:  # torch.export raises many types
-        raise CaptureError(f"torch.export could not capture {name}: {_explain(error)}") from error
-    return _without_guards(purified(exported, loops_share=is_script))
+        raise CaptureError(f"torch.export could not capture {name}: {explain(error)}") from cause(error)
+
+
+def _module(model: Any, count: int) -> torch.nn.Module:
+    return model if isinstance(model, torch.nn.Module) else module_of_function(model, count)
+
+
+def loaded(model: Any) -> Any:
+    """A model as torch has it: what lies in a file, what torch.compile was given.
+
+    Raises:
+        PipelineError: it is no model.
+    """
+    if isinstance(model, (str, Path)):
+        return load_file(Path(model))
+    model = without_compile(model)
+    if isinstance(model, ExportedProgram) or callable(model):
+        return model
+    kinds = "an nn.Module, a function, ScriptModule, ExportedProgram, the path of a .pt2 or TorchScript file, or MLIR"
+    hint = "; it holds weights: build the module and load_state_dict them" if isinstance(model, dict) else ""
+    raise PipelineError(f"model: expected {kinds}, got {type(model).__name__}{hint}")
+
+
+def checked_arguments(args: Any, kwargs: Any) -> tuple[tuple[Any, ...] | None, dict[str, Any]]:
+    """Example arguments as a tuple, which a tensor alone becomes, and a dict.
+
+    Raises:
+        PipelineError: they are something else.
+    """
+    if isinstance(args, torch.Tensor):
+        args = (args,)
+    if args is not None and not isinstance(args, tuple):
+        hint = "pass tuple(args), or (args,) for one argument" if isinstance(args, list) else "pass (args,)"
+        raise PipelineError(f"args: expected a tuple of example arguments, got {type(args).__name__}; {hint}")
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise PipelineError(f"kwargs: expected a dict of example arguments by name, got {type(kwargs).__name__}")
+    names = [name for name in kwargs or {} if not isinstance(name, str)]
+    if names:
+        raise PipelineError(f"kwargs: expected names, got {names[0]!r}")
+    for leaf in torch_pytree.tree_leaves((args, kwargs)):
+        if isinstance(leaf, torch.Tensor) and leaf.layout != torch.strided:
+            layout = str(leaf.layout).removeprefix("torch.")
+            raise PipelineError(f"args: {layout} tensors are not supported; pass x.to_dense()")
+    return args, dict(kwargs or {})
 
 
 def _without_guards(exported: ExportedProgram) -> ExportedProgram:
@@ -143,62 +190,8 @@ def _distinct(arguments: Any) -> Any:
     return torch_pytree.tree_map_only(torch.Tensor, distinct, arguments)
 
 
-def _load_archive(path: Path) -> ExportedProgram:
-    try:
-        return torch.export.load(path)
-    except Exception as error:  # torch.export.load raises many types
-        raise CaptureError(f"{path}: not a .pt2 archive that torch can load: {_first_line(error)}") from error
-
-
 def _script(model: torch.nn.Module) -> torch.jit.ScriptModule:
     try:
         return torch.jit.script(model)
     except Exception as error:  # torch.jit raises many types
-        raise CaptureError(f"torch.jit could not script {type(model).__name__}: {_explain(error)}") from error
-
-
-#: Where files lie that are not the model's; `<` begins the names of generated code.
-_NOT_THE_MODEL = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
-
-#: What torch refuses in the bodies of branches and loops, in eager, too; by a part of its message.
-_REGION_ERRORS = {
-    "input mutation during higher order op": "the body of a scan or a map writes in place to what it is given or "
-    "captures; carry that or return it",
-    "aliasing during higher order op": "a branch or the body of a loop has a tensor under two names: it captures a "
-    "tensor and a view of it, or returns what it is given; take the view inside, return a clone",
-}
-
-_DATA_DEPENDENT = ("data-dependent", "DataDependent", "dynamic control flow", "GuardOnDataDependent")
-
-
-def _explain(error: BaseException) -> str:
-    """The first line of torch's message, the line of the model's source that it is about, and what to do."""
-    message = str(error)
-    text, place = _first_line(error), _place(error)
-    for part, meaning in _REGION_ERRORS.items():
-        if part in message:
-            text = meaning
-    if place:
-        text += f" (at {place})"
-    if any(word in message or word in type(error).__name__ for word in _DATA_DEPENDENT):
-        text += (
-            ". The model branches on the values of a tensor: write the branch with torch.cond or torch.while_loop, "
-            'or compile with capture="script"'
-        )
-    return text
-
-
-def _place(error: BaseException) -> str | None:
-    """`file:line` of the innermost line of the model's source that torch's message, or else the traceback, names."""
-    named = re.findall(r'File "([^"]+)", line (\d+)', str(error))
-    passed = [(frame.filename, str(frame.lineno)) for frame in traceback.extract_tb(error.__traceback__)]
-    for frames in (named, passed):
-        own = [frame for frame in frames if not frame[0].startswith(_NOT_THE_MODEL)]
-        if own:
-            return ":".join(own[-1])
-    return None
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+        raise CaptureError(f"torch.jit could not script {name_of(model)}: {explain(error)}") from cause(error)

@@ -13,8 +13,10 @@ from torch._decomp import get_decompositions
 from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from pipeline.frontend.complex_numbers import on_parts
 from pipeline.frontend.convolutions import convolution
 from pipeline.frontend.norms import instance_norm, native_group_norm, rms_norm
+from pipeline.frontend.recurrent import RECURRENT
 from pipeline.frontend.replacements import REPLACEMENTS
 from pipeline.frontend.sixteen_bits import factors_in_float32, fold_in_float32
 from pipeline.frontend.zero_dims import give_a_dim
@@ -31,7 +33,7 @@ _TORCHS = (
 @functools.cache
 def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
     """The decompositions by op, as `ExportedProgram.run_decompositions` takes them; the same object each time."""
-    table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **REPLACEMENTS}
+    table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **REPLACEMENTS, **RECURRENT}
     table[aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
     table[aten.var_mean.correction] = _var_mean
     table[aten.convolution.default] = convolution
@@ -39,7 +41,7 @@ def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
     table[aten.instance_norm.default] = instance_norm
     table[aten.rms_norm.default] = rms_norm
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
-    table = give_a_dim(fold_in_float32(factors_in_float32(table)))
+    table = on_parts(give_a_dim(fold_in_float32(factors_in_float32(table))))
     return MappingProxyType({op: function for op, function in table.items() if not _is_in_place(op)})
 
 

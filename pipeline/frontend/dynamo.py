@@ -10,13 +10,16 @@ import torch
 from functorch.compile import make_boxed_func
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch import config as functorch_config
 from torch._guards import detect_fake_mode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pipeline.compiler import compile_source, target_for
 from pipeline.errors import CaptureError
+from pipeline.frontend.capture import capturing
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.purify import has_regions, purify
+from pipeline.frontend.recurrent import taken_apart
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.sources import GraphSource
 from pipeline.options import Options
@@ -43,7 +46,9 @@ def pipeline_backend(
         inference_compiler=compile_inference,
         decompositions=decomposition_table(),
     )
-    return backend(_with_pure_regions(graph), inputs)
+    tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
+    with capturing, taken_apart(), tokens:
+        return backend(_with_pure_regions(graph), inputs)
 
 
 def _with_pure_regions(graph: fx.GraphModule) -> fx.GraphModule:

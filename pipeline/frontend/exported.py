@@ -12,7 +12,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from pipeline.errors import CaptureError
 from pipeline.frontend.containers import tree_of
 from pipeline.frontend.fingerprint import LITERAL_ELEMENTS
-from pipeline.frontend.graph import GraphReader, tensor_type, with_least_sizes
+from pipeline.frontend.graph import Captured, GraphReader, TypeOf
 from pipeline.frontend.parameters import Parameters
 from pipeline.program import Dump, Program
 from pipeline.runtime.pytree import Tree, leaf_paths
@@ -21,19 +21,21 @@ from pipeline.runtime.signature import Mutation, Result, Signature, Weight
 
 def from_exported(exported: ExportedProgram, parameters: Parameters, dump: Dump) -> Program:
     """The Program of a functional ExportedProgram; `dump` sees the module after the stages `torch` and `linalg`."""
-    reader = _ExportedReader(exported, parameters)
-    signature = reader.signature()
-    mutable = {weight.name for weight in signature.weights if weight.mutated}
-    module = reader.module(dump, mutable)
-    return Program(module, with_least_sizes(signature, reader.raised), reader.weights)
+    return read_exported(exported, parameters).program(dump)
+
+
+def read_exported(exported: ExportedProgram, parameters: Parameters, type_of: TypeOf | None = None) -> Captured:
+    """Works out what a functional ExportedProgram takes and returns; see `GraphReader` for `type_of`."""
+    reader = _ExportedReader(exported, parameters, type_of)
+    return Captured(reader, reader.signature(), reader.weights)
 
 
 class _ExportedReader(GraphReader):
     """Reads the graph of an ExportedProgram by its signature."""
 
-    def __init__(self, exported: ExportedProgram, parameters: Parameters):
+    def __init__(self, exported: ExportedProgram, parameters: Parameters, type_of: TypeOf | None):
         graph_signature = exported.graph_signature
-        super().__init__(exported.graph, set(graph_signature.user_inputs_to_mutate.values()))
+        super().__init__(exported.graph, set(graph_signature.user_inputs_to_mutate.values()), type_of)
         self.exported = exported
         self.parameters = parameters
         self.mutated_weights = set(graph_signature.buffers_to_mutate.values())
@@ -81,7 +83,7 @@ class _ExportedReader(GraphReader):
             self.graph.erase_node(node)
             return
         self.weights[name] = tensor
-        self.weight_types.append(Weight(name, tensor_type(tensor, f"weight {name}"), mutated))
+        self.weight_types.append(Weight(name, self.type_of(tensor, f"weight {name}"), mutated))
         self.sources.append(("pipeline.weight", name))
 
     def _read_outputs(self) -> tuple[tuple[Result, ...], tuple[Mutation, ...]]:
@@ -99,8 +101,8 @@ class _ExportedReader(GraphReader):
 
 
 def _is_literal(tensor: torch.Tensor) -> bool:
-    """Whether a constant is a part of the code; torch-mlir takes literals in uint8 for int8."""
-    return tensor.numel() <= LITERAL_ELEMENTS and tensor.dtype != torch.uint8
+    """Whether a constant is a part of the code; torch-mlir takes those in uint8 for int8, and has no complex ones."""
+    return tensor.numel() <= LITERAL_ELEMENTS and tensor.dtype != torch.uint8 and not tensor.is_complex()
 
 
 def symbol_ranges(exported: ExportedProgram) -> tuple[tuple[str, int, int], ...]:

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import fx
 
 from pipeline import timing
-from pipeline.errors import CaptureError, PipelineError
+from pipeline.errors import CaptureError, PipelineError, UnsupportedOpError, UnsupportedTypeError
+from pipeline.frontend.capture_errors import cause, first_line
 from pipeline.frontend.graph_passes import simplify
 from pipeline.frontend.importer import import_graph
 from pipeline.frontend.shapes.promises import Promises
@@ -23,11 +24,41 @@ from pipeline.program import Dump, Program
 from pipeline.runtime.pytree import LEAF, Tree
 from pipeline.runtime.signature import DTYPE_BYTES, Argument, Result, Signature, TensorType
 
+#: The type of a (fake) tensor; the text says what it is, for errors.
+TypeOf = Callable[[torch.Tensor, str], TensorType]
+
+#: What a node was called before the graph was simplified, as nodes that are made of it say, too.
+_ORIGIN = "pipeline_origin"
+
 
 def from_graph(graph: fx.Graph, dump: Dump) -> Program:
     """The Program of a functional graph without state, such as aot_autograd's: it takes and returns flat lists."""
-    reader = GraphReader(graph, set())
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    return read_graph(GraphReader(graph, set())).program(dump)
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A functional graph that has been read and not yet been imported.
+
+    Attributes:
+        reader: has the graph, and says what its placeholders and outputs are.
+        weights: the live tensors of the model, by name.
+    """
+
+    reader: GraphReader
+    signature: Signature
+    weights: Mapping[str, Any] = field(default_factory=dict)
+
+    def program(self, dump: Dump) -> Program:
+        """Imports it; the graph is used up."""
+        mutable = {weight.name for weight in self.signature.weights if weight.mutated}
+        module = self.reader.module(dump, mutable)
+        return Program(module, with_least_sizes(self.signature, self.reader.raised), self.weights)
+
+
+def read_graph(reader: GraphReader) -> Captured:
+    """Reads a graph that takes and returns flat lists."""
+    placeholders = reader.placeholders
     for number, node in enumerate(placeholders):
         reader.read_argument(node, f"args[{number}]", node.meta.get("val"))
     results = tuple(map(reader.read_result, reader.outputs))
@@ -38,8 +69,7 @@ def from_graph(graph: fx.Graph, dump: Dump) -> Program:
         results=results,
         result_tree=Tree("tuple", (LEAF,) * len(results)),
     )
-    module = reader.module(dump, set())
-    return Program(module, with_least_sizes(signature, reader.raised))
+    return Captured(reader, signature)
 
 
 def with_least_sizes(signature: Signature, raised: Mapping[str, int]) -> Signature:
@@ -60,12 +90,14 @@ class GraphReader:
         sources: the mark of each argument of `@main`, in order.
         outputs: the graph's output values.
         raised: after `module`, the least values of symbols that a call needs beyond those in `ranges`, by name.
+        type_of: what a tensor is to the program; by default `tensor_type`.
     """
 
-    def __init__(self, graph: fx.Graph, mutated: set[str]):
+    def __init__(self, graph: fx.Graph, mutated: set[str], type_of: TypeOf | None = None):
         self.graph = graph
         self.nodes = {node.name: node for node in graph.nodes}
         self.mutated = mutated
+        self.type_of = type_of or tensor_type
         self.arguments: list[Argument] = []
         self.argument_index: dict[str, int] = {}
         self.sources: list[tuple[str, int | str]] = []
@@ -81,7 +113,7 @@ class GraphReader:
         if isinstance(value, (torch.SymFloat, torch.SymBool)):
             raise CaptureError(f"argument {path}: dynamic floats and bools are not supported, pass a tensor")
         if isinstance(value, torch.Tensor):
-            kind = tensor_type(value, f"argument {path}")
+            kind = self.type_of(value, f"argument {path}")
             self.arguments.append(Argument(path, "tensor", kind, mutated=node.name in self.mutated))
         elif isinstance(value, torch.SymInt):
             self.arguments.append(Argument(path, "int", value=str(value.node.expr)))
@@ -99,10 +131,20 @@ class GraphReader:
             return Result("argument", self.argument_index[value.name])
         meta = value.meta["val"]
         if isinstance(meta, torch.Tensor):
-            return Result("computed", self.result_number(value), tensor_type(meta, f"result {value.name}"))
+            return Result("computed", self.result_number(value), self.type_of(meta, f"result {value.name}"))
         if isinstance(meta, (int, torch.SymInt)) and not isinstance(meta, bool):
             return Result("computed", self.result_number(value))
         raise CaptureError(f"result {value.name}: a {type(meta).__name__} cannot be returned, return a tensor")
+
+    @property
+    def placeholders(self) -> list[fx.Node]:
+        """Those that are arguments of the call."""
+        return [node for node in self.graph.nodes if node.op == "placeholder"]
+
+    @property
+    def computed(self) -> list[fx.Node]:
+        """The nodes that are results of `@main`, by number."""
+        return list(self._results)
 
     def result_number(self, value: fx.Node) -> int:
         """The number of the result of `@main` that a node becomes."""
@@ -116,14 +158,33 @@ class GraphReader:
         """Imports the graph as read; `mutable` are the names of the weights that it writes to."""
         output = next(node for node in self.graph.nodes if node.op == "output")
         output.args = (tuple(self._results),)
-        with timing.stage("to torch dialect"):
-            simplify(self.graph)
-            module = import_graph(self.graph, context())
-        with timing.stage("to linalg"):
-            self.raised = lower_to_linalg(module, dump, Promises.of_graph(self.graph, self.ranges()))
+        for node in self.graph.nodes:
+            node.meta[_ORIGIN] = node.name
+        try:
+            with timing.stage("to torch dialect"):
+                module = self._imported()
+            with timing.stage("to linalg"):
+                self.raised = lower_to_linalg(module, dump, Promises.of_graph(self.graph, self.ranges()))
+        except UnsupportedOpError as error:
+            error.nodes = self._originals(error.nodes)
+            raise
         self._mark_arguments(module, mutable)
         dump("linalg", module)
         return module
+
+    def _imported(self) -> ir.Module:
+        try:
+            simplify(self.graph)
+            return import_graph(self.graph, context())
+        except PipelineError:
+            raise
+        except Exception as error:  # torch and the importer raise many types
+            raise CaptureError(f"the captured graph could not be imported: {first_line(error)}") from cause(error)
+
+    def _originals(self, names: frozenset[str]) -> frozenset[str]:
+        """The names that nodes had before the graph was simplified."""
+        origins = {node.name: node.meta.get(_ORIGIN, node.name) for node in self.graph.nodes}
+        return frozenset(origins.get(name, name) for name in names)
 
     def _mark_arguments(self, module: ir.Module, mutable: set[str]) -> None:
         with module.context:
@@ -147,14 +208,23 @@ def _plain(value: Any) -> Any:
 
 
 def tensor_type(value: torch.Tensor, what: str) -> TensorType:
-    """The type of a (fake) tensor; raises `PipelineError` for a dtype or layout that pipeline doesn't have."""
-    dtype = str(value.dtype).removeprefix("torch.")
-    if dtype not in DTYPE_BYTES or value.layout != torch.strided:
-        kind = dtype if value.layout == torch.strided else str(value.layout).removeprefix("torch.")
-        raise PipelineError(f"{what}: {kind} tensors are not supported, use one of {', '.join(DTYPE_BYTES)}")
+    """The type of a (fake) tensor; raises `UnsupportedTypeError` for a dtype or layout that pipeline doesn't have."""
+    if not has_type(value):
+        kind = str(value.dtype if value.layout == torch.strided else value.layout).removeprefix("torch.")
+        raise UnsupportedTypeError(f"{what}: {kind} tensors are not supported, use one of {', '.join(DTYPE_BYTES)}")
     if value.device.type not in ("cpu", "meta"):
         raise PipelineError(f"{what}: is on {value.device}, expected cpu")
-    return TensorType(dtype, tuple(_size(size) for size in value.shape))
+    return any_type(value, what)
+
+
+def has_type(value: torch.Tensor) -> bool:
+    """Whether compiled code can take or give such a tensor."""
+    return str(value.dtype).removeprefix("torch.") in DTYPE_BYTES and value.layout == torch.strided
+
+
+def any_type(value: torch.Tensor, what: str) -> TensorType:
+    """Likewise, of any dtype: of what no compiled code sees."""
+    return TensorType(str(value.dtype).removeprefix("torch."), tuple(_size(size) for size in value.shape))
 
 
 def _size(size: Any) -> int | str:

@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from pipeline.frontend.complex_numbers import complex_as_pairs
 from pipeline.frontend.number_passes import check_numbers_that_select, expand_remainders
+from pipeline.frontend.recurrent.rows import name_rows
 from pipeline.frontend.views.ops import collapse_shape, expand_shape
 from pipeline.frontend.views.own_views import VIEWS, own_views
 
@@ -62,6 +64,7 @@ def simplify(graph: fx.Graph) -> None:
             simplify(inner.graph)
     reserve_names(graph)
     drop_assertions(graph)
+    complex_as_pairs(graph)
     expand_remainders(graph)
     check_numbers_that_select(graph)
     name_bitwise_operators(graph)
@@ -70,6 +73,7 @@ def simplify(graph: fx.Graph) -> None:
     own_views(graph)
     count_dims_from_the_front(graph)
     widen_narrow_integers(graph)
+    name_rows(graph)
     graph.eliminate_dead_code()
 
 

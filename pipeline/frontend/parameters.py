@@ -31,8 +31,8 @@ def parameters_of(
 
     Of a ScriptModule those that were given: it is captured by position, without the others.
     """
-    if isinstance(model, torch.jit.ScriptModule):
-        schema = model.forward.schema.arguments[1:]  # without self
+    if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        schema = script_parameters(model)
         given = [number < len(args) or one.name in kwargs for number, one in enumerate(schema)]
         return _parameters(
             [
@@ -40,13 +40,23 @@ def parameters_of(
                 for one, was in zip(schema, given, strict=True)
             ]
         )
-    if isinstance(model, torch.nn.Module):
+    if not isinstance(model, ExportedProgram):
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        signature = inspect.signature(model.forward).parameters.values()
+        try:
+            signature = inspect.signature(getattr(model, "forward", model)).parameters.values()
+        except (ValueError, TypeError):  # a function in C, which may not tell
+            return Parameters()
         return _parameters([(p.name, p.default is not p.empty, p.default, p.kind in positional) for p in signature])
     names = exported.module_call_graph[0].signature.forward_arg_names if exported.module_call_graph else None
     positional_count = len(exported.call_spec.in_spec.child(0).children())
     return Parameters(tuple(names[:positional_count]) if names else ())
+
+
+def script_parameters(script: torch.jit.ScriptModule | torch.jit.ScriptFunction) -> list[Any]:
+    """The parameters of a script's forward method, or of a function, as its schema has them, without self."""
+    if isinstance(script, torch.jit.ScriptFunction):
+        return list(script.schema.arguments)
+    return list(script.forward.schema.arguments[1:])
 
 
 def _parameters(found: list[tuple[str, bool, Any, bool]]) -> Parameters:

@@ -15,30 +15,42 @@ import torch
 from torch import nn
 
 from pipeline.errors import CaptureError
-from pipeline.frontend.script_ops import CHANGES, PYTHON_OPS, TENSOR_QUESTIONS, torch_argument
+from pipeline.frontend.parameters import script_parameters
+from pipeline.frontend.script_ops import CHANGES, MKLDNN_OPS, PYTHON_OPS, TENSOR_QUESTIONS, torch_argument
 from pipeline.frontend.script_regions import run_branch, run_loop
+from pipeline.frontend.script_tensors import CONSTANTS, constant_name, constant_of, is_instance, tensors_of
 from pipeline.frontend.script_values import UNINITIALIZED
 
 
-def module_of_script(script: torch.jit.ScriptModule) -> nn.Module:
-    """A module with the script's forward method and its parameters and buffers, under the same names."""
+def module_of_script(script: torch.jit.ScriptModule | torch.jit.ScriptFunction) -> nn.Module:
+    """A module with the script's forward method, or the function, and its tensors under the same names.
+
+    Raises:
+        CaptureError: the script has no forward method.
+    """
+    if isinstance(script, torch.jit.ScriptModule) and not hasattr(script, "forward"):
+        methods = ", ".join(script._c._method_names()) or "none"
+        raise CaptureError(f"the script has no forward method; its methods are {methods}")
     return _Script(script)
 
 
 class _Script(nn.Module):
-    """Runs the graph of a script's forward method."""
+    """Runs the graph of a script's forward method, or of a function."""
 
-    def __init__(self, script: torch.jit.ScriptModule):
+    def __init__(self, script: torch.jit.ScriptModule | torch.jit.ScriptFunction):
         super().__init__()
-        self.training = script.training
+        self.training = bool(getattr(script, "training", False))  # a frozen one has no such attribute
         self._graph = script.inlined_graph
-        self._modules_of_script = dict(script.named_modules(remove_duplicate=False))
-        self._defaults = [(one.name, one.default_value) for one in script.forward.schema.arguments[1:]]
+        self._has_self = isinstance(script, torch.jit.ScriptModule)
+        self._modules_of_script = dict(script.named_modules(remove_duplicate=False)) if self._has_self else {}
+        self._schema = script_parameters(script)
         self._tensors: dict[str, tuple[nn.Module, str]] = {}
-        for name, parameter in script.named_parameters(remove_duplicate=False):
-            self._place(name)[0].register_parameter(self._place(name)[1], parameter)
-        for name, buffer in script.named_buffers(remove_duplicate=False):
-            self._place(name)[0].register_buffer(self._place(name)[1], buffer)
+        for name, tensor, is_parameter in tensors_of(script, self._graph, self._modules_of_script):
+            owner, last = self._place(name)
+            if is_parameter:
+                owner.register_parameter(last, tensor)
+            else:
+                owner.register_buffer(last, tensor)
 
     def _place(self, name: str) -> tuple[nn.Module, str]:
         """The module, made if need be, that has the tensor `name`, and what it calls it."""
@@ -52,17 +64,34 @@ class _Script(nn.Module):
         return owner, last
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        given = dict(zip((name for name, _ in self._defaults), args, strict=False)) | kwargs
-        values = [given.get(name, default) for name, default in self._defaults]
+        values = self._bound(args, kwargs)
         run = Run(self._modules_of_script, {name: getattr(*place) for name, place in self._tensors.items()})
         inputs = list(self._graph.inputs())
-        env = {inputs[0].debugName(): Module("")}
-        env |= {value.debugName(): given for value, given in zip(inputs[1:], values, strict=True)}
+        env: dict[str, Any] = {inputs[0].debugName(): Module("")} if self._has_self else {}
+        names = (value.debugName() for value in inputs[len(env) :])
+        env |= dict(zip(names, values, strict=True))
         run.nodes(self._graph, env)
         results = [run.result(value, env) for value in self._graph.outputs()]
+        run.check_kept()
         for name, value in run.assigned.items():
             getattr(*self._tensors[name]).copy_(value)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The value of each parameter in a call."""
+        names = [one.name for one in self._schema]
+        expected = f"expected {', '.join(names) or 'none'}"
+        if len(args) > len(names):
+            raise CaptureError(f"the script got {len(args)} arguments; {expected}")
+        given = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in names or name in given:
+                raise CaptureError(f"the script got {name!r} {'twice' if name in given else ''}; {expected}")
+            given[name] = value
+        missing = [one.name for one in self._schema if one.name not in given and not one.has_default_value()]
+        if missing:
+            raise CaptureError(f"the script needs {', '.join(missing)}; {expected}")
+        return [given.get(one.name, one.default_value) for one in self._schema]
 
 
 @dataclass(frozen=True)
@@ -95,6 +124,16 @@ class Run:
         self.borrowed = borrowed or {}
         self.trial = trial
         self.inside = inside
+        self._kept: dict[str, tuple[Any, Any]] = {}
+
+    def check_kept(self) -> None:
+        """Raises `CaptureError` if the next call would find other values than tensors in the script's attributes."""
+        for path, (before, after) in self._kept.items():
+            if type(before) is not type(after) or before != after:
+                raise CaptureError(
+                    f"the script changes self.{path} from {before!r} to {after!r}, and a compiled model keeps tensors "
+                    "alone from call to call: call the script once before, so that it keeps its value, or use a buffer"
+                )
 
     def within(self, tensors: dict[str, torch.Tensor], borrowed: dict[int, Any], trial: bool) -> Run:
         """A run of a branch or of the body of a loop."""
@@ -117,8 +156,9 @@ class Run:
             self._bind(node, run_branch(self, node, env), env)
         elif kind == "prim::Loop":
             self._bind(node, run_loop(self, node, env), env)
-        elif kind == "prim::Constant":
-            env[node.output().debugName()] = node.output().toIValue()
+        elif kind in CONSTANTS:
+            name = node.output().debugName()
+            env[name] = self.tensors[key] if (key := constant_name(name)) in self.tensors else constant_of(node)
         elif kind == "prim::Uninitialized":
             env[node.output().debugName()] = UNINITIALIZED
         else:
@@ -139,21 +179,37 @@ class Run:
             return tuple(values[0]) if node.outputsSize() > 1 else values[0][0]
         if kind == "prim::DictConstruct":
             return dict(zip(values[::2], values[1::2], strict=True))
+        if kind == "prim::isinstance":
+            return is_instance(node)
+        if kind == "prim::PythonOp":
+            return node.pyobj()(*map(self._of_python, values))
+        if kind == "prim::TupleSlice":
+            return values[0][node.i("beg") : node.i("end")]
         if kind == "prim::RaiseException":
             raise CaptureError(f"the script raises {values[0]!r} here, in a branch on values of tensors or always")
-        if kind == "prim::Print":
+        if kind in ("prim::Print", "aten::warn"):
             return None
         if kind in CHANGES and isinstance(values[0], (list, dict)):
             if id(values[0]) in self.borrowed:
                 raise CaptureError("a list is changed in a branch or loop on values of tensors, use a tensor for it")
             return CHANGES[kind](*values)
+        if kind in ("aten::tensor", "aten::as_tensor") and isinstance(values[0], list):
+            return torch.tensor(values[0], dtype=torch_argument("dtype", values[1]))
+        if kind in MKLDNN_OPS:
+            return MKLDNN_OPS[kind](*values)
         table = TENSOR_QUESTIONS if any(isinstance(value, torch.Tensor) for value in values) else PYTHON_OPS
         return table[kind](*values) if kind in table else _torch_op(node, kind, values)
+
+    def _of_python(self, value: Any) -> Any:
+        """A value as methods marked with torch.jit.ignore take it."""
+        return self.modules[value.path]._c if isinstance(value, Module) else value
 
     def _attribute(self, owner: Module, name: str) -> Any:
         path = f"{owner.path}.{name}" if owner.path else name
         if path in self.tensors:
             return self.tensors[path]
+        if path in self._kept:
+            return self._kept[path][1]
         if path in self.modules:
             return Module(path)
         return self.modules[owner.path]._c.getattr(name)
@@ -162,9 +218,30 @@ class Run:
         path = f"{owner.path}.{name}" if owner.path else name
         if path in self.tensors and _is_same_tensor(self.tensors[path], value):
             return  # self.x += 1
-        if self.inside or path not in self.tensors:
+        if self.inside:
             raise CaptureError(f"the script assigns to self.{path} here; write to a buffer in place instead")
+        if path not in self.tensors:
+            self._keep(owner, name, path, value)
+            return
+        self._check_size(path, value)
         self.tensors[path] = self.assigned[path] = value
+
+    def _keep(self, owner: Module, name: str, path: str, value: Any) -> None:
+        """Remembers the new value of an attribute that is no tensor."""
+        before = self._kept[path][0] if path in self._kept else self.modules[owner.path]._c.getattr(name)
+        if isinstance(value, torch.Tensor):
+            raise CaptureError(
+                f"self.{path} is {before!r} and becomes a tensor: call the script once before, so that it is one"
+            )
+        self._kept[path] = before, value
+
+    def _check_size(self, path: str, value: Any) -> None:
+        old = self.tensors[path]
+        if not isinstance(value, torch.Tensor) or (old.shape, old.dtype) != (value.shape, value.dtype):
+            raise CaptureError(
+                f"the script gives self.{path} another size, dtype or kind than it has ({list(old.shape)}): call the "
+                "script once before, so that it has its final one"
+            )
 
 
 def _is_same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -178,7 +255,9 @@ def _torch_op(node: Any, kind: str, values: list[Any]) -> Any:
         raise CaptureError(f"{kind} of TorchScript is not supported")
     namespace, name = kind.split("::")
     overload = schema.partition("(")[0].partition(".")[2] or "default"
-    op = getattr(getattr(getattr(torch.ops, namespace), name), overload)
+    op = getattr(getattr(getattr(torch.ops, namespace), name, None), overload, None)
+    if op is None or not isinstance(op, torch._ops.OpOverload):
+        raise CaptureError(f"{kind} of TorchScript is not supported")
     arguments, keywords = [], {}
     for argument, value in zip(op._schema.arguments, values, strict=True):
         value = torch_argument(argument.name, value)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 #: TorchScript has dtypes as numbers: their places here.
 DTYPES = (
@@ -165,6 +166,49 @@ PYTHON_OPS: dict[str, Callable[..., Any]] = {
     "aten::values": lambda values: list(values.values()),
     "aten::items": lambda values: list(values.items()),
     "aten::get": lambda values, *key: values.get(*key),
+    "aten::index": lambda values, value: values.index(value),
+    "aten::count": lambda values, value: values.count(value),
+    "aten::find": lambda text, part, start, stop: text.find(part, start, stop),
+    "aten::sorted": sorted,
+    "aten::any": any,
+    "aten::all": all,
+    "aten::sum": sum,
+    "aten::lower": lambda text: text.lower(),
+    "aten::upper": lambda text: text.upper(),
+    "aten::strip": lambda text, *characters: text.strip(*characters),
+    "aten::split": lambda text, *how: text.split(*how),
+    "aten::join": lambda between, texts: between.join(texts),
+    "aten::startswith": lambda text, part, *_: text.startswith(part),
+    "aten::endswith": lambda text, part, *_: text.endswith(part),
+    "aten::replace": lambda text, old, new, *_: text.replace(old, new),
+    "aten::ord": ord,
+    "aten::chr": chr,
+    "aten::sin": lambda x: math.sin(x),
+    "aten::cos": lambda x: math.cos(x),
+    "aten::tan": lambda x: math.tan(x),
+    "aten::asin": lambda x: math.asin(x),
+    "aten::acos": lambda x: math.acos(x),
+    "aten::atan": lambda x: math.atan(x),
+    "aten::atan2": lambda y, x: math.atan2(y, x),
+    "aten::sinh": lambda x: math.sinh(x),
+    "aten::cosh": lambda x: math.cosh(x),
+    "aten::tanh": lambda x: math.tanh(x),
+    "aten::log2": lambda x: math.log2(x),
+    "aten::log10": lambda x: math.log10(x),
+    "aten::log1p": lambda x: math.log1p(x),
+    "aten::fmod": lambda x, y: math.fmod(x, y),
+    "aten::copysign": lambda x, y: math.copysign(x, y),
+    "aten::isnan": lambda x: math.isnan(x),
+    "aten::isinf": lambda x: math.isinf(x),
+    "aten::isfinite": lambda x: math.isfinite(x),
+    "aten::gcd": lambda x, y: math.gcd(x, y),
+    "aten::factorial": lambda x: math.factorial(x),
+    "aten::radians": lambda x: math.radians(x),
+    "aten::degrees": lambda x: math.degrees(x),
+    "aten::__lshift__": operator.lshift,
+    "aten::__rshift__": operator.rshift,
+    "aten::divmod": divmod,
+    "aten::dict": lambda *values: dict(*values),
     "aten::format": _format,
     "aten::str": str,
     "aten::Int": _to_int,
@@ -206,6 +250,7 @@ TENSOR_QUESTIONS: dict[str, Callable[..., Any]] = {
     "prim::is_cuda": lambda x: x.is_cuda,
     "prim::requires_grad": lambda x: False,
     "prim::data": lambda x: x.detach(),
+    "prim::tolist": lambda x, *_: x.tolist(),
     "prim::TupleConstruct": lambda *values: values,
     "prim::ListConstruct": lambda *values: list(values),
 }
@@ -219,7 +264,35 @@ CHANGES: dict[str, Callable[..., Any]] = {
     "aten::clear": lambda values: values.clear(),
     "aten::reverse": lambda values: values.reverse(),
     "aten::_set_item": operator.setitem,
+    "aten::Delete": operator.delitem,
+    "aten::__delitem__": operator.delitem,
+    "aten::remove": lambda values, value: values.remove(value),
+    "aten::sort": lambda values, reverse=False: values.sort(reverse=reverse),
+    "aten::update": lambda values, more: values.update(more),
+    "aten::setdefault": lambda values, key, value: values.setdefault(key, value),
+    "aten::popitem": lambda values: values.popitem(),
     "aten::add_": lambda values, more: values.__iadd__(more),
+}
+
+
+def _convolution(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    return torch.convolution(x, weight, bias, stride, padding, dilation, False, [0] * len(stride), groups)
+
+
+#: What torch.jit.optimize_for_inference puts around oneDNN's ops, and those; here tensors stay as they are.
+MKLDNN_OPS: dict[str, Callable[..., Any]] = {
+    "aten::to_mkldnn": lambda x, *_: x,
+    "aten::to_dense": lambda x, *_: x,
+    "prim::mkldnn_convolution": _convolution,
+    "prim::MKLDNNHardSwish": F.hardswish,
+    "prim::MKLDNNHardSwish_": F.hardswish,
+    "prim::MKLDNNHardSigmoid": F.hardsigmoid,
+    "prim::MKLDNNHardSigmoid_": F.hardsigmoid,
+    "prim::MKLDNNRelu6": F.relu6,
+    "prim::MKLDNNRelu6_": F.relu6,
+    "prim::MKLDNNScalarMul": torch.mul,
+    "prim::MKLDNNScalarMul_": torch.mul,
+    "prim::BroadcastMKLDNNTensors": lambda *x: tuple(torch.broadcast_tensors(*x)),
 }
 
 

@@ -17,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.script_ops import TensorBool, as_tensor
+from pipeline.frontend.script_tensors import CONSTANTS, constant_name
 from pipeline.frontend.script_values import Layout
 
 if TYPE_CHECKING:
@@ -228,6 +229,8 @@ def _attributes(blocks: Sequence[Any], env: dict[str, Any]) -> list[str]:
 
 def _collect_attributes(block: Any, paths: dict[str, str], found: list[str]) -> None:
     for node in block.nodes():
+        if node.kind() in CONSTANTS:
+            found.append(constant_name(node.output().debugName()))
         if node.kind() == "prim::GetAttr":
             owner = paths[node.inputsAt(0).debugName()]
             path = f"{owner}.{node.s('name')}" if owner else node.s("name")

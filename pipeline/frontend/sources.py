@@ -5,25 +5,30 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram
 
 from pipeline import timing
-from pipeline.frontend.capture import export, functionalize
+from pipeline.frontend.capture import checked_arguments, export, functionalize, loaded
+from pipeline.frontend.effects import drop_effect_tokens
 from pipeline.frontend.fingerprint import exported_fingerprint, graph_fingerprint
 from pipeline.frontend.parameters import Parameters, parameters_of
 from pipeline.program import Dump, Program, Source
+
+if TYPE_CHECKING:
+    from pipeline.frontend.graph import Captured, TypeOf
 
 
 def exported_source(
     model: Any, args: tuple[Any, ...] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, mode: str
 ) -> ExportedSource:
     """Exports a model; see `pipeline.frontend.capture.capture`."""
-    exported = export(model, args, kwargs, dynamic_shapes, mode)
-    return ExportedSource(exported, parameters_of(model, args or (), kwargs or {}, exported))
+    model, (args, keywords) = loaded(model), checked_arguments(args, kwargs)
+    exported = export(model, args, keywords, dynamic_shapes, mode)
+    return ExportedSource(exported, parameters_of(model, args or (), keywords, exported))
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,12 @@ class ExportedSource(Source):
         with timing.stage("functionalize"):
             functional = functionalize(self.exported)
         return from_exported(functional, self.parameters, dump)
+
+    def captured(self, type_of: TypeOf) -> Captured:
+        """Functionalizes and reads it."""
+        from pipeline.frontend.exported import read_exported
+
+        return read_exported(functionalize(self.exported), self.parameters, type_of)
 
     def fingerprint(self) -> str | None:
         """See `exported_fingerprint`."""
@@ -60,9 +71,19 @@ class GraphSource(Source):
         """Imports it."""
         from pipeline.frontend.graph import from_graph
 
+        return from_graph(self._copy().graph, dump)
+
+    def captured(self, type_of: TypeOf) -> Captured:
+        """Reads it."""
+        from pipeline.frontend.graph import GraphReader, read_graph
+
+        return read_graph(GraphReader(self._copy().graph, set(), type_of))
+
+    def _copy(self) -> fx.GraphModule:
         with unset_fake_temporarily():  # its constants are tensors with elements
             module = copy.deepcopy(self.module)
-        return from_graph(module.graph, dump)
+        drop_effect_tokens(module.graph)
+        return module
 
     def fingerprint(self) -> str | None:
         """See `graph_fingerprint`."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipeline.errors import CompileError, UnsupportedOpError
+from pipeline.analysis.origins import node_names
+from pipeline.errors import CompileError, LoweringError, UnsupportedOpError
 from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
 from pipeline.frontend.bitcasts import lower_bitcasts
 from pipeline.frontend.shapes.held_casts import hold_casts
@@ -93,21 +94,32 @@ def _show_hidden_truth(module: ir.Module) -> None:
             constant.attributes["value"] = ir.DenseElementsAttr.get_splat(constant.results[0].type, one)
 
 
-def _explain(module: ir.Operation, error: CompileError) -> CompileError | UnsupportedOpError:
+def _explain(module: ir.Operation, error: CompileError) -> LoweringError | UnsupportedOpError:
     """Lowers each op on its own to find all that fail; if none does, the original error stands."""
     failures: list[tuple[str, str | None, str]] = []
-    seen: set[str] = set()
+    nodes: list[str] = []
+    reasons: dict[str, str | None] = {}
     for op in _leaf_ops(module):
         alone, key = _isolate(op)
-        if key in seen:
+        is_new = key not in reasons
+        if is_new:
+            reasons[key] = _failure(alone)
+        reason = reasons[key]
+        if reason is None:
             continue
-        seen.add(key)
-        reason = _failure(alone)
-        if reason is not None:
+        nodes += _nodes_behind(op)
+        if is_new:
             failures.append((op_name(op), source_line(op.location), reason))
     if not failures:
-        return CompileError(f"the model could not be lowered to linalg: {error}")
-    return UnsupportedOpError(failures)
+        return LoweringError(f"the model could not be lowered to linalg: {error}")
+    return UnsupportedOpError(failures, nodes)
+
+
+def _nodes_behind(op: ir.Operation) -> list[str]:
+    """The names of the nodes of the graph that `op` comes from; of the branch or loop that it lies in, if it does."""
+    while op.parent.name != "func.func":
+        op = op.parent.operation
+    return node_names(op.location)
 
 
 def op_name(op: ir.Operation) -> str:

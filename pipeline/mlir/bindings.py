@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import re
 import sys
@@ -46,6 +47,21 @@ __all__ = [
     "tensor",
     "vector",
 ]
+
+_address_in_capsule = ctypes.pythonapi.PyCapsule_GetPointer
+_address_in_capsule.restype = ctypes.c_void_p
+_address_in_capsule.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+def _hash_of_op(op: Any) -> int:
+    """The address of the op, by which ops are compared, too.
+
+    The bindings' own hash is made of operands, types and attributes: a dict or a set would lose an op that changes.
+    """
+    return _address_in_capsule(op._CAPIPtr, b"torch_mlir.ir.Operation._CAPIPtr")
+
+
+ir.Operation.__hash__ = _hash_of_op
 
 # The bindings look for a Python module of the dialect whenever they meet an op; what is not there, they try to import
 # again for every op.

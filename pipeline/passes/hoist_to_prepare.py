@@ -15,6 +15,9 @@ from pipeline.passes.rewriting import RESHAPES, is_unused, update_signature
 #: Ops that only look at their operand in another way; as results of @prepare they would be copies for nothing.
 _VIEWS = (*RESHAPES, "tensor.extract_slice", BARRIER)
 
+#: In bytes, of what is kept that no weight is behind.
+_LARGEST_TABLE = 1 << 24
+
 
 @dataclass(frozen=True)
 class HoistToPrepare(Pass):
@@ -22,7 +25,8 @@ class HoistToPrepare(Pass):
 
     Its results become arguments of @main, marked `pipeline.prepared = i`. Ops inside of regions move, too: they are
     free of side effects. Weights that the model writes to (`pipeline.mutable`) stay, and so does what would blow
-    weights up, such as a broadcast.
+    weights up, such as a broadcast. What comes from constants alone moves where it takes functions to compute (sines of
+    positions): what is cheap is better computed in the loops that read it.
     """
 
     name: ClassVar[str] = "hoist-to-prepare"
@@ -57,7 +61,7 @@ def _kept(main: ir.Operation, weights: Weights) -> list[ir.Value]:
     def need(value: ir.Value) -> None:
         source = seen_through(value, _VIEWS)
         producer = defining_op(source)
-        if producer is None or not weights.sources.get(source):
+        if producer is None or not (weights.sources.get(source) or _is_table(source, weights)):
             return
         if isinstance(source.type, ir.RankedTensorType):
             found.setdefault(source)
@@ -75,6 +79,29 @@ def _kept(main: ir.Operation, weights: Weights) -> list[ir.Value]:
 
     main.walk(visit, ir.WalkOrder.PRE_ORDER)
     return list(found)
+
+
+def _is_table(value: ir.Value, weights: Weights) -> bool:
+    """Whether a tensor comes from constants alone, by functions, such as the factors of a Fourier transform."""
+    if value not in weights or not isinstance(value.type, ir.RankedTensorType):
+        return False
+    size = byte_size(value.type)
+    if weights.sources[value] or size is None or size > _LARGEST_TABLE:
+        return False
+    ops = [producer for producer in map(defining_op, weights.sources) if producer is not None]
+    return any(_has_function(op) for op in needed_ops(ops, [value]))
+
+
+def _has_function(op: ir.Operation) -> bool:
+    found = False
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        found = found or inner.name.startswith("math.")
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _create_prepare(main: ir.Operation, ops: list[ir.Operation], weights: Weights, kept: list[ir.Value]) -> None:

@@ -12,7 +12,7 @@ from pipeline.analysis.dot_products import multiplies_bf16
 from pipeline.analysis.naming import is_product
 from pipeline.analysis.schedule import schedule_of
 from pipeline.analysis.splits import Splits
-from pipeline.analysis.structured import Structured, structured
+from pipeline.analysis.structured import Structured, bounded_loops, structured
 from pipeline.analysis.tiling import element_bytes
 from pipeline.mlir import calls_of, ir, symbol_name, walk
 from pipeline.passes.base import Pass
@@ -128,9 +128,16 @@ class _Product:
 
     @property
     def row_in_pairs(self) -> int | None:
-        """The dim of the weight whose rows go in pairs, in which dot products of bf16 run; None if there is none."""
+        """The dim of the weight whose rows go in pairs, in which dot products of bf16 run; None if there is none.
+
+        A loop has to be an index of some operand. That of the rows no longer is one of the weight: a convolution whose
+        innermost sum runs along a window (`x[2 * i + k]`) has it nowhere else.
+        """
         sums = [loop for loop, reduces in enumerate(self.view.reductions) if reduces]
         if sums[-1] not in self.loops[:-1] or not multiplies_bf16(self.view.body):
+            return None
+        others = [indexing for operand, indexing in enumerate(self.view.maps) if operand != self.operand]
+        if sums[-1] not in bounded_loops(others):
             return None
         row = self.loops.index(sums[-1])
         return row if ir.RankedTensorType(self.weight.type).shape[row] % 2 == 0 else None

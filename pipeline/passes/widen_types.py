@@ -53,7 +53,7 @@ _Typed = tuple[ir.Operation, list[ir.Type], list[ir.Type]]
 
 
 def _ops_with_types(function: ir.Operation) -> list[_Typed]:
-    """The ops inside of a function, outer before inner. A list: the hash of an op changes with its types."""
+    """The ops inside of a function, outer before inner."""
     found: list[_Typed] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:

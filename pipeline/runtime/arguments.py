@@ -37,7 +37,7 @@ class ArgumentReader:
         self._device = device
         self._positional, self._keywords = signature.argument_tree.children
         self._flat = not self._keywords.keys and all(child.kind == "leaf" for child in self._positional.children)
-        self._constants = {argument.name for argument in signature.arguments if argument.kind == "constant"}
+        self._constants = {one.name: one.value for one in signature.arguments if one.kind == "constant"}
         self._mutates = any(a.mutated for a in signature.arguments) or any(w.mutated for w in signature.weights)
         self._mutated_weights = {f"weight {weight.name}" for weight in signature.weights if weight.mutated}
         self._symbolic = bool(signature.ranges) or any(
@@ -87,10 +87,13 @@ class ArgumentReader:
         return [known[i] if i < len(known) else f"args[{i}]" for i in range(len(self._positional.children))]
 
     def _rebind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments by position that were compiled by keyword and the other way round; defaults left out or given."""
+        """Arguments by position that were compiled by keyword and the other way round; defaults left out or given.
+
+        Constants that the model was compiled with are the defaults of calls.
+        """
         names = self._signature.parameters
         expected = [*self._names(), *map(str, self._keywords.keys)]
-        if len(args) > len(names) and len(args) != len(self._positional.children):
+        if len(args) > len(names) and len(args) > len(self._positional.children):
             raise ArgumentError(f"expected {len(expected)} arguments ({', '.join(expected)}), got {len(args)}")
         given = dict(zip(self._names() if len(args) > len(names) else names, args, strict=False))
         for name, value in kwargs.items():
@@ -98,11 +101,11 @@ class ArgumentReader:
                 raise ArgumentError(f"argument {name}: given twice")
             given[name] = value
         for name, default in self._signature.defaults:
-            if name in self._constants:
-                given.setdefault(name, default)
-            elif name not in expected and name in given and _same(given[name], default):
+            if name not in expected and name in given and _same(given[name], default):
                 del given[name]
         for name in expected:
+            if name in self._constants:
+                given.setdefault(name, self._constants[name])
             if name not in given:
                 raise ArgumentError(f"argument {name}: missing; expected {', '.join(expected)}")
         for name in given:
@@ -173,11 +176,12 @@ def check_tensor(name: str, wanted: TensorType, leaf: Any, device: str = "cpu") 
     owner = library_of(leaf)
     if owner is None:
         raise ArgumentError(f"argument {name}: expected a tensor {wanted}, got {type(leaf).__name__}")
+    place = owner.device(leaf)
+    if place != "cpu" and place.partition(":")[0] != device:
+        raise ArgumentError(f"argument {name}: expected a dense tensor on {device}, got {place}")
     shape = owner.shape(leaf)
     if owner.dtype(leaf) != wanted.dtype or not _fits(shape, wanted.shape):
         raise ArgumentError(f"argument {name}: expected {wanted}, got {TensorType(owner.dtype(leaf), shape)}")
-    if owner.device(leaf) != "cpu" and owner.device(leaf).partition(":")[0] != device:
-        raise ArgumentError(f"argument {name}: expected a dense tensor on {device}, got {owner.device(leaf)}")
     return owner
 
 

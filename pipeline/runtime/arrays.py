@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import ml_dtypes
 import numpy as np
 
-from pipeline.runtime.signature import DTYPE_BYTES
+from pipeline.runtime.signature import DTYPE_BYTES, PAIRS_OF
 
 _libc = ctypes.CDLL(None)
 _libc.free.argtypes = [ctypes.c_void_p]
@@ -175,10 +175,23 @@ class TorchTensors:
         return tuple(array.shape)
 
     def device(self, array: Any) -> str:
-        """The device's name; a sparse tensor's layout, which is no place that code can read."""
+        """The device's name; of a tensor that has no elements in memory, such as a sparse one, what it is instead."""
         if array.layout != self._torch.strided:
             return str(array.layout)
-        return str(array.device)
+        return self._without_memory(array) or str(array.device)
+
+    def _without_memory(self, array: Any) -> str | None:
+        """What a dense tensor is whose elements do not lie in one piece of memory: nested, wrapped, fake, freed."""
+        kind = type(array)
+        if array.is_nested:
+            return "a nested tensor"
+        if kind.__torch_dispatch__ != self._torch.Tensor.__torch_dispatch__:
+            return f"a {kind.__name__}"
+        if self._torch._C._functorch.is_functorch_wrapped_tensor(array):
+            return "inside of torch.func"
+        if array.device.type == "cpu" and array.numel() and not array.untyped_storage().nbytes():
+            return "a tensor whose memory was freed"
+        return None
 
     def pointer(self, array: Any) -> int:
         """The address of the first element."""
@@ -186,11 +199,11 @@ class TorchTensors:
 
     def is_row_major(self, array: Any) -> bool:
         """Whether code can read and write the tensor where it is."""
-        return array.is_contiguous() and not array.is_neg()
+        return array.is_contiguous() and not array.is_neg() and not array.is_conj()
 
     def contiguous(self, array: Any) -> Any:
         """The tensor itself if it is row-major, else a copy that is."""
-        return array.detach().resolve_neg().contiguous()
+        return array.detach().resolve_conj().resolve_neg().contiguous()
 
     def empty(self, shape: Sequence[int], dtype: str) -> Any:
         """A new tensor with undefined elements."""
@@ -282,10 +295,27 @@ def as_numpy(value: Any) -> np.ndarray:
     return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else np.empty(shape, kind)
 
 
+def as_pairs(array: np.ndarray) -> np.ndarray:
+    """A row-major array of complex numbers as pairs of real ones, [.., 2], in the same memory; others as is."""
+    if not np.iscomplexobj(array):
+        return array
+    return array.reshape(*array.shape, 1).view(PAIRS_OF[str(array.dtype)])
+
+
+def from_pairs(array: np.ndarray, dtype: str | None) -> np.ndarray:
+    """The inverse of `as_pairs`, where `dtype` is a complex one; any other array as it is."""
+    return array.view(dtype).reshape(array.shape[:-1]) if dtype in PAIRS_OF else array
+
+
 def dtype_and_shape(tensor: Any) -> tuple[str, tuple[int, ...]]:
     """Of a tensor of any library."""
     owner = _owner(tensor)
     return owner.dtype(tensor), owner.shape(tensor)
+
+
+def place_of(tensor: Any) -> str:
+    """The device of a tensor of any library, or what it is instead of dense, see `ArrayLibrary.device`."""
+    return _owner(tensor).device(tensor)
 
 
 def pointer(tensor: Any) -> int:
@@ -311,12 +341,14 @@ def mark_written(tensor: Any) -> None:
 def copy(target: Any, source: Any) -> None:
     """Copies elements; the tensors may be of different libraries."""
     owner = _owner(target)
-    owner.copy(target, source if library_of(source) is owner else _convert(source, owner))
+    owner.copy(target, converted(source, owner))
 
 
-def _convert(source: Any, owner: ArrayLibrary) -> Any:
-    """A tensor of `owner`'s library with the elements of another's."""
-    other = _owner(source)
+def converted(source: Any, owner: ArrayLibrary) -> Any:
+    """A tensor of `owner`'s library with the elements of another's; one of its own, and what is no tensor, as it is."""
+    other = library_of(source)
+    if other is None or other is owner:
+        return source
     fresh = owner.empty(other.shape(source), other.dtype(source))
     contiguous = other.contiguous(source)
     first, last = other.extent(contiguous)

@@ -3,6 +3,7 @@
 An artifact is a safetensors file: any tool that reads those can look at the weights (`weights/<name>`). The machine
 code is tensors of bytes (`code/0`, ...), each an object file; version, signature and entry points are JSON in the
 file's metadata, under one key, so that equal executables make equal files. A checksum of each tensor is there, too.
+Complex weights are stored as pairs of real numbers, [.., 2], since readers of safetensors need not know them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from pipeline.errors import ArtifactError
-from pipeline.runtime.arrays import as_numpy
+from pipeline.runtime.arrays import as_numpy, as_pairs, from_pairs
 from pipeline.runtime.code import Code
 from pipeline.runtime.files import replacing
 from pipeline.runtime.mapped_file import MappedFile, checksum
@@ -40,7 +41,7 @@ _CODE = "code/"
 def save(path: Path, code: Any, signature: Signature, weights: Mapping[str, Any]) -> None:
     """Writes an artifact, whole or not at all; raises `ArtifactError` if the file can't be written."""
     arrays = {name: as_numpy(weight) for name, weight in weights.items()}
-    tensors = {_WEIGHT + name: array for name, array in arrays.items()}
+    tensors = {_WEIGHT + name: as_pairs(array) for name, array in arrays.items()}
     tensors |= {f"{_CODE}{number}": np.frombuffer(one, np.uint8) for number, one in enumerate(code.objects)}
     sums = {name: checksum(array) for name, array in sorted(arrays.items())}
     manifest = {"code": code.to_json(), "signature": signature.to_json(), "weights": sums}
@@ -93,6 +94,8 @@ def load(path: str | Path) -> Executable:
     missing = [weight.name for weight in signature.weights if weight.name not in weights]
     if missing:
         raise ArtifactError(f"{path}: the weights {', '.join(missing)} are missing")
+    types = {weight.name: weight.type.dtype for weight in signature.weights}
+    weights = {name: from_pairs(tensor, types.get(name)) for name, tensor in weights.items()}
     damaged = [name for name, tensor in weights.items() if checksum(tensor) != manifest["weights"].get(name)]
     if damaged:
         raise ArtifactError(f"{path}: the weights {', '.join(damaged)} are damaged")

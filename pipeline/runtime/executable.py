@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,24 @@ if TYPE_CHECKING:
     from pipeline.runtime.profiler import Profile
 
 
+@dataclass(frozen=True)
+class Fallback:
+    """An op that torch runs, since it cannot be lowered.
+
+    Attributes:
+        op: its name, e.g. `aten.linalg_inv_ex.default`.
+        source: the PyTorch source line, `file.py:12`, where known.
+        reason: why it cannot be lowered.
+    """
+
+    op: str
+    source: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.op} at {self.source or 'unknown source line'}: {self.reason}"
+
+
 class Executable:
     """A compiled model.
 
@@ -42,7 +61,10 @@ class Executable:
         signature: what it takes and returns.
         kernels: the kernels, in the order of first use.
         remarks: what the compiler decided, and why.
+        fallbacks: the ops that torch runs, each with the reason; none of an executable that is code alone.
     """
+
+    fallbacks: tuple[Fallback, ...] = ()
 
     def __init__(
         self,
@@ -88,6 +110,14 @@ class Executable:
             self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory, self._main)
         self._refreshing = threading.Lock()
 
+    def __repr__(self) -> str:
+        return describe(self)
+
+    @property
+    def target(self) -> str:
+        """What its code is for: the processor."""
+        return self._code.cpu
+
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels, in the order of first use."""
@@ -114,6 +144,11 @@ class Executable:
         """How many bytes it takes, part by part."""
         team = self._threads.team() if self._threads is not None and self._code.thread_bytes else 1
         return footprint(self._code, self.signature, team)
+
+    @property
+    def record(self) -> Record | None:
+        """Where the code records the times of its kernels; None if it does not time them."""
+        return self._record
 
     @property
     def code(self) -> Code:
@@ -254,6 +289,21 @@ class Executable:
                 mark_written(target)
             else:
                 copy(target, given)
+
+
+def describe(executable: Executable) -> str:
+    """What an executable is made of, in some lines: what it takes, its target, its kernels, what torch runs."""
+    arguments = ", ".join(f"{one.name}: {one.type or one.value}" for one in executable.signature.arguments)
+    threads = executable.num_threads
+    lines = [
+        f"executable of ({arguments})",
+        f"  target: {executable.target}, threads: {'as many as OpenMP says' if threads is None else threads}",
+        f"  kernels: {len(executable.kernels)}",
+        *(f"    {kernel.name}: {kernel.kind}, called in {kernel.calls} places" for kernel in executable.kernels),
+        f"  run by torch: {len(executable.fallbacks) or 'nothing'}",
+        *(f"    {fallback}" for fallback in executable.fallbacks),
+    ]
+    return "\n".join(lines)
 
 
 def result_of(result: Result, computed: dict[int, Any], leaves: list[Any]) -> Any:

@@ -56,18 +56,25 @@ class FastPath:
             return NotImplemented
         slots = self._copy(template)
         tensor, strided = self._tensor, self._strided
-        for arg, (dtype, shape, slot) in zip(args, self._arguments, strict=False):
-            if (
-                type(arg) is not tensor
-                or arg.layout is not strided
-                or arg.dtype is not dtype
-                or arg.shape != shape
-                or not arg.is_cpu
-                or not arg.is_contiguous()
-                or arg.is_neg()
-            ):
-                return NotImplemented
-            slots[slot] = arg.data_ptr()
+        try:
+            for arg, (dtype, shape, slot) in zip(args, self._arguments, strict=False):
+                if (
+                    type(arg) is not tensor
+                    or arg.layout is not strided
+                    or arg.dtype is not dtype
+                    or arg.shape != shape
+                    or not arg.is_cpu
+                    or not arg.is_contiguous()
+                    or arg.is_neg()
+                    or arg.is_conj()
+                ):
+                    return NotImplemented
+                address = arg.data_ptr()
+                if not address and arg.numel():  # its memory was freed
+                    return NotImplemented
+                slots[slot] = address
+        except RuntimeError:  # nested, or inside of torch.func, where tensors have neither sizes nor memory
+            return NotImplemented
         results = []
         for make, slot in self._results:
             result = make()

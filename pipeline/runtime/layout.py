@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.runtime.arguments import Arguments
 from pipeline.runtime.arrays import Allocation, ArrayLibrary, pointer
 from pipeline.runtime.code import Code
-from pipeline.runtime.signature import Signature, TensorType
+from pipeline.runtime.signature import PAIRS_OF, Signature, TensorType
 
 Slots = Any  # a ctypes array of int64
 
@@ -57,7 +57,8 @@ class Layout:
             if where == "parameter":
                 start, value = next(places)
                 assert kind is not None and value.shape is not None
-                self.moved.append((index, start, value.shape, kind.dtype))
+                shape = value.shape[:-1] if kind.dtype in PAIRS_OF else value.shape
+                self.moved.append((index, start, shape, kind.dtype))
             elif where == "result":
                 self.kept.append((index, next(returned), kind))
 

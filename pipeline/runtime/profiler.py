@@ -117,14 +117,15 @@ def measure(
     return Profile(
         seconds=seconds / repeats,
         code_seconds=nanoseconds[0] / 1e9 / repeats,
-        rows=tuple(sorted(_rows(code, nanoseconds, runs, repeats), key=lambda row: -row.seconds)),
+        rows=tuple(sorted(measured_rows(code, nanoseconds, runs, repeats), key=lambda row: -row.seconds)),
         peak=measured_peak(),
         calls=repeats,
         _events=tuple(sorted(events, key=lambda event: event[2])),
     )
 
 
-def _rows(code: Code, nanoseconds: list[int], runs: list[int], repeats: int) -> Iterator[Row]:
+def measured_rows(code: Code, nanoseconds: list[int], runs: list[int], repeats: int) -> Iterator[Row]:
+    """The rows of code whose sites ran so often and took so long in `repeats` calls of the model."""
     kernels = {kernel.name: kernel for kernel in code.kernels}
     places: dict[tuple[str, str], list[int]] = {}
     for number, site in enumerate(code.sites[1:], 1):

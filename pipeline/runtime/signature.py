@@ -23,7 +23,12 @@ DTYPE_BYTES = {
     "bfloat16": 2,
     "float32": 4,
     "float64": 8,
+    "complex64": 8,
+    "complex128": 16,
 }
+
+#: What code sees of complex tensors: tensors of the other dtype with one more dimension, of size 2.
+PAIRS_OF = {"complex64": "float32", "complex128": "float64"}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.runtime.arrays import Extent, dtype_and_shape, extent, library_of, pointer
+from pipeline.runtime.arrays import Extent, dtype_and_shape, extent, library_of, place_of, pointer
 from pipeline.runtime.code import Code
 from pipeline.runtime.layout import Layout, Slots
 from pipeline.runtime.memory import Arena, offsets
@@ -63,8 +63,15 @@ def bind(
 
 
 def live_weight(weight: Weight, weights: Mapping[str, Any]) -> Any:
-    """The tensor that a weight is now; raises `PipelineError` if it has another dtype or shape than at compilation."""
+    """The tensor that a weight is now.
+
+    Raises:
+        PipelineError: it has another dtype or shape than at compilation, or no elements in memory.
+    """
     live = weights[weight.name]
+    place = place_of(live)
+    if place.partition(":")[0] not in ("cpu", "cuda"):
+        raise PipelineError(f"weight {weight.name}: expected a dense tensor, got {place}")
     got = TensorType(*dtype_and_shape(live))
     if got != weight.type:
         raise PipelineError(f"weight {weight.name}: expected {weight.type}, is now {got}")

@@ -30,7 +30,13 @@ def errors(results: Mapping[str, Any], others: Mapping[str, Any]) -> str:
     return "".join(f"{name}: {_error(value, others[name])}\n" for name, value in results.items())
 
 
+def _in_parts(value: Any) -> Any:
+    """An array of complex numbers as one of their parts; anything else as it is."""
+    return np.stack([value.real, value.imag], -1) if np.iscomplexobj(value) else value
+
+
 def _error(value: Any, other: Any) -> str:
+    value, other = _in_parts(value), _in_parts(other)
     if not isinstance(value, np.ndarray) or not np.issubdtype(value.dtype, np.floating):
         same = np.array_equal(value, other)
         return "the same" if same else "differs"
@@ -52,6 +58,7 @@ def _between(value: Any, other: Any) -> str | None:
         return None if type(value) is type(other) and value == other else f"{other!r}, expected {value!r}"
     if value.dtype != other.dtype or value.shape != other.shape:
         return f"{other.dtype}{list(other.shape)}, expected {value.dtype}{list(value.shape)}"
+    value, other = _in_parts(value), _in_parts(other)
     tolerance = _ROUNDING.get(value.dtype)
     if tolerance is None:
         wrong = int((value != other).sum())

@@ -15,6 +15,7 @@ _INTRODUCTION = """/* How to call {file}, which pipeline-compile wrote.
 
    pipeline_main(slots) runs the model. Each slot of the array is 64 bits: the address of a tensor's elements, row by
    row, or a number; behind the address of a tensor come those of its sizes that are not known in advance, marked ?.
+   A complex number is two real ones, the real part first.
    Tensors that it reads are not written to, but for those that it updates. What is written to must not overlap with
    anything else.{prepare}
 

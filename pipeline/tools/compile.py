@@ -81,6 +81,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             precision=arguments.precision,
             winograd=arguments.winograd,
             tune=arguments.tune,
+            fallback="error",  # artifacts have no torch that could run ops
         )
     except _Reached as reached:
         _write(arguments.output, reached.text.encode())

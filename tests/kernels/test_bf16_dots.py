@@ -208,6 +208,32 @@ def test_convolutions(channels, features, kernel, options, size):
     check(nn.Sequential(model, nn.ReLU()), x, expected.relu())
 
 
+@pytest.mark.parametrize(
+    ("dims", "channels", "features", "kernel", "options"),
+    [
+        (2, 3, 64, 14, {"stride": 14}),  # what vision transformers begin with
+        (2, 3, 64, 4, {"stride": 4, "padding": 1}),
+        (2, 1, 70, 7, {"stride": 3, "padding": 3, "dilation": 2}),
+        (2, 6, 64, (3, 16), {"stride": (1, 2), "groups": 2}),
+        (1, 1, 64, 400, {"stride": 160}),  # a spectrogram's
+        (1, 80, 64, 3, {"padding": 1}),
+        (3, 3, 64, (2, 8, 8), {"stride": (2, 8, 8)}),  # a video's
+    ],
+)
+@pytest.mark.parametrize("cpu", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("form", ["rounded", "bf16"])
+def test_windows(dims, channels, features, kernel, options, cpu, form):
+    """The innermost sum of these runs along the window, not along channels."""
+    torch.manual_seed(0)
+    model = getattr(nn, f"Conv{dims}d")(channels, features, kernel, **options).requires_grad_(False)
+    x = torch.randn(2, channels, *(2 * size + 3 for size in model.kernel_size))
+    if form == "bf16":
+        model, x = model.bfloat16(), x.bfloat16()
+    executable = pipeline.compile(model, (x,), cpu=cpu, precision="bf16" if form == "rounded" else "f32")
+    exact = copy.deepcopy(model).double()(x.double())
+    assert (executable(x).double() - exact).abs().max() < 2.0**-7 * exact.abs().max()
+
+
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(channels=st.integers(2, 40), features=st.integers(1, 70), size=st.integers(3, 12), batch=st.integers(1, 2))
 def test_convolutions_of_random_sizes(channels, features, size, batch):

@@ -62,9 +62,13 @@ class Case:
         """The executable; without names for sizes where torch.export wants a condition on them, as for most pools."""
         arguments = self.arguments(self.compiled)
         try:
-            return pipeline.compile(self.model, arguments, dynamic_shapes=self.dynamic_shapes(names=True))
+            return pipeline.compile(
+                self.model, arguments, dynamic_shapes=self.dynamic_shapes(names=True), fallback="error"
+            )
         except pipeline.CaptureError:
-            return pipeline.compile(self.model, arguments, dynamic_shapes=self.dynamic_shapes(names=False))
+            return pipeline.compile(
+                self.model, arguments, dynamic_shapes=self.dynamic_shapes(names=False), fallback="error"
+            )
 
 
 def _tensor(shape: str, known: dict[str, int]) -> torch.Tensor:

@@ -1,0 +1,88 @@
+"""Where the time of a call in steps goes: kernels as they time themselves, torch's ops as seen from here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pipeline.errors import PipelineError
+from pipeline.frontend.fallback.steps import NodeStep, PartStep, Step
+from pipeline.frontend.importer import target_name
+from pipeline.frontend.source_lines import source_line
+from pipeline.runtime.executable import Executable
+from pipeline.runtime.peak import measured_peak
+from pipeline.runtime.profiler import Profile, Row, measured_rows
+
+
+class StepTimes:
+    """Is told by each step that torch runs how long it took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[Step, float] = {}
+
+    def add(self, step: Step, seconds: float) -> None:
+        """Counts one run of a step."""
+        self.seconds[step] = self.seconds.get(step, 0.0) + seconds
+
+
+def profile_steps(
+    executable: Any, steps: Sequence[Step], args: tuple[Any, ...], kwargs: Mapping[str, Any], repeats: int
+) -> Profile:
+    """Calls an executable whose parts time their kernels, `repeats` times after two calls that do not count."""
+    if repeats < 1:
+        raise PipelineError(f"repeats: expected 1 or more, got {repeats}")
+    for _ in range(2):
+        executable(*args, **kwargs)
+    parts = [step.executable for step in steps if isinstance(step, PartStep)]
+    counts = [_Counts(part) for part in parts]
+    times = StepTimes()
+    seconds = 0.0
+    for _ in range(repeats):
+        for one in counts:
+            one.clear()
+        start = time.perf_counter()
+        executable.call_timed(times, args, kwargs)
+        seconds += time.perf_counter() - start
+        for one in counts:
+            one.add()
+    rows = [row for one in counts for row in one.rows(repeats)] + list(_rows_of_torch(times, repeats))
+    inside = sum(one.nanoseconds[0] for one in counts if one.nanoseconds) / 1e9 + sum(times.seconds.values())
+    return Profile(
+        seconds=seconds / repeats,
+        code_seconds=inside / repeats,
+        rows=tuple(sorted(rows, key=lambda row: -row.seconds)),
+        peak=measured_peak(),
+        calls=repeats,
+    )
+
+
+class _Counts:
+    """What the kernels of one part took so far."""
+
+    def __init__(self, part: Executable):
+        self._code, self._record = part.code, part.record
+        self.nanoseconds = [0] * len(self._code.sites)
+        self._runs = [0] * len(self._code.sites)
+
+    def clear(self) -> None:
+        """Before a call."""
+        if self._record is not None:
+            self._record.clear()
+
+    def add(self) -> None:
+        """After a call."""
+        if self._record is not None:
+            self.nanoseconds = [a + b for a, b in zip(self.nanoseconds, self._record.nanoseconds(), strict=True)]
+            self._runs = [a + b for a, b in zip(self._runs, self._record.runs(), strict=True)]
+
+    def rows(self, repeats: int) -> Iterator[Row]:
+        """The rows of the table."""
+        return measured_rows(self._code, self.nanoseconds, self._runs, repeats)
+
+
+def _rows_of_torch(times: StepTimes, repeats: int) -> Iterator[Row]:
+    for step, seconds in times.seconds.items():
+        if isinstance(step, NodeStep):
+            line = source_line(step.node)
+            yield Row(target_name(step.node), f"{line[0]}:{line[1]}" if line else "", 1, seconds / repeats, None, None)
