@@ -38,7 +38,8 @@ def choose_tiles(alignment: Alignment, scratch: int) -> list[int]:
     """The size of a tile along each common loop, outermost first: outer loops are cut until a tile fits into `scratch`.
 
     Inner loops stay whole as long as that is possible: vectors run along them. A part of one that lies side by side in
-    memory is some whole vectors; it may be larger, since the next row of it lies elsewhere.
+    memory is some whole vectors; it may be larger, since the next row of it lies elsewhere. A loop of unknown length
+    takes as much as fits, and leaves the rest to those around it.
     """
     loops = in_tiling_order(alignment)
     sizes = [alignment.ops[0].size(loop[0]) for loop in loops]
@@ -47,14 +48,15 @@ def choose_tiles(alignment: Alignment, scratch: int) -> list[int]:
     factor = _SCRATCH_OF_A_PRODUCT if has_product else _SCRATCH_OF_COLUMNS if _are_columns(alignment) else 1
     most = max(1, scratch * factor // max(1, one))
     tiles: list[int] = []
-    for number, size in enumerate(sizes):
-        inner = prod(size or 1 for size in sizes[number + 1 :])
+    inner = 1
+    for number, size in reversed(list(enumerate(sizes))):
         tile = max(1, most // inner)
         if has_product and number == len(sizes) - 1:
             tile = max(tile, _ROWS_OF_A_PRODUCT)
         if number == len(sizes) - 1 and factor == _SCRATCH_OF_COLUMNS and tile > _VECTOR:
             tile -= tile % _VECTOR
-        tiles.append(tile if size is None else min(tile, max(1, size)))
+        tiles.insert(0, tile if size is None else min(tile, max(1, size)))
+        inner *= tile if size is None else max(1, size)
     return tiles
 
 

@@ -6,11 +6,11 @@ torch.operator "torch.pipeline.stop_fusion" → fusion.barrier on torch's tensor
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 
 from pipeline.dialects.fusion import BARRIER, STOP_FUSION
-from pipeline.mlir import ir, run_pipeline, tensor, walk
+from pipeline.frontend.builtin_tensors import from_builtin, load_conversions, to_builtin
+from pipeline.mlir import ir, tensor, walk
 from pipeline.passes.rewriting import before, replace
 
 _IMPORTED = "torch.pipeline.stop_fusion"
@@ -32,13 +32,11 @@ def put_barriers_on_tensors(module: ir.Module) -> None:
     if barriers:
         load_conversions(module.context)
     for op in barriers:
-        torch_type = op.results[0].type
-        kind = builtin_tensor(torch_type)
         with before(op):
-            inside = ir.Operation.create("torch_c.to_builtin_tensor", results=[kind], operands=[op.operands[0]])
-            barrier = ir.Operation.create(BARRIER, results=[kind], operands=list(inside.results))
-            outside = ir.Operation.create("torch_c.from_builtin_tensor", results=[torch_type], operands=barrier.results)
-        replace(op, list(outside.results))
+            inside = to_builtin(op.operands[0])
+            barrier = ir.Operation.create(BARRIER, results=[inside.type], operands=[inside])
+            outside = from_builtin(barrier.result, op.results[0].type)
+        replace(op, [outside])
 
 
 @contextlib.contextmanager
@@ -55,17 +53,3 @@ def barriers_as_casts(module: ir.Module) -> Iterator[None]:
             with before(op):
                 barrier = ir.Operation.create(BARRIER, results=[op.results[0].type], operands=[op.operands[0]])
             replace(op, list(barrier.results))
-
-
-def load_conversions(context: ir.Context) -> None:
-    """Loads torch-mlir's dialect of conversions, which only its passes bring in."""
-    with context, ir.Location.unknown():
-        run_pipeline(ir.Module.create().operation, "builtin.module(torch-func-backend-type-conversion)")
-
-
-def builtin_tensor(kind: ir.Type) -> ir.Type:
-    """!torch.vtensor<[2,?],si64> → tensor<2x?xi64>"""
-    match = re.fullmatch(r"!torch\.vtensor<\[(.*)\],[su]?(.*)>", str(kind))
-    assert match is not None, kind
-    sizes = "".join(f"{size}x" for size in match[1].split(",") if size)
-    return ir.Type.parse(f"tensor<{sizes}{match[2]}>", kind.context)

@@ -68,6 +68,10 @@ class _ExportedReader(GraphReader):
             ranges=symbol_ranges(self.exported),
         )
 
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """Those of the program, see `symbol_ranges`."""
+        return {symbol: (least, greatest) for symbol, least, greatest in symbol_ranges(self.exported)}
+
     def _read_weight(self, spec: Any) -> None:
         node = self.nodes[spec.arg.name]
         name = spec.target

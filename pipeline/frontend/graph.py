@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from pipeline.frontend.capture_errors import cause, first_line
 from pipeline.frontend.graph_passes import simplify
 from pipeline.frontend.importer import import_graph
 from pipeline.frontend.random_numbers import seed_marks
+from pipeline.frontend.shapes.promises import Promises
 from pipeline.frontend.to_linalg import lower_to_linalg
 from pipeline.mlir import context, function, ir
 from pipeline.program import Dump, Program
@@ -33,8 +34,7 @@ _ORIGIN = "pipeline_origin"
 
 def from_graph(graph: fx.Graph, dump: Dump) -> Program:
     """The Program of a functional graph without state, such as aot_autograd's: it takes and returns flat lists."""
-    captured = read_graph(GraphReader(graph, set()))
-    return Program(captured.reader.module(dump, set()), captured.signature)
+    return read_graph(GraphReader(graph, set())).program(dump)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class Captured:
     def program(self, dump: Dump) -> Program:
         """Imports it; the graph is used up."""
         mutable = {weight.name for weight in self.signature.weights if weight.mutated}
-        return Program(self.reader.module(dump, mutable), self.signature, self.weights)
+        module = self.reader.module(dump, mutable)
+        return Program(module, with_least_sizes(self.signature, self.reader.raised), self.weights)
 
 
 def read_graph(reader: GraphReader) -> Captured:
@@ -72,6 +73,15 @@ def read_graph(reader: GraphReader) -> Captured:
     return Captured(reader, signature)
 
 
+def with_least_sizes(signature: Signature, raised: Mapping[str, int]) -> Signature:
+    """The signature with ranges of symbols that begin at the least values of `raised`, where those are greater."""
+    ranges = {symbol: (least, greatest) for symbol, least, greatest in signature.ranges}
+    for symbol, wanted in raised.items():
+        least, greatest = ranges.get(symbol, (0, 2**63 - 1))
+        ranges[symbol] = (max(least, wanted), greatest)
+    return replace(signature, ranges=tuple((symbol, *bounds) for symbol, bounds in ranges.items()))
+
+
 class GraphReader:
     """Works out the roles of a graph's placeholders and outputs, erases those that the program doesn't take, imports.
 
@@ -80,6 +90,7 @@ class GraphReader:
         argument_index: the number of each, by its placeholder's name.
         sources: the mark of each argument of `@main`, in order.
         outputs: the graph's output values.
+        raised: after `module`, the least values of symbols that a call needs beyond those in `ranges`, by name.
         type_of: what a tensor is to the program; by default `tensor_type`.
     """
 
@@ -92,6 +103,7 @@ class GraphReader:
         self.argument_index: dict[str, int] = {}
         self.sources: list[tuple[str, int | str]] = []
         self.outputs: list[Any] = list(next(node for node in graph.nodes if node.op == "output").args[0])
+        self.raised: dict[str, int] = {}
         self._results: dict[Any, int] = {}
 
     def read_argument(self, node: fx.Node, path: str, constant: Any) -> None:
@@ -139,6 +151,10 @@ class GraphReader:
         """The number of the result of `@main` that a node becomes."""
         return self._results.setdefault(value, len(self._results))
 
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """The least and the greatest size that symbols stand for, by their names."""
+        return {}
+
     def module(self, dump: Dump, mutable: set[str]) -> ir.Module:
         """Imports the graph as read; `mutable` are the names of the weights that it writes to."""
         output = next(node for node in self.graph.nodes if node.op == "output")
@@ -149,7 +165,7 @@ class GraphReader:
             with timing.stage("to torch dialect"):
                 module = self._imported()
             with timing.stage("to linalg"):
-                lower_to_linalg(module, dump)
+                self.raised = lower_to_linalg(module, dump, Promises.of_graph(self.graph, self.ranges()))
         except UnsupportedOpError as error:
             error.nodes = self._originals(error.nodes)
             raise

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
 import torch
 from torch import fx
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from pipeline.frontend.complex_numbers import complex_as_pairs
 from pipeline.frontend.number_passes import check_numbers_that_select, expand_remainders
 from pipeline.frontend.recurrent.rows import name_rows
+from pipeline.frontend.views.ops import collapse_shape, expand_shape
+from pipeline.frontend.views.own_views import VIEWS, own_views
 
 aten = torch.ops.aten
-
-_VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
-
 
 _NARROW = (torch.uint8, torch.int8, torch.int16)
 
@@ -41,20 +38,17 @@ _MOVES = {
     aten.select.int,
     aten.slice.Tensor,
     aten.split_with_sizes.default,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
     aten.t.default,
     aten.transpose.int,
     aten.unbind.int,
-    aten.unsqueeze.default,
     aten.view.dtype,
     aten._to_copy.default,
     aten.to.dtype,
     torch.ops.prims.convert_element_type.default,
-    torch.ops.prims.collapse.default,
-    torch.ops.prims.split_dim.default,
     torch.ops.prims.view_of.default,
-    *_VIEWS,
+    *VIEWS,
+    collapse_shape,
+    expand_shape,
 }
 
 
@@ -76,7 +70,7 @@ def simplify(graph: fx.Graph) -> None:
     name_bitwise_operators(graph)
     compare_floats_with_floats(graph)
     replace_empty_tensors(graph)
-    collapse_merged_dims(graph)
+    own_views(graph)
     count_dims_from_the_front(graph)
     widen_narrow_integers(graph)
     name_rows(graph)
@@ -257,43 +251,3 @@ def _cast(graph: fx.Graph, value: fx.Node, dtype: torch.dtype, origin: fx.Node) 
 def _set_value(node: fx.Node, value: Any) -> None:
     node.meta["val"] = value
     node.meta.pop("tensor_meta", None)  # the importer would believe it rather than the value
-
-
-def collapse_merged_dims(graph: fx.Graph) -> None:
-    """view(x: [a, b, c] -> [a*b, c]) -> collapse(x, 0, 1), where a size is symbolic.
-
-    Gets round a miscompile in torch-mlir (ConvertAtenViewOp casts the second dynamic dim to 1, so that memory is
-    corrupted); remove when `view` of two merged dynamic dims lowers to tensor.collapse_shape.
-    """
-    for node in list(graph.nodes):
-        if node.op != "call_function" or node.target not in _VIEWS:
-            continue
-        source = node.args[0]
-        if not isinstance(source, fx.Node):  # a constant, whose sizes are known
-            continue
-        merged = _merged_dims(list(source.meta["val"].shape), list(node.meta["val"].shape))
-        if merged is None:
-            continue
-        with graph.inserting_before(node):
-            collapse = graph.call_function(torch.ops.prims.collapse.default, (source, *merged))
-        collapse.meta.update(node.meta)
-        node.replace_all_uses_with(collapse)
-        graph.erase_node(node)
-
-
-def _merged_dims(before: list[Any], after: list[Any]) -> tuple[int, int] | None:
-    """(first, last) if `after` is `before` with dims first..last merged into one and some size is symbolic."""
-    extra = len(before) - len(after)
-    if extra <= 0 or not any(isinstance(size, torch.SymInt) for size in before):
-        return None
-    for first in range(len(after)):
-        last = first + extra
-        head, tail = (
-            zip(before[:first], after[:first], strict=True),
-            zip(before[last + 1 :], after[first + 1 :], strict=True),
-        )
-        if not all(statically_known_true(a == b) for a, b in (*head, *tail)):
-            continue
-        if statically_known_true(math.prod(before[first : last + 1]) == after[first]):
-            return first, last
-    return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pipeline.frontend.barriers import builtin_tensor, load_conversions
+from pipeline.frontend.builtin_tensors import from_builtin, load_conversions, to_builtin
 from pipeline.mlir import arith, function, ir, linalg, tensor, walk
 from pipeline.passes.rewriting import add_argument, before, build_generic, iterator_types, replace
 
@@ -58,12 +58,9 @@ def lower_random(module: ir.Module) -> None:
     with module.context:
         seed = add_argument(function(module, "main"), _i64())
     for number, op in enumerate(ops):
-        torch_type = op.results[0].type
-        kind = ir.RankedTensorType(builtin_tensor(torch_type))
         with before(op):
-            like = ir.Operation.create("torch_c.to_builtin_tensor", results=[kind], operands=[op.operands[0]]).result
-            numbers = _generate(like, seed, _round(op), number)
-            result = ir.Operation.create("torch_c.from_builtin_tensor", results=[torch_type], operands=[numbers]).result
+            numbers = _generate(to_builtin(op.operands[0]), seed, _round(op), number)
+            result = from_builtin(numbers, op.results[0].type)
         replace(op, [result])
 
 

@@ -9,6 +9,9 @@ from pipeline.errors import CompileError, LoweringError, UnsupportedOpError
 from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
 from pipeline.frontend.bitcasts import lower_bitcasts
 from pipeline.frontend.random_numbers import lower_random, take_over_random
+from pipeline.frontend.shapes.held_casts import hold_casts
+from pipeline.frontend.shapes.promises import Promises
+from pipeline.frontend.views.lower_views import put_views_on_tensors, take_over_views
 from pipeline.mlir import ir, run_pipeline, walk
 from pipeline.passes.rewriting import branch_on_selects
 from pipeline.remarks import source_line
@@ -18,61 +21,72 @@ _TO_BACKEND = (
     "torchdynamo-export-to-torch-backend-pipeline{ extra-library=})"
 )
 
-#: The passes of torch-mlir's torch-backend-to-linalg-on-tensors-backend-pipeline; its last one, `_VERIFY`, on its own.
-_TO_LINALG = """builtin.module(
-    func.func(
-      torch-restructure-non-constant-axes,
-      torch-fuse-quantized-ops,
-      convert-torch-to-tmtensor{allow-non-finites=true},
-      canonicalize,
-      convert-torch-to-linalg{allow-non-finites=true},
-      canonicalize,
-      convert-torch-to-scf,
-      convert-torch-to-arith,
-      convert-torch-to-tensor
-    ),
-    convert-torch-conversion-to-mlprogram,
-    func.func(memref-expand, canonicalize, resolve-shaped-type-result-dims, cse),
-    torch-func-backend-type-conversion,
-    func.func(canonicalize, torch-finalizing-backend-type-conversion)
-)"""
+#: The passes of torch-mlir's torch-backend-to-linalg-on-tensors-backend-pipeline in parts; the last one is `_VERIFY`.
+_TO_LINALG = (
+    """builtin.module(func.func(
+        torch-restructure-non-constant-axes,
+        torch-fuse-quantized-ops,
+        convert-torch-to-tmtensor{allow-non-finites=true}
+    ))""",
+    "builtin.module(func.func(canonicalize, convert-torch-to-linalg{allow-non-finites=true}))",
+    """builtin.module(
+        func.func(canonicalize, convert-torch-to-scf, convert-torch-to-arith, convert-torch-to-tensor),
+        convert-torch-conversion-to-mlprogram
+    )""",
+    """builtin.module(
+        func.func(memref-expand, canonicalize, resolve-shaped-type-result-dims, cse),
+        torch-func-backend-type-conversion,
+        func.func(canonicalize, torch-finalizing-backend-type-conversion)
+    )""",
+)
+
 #: The name of the resource that hides a true, see `control_flow`.
 HIDDEN_TRUE = "pipeline_hidden_true"
 
 _VERIFY = "builtin.module(torch-verify-linalg-on-tensors-backend-contract)"
 
 
-def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None]) -> None:
-    """Lowers `module` in place; `dump` sees it at the stage `torch`.
+def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None], promises: Promises) -> dict[str, int]:
+    """Lowers `module` in place; `dump` sees it at the stage `torch`. Sizes are as promised, or checked at the call.
+
+    Returns:
+        The least values of symbols that a call needs, by name, beyond those promised.
 
     Raises:
         UnsupportedOpError: lists every op that can't be lowered, each with its source line.
     """
     take_over_barriers(module)
     take_over_random(module)
+    take_over_views(module)
     imported = module.operation.clone()
     try:
         run_pipeline(module.operation, _TO_BACKEND)
         dump("torch", module)
         imported = module.operation.clone()
-        _lower(module)
+        return _lower(module, promises if promises.is_symbolic else None)
     except CompileError as error:
         raise _explain(imported, error) from None
 
 
-def _lower(module: ir.Module) -> None:
+def _lower(module: ir.Module, promises: Promises | None = None) -> dict[str, int]:
     """From torch's backend form to linalg on tensors, checked by torch-mlir's own contract for that.
 
     The contract has no arith.select on tensors, which is what a branch that computes nothing folds to.
     """
     lower_bitcasts(module)
     put_barriers_on_tensors(module)
+    put_views_on_tensors(module)
     lower_random(module)
-    run_pipeline(module.operation, _TO_LINALG)
+    for part in _TO_LINALG:
+        run_pipeline(module.operation, part)
+        if promises is not None:
+            hold_casts(module)
+    raised = promises.keep(module) if promises is not None else {}
     _show_hidden_truth(module)
     branch_on_selects(module.operation)
     with barriers_as_casts(module):
         run_pipeline(module.operation, _VERIFY)
+    return raised
 
 
 def _show_hidden_truth(module: ir.Module) -> None:

@@ -10,7 +10,7 @@ from pipeline.errors import ArgumentError
 from pipeline.runtime.arrays import ArrayLibrary, Extent, extent, library_of, overlap, shared
 from pipeline.runtime.pytree import flatten
 from pipeline.runtime.signature import Argument, Signature, TensorType
-from pipeline.runtime.symbols import evaluate
+from pipeline.runtime.symbols import evaluate, names, solve
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,16 @@ class ArgumentReader:
                 elif known.setdefault(wanted, size) != size:
                     raise ArgumentError(f"{what} is {size}, expected {known[wanted]} as in {first[wanted]}")
                 first.setdefault(wanted, what)
+        for what, size, wanted in composed:
+            solved = solve(wanted, size, known)
+            if solved is not None:
+                known[solved[0]] = solved[1]
+                first[solved[0]] = f"{solved[0]} of {what}"
         for symbol, low, high in self._signature.ranges:
             if symbol in known and not low <= known[symbol] <= high:
                 raise ArgumentError(f"{first[symbol]} is {known[symbol]}, expected {low} to {high}")
         for what, size, wanted in composed:
-            if evaluate(wanted, known) != size:
-                raise ArgumentError(f"{what} is {size}, expected {wanted} = {evaluate(wanted, known)}")
+            _check_composed(what, size, wanted, known)
 
     def _check_overlap(self, leaves: list[Any], weights: Sequence[Extent]) -> None:
         """What the model mutates may share memory with nothing else: the model was compiled as if it did not."""
@@ -202,6 +206,17 @@ def _check_int(argument: Argument, leaf: Any) -> int:
     if not -(2**63) <= leaf < 2**63:
         raise ArgumentError(f"argument {argument.name}: {leaf} does not fit 64 bits")
     return leaf
+
+
+def _check_composed(what: str, size: int, wanted: str, known: dict[str, int]) -> None:
+    """A size that is an expression in symbols has its value; one that no symbols give is of no other form of them."""
+    if names(wanted) <= known.keys():
+        if evaluate(wanted, known) != size:
+            raise ArgumentError(f"{what} is {size}, expected {wanted} = {evaluate(wanted, known)}")
+        return
+    raise ArgumentError(
+        f"{what} is {size}, expected {wanted} for a whole number {', '.join(names(wanted) - known.keys())}"
+    )
 
 
 def _check_constant(argument: Argument, leaf: Any) -> None:

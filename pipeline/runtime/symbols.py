@@ -26,6 +26,29 @@ def evaluate(expression: str, symbols: Mapping[str, int]) -> int:
     return _value(_parse(expression), expression, symbols)
 
 
+def names(expression: str) -> frozenset[str]:
+    """The symbols of an expression."""
+    found = (node.id for node in ast.walk(_parse(expression)) if isinstance(node, ast.Name))
+    return frozenset(name for name in found if name not in _CALLS)
+
+
+def solve(expression: str, value: int, symbols: Mapping[str, int]) -> tuple[str, int] | None:
+    """(symbol, its value) where an expression is linear in the one symbol of it that is not known yet: 2*s0 + 1.
+
+    None where no symbol is unknown or more than one, or where no whole number gives the value.
+    """
+    unknown = names(expression) - symbols.keys()
+    if len(unknown) != 1:
+        return None
+    (symbol,) = unknown
+    try:
+        at_one, at_two = (evaluate(expression, {**symbols, symbol: number}) for number in (1, 2))
+        number = (value - at_one) // (at_two - at_one) + 1
+        return (symbol, number) if evaluate(expression, {**symbols, symbol: number}) == value else None
+    except ZeroDivisionError:  # it does not depend on the symbol, or has no value where it was tried
+        return None
+
+
 @functools.cache
 def _parse(expression: str) -> ast.expr:
     try:

@@ -7,6 +7,7 @@ NotImplemented where the op can stay as it is. What is rewritten after that, on 
 from __future__ import annotations
 
 from pipeline.frontend.replacements import (
+    adaptive_pooling,
     arithmetic,
     comparisons,
     functions,
@@ -19,11 +20,14 @@ from pipeline.frontend.replacements import (
     reductions,
     shapes,
     signs,
+    strided,
+    symbolic_shapes,
 )
 from pipeline.frontend.replacements.table import REPLACEMENTS
 
 __all__ = [
     "REPLACEMENTS",
+    "adaptive_pooling",
     "arithmetic",
     "comparisons",
     "functions",
@@ -36,4 +40,6 @@ __all__ = [
     "reductions",
     "shapes",
     "signs",
+    "strided",
+    "symbolic_shapes",
 ]

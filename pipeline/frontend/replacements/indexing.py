@@ -10,14 +10,15 @@ import torch
 from torch import Tensor
 
 from pipeline.frontend.replacements.arithmetic import floor_divide_integers
+from pipeline.frontend.replacements.joint_indices import joined
 from pipeline.frontend.replacements.table import aten, is_float, replaces
 
 
 @replaces(aten.index.Tensor)
 def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
-    """index(x, i32) → index(x, i64)."""
+    """index(x, i32) → index(x, i64); see `joined` for several indices of symbolic sizes."""
     wide = _wide_indices(indices)
-    return NotImplemented if wide is indices else aten.index.Tensor(x, wide)
+    return joined(x, wide) if wide is indices else aten.index.Tensor(x, wide)
 
 
 @replaces(aten.index_put.default)

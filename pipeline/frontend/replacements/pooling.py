@@ -25,7 +25,6 @@ for _op in (aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.d
     replaces(_op)(_pool_integers(_op))
 
 
-@replaces(aten.adaptive_max_pool2d.default)
 def adaptive_max_pool2d(x: Tensor, output_size: list[int]) -> tuple[Tensor, Tensor]:
     """adaptive_max_pool2d(x, (h, w)) → the maxima of h * w slices, where windows differ in size."""
     if all(size % wanted == 0 for size, wanted in zip(x.shape[-2:], output_size, strict=True)):
