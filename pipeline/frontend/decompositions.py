@@ -123,7 +123,7 @@ def _var_mean(
     deviation = wide - mean
     squares = deviation * deviation
     total = squares.sum(dims, keepdim=True) if dims else squares
-    var = total / max(count - (1 if correction is None else correction), 0)
+    var = total / torch.sym_max(count - (1 if correction is None else correction), 0)
     if not keepdim:
         var, mean = (t.reshape([size for d, size in enumerate(x.shape) if d not in dims]) for t in (var, mean))
     return var.to(x.dtype), mean.to(x.dtype)

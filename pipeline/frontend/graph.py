@@ -14,6 +14,7 @@ from pipeline import timing
 from pipeline.errors import CaptureError, PipelineError
 from pipeline.frontend.graph_passes import simplify
 from pipeline.frontend.importer import import_graph
+from pipeline.frontend.numbers.boxes import box_result, is_number, value_of
 from pipeline.frontend.to_linalg import lower_to_linalg
 from pipeline.mlir import context, function, ir
 from pipeline.program import Dump, Program
@@ -87,6 +88,9 @@ class GraphReader:
             return Result("computed", self.result_number(value), tensor_type(meta, f"result {value.name}"))
         if isinstance(meta, (int, torch.SymInt)) and not isinstance(meta, bool):
             return Result("computed", self.result_number(value))
+        if is_number(meta):
+            boxed = box_result(value)
+            return Result("number", self.result_number(boxed), tensor_type(value_of(boxed), f"result {value.name}"))
         raise CaptureError(f"result {value.name}: a {type(meta).__name__} cannot be returned, return a tensor")
 
     def result_number(self, value: fx.Node) -> int:

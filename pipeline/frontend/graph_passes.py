@@ -10,7 +10,7 @@ import torch
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from pipeline.frontend.number_passes import check_numbers_that_select, expand_remainders
+from pipeline.frontend.numbers import check_numbers_that_select, lower_assertions, lower_numbers
 
 aten = torch.ops.aten
 
@@ -67,9 +67,9 @@ def simplify(graph: fx.Graph) -> None:
         if node.op == "get_attr" and isinstance(inner := attribute(node), fx.GraphModule):
             simplify(inner.graph)
     reserve_names(graph)
-    drop_assertions(graph)
-    expand_remainders(graph)
+    lower_assertions(graph)
     check_numbers_that_select(graph)
+    lower_numbers(graph)
     name_bitwise_operators(graph)
     compare_floats_with_floats(graph)
     replace_empty_tensors(graph)
@@ -82,13 +82,6 @@ def simplify(graph: fx.Graph) -> None:
 def reserve_names(graph: fx.Graph) -> None:
     """Has new nodes be called like none that is there: torch.export renames nodes behind the graph's back."""
     graph._graph_namespace._used_names.update(node.name for node in graph.nodes)
-
-
-def drop_assertions(graph: fx.Graph) -> None:
-    """_assert_tensor_metadata(x, ..)  →  nothing: torch.export has proved it, and a rewrite may change the dtype."""
-    for node in list(graph.nodes):
-        if node.target is aten._assert_tensor_metadata.default:
-            graph.erase_node(node)
 
 
 _COMPARISONS = (

@@ -260,4 +260,6 @@ def result_of(result: Result, computed: dict[int, Any], leaves: list[Any]) -> An
     """What a call returns for one leaf."""
     if result.kind == "computed":
         return computed[result.index]
+    if result.kind == "number":
+        return computed[result.index].item()
     return leaves[result.index] if result.kind == "argument" else result.value

@@ -106,6 +106,6 @@ def result_types(signature: Signature, count: int) -> list[TensorType | None]:
         else:
             types[mutation.result] = weights[str(mutation.weight)]
     for result in signature.results:
-        if result.kind == "computed":
+        if result.kind in ("computed", "number"):
             types[result.index] = result.type
     return types

@@ -71,12 +71,13 @@ class Result:
     """A leaf of what a call returns.
 
     Attributes:
-        kind: `computed`, result number `index` of `@main`; `argument`, the caller's own tensor number `index`, returned
-            as it is (after mutation); `constant`, `value`.
+        kind: `computed`, result number `index` of `@main`; `number`, the one element of that result, as a number of
+            Python; `argument`, the caller's own tensor number `index`, returned as it is (after mutation); `constant`,
+            `value`.
         type: of a computed tensor; None for a computed int.
     """
 
-    kind: Literal["computed", "argument", "constant"]
+    kind: Literal["computed", "number", "argument", "constant"]
     index: int = 0
     type: TensorType | None = None
     value: Any = None

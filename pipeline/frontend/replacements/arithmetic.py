@@ -125,6 +125,8 @@ def pow_scalar(x: Tensor, exponent: Any) -> Tensor:
 
     torch-mlir has a form of its own for n = -2, which is -inf at 0.
     """
+    if isinstance(exponent, (torch.SymInt, torch.SymFloat)):
+        return aten.pow.Tensor_Tensor(*promoted(x, exponent))
     if not is_float(x, exponent):  # a negative exponent is an error in eager
         return _whole_power(x.to(torch.result_type(x, exponent)), exponent)
     if not is_float(x):
