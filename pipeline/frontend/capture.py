@@ -6,6 +6,7 @@ is extra results and ops are those that the importer knows. Everything about tor
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import threading
@@ -19,14 +20,19 @@ import torch.utils._pytree as torch_pytree
 from torch.export import ExportedProgram
 from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
+from pipeline.frontend.numbers.symbolic_math import symbolic_math
 from pipeline.frontend.purify import purified
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
 from pipeline.runtime.arrays import extent, overlap
+
+#: Marks the graph of a model that was captured by reading its bytecode.
+BY_BYTECODE = "pipeline.by_bytecode"
 
 #: torch.export keeps its state in globals: one thread at a time.
 _capturing = threading.Lock()
@@ -73,7 +79,8 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
 
     with _capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
         try:
-            return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
+            with symbolic_math():
+                return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from error
 
@@ -117,11 +124,31 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     traceable = module_of_script(model) if is_script else model
     args, kwargs = _distinct((args, kwargs))
     try:
-        with writes_are_kept():
-            exported = torch.export.export(traceable, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        exported = _export_module(traceable, args, kwargs, dynamic_shapes)
     except Exception as error:  # torch.export raises many types
         raise CaptureError(f"torch.export could not capture {name}: {_explain(error)}") from error
     return _without_guards(purified(exported, loops_share=is_script))
+
+
+def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], shapes: Any) -> ExportedProgram:
+    """torch.export's program, by running the model; if Python makes a number of a tensor's, by reading its bytecode.
+
+    `int(x.sum())` has to give Python an int as the model runs; Dynamo knows it for a number of the program. What is
+    asked about a function of a size (`int(math.log2(s))`) torch knows where the size is the example's.
+    """
+    export = functools.partial(torch.export.export, module, args, kwargs, dynamic_shapes=shapes)
+    try:
+        with writes_are_kept(), symbolic_math():
+            return export(strict=False)
+    except GuardOnDataDependentSymNode as error:
+        first = error
+    with contextlib.suppress(Exception), writes_are_kept():  # the first error says more
+        return export(strict=False)
+    with contextlib.suppress(Exception), _use_lazy_graph_module(False):
+        exported = export(strict=True)
+        exported.graph_module.meta[BY_BYTECODE] = True
+        return exported
+    raise first
 
 
 def _without_guards(exported: ExportedProgram) -> ExportedProgram:

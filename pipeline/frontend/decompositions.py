@@ -105,6 +105,13 @@ def _plain_attention(
     return weights @ value, weights
 
 
+def _share(total: torch.Tensor, count: Any, correction: float) -> torch.Tensor:
+    """total / (count - correction); NaN for a count of 0, of which torch knows nothing where sizes are symbolic."""
+    if isinstance(count, int):
+        return total / max(count - correction, 0)
+    return total / count if correction == 0 else total / count * (count / torch.sym_max(count - correction, 0))
+
+
 def _var_mean(
     x: torch.Tensor,
     dim: list[int] | None = None,
@@ -123,7 +130,7 @@ def _var_mean(
     deviation = wide - mean
     squares = deviation * deviation
     total = squares.sum(dims, keepdim=True) if dims else squares
-    var = total / torch.sym_max(count - (1 if correction is None else correction), 0)
+    var = _share(total, count, 1 if correction is None else correction)
     if not keepdim:
         var, mean = (t.reshape([size for d, size in enumerate(x.shape) if d not in dims]) for t in (var, mean))
     return var.to(x.dtype), mean.to(x.dtype)

@@ -7,6 +7,7 @@ from typing import Any
 from pipeline.runtime.arguments import Arguments
 from pipeline.runtime.arrays import Allocation, ArrayLibrary, pointer
 from pipeline.runtime.code import Code
+from pipeline.runtime.memory import first_row_of_nothing
 from pipeline.runtime.signature import Signature, TensorType
 
 Slots = Any  # a ctypes array of int64
@@ -68,7 +69,7 @@ class Layout:
             if is_number:
                 slots[start] = value
                 continue
-            slots[start] = pointer(value)
+            slots[start] = pointer(value) if 0 not in value.shape else first_row_of_nothing(value.shape, value.itemsize)
             for offset, dim in enumerate(dims):
                 slots[start + 1 + offset] = value.shape[dim]
 

@@ -93,6 +93,14 @@ class Mutation:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """A condition on sizes, in symbols, under which the model computes what was compiled; `line` of it asked for that."""
+
+    condition: str
+    line: str
+
+
+@dataclass(frozen=True)
 class Signature:
     """The contract of a compiled model; see the module's docstring.
 
@@ -105,6 +113,7 @@ class Signature:
         weights: every parameter, buffer and constant that `@main` or `@prepare` reads or writes.
         mutations: what is written after a call.
         ranges: for each symbol of the shapes the least and the greatest size that it may take.
+        guards: what else the sizes of a call have to fulfil.
     """
 
     arguments: tuple[Argument, ...]
@@ -116,6 +125,7 @@ class Signature:
     mutations: tuple[Mutation, ...] = ()
     ranges: tuple[tuple[str, int, int], ...] = ()
     defaults: tuple[tuple[str, Any], ...] = ()
+    guards: tuple[Guard, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The signature as JSON values."""
@@ -137,6 +147,7 @@ class Signature:
             mutations=tuple(Mutation(**m) for m in data["mutations"]),
             ranges=tuple((name, low, high) for name, low, high in data["ranges"]),
             defaults=tuple((name, value) for name, value in data["defaults"]),
+            guards=tuple(Guard(**guard) for guard in data["guards"]),
         )
 
 

@@ -79,14 +79,14 @@ class Boxes:
 
     def unbox(self, box: fx.Node, number: fx.Node) -> None:
         """The number in a box, in the place of a node, which goes."""
-        item = self._item(box, dict(number.meta))
+        item = self._item(box, number, value_of(number))
         number.replace_all_uses_with(item)
         self._graph.erase_node(number)
 
-    def _item(self, box: fx.Node, meta: dict[str, Any]) -> fx.Node:
+    def _item(self, box: fx.Node, origin: fx.Node, value: Any) -> fx.Node:
         with self._graph.inserting_before(self.origin):
             item = self._graph.call_function(_ITEMS[value_of(box).dtype], (box,))
-        item.meta = meta
+        item.meta = {key: entry for key, entry in origin.meta.items() if key != "tensor_meta"} | {"val": value}
         self._boxes[item] = box
         return item
 
@@ -108,7 +108,7 @@ class Boxes:
 
     def check(self, flag: fx.Node, message: str) -> None:
         """Has the call fail with the message unless the flag is true."""
-        item = self._item(flag, {**self.origin.meta, "val": True})
+        item = self._item(flag, self.origin, True)
         self.call(aten._assert_scalar.default, torch.bool, item, message).meta["val"] = None
 
     def compute(self, target: Any, *operands: Any, value: Any) -> fx.Node:

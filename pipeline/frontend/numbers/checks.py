@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import fx
 
-from pipeline.frontend.numbers.boxes import value_of
-
 aten = torch.ops.aten
 
 #: What torch.export has proved, or says to its own symbols; a rewrite may change the dtype that is asserted.
@@ -48,7 +46,7 @@ def _lower_assertion_of_tensor(node: fx.Node) -> None:
     with graph.inserting_before(node):
         item = graph.call_function(aten._local_scalar_dense.default, (flag,))
         check = graph.call_function(aten._assert_scalar.default, (item, message))
-    item.meta = {**flag.meta, "val": {torch.bool: True}.get(value_of(flag).dtype, 1)}
+    item.meta = {key: entry for key, entry in node.meta.items() if key != "tensor_meta"} | {"val": True}
     check.meta = dict(node.meta)
     if node.target is aten._functional_assert_async.msg:
         node.replace_all_uses_with(node.args[2])

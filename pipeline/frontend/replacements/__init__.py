@@ -16,6 +16,7 @@ from pipeline.frontend.replacements import (
     order,
     pooling,
     reductions,
+    selection,
     shapes,
     signs,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "order",
     "pooling",
     "reductions",
+    "selection",
     "shapes",
     "signs",
 ]
