@@ -27,7 +27,7 @@ class NodeImporter(fx_importer.GraphNodeImporter):
     __slots__: list[str] = []
 
     def _import_torch_op_overload(self, loc: ir.Location, node: fx.Node, concrete_target: Any = None) -> None:
-        """_assert_scalar(n, message) → runtime.assert, of which guard-traps makes a check; all else as torch-mlir does."""
+        """_assert_scalar(n, message) → runtime.assert, of which guard-traps makes a check."""
         if node.target is not torch.ops.aten._assert_scalar.default:
             super()._import_torch_op_overload(loc, node, concrete_target)
             return

@@ -25,6 +25,8 @@ aten = torch.ops.aten
 _TORCHS = (
     aten.addmv.default,
     aten.logaddexp.default,
+    aten.mish_backward.default,
+    aten.silu_backward.default,
 )
 
 
@@ -109,7 +111,10 @@ def _share(total: torch.Tensor, count: Any, correction: float) -> torch.Tensor:
     """total / (count - correction); NaN for a count of 0, of which torch knows nothing where sizes are symbolic."""
     if isinstance(count, int):
         return total / max(count - correction, 0)
-    return total / count if correction == 0 else total / count * (count / torch.sym_max(count - correction, 0))
+    if correction == 0:
+        return total / count
+    all_of_them, rest = (torch.full([], number, dtype=total.dtype) for number in (count, count - correction))
+    return total / count * (all_of_them / rest)
 
 
 def _var_mean(

@@ -10,6 +10,7 @@ import torch
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from pipeline.errors import CaptureError
 from pipeline.frontend.numbers import check_numbers_that_select, lower_assertions, lower_numbers
 
 aten = torch.ops.aten
@@ -144,13 +145,32 @@ def replace_empty_tensors(graph: fx.Graph) -> None:
             continue
         if _is_empty(node) or (node.target in _PRODUCTS and all(map(_is_empty, node.all_input_nodes))):
             with graph.inserting_before(node):
-                zeros = graph.call_function(aten.zeros.default, (list(value.shape),), {"dtype": value.dtype})
+                shape = [_size_in(graph, size) for size in value.shape]
+                zeros = graph.call_function(aten.zeros.default, (shape,), {"dtype": value.dtype})
             zeros.meta.update(node.meta)
             node.replace_all_uses_with(zeros)
             graph.erase_node(node)
         elif node.target is aten.cat.default:
             parts = [part for part in node.args[0] if not _is_empty(part)]
             node.args = (parts, *node.args[1:])
+
+
+def _size_in(graph: fx.Graph, size: int | torch.SymInt) -> Any:
+    """The size at the graph's insertion point: a number, or a size of one of the graph's arguments that is the same."""
+    if isinstance(size, int) or size.node.expr.is_number:
+        return int(size)
+    for node in graph.nodes:
+        value = node.meta.get("val") if node.op == "placeholder" else None
+        if isinstance(value, torch.SymInt) and value.node.expr == size.node.expr:
+            return node
+        if not isinstance(value, torch.Tensor):
+            continue
+        for dim, one in enumerate(value.shape):
+            if isinstance(one, torch.SymInt) and one.node.expr == size.node.expr:
+                found = graph.call_function(aten.sym_size.int, (node, dim))
+                found.meta["val"] = one
+                return found
+    raise CaptureError(f"the size {size} of an empty tensor is none of an argument")
 
 
 def _is_empty(node: fx.Node) -> bool:

@@ -94,7 +94,7 @@ class Mutation:
 
 @dataclass(frozen=True)
 class Guard:
-    """A condition on sizes, in symbols, under which the model computes what was compiled; `line` of it asked for that."""
+    """A condition on sizes, in symbols, under which the model does what was compiled; its `line` asked for that."""
 
     condition: str
     line: str

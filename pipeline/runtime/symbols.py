@@ -1,4 +1,4 @@
-"""Sizes that are known at the call only: expressions such as `2*s0 + 1` in symbols, conditions on them, their values."""
+"""Sizes that are known at the call only: expressions such as `2*s0 + 1` in symbols, and conditions on them."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ OF_SELECTIONS: dict[str, Program] = {
     "nonzero_static": lambda v, x, c: torch.nonzero_static(x > 0.3, size=5, fill_value=-1),
     "bincount": lambda v, x, c: torch.bincount(c),
     "bincount_min": lambda v, x, c: torch.bincount(c, minlength=6),
-    "bincount_weights": lambda v, x, c: torch.bincount(c, weights=v, minlength=6),
+    "bincount_weights": lambda v, x, c: torch.bincount(c, weights=v, minlength=6).double(),
     "twice": lambda v, x, c: v[v > 0][v[v > 0] < 0.5],
     "counts": lambda v, x, c: torch.count_nonzero(x > 0),
 }

@@ -1,4 +1,4 @@
-"""What torch.export took for granted about sizes as it ran the model's Python, for the runtime to check at each call."""
+"""What torch.export took for granted about sizes as it ran the model's Python: the runtime checks it at each call."""
 
 from __future__ import annotations
 
@@ -54,6 +54,8 @@ def _is_known(text: str, condition: Any) -> bool:
     except ArithmeticError:
         return True
     except PipelineError:
-        note("capture", "missed", "builtin.module", f"calls are not checked for {text}, which the model was captured for")
+        note(
+            "capture", "missed", "builtin.module", f"calls are not checked for {text}, which the model was captured for"
+        )
         return False
     return True

@@ -63,7 +63,7 @@ def _expand_remainder(node: fx.Node, boxes: Boxes) -> None:
 
 
 def _box_operands(node: fx.Node, boxes: Boxes) -> None:
-    """mul.Tensor(x, n)  →  mul.Tensor(x, full([], n)) where the schema has a tensor, in the dtype that torch takes n in.
+    """mul.Tensor(x, n)  →  mul.Tensor(x, full([], n)), where the schema has a tensor, in the dtype that torch takes.
 
     Torch computes in the dtype of the result; comparisons in that of the tensor, if it is of the number's kind or a
     higher one.

@@ -152,6 +152,12 @@ def _whole_power(x: Tensor, exponent: int) -> Tensor:
     return power.clone() if power is x else power
 
 
+@replaces(aten.true_divide.Tensor)
+def true_divide(x: Tensor, y: Any) -> Tensor:
+    """true_divide(x, y) → div(x, y)."""
+    return aten.div.Tensor(x, y)
+
+
 @replaces(aten.pow.Scalar)
 def pow_of_scalar(base: Any, exponent: Tensor) -> Tensor:
     """pow(number, e) → pow(tensor, e)."""

@@ -1,7 +1,7 @@
 """What selects elements by their values: results of sizes that the code finds out.
 
-All of it goes by the rank of an element, how many of those before it are selected: a running sum. So what is selected is
-scattered to its rank in memory for as many as there are, of which the result is a slice; and what is written to
+All of it goes by the rank of an element, how many of those before it are selected: a running sum. So what is selected
+is scattered to its rank in memory for as many as there are, of which the result is a slice; and what is written to
 selected elements is gathered by their rank, which needs no size.
 """
 
