@@ -19,6 +19,7 @@ from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.purify import has_regions, purify
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.sources import GraphSource
+from pipeline.frontend.view_results import with_view_results
 from pipeline.options import Options
 
 
@@ -35,7 +36,7 @@ def pipeline_backend(
 
     def compile_inference(functional: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         executable = compile_source(GraphSource(functional), chosen, target)
-        return make_boxed_func(lambda *args: list(executable(*args)))
+        return make_boxed_func(with_view_results(functional, lambda *args: list(executable(*args))))
 
     backend = aot_autograd(
         fw_compiler=_refuse_training,
