@@ -295,6 +295,28 @@ class RNNWhile(RNNUnrolled):
         return while_loop(condition, body, (torch.tensor(0), h))[1]
 
 
+class Outputs(nn.Module):
+    """The outputs of all steps of a recurrent net."""
+
+    def __init__(self, net: nn.Module):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.net(x)[0]
+
+
+def _recurrent(kind: type[nn.RNNBase], width: int, batch: int, layers: int = 1, steps: int = 160) -> Workload:
+    """A net as wide as its input, over so many steps."""
+    gates = 4 if kind is nn.LSTM else 3
+    weights = layers * gates * 2 * width * width
+    return Workload(
+        lambda: (Outputs(kind(width, width, layers)), (torch.randn(steps, batch, width),)),
+        flops=2 * steps * batch * weights,
+        bytes=4 * (weights + 2 * steps * batch * width),
+    )
+
+
 def _image_like() -> tuple[torch.Tensor, ...]:
     return (torch.randn(1024, 1024) + 0.1,)
 
@@ -349,4 +371,10 @@ WORKLOADS = {
     ),
     "W9b_rnn64_unrolled": Workload(lambda: (RNNUnrolled(), _sequence()), **_RNN),
     "W9c_rnn64_while": Workload(lambda: (RNNWhile(), _sequence()), lambda: (RNNUnrolled(), _sequence()), **_RNN),
+    "W10a_lstm128": _recurrent(nn.LSTM, 128, 1),
+    "W10b_lstm128_batch8": _recurrent(nn.LSTM, 128, 8),
+    "W10c_lstm512": _recurrent(nn.LSTM, 512, 1),
+    "W10d_lstm1024": _recurrent(nn.LSTM, 1024, 1),
+    "W10e_lstm1024_batch8": _recurrent(nn.LSTM, 1024, 8),
+    "W10f_gru256_3layers": _recurrent(nn.GRU, 256, 1, 3),
 }

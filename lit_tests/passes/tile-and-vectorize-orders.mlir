@@ -126,7 +126,8 @@ func.func @large_weight(%x: memref<16x2x4xf32>, %w: memref<20x16xf32>, %y: memre
 // CHECK-LABEL: func.func @weight_beyond_the_cache
 // CHECK: scf.for %[[F:[a-z0-9]+]] = %c0 to %c256 step %c8
 // CHECK-NEXT: scf.for %[[H:[a-z0-9]+]] = %c0 to %c2 step %c1
-// CHECK: scf.for %[[C:[a-z0-9]+]] = %c0 to %c300 step %c1
+// CHECK: scf.for %[[BLOCK:[a-z0-9]+]] = %c0 to %c300 step %c150
+// CHECK: scf.for %[[C:[a-z0-9]+]] = %[[BLOCK]] to %{{.*}} step %c1
 // CHECK: vector.load %arg1[%[[C]], %[[F]]]
 func.func @weight_beyond_the_cache(%x: memref<2x4x300xf32>, %w: memref<300x256xf32>, %y: memref<2x4x256xf32>) {
   linalg.generic {indexing_maps = [#data, #weight, #result], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}

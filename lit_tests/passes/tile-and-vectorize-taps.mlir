@@ -10,8 +10,9 @@
 // CHECK-LABEL: func.func @taps
 // CHECK: scf.for %[[PHASE:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
 // CHECK: %[[COUNT:.*]] = affine.apply #[[TAPS]](%{{.*}}, %[[PHASE]], %{{.*}}, %{{.*}}, %{{.*}})
+// CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK-NEXT: %[[ONE:.*]] = arith.constant 1 : index
-// CHECK-NEXT: scf.for %{{.*}} = %{{.*}} to %[[COUNT]] step %[[ONE]] iter_args
+// CHECK-NEXT: scf.for %{{.*}} = %[[ZERO]] to %[[COUNT]] step %[[ONE]] iter_args
 func.func @taps(%x: memref<9x3xf32>, %w: memref<2x2x3x8xf32>, %y: memref<8x2x8xf32>) {
   linalg.generic {indexing_maps = [#data, #weight, #result], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
       ins(%x, %w : memref<9x3xf32>, memref<2x2x3x8xf32>) outs(%y : memref<8x2x8xf32>) attrs = {pipeline.taps = array<i64: 3, 0, 0, 0>} {

@@ -27,6 +27,7 @@ from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
 from pipeline.frontend.numbers.symbolic_math import symbolic_math
 from pipeline.frontend.purify import purified
+from pipeline.frontend.recurrent import kept_whole
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
 from pipeline.runtime.arrays import extent, overlap
@@ -34,8 +35,8 @@ from pipeline.runtime.arrays import extent, overlap
 #: Marks the graph of a model that was captured by reading its bytecode.
 BY_BYTECODE = "pipeline.by_bytecode"
 
-#: torch.export keeps its state in globals: one thread at a time.
-_capturing = threading.Lock()
+#: torch keeps the state of a capture in globals: one thread at a time.
+capturing = threading.RLock()
 
 
 def capture(
@@ -69,7 +70,7 @@ def export(
     """The first half of `capture`: the program as torch.export gives it."""
     if args is not None and not isinstance(args, tuple):
         raise PipelineError(f"args: expected a tuple of example arguments, got {type(args).__name__}")
-    with _capturing, torch.no_grad(), _use_lazy_graph_module(True):
+    with capturing, torch.no_grad(), _use_lazy_graph_module(True):
         return _export(model, args, dict(kwargs or {}), dynamic_shapes, mode)
 
 
@@ -77,7 +78,7 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
     """The second half of `capture`: mutation as results, torch's core ops."""
     from pipeline.frontend.decompositions import decomposition_table  # loads MLIR, which the first half does without
 
-    with _capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
+    with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
         try:
             with symbolic_math():
                 return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
@@ -138,11 +139,11 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
     """
     export = functools.partial(torch.export.export, module, args, kwargs, dynamic_shapes=shapes)
     try:
-        with writes_are_kept(), symbolic_math():
+        with writes_are_kept(), kept_whole(), symbolic_math():
             return export(strict=False)
     except GuardOnDataDependentSymNode as error:
         first = error
-    with contextlib.suppress(Exception), writes_are_kept():  # the first error says more
+    with contextlib.suppress(Exception), writes_are_kept(), kept_whole():  # the first error says more
         return export(strict=False)
     with contextlib.suppress(Exception), _use_lazy_graph_module(False):
         exported = export(strict=True)

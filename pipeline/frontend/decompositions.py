@@ -15,6 +15,7 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from pipeline.frontend.convolutions import convolution
 from pipeline.frontend.norms import instance_norm, native_group_norm, rms_norm
+from pipeline.frontend.recurrent import RECURRENT
 from pipeline.frontend.replacements import REPLACEMENTS
 from pipeline.frontend.sixteen_bits import factors_in_float32, fold_in_float32
 from pipeline.frontend.zero_dims import give_a_dim
@@ -33,7 +34,7 @@ _TORCHS = (
 @functools.cache
 def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
     """The decompositions by op, as `ExportedProgram.run_decompositions` takes them; the same object each time."""
-    table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **REPLACEMENTS}
+    table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **REPLACEMENTS, **RECURRENT}
     table[aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
     table[aten.var_mean.correction] = _var_mean
     table[aten.convolution.default] = convolution

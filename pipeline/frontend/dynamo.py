@@ -15,8 +15,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from pipeline.compiler import compile_source, target_for
 from pipeline.errors import CaptureError
+from pipeline.frontend.capture import capturing
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.purify import has_regions, purify
+from pipeline.frontend.recurrent import taken_apart
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.sources import GraphSource
 from pipeline.frontend.view_results import with_view_results
@@ -44,7 +46,8 @@ def pipeline_backend(
         inference_compiler=compile_inference,
         decompositions=decomposition_table(),
     )
-    return backend(_with_pure_regions(graph), inputs)
+    with capturing, taken_apart():
+        return backend(_with_pure_regions(graph), inputs)
 
 
 def _with_pure_regions(graph: fx.GraphModule) -> fx.GraphModule:

@@ -12,6 +12,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.numbers import check_numbers_that_select, lower_assertions, lower_numbers
+from pipeline.frontend.recurrent.rows import name_rows
 
 aten = torch.ops.aten
 
@@ -77,6 +78,7 @@ def simplify(graph: fx.Graph) -> None:
     collapse_merged_dims(graph)
     count_dims_from_the_front(graph)
     widen_narrow_integers(graph)
+    name_rows(graph)
     graph.eliminate_dead_code()
 
 

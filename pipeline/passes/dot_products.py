@@ -83,6 +83,7 @@ class DotEmitter(Emitter):
     """
 
     window_type = _PairWindow
+    long_sums_in_blocks = False  # the factors are rounded to 8 bits
 
     def reduction(self, depth: int, window: Window, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
         """See `Emitter.reduction`."""

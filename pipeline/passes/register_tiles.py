@@ -12,10 +12,11 @@ from pipeline.analysis import taps
 from pipeline.analysis.access import Loops, coefficient, moves
 from pipeline.analysis.epilogue import Epilogue
 from pipeline.analysis.padding import Pad
-from pipeline.analysis.tiling import Tile, element_type, is_scalar
+from pipeline.analysis.tiling import Tile, fold_ops, is_scalar
 from pipeline.analysis.transposed_convs import taps_of_phase
 from pipeline.mlir import affine, arith, ir, memref, scf, vector
 from pipeline.passes import small_elements
+from pipeline.passes.blocked_sums import Blocks, Run, blocks_of
 from pipeline.passes.tile_stage import Stage
 from pipeline.passes.tile_window import Window
 from pipeline.passes.vector_values import (
@@ -24,7 +25,6 @@ from pipeline.passes.vector_values import (
     floor_to,
     multiply_adds,
     parallel_loop,
-    splat_of,
 )
 
 #: How many bytes of weights may be read again and again: a part of the second-level cache.
@@ -55,9 +55,11 @@ class Emitter:
 
     Attributes:
         window_type: what loads and computes a tile of the op itself.
+        long_sums_in_blocks: whether sums are so exact that the length of a chain of additions matters.
     """
 
     window_type: ClassVar[type[Window]] = Window
+    long_sums_in_blocks: ClassVar[bool] = True
 
     def __init__(self, generic: ir.Operation, loops: Loops, tile: Tile, fma: bool, context: Context):
         sums = multiply_adds(generic.regions[0].blocks[0], loops) if fma else MultiplyAdds({}, set())
@@ -67,23 +69,23 @@ class Emitter:
         self.context = context
         self.stage = Stage(generic, loops, tile, sums, context.pads)
         self.reductions = [dim for dim, reduction in enumerate(loops.reductions) if reduction]
+        self._unrolled = taps.unrolled(loops, tile)
+        self.blocks = self._blocks_of_sums() if self.long_sums_in_blocks else None
 
     def emit(self) -> None:
         """The whole nest."""
         at: dict[int, ir.Value] = {}
-        if self.tile.folds:
-            self._nest(at, self._fold_row)
-        elif self._rows_outermost():
-            self._rows(at, lambda at, rows: self._nest(at, lambda at: self._columns(at, rows)))
+        if self._rows_outermost():
+            self._rows(at, lambda at, rows: self.nest(at, lambda at: self._columns(at, rows)))
         elif self._vectors_outermost():
             self._vector_tiles(
                 at,
-                lambda at, vectors, mask: self._nest(
+                lambda at, vectors, mask: self.nest(
                     at, lambda at: self._rows(at, lambda at, rows: self._tile(at, rows, vectors, mask))
                 ),
             )
         else:
-            self._nest(at, lambda at: self._vector_loop(at))
+            self.nest(at, lambda at: self._vector_loop(at))
 
     def _rows_outermost(self) -> bool:
         """Whether what is fixed along vectors (weights of a convolution) is larger than what moves, so is read once."""
@@ -113,7 +115,9 @@ class Emitter:
             sizes[moves(self.loops.maps[operand], self.tile.vector_dim) == "fixed"] += prod(kind.shape) * width
         return sizes[True], sizes[False]
 
-    def _nest(self, at: dict[int, ir.Value], inner: Callable[[dict[int, ir.Value]], None]) -> None:
+    def nest(self, at: dict[int, ir.Value], inner: Callable[[dict[int, ir.Value]], None]) -> None:
+        """The loops around the tiles."""
+
         def level(depth: int, at: dict[int, ir.Value]) -> None:
             if depth == len(self.tile.outer):
                 inner(at)
@@ -212,11 +216,11 @@ class Emitter:
     ) -> None:
         """Runs the epilogues on the results of a tile, and stores what is needed."""
         known: dict[ir.Value, list[ir.Value]] = {}
-        self._store(window, results, known)
+        self.store(window, results, known)
         for epilogue in self.context.epilogues:
             stage = Stage(epilogue.op, epilogue.loops, self.tile, MultiplyAdds({}, set()))
             window = Window(stage, at, rows, vectors, mask)
-            self._store(window, window.compute(at, [], known), known)
+            self.store(window, window.compute(at, [], known), known)
 
     def start(self, window: Window, output: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """What a vector of an output starts from."""
@@ -225,7 +229,7 @@ class Emitter:
         number = small_elements.number(self.context.initials[output])
         return vector.BroadcastOp(ir.VectorType.get([self.tile.lanes], number.type), number).result
 
-    def _store(self, window: Window, results: list[ir.Value], known: dict[ir.Value, list[ir.Value]]) -> None:
+    def store(self, window: Window, results: list[ir.Value], known: dict[ir.Value, list[ir.Value]]) -> None:
         """Stores what a stage has computed, if anything but an epilogue needs it."""
         stage = window.stage
         count = len(results) // len(stage.loops.outputs)
@@ -237,20 +241,34 @@ class Emitter:
 
     def reduction(self, depth: int, window: Window, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
         """The sums over the reductions from the one of that number on, added to `values`."""
-        unrolled = taps.unrolled(self.loops, self.tile)
-        outer = self.reductions[: len(self.reductions) - len(unrolled)]
-        if depth == len(outer) and unrolled:
-            return window.compute_taps(at, taps.taps(self.loops, unrolled), values)
+        outer = self.reductions[: len(self.reductions) - len(self._unrolled)]
+        if depth == len(outer) and self._unrolled:
+            return window.compute_taps(at, taps.taps(self.loops, self._unrolled), values)
         if depth == len(outer):
             return window.compute(at, values)
         dim = outer[depth]
         if self.loops.sizes[dim] == 1:
             return self.reduction(depth + 1, window, {**at, dim: constant_index(0)}, values)
-        loop = scf.ForOp(constant_index(0), self._steps(dim, at), constant_index(1), values)
-        with ir.InsertionPoint(loop.body):
-            inner = {**at, dim: loop.induction_variable}
-            scf.YieldOp(self.reduction(depth + 1, window, inner, list(loop.inner_iter_args)))
-        return list(loop.results)
+
+        def run(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
+            loop = scf.ForOp(first, last, constant_index(1), values)
+            with ir.InsertionPoint(loop.body):
+                inner = {**at, dim: loop.induction_variable}
+                scf.YieldOp(self.reduction(depth + 1, window, inner, list(loop.inner_iter_args)))
+            return list(loop.results)
+
+        return self.in_blocks(depth, self._steps(dim, at), values, run)
+
+    def in_blocks(self, depth: int, end: ir.Value, values: list[ir.Value], run: Run, step: int = 1) -> list[ir.Value]:
+        """The reduction of a number from 0 to `end`, in blocks if it is the one that is cut."""
+        if self.blocks is not None and self.blocks.depth == depth:
+            return self.blocks.run(end, values, run, step)
+        return run(constant_index(0), end, values)
+
+    def _blocks_of_sums(self) -> Blocks | None:
+        """Where the reductions are cut; what is unrolled stays whole."""
+        blocks = blocks_of([self.loops.sizes[dim] for dim in self.reductions], fold_ops(self.generic))
+        return blocks if blocks is not None and blocks.depth < len(self.reductions) - len(self._unrolled) else None
 
     def _steps(self, dim: int, at: dict[int, ir.Value]) -> ir.Value:
         """The number of iterations of a sum; those in which a weight is known to be zero are left out."""
@@ -260,62 +278,6 @@ class Emitter:
             return self.size(dim)
         values = [at[loop] if loop in used else constant_index(0) for loop in range(len(self.loops.sizes))]
         return affine.AffineApplyOp(ir.AffineMap.get(len(values), 0, [taps]), values).result
-
-    def _fold_row(self, at: dict[int, ir.Value]) -> None:
-        """Partial results in vectors along the reduction, combined at its end with what the output holds."""
-        tile = self.tile
-        others = [dim for dim in self.reductions if dim != tile.vector_dim]
-        kinds = [ir.VectorType.get([tile.lanes], element_type(self.generic.operands[o])) for o in self.loops.outputs]
-        start = [
-            splat_of(kind, fold) for kind, fold in zip(kinds, tile.folds, strict=True) for _ in range(tile.vectors)
-        ]
-
-        def level(depth: int, at: dict[int, ir.Value], partial: list[ir.Value]) -> list[ir.Value]:
-            if depth == len(others):
-                return self._fold_line(at, partial)
-            loop = scf.ForOp(constant_index(0), self.size(others[depth]), constant_index(1), partial)
-            with ir.InsertionPoint(loop.body):
-                inner = {**at, others[depth]: loop.induction_variable}
-                scf.YieldOp(level(depth + 1, inner, list(loop.inner_iter_args)))
-            return list(loop.results)
-
-        partial = level(0, at, start)
-        window = Window(self.stage, at, 1, 1, None)
-        for number, (output, fold) in enumerate(zip(self.loops.outputs, tile.folds, strict=True)):
-            vectors = partial[number * tile.vectors : (number + 1) * tile.vectors]
-            window.fold_into(output, fold, vectors, self.context.initials.get(output))
-
-    def _fold_line(self, at: dict[int, ir.Value], partial: list[ir.Value]) -> list[ir.Value]:
-        """One line along the vectors: full steps, then masked ones into the first vector of each output."""
-        tile, total = self.tile, self.size(self.tile.vector_dim)
-        step = tile.vectors * tile.lanes
-        full = floor_to(total, step)
-
-        def run(first: ir.Value, last: ir.Value, vectors: int, masked: bool, values: list[ir.Value]) -> list[ir.Value]:
-            loop = scf.ForOp(first, last, constant_index(vectors * tile.lanes), values)
-            with ir.InsertionPoint(loop.body):
-                i, old = loop.induction_variable, list(loop.inner_iter_args)
-                here, mask = {**at, tile.vector_dim: i}, arith.SubIOp(total, i).result if masked else None
-                window = Window(self.stage, at, 1, vectors, mask)
-                new = window.compute(here, old, self._prologue(here, vectors, mask))
-                scf.YieldOp(window.where_inside(new, old) if masked else new)
-            return list(loop.results)
-
-        partial = run(constant_index(0), full, tile.vectors, False, partial)
-        firsts = range(0, len(partial), tile.vectors)
-        rest = run(full, total, 1, True, [partial[first] for first in firsts])
-        for first, value in zip(firsts, rest, strict=True):
-            partial[first] = value
-        return partial
-
-    def _prologue(self, at: dict[int, ir.Value], vectors: int, mask: ir.Value | None) -> dict[ir.Value, list[ir.Value]]:
-        """The vectors that the ops before the reduction compute, by buffer; stored where others need them, too."""
-        known: dict[ir.Value, list[ir.Value]] = {}
-        for prologue in self.context.prologues:
-            stage = Stage(prologue.op, prologue.loops, self.tile, MultiplyAdds({}, set()))
-            window = Window(stage, at, 1, vectors, mask)
-            self._store(window, window.compute(at, [], known), known)
-        return known
 
     def size(self, dim: int) -> ir.Value:
         """The number of iterations of a loop."""

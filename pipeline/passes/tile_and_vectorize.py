@@ -18,7 +18,7 @@ from pipeline.mlir import ir, terminator, walk
 from pipeline.passes.base import Pass
 
 if TYPE_CHECKING:
-    from pipeline.passes.register_tiles import Context
+    from pipeline.passes.register_tiles import Context, Emitter
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,6 @@ class TileAndVectorize(Pass):
 
     def _vectorize(self, generic: ir.Operation, schedule: Schedule) -> None:
         """Vectorizes an op together with the ops behind it that are its epilogues."""
-        from pipeline.passes.register_tiles import Emitter  # it needs MLIR's vector dialect, which is slow to import
-
         problem, loops = unsupported(generic, places=True), loops_of(generic)
         if problem or loops is None:
             self.missed(generic, problem or "a loop is bounded by no operand's dimension")
@@ -66,13 +64,24 @@ class TileAndVectorize(Pass):
             return
         context, replaced = _context(generic, loops, tile, self.masked_bits)
         self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{_and_others(context)}")
-        emitter = Emitter
-        if self.bf16_dots and tile.lanes == LANES and not tile.folds and multiplies_bf16(generic.regions[0].blocks[0]):
-            from pipeline.passes.dot_products import DotEmitter as emitter
         with generic.location, ir.InsertionPoint(replaced[0]):
-            emitter(generic, loops, tile, self.fma, context).emit()
+            self._emitter(generic, tile)(generic, loops, tile, self.fma, context).emit()
         for gone in replaced:
             gone.erase()
+
+    def _emitter(self, generic: ir.Operation, tile: Tile) -> type[Emitter]:
+        """What writes the loops; emitters need MLIR's vector dialect, which is slow to import."""
+        if tile.folds:
+            from pipeline.passes.row_folds import FoldEmitter
+
+            return FoldEmitter
+        if self.bf16_dots and tile.lanes == LANES and multiplies_bf16(generic.regions[0].blocks[0]):
+            from pipeline.passes.dot_products import DotEmitter
+
+            return DotEmitter
+        from pipeline.passes.register_tiles import Emitter
+
+        return Emitter
 
     def _by_winograd(self, generic: ir.Operation, loops: Loops) -> bool:
         """Writes a convolution that is meant for it by Winograd's algorithm; False if it is not."""

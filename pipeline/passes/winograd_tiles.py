@@ -9,13 +9,14 @@ for each image, for each few rows of tiles:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.access import Loops
 from pipeline.analysis.tiling import Tile, choose_rows
 from pipeline.analysis.winograd import DATA, RESULT, WINOGRAD, Sizes, read_sizes
 from pipeline.mlir import arith, ir, math, memref, scf, vector
+from pipeline.passes.blocked_sums import blocks_of
 from pipeline.passes.register_tiles import Context, Emitter
 from pipeline.passes.tile_window import Window
 from pipeline.passes.vector_values import constant_index, parallel_loop
@@ -77,6 +78,7 @@ class WinogradEmitter(Emitter):
         self._points = (tile.m + 2) ** 2
         self._vector = ir.VectorType.get([tile.lanes], ir.F32Type.get())
         self._blocks = tile.sizes.f // tile.block
+        self.blocks = blocks_of([tile.sizes.c], ("arith.addf",))
 
     def emit(self) -> None:
         """The whole nest."""
@@ -222,11 +224,8 @@ class WinogradEmitter(Emitter):
         columns = [constant_index(column + number * self._plan.lanes) for number in range(vectors)]
         tiles = [_plus(tile, row) for row in range(rows)]
         zero = self._constant(0.0)
-        loop = scf.ForOp(
-            constant_index(0), constant_index(self._plan.sizes.c), constant_index(1), [zero] * (rows * vectors)
-        )
-        with ir.InsertionPoint(loop.body):
-            c, sums = loop.induction_variable, iter(loop.inner_iter_args)
+
+        def add(c: ir.Value, sums: Iterator[ir.Value]) -> list[ir.Value]:
             weights = [
                 vector.LoadOp(self._vector, self.generic.operands[2], [block, point, c, one]).result for one in columns
             ]
@@ -235,11 +234,23 @@ class WinogradEmitter(Emitter):
                 number = memref.LoadOp(data, [point, one, c]).result
                 factor = vector.BroadcastOp(self._vector, number).result
                 results += [self._multiply_add(factor, weight, next(sums)) for weight in weights]
-            scf.YieldOp(results)
-        values = iter(loop.results)
+            return results
+
+        values = iter(self._sum_over_channels([zero] * (rows * vectors), add))
         for one in tiles:
             for place in columns:
                 vector.StoreOp(next(values), products, [point, one, place])
+
+    def _sum_over_channels(
+        self, starts: list[ir.Value], add: Callable[[ir.Value, Iterator[ir.Value]], list[ir.Value]]
+    ) -> list[ir.Value]:
+        def run(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
+            loop = scf.ForOp(first, last, constant_index(1), values)
+            with ir.InsertionPoint(loop.body):
+                scf.YieldOp(add(loop.induction_variable, iter(loop.inner_iter_args)))
+            return list(loop.results)
+
+        return self.in_blocks(0, constant_index(self._plan.sizes.c), starts, run)
 
     def _results(
         self,

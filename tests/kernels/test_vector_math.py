@@ -38,8 +38,8 @@ BOUNDS = {
     "asin": 1.0,
     "acos": 1.0,
     "atan": 1.0,
-    "tanh": 5.0,
-    "erf": 8.0,
+    "tanh": 1.5,
+    "erf": 1.5,
     "rsqrt": 1.5,
 }
 

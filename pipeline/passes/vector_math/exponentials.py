@@ -24,6 +24,12 @@ def _exp_single(v: Vectors, x: ir.Value) -> ir.Value:
     return v.scale(_power_of_e(v, r), n, power)
 
 
+def exp_within_range(v: Vectors, x: ir.Value) -> ir.Value:
+    """e**x of f32, where that is neither denormal nor infinite."""
+    n, power = v.round(x, _LOG2_E)
+    return v.scale_within_range(_power_of_e(v, _remainder(v, x, n)), n, power)
+
+
 def _remainder(v: Vectors, x: ir.Value, n: ir.Value) -> ir.Value:
     """The remainder x - n ln 2."""
     high = v.multiply_add(n, -0.693359375, x)

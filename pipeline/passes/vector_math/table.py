@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.mlir import ir
-from pipeline.passes.vector_math import exponentials, logarithms, rational, trigonometry, wide_trigonometry
+from pipeline.passes.vector_math import exponentials, logarithms, sigmoidal, trigonometry, wide_trigonometry
 
 _SINGLE: dict[str, Callable[..., ir.Value]] = {
     "math.exp": exponentials.exp,
@@ -28,8 +28,8 @@ _SINGLE: dict[str, Callable[..., ir.Value]] = {
     "math.acos": trigonometry.acos,
     "math.atan": trigonometry.atan,
     "math.atan2": trigonometry.atan2,
-    "math.tanh": rational.tanh,
-    "math.erf": rational.erf,
+    "math.tanh": sigmoidal.tanh,
+    "math.erf": sigmoidal.erf,
 }
 
 _DOUBLE: dict[str, Callable[..., ir.Value]] = {

@@ -162,6 +162,12 @@ class Vectors:
         first, second = self.halves(integer)
         return self.multiply(self.multiply(x, self.power_of_two(first)), self.power_of_two(second))
 
+    def scale_within_range(self, x: ir.Value, exponent: ir.Value, integer: ir.Value) -> ir.Value:
+        """As `scale`, where both the power and the product are normal numbers."""
+        if self.scalef and str(self.kind) in _SCALEF:
+            return self._scalef(x, exponent)
+        return self.multiply(x, self.power_of_two(integer))
+
     def _scalef(self, x: ir.Value, exponent: ir.Value) -> ir.Value:
         mask, rounding = ir.IntegerType.get_signless(max(8, self.kind.shape[0])), ir.IntegerType.get_signless(32)
         every = arith.ConstantOp(mask, ir.IntegerAttr.get(mask, -1)).result
