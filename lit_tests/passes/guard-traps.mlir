@@ -136,3 +136,35 @@ func.func @main(%i: tensor<4xindex>, %x: tensor<9x0xf32>, %out: tensor<4x0xf32>,
   } -> tensor<4x?xf32>
   return %r, %s : tensor<4x0xf32>, tensor<4x?xf32>
 }
+
+// -----
+
+// A number outside of kernels is divided under a check, too: a size may be 0.
+
+// CHECK: module attributes {pipeline.checks = ["integer division by zero{{.*}}"]}
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[N:.*]]: i64, %[[STATUS:.*]]: memref<1xi64> {pipeline.status})
+// CHECK: %[[NONZERO:.*]] = arith.cmpi ne, %[[N]], %
+// CHECK: scf.if
+// CHECK: memref.store %{{.*}}, %[[STATUS]]
+// CHECK: arith.select %[[NONZERO]], %[[N]], %
+// CHECK: arith.divui
+func.func @main(%n: i64) -> i64 {
+  %c100 = arith.constant 100 : i64
+  %r = arith.floordivsi %c100, %n : i64
+  return %r : i64
+}
+
+// -----
+
+// Must not fire: a number is divided by a constant.
+
+// CHECK: module attributes {pipeline.checks = []}
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: pipeline.status
+// CHECK: arith.floordivsi
+func.func @main(%n: i64) -> i64 {
+  %c2 = arith.constant 2 : i64
+  %r = arith.floordivsi %n, %c2 : i64
+  return %r : i64
+}

@@ -7,6 +7,7 @@ here.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ import torch.utils._pytree as torch_pytree
 from torch.export import ExportedProgram
 from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.callables import module_of_function, name_of, without_compile
@@ -26,11 +28,15 @@ from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
 from pipeline.frontend.fallback.fakes import register_fakes
 from pipeline.frontend.model_files import load_file
+from pipeline.frontend.numbers.symbolic_math import symbolic_math
 from pipeline.frontend.purify import purified
 from pipeline.frontend.recurrent import kept_whole
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
 from pipeline.runtime.arrays import extent, overlap
+
+#: Marks the graph of a model that was captured by reading its bytecode.
+BY_BYTECODE = "pipeline.by_bytecode"
 
 #: torch keeps the state of a capture in globals: one thread at a time.
 capturing = threading.RLock()
@@ -79,7 +85,8 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
 
     with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
         try:
-            return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
+            with symbolic_math():
+                return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from cause(error)
 
@@ -119,8 +126,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     args, kwargs = _distinct((args, kwargs))
     try:
         traceable = module_of_script(model) if is_script else _module(model, len(args))
-        with writes_are_kept(), kept_whole():
-            exported = torch.export.export(traceable, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        exported = _export_module(traceable, args, kwargs, dynamic_shapes)
         return _without_guards(purified(exported, loops_share=is_script))
     except PipelineError:
         raise
@@ -169,6 +175,27 @@ def checked_arguments(args: Any, kwargs: Any) -> tuple[tuple[Any, ...] | None, d
             layout = str(leaf.layout).removeprefix("torch.")
             raise PipelineError(f"args: {layout} tensors are not supported; pass x.to_dense()")
     return args, dict(kwargs or {})
+
+
+def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], shapes: Any) -> ExportedProgram:
+    """torch.export's program, by running the model; if Python makes a number of a tensor's, by reading its bytecode.
+
+    `int(x.sum())` has to give Python an int as the model runs; Dynamo knows it for a number of the program. What is
+    asked about a function of a size (`int(math.log2(s))`) torch knows where the size is the example's.
+    """
+    export = functools.partial(torch.export.export, module, args, kwargs, dynamic_shapes=shapes)
+    try:
+        with writes_are_kept(), kept_whole(), symbolic_math():
+            return export(strict=False)
+    except GuardOnDataDependentSymNode as error:
+        first = error
+    with contextlib.suppress(Exception), writes_are_kept(), kept_whole():  # the first error says more
+        return export(strict=False)
+    with contextlib.suppress(Exception), _use_lazy_graph_module(False):
+        exported = export(strict=True)
+        exported.graph_module.meta[BY_BYTECODE] = True
+        return exported
+    raise first
 
 
 def _without_guards(exported: ExportedProgram) -> ExportedProgram:

@@ -13,6 +13,7 @@ from torch_mlir.extras import fx_importer
 
 from pipeline.errors import UnsupportedOpError
 from pipeline.frontend.graph_passes import attribute
+from pipeline.frontend.numbers.checks import message_of
 from pipeline.frontend.to_linalg import HIDDEN_TRUE
 from pipeline.mlir import ir
 
@@ -24,6 +25,16 @@ class NodeImporter(fx_importer.GraphNodeImporter):
     """torch-mlir's importer of nodes, with regions for control flow; what a branch captures is used as it is."""
 
     __slots__: list[str] = []
+
+    def _import_torch_op_overload(self, loc: ir.Location, node: fx.Node, concrete_target: Any = None) -> None:
+        """_assert_scalar(n, message) → runtime.assert, of which guard-traps makes a check."""
+        if node.target is not torch.ops.aten._assert_scalar.default:
+            super()._import_torch_op_overload(loc, node, concrete_target)
+            return
+        condition, message = node.args
+        text = ir.StringAttr.get(message_of(message), self._c)
+        operands = [self._bool(loc, self._import_argument(loc, condition))]
+        ir.Operation.create("torch.runtime.assert", operands=operands, attributes={"message": text}, loc=loc)
 
     def _import_hop_cond(self, loc: ir.Location, node: fx.Node, hop: Any) -> None:
         """cond(p, f, g, operands) → prim.If p { f(operands) } else { g(operands) }."""

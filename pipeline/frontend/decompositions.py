@@ -27,6 +27,8 @@ aten = torch.ops.aten
 _TORCHS = (
     aten.addmv.default,
     aten.logaddexp.default,
+    aten.mish_backward.default,
+    aten.silu_backward.default,
 )
 
 
@@ -107,6 +109,16 @@ def _plain_attention(
     return weights @ value, weights
 
 
+def _share(total: torch.Tensor, count: Any, correction: float) -> torch.Tensor:
+    """total / (count - correction); NaN for a count of 0, of which torch knows nothing where sizes are symbolic."""
+    if isinstance(count, int):
+        return total / max(count - correction, 0)
+    if correction == 0:
+        return total / count
+    all_of_them, rest = (torch.full([], number, dtype=total.dtype) for number in (count, count - correction))
+    return total / count * (all_of_them / rest)
+
+
 def _var_mean(
     x: torch.Tensor,
     dim: list[int] | None = None,
@@ -125,7 +137,7 @@ def _var_mean(
     deviation = wide - mean
     squares = deviation * deviation
     total = squares.sum(dims, keepdim=True) if dims else squares
-    var = total / max(count - (1 if correction is None else correction), 0)
+    var = _share(total, count, 1 if correction is None else correction)
     if not keepdim:
         var, mean = (t.reshape([size for d, size in enumerate(x.shape) if d not in dims]) for t in (var, mean))
     return var.to(x.dtype), mean.to(x.dtype)

@@ -22,6 +22,7 @@ from pipeline.frontend.purify import has_regions, purify
 from pipeline.frontend.recurrent import taken_apart
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.sources import GraphSource
+from pipeline.frontend.view_results import with_view_results
 from pipeline.options import Options
 
 
@@ -38,7 +39,7 @@ def pipeline_backend(
 
     def compile_inference(functional: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         executable = compile_source(GraphSource(functional), chosen, target)
-        return make_boxed_func(lambda *args: list(executable(*args)))
+        return make_boxed_func(with_view_results(functional, lambda *args: list(executable(*args))))
 
     backend = aot_autograd(
         fw_compiler=_refuse_training,

@@ -13,6 +13,7 @@ from pipeline.errors import CaptureError
 from pipeline.frontend.containers import tree_of
 from pipeline.frontend.fingerprint import LITERAL_ELEMENTS
 from pipeline.frontend.graph import Captured, GraphReader, TypeOf
+from pipeline.frontend.numbers.guards import guards_of
 from pipeline.frontend.parameters import Parameters
 from pipeline.program import Dump, Program
 from pipeline.runtime.pytree import Tree, leaf_paths
@@ -66,6 +67,7 @@ class _ExportedReader(GraphReader):
             weights=tuple(self.weight_types),
             mutations=mutations,
             ranges=symbol_ranges(self.exported),
+            guards=guards_of(self.graph),
         )
 
     def ranges(self) -> dict[str, tuple[int, int]]:

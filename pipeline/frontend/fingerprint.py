@@ -17,6 +17,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
 from pipeline.frontend.containers import tree_of
+from pipeline.frontend.numbers.guards import guards_of
 from pipeline.frontend.parameters import Parameters
 from pipeline.frontend.source_lines import source_line
 
@@ -39,6 +40,7 @@ def exported_fingerprint(exported: ExportedProgram, parameters: Parameters) -> s
             repr(parameters),
             repr([(str(symbol), str(bounds)) for symbol, bounds in exported.range_constraints.items()]),
             repr((tree_of(exported.call_spec.in_spec), tree_of(exported.call_spec.out_spec))),
+            repr([guard.condition for guard in guards_of(exported.graph)]),
             *map(repr, exported.graph_signature.input_specs),
             *map(repr, exported.graph_signature.output_specs),
             *_weights(exported),

@@ -17,6 +17,7 @@ from pipeline.errors import CaptureError, PipelineError, UnsupportedOpError, Uns
 from pipeline.frontend.capture_errors import cause, first_line
 from pipeline.frontend.graph_passes import simplify
 from pipeline.frontend.importer import import_graph
+from pipeline.frontend.numbers.boxes import box_result, is_number, value_of
 from pipeline.frontend.random_numbers import seed_marks
 from pipeline.frontend.shapes.promises import Promises
 from pipeline.frontend.to_linalg import lower_to_linalg
@@ -135,6 +136,9 @@ class GraphReader:
             return Result("computed", self.result_number(value), self.type_of(meta, f"result {value.name}"))
         if isinstance(meta, (int, torch.SymInt)) and not isinstance(meta, bool):
             return Result("computed", self.result_number(value))
+        if is_number(meta):
+            boxed = box_result(value)
+            return Result("number", self.result_number(boxed), tensor_type(value_of(boxed), f"result {value.name}"))
         raise CaptureError(f"result {value.name}: a {type(meta).__name__} cannot be returned, return a tensor")
 
     @property

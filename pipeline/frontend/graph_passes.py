@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from pipeline.errors import CaptureError
 from pipeline.frontend.complex_numbers import complex_as_pairs
-from pipeline.frontend.number_passes import check_numbers_that_select, expand_remainders
+from pipeline.frontend.numbers import check_numbers_that_select, lower_assertions, lower_numbers
 from pipeline.frontend.recurrent.rows import name_rows
 from pipeline.frontend.views.ops import collapse_shape, expand_shape
 from pipeline.frontend.views.own_views import VIEWS, own_views
@@ -63,10 +64,10 @@ def simplify(graph: fx.Graph) -> None:
         if node.op == "get_attr" and isinstance(inner := attribute(node), fx.GraphModule):
             simplify(inner.graph)
     reserve_names(graph)
-    drop_assertions(graph)
+    lower_assertions(graph)
     complex_as_pairs(graph)
-    expand_remainders(graph)
     check_numbers_that_select(graph)
+    lower_numbers(graph)
     name_bitwise_operators(graph)
     compare_floats_with_floats(graph)
     replace_empty_tensors(graph)
@@ -80,13 +81,6 @@ def simplify(graph: fx.Graph) -> None:
 def reserve_names(graph: fx.Graph) -> None:
     """Has new nodes be called like none that is there: torch.export renames nodes behind the graph's back."""
     graph._graph_namespace._used_names.update(node.name for node in graph.nodes)
-
-
-def drop_assertions(graph: fx.Graph) -> None:
-    """_assert_tensor_metadata(x, ..)  →  nothing: torch.export has proved it, and a rewrite may change the dtype."""
-    for node in list(graph.nodes):
-        if node.target is aten._assert_tensor_metadata.default:
-            graph.erase_node(node)
 
 
 _COMPARISONS = (
@@ -149,13 +143,32 @@ def replace_empty_tensors(graph: fx.Graph) -> None:
             continue
         if _is_empty(node) or (node.target in _PRODUCTS and all(map(_is_empty, node.all_input_nodes))):
             with graph.inserting_before(node):
-                zeros = graph.call_function(aten.zeros.default, (list(value.shape),), {"dtype": value.dtype})
+                shape = [_size_in(graph, size) for size in value.shape]
+                zeros = graph.call_function(aten.zeros.default, (shape,), {"dtype": value.dtype})
             zeros.meta.update(node.meta)
             node.replace_all_uses_with(zeros)
             graph.erase_node(node)
         elif node.target is aten.cat.default:
             parts = [part for part in node.args[0] if not _is_empty(part)]
             node.args = (parts, *node.args[1:])
+
+
+def _size_in(graph: fx.Graph, size: int | torch.SymInt) -> Any:
+    """The size at the graph's insertion point: a number, or a size of one of the graph's arguments that is the same."""
+    if isinstance(size, int) or size.node.expr.is_number:
+        return int(size)
+    for node in graph.nodes:
+        value = node.meta.get("val") if node.op == "placeholder" else None
+        if isinstance(value, torch.SymInt) and value.node.expr == size.node.expr:
+            return node
+        if not isinstance(value, torch.Tensor):
+            continue
+        for dim, one in enumerate(value.shape):
+            if isinstance(one, torch.SymInt) and one.node.expr == size.node.expr:
+                found = graph.call_function(aten.sym_size.int, (node, dim))
+                found.meta["val"] = one
+                return found
+    raise CaptureError(f"the size {size} of an empty tensor is none of an argument")
 
 
 def _is_empty(node: fx.Node) -> bool:

@@ -69,7 +69,7 @@ def _fits(number: float | Tensor, dtype: torch.dtype) -> bool:
     if isinstance(number, Tensor):
         return number.dtype == dtype or not number.is_floating_point()
     if not isinstance(number, (int, float)):
-        return True
+        return not isinstance(number, (torch.SymInt, torch.SymFloat))
     kind = "<e" if dtype == torch.float16 else "<f"
     try:
         packed = struct.pack(kind, number)

@@ -13,12 +13,13 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram
 
 from pipeline import timing
-from pipeline.frontend.capture import checked_arguments, export, functionalize, loaded
+from pipeline.frontend.capture import BY_BYTECODE, checked_arguments, export, functionalize, loaded
 from pipeline.frontend.effects import drop_effect_tokens
 from pipeline.frontend.fingerprint import exported_fingerprint, graph_fingerprint
 from pipeline.frontend.module_weights import ModuleWeights
 from pipeline.frontend.parameters import Parameters, parameters_of
 from pipeline.program import Dump, Program, Source
+from pipeline.remarks import note
 
 if TYPE_CHECKING:
     from pipeline.frontend.graph import Captured, TypeOf
@@ -55,6 +56,8 @@ class ExportedSource(Source):
         """Functionalizes and imports it."""
         from pipeline.frontend.exported import from_exported
 
+        if self.exported.graph_module.meta.get(BY_BYTECODE):
+            note("capture", "passed", "builtin.module", "captured by its bytecode: Python makes numbers of its tensors")
         with timing.stage("functionalize"):
             functional = functionalize(self.exported)
         return from_exported(functional, self.parameters, dump)

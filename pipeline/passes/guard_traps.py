@@ -21,6 +21,9 @@ _DIVISIONS = (
     "arith.remui",
 )
 
+#: What numbers that are no elements are computed in.
+_AROUND_NUMBERS = ("func.func", "scf.if", "scf.for", "scf.while")
+
 
 @dataclass(frozen=True)
 class GuardTraps(Pass):
@@ -41,6 +44,8 @@ class GuardTraps(Pass):
             _guard_generic(generic, checks)
         for scatter in walk(main, "tm_tensor.scatter"):
             _guard_scatter(scatter, checks)
+        for division in walk(main, *_DIVISIONS):
+            _guard_number(division, checks)
         for assertion in walk(main, "cf.assert"):
             if _is_false(assertion.operands[0]):
                 self.fail(assertion, ir.StringAttr(assertion.attributes["msg"]).value)
@@ -111,6 +116,17 @@ def _guard_generic(generic: ir.Operation, checks: _Checks) -> None:
             checks.add(all_hold(generic, values), message, generic)
     for assertion in asserts:
         assertion.erase()
+
+
+def _guard_number(division: ir.Operation, checks: _Checks) -> None:
+    """Checks a division of numbers outside of kernels: a size may be 0, too."""
+    divisor = defining_op(division.operands[1])
+    is_constant = divisor is not None and divisor.name == "arith.constant"
+    if division.parent.name not in _AROUND_NUMBERS or (is_constant and not is_unknown(division.operands[1])):
+        return
+    compared = make_divisible(division).owner
+    with compared.location, ir.InsertionPoint.after(compared):
+        checks.add(compared.results[0], "integer division by zero", compared)
 
 
 def _is_data_dependent(extract: ir.Operation) -> bool:

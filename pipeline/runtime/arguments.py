@@ -135,6 +135,12 @@ class ArgumentReader:
                 raise ArgumentError(f"{first[symbol]} is {known[symbol]}, expected {low} to {high}")
         for what, size, wanted in composed:
             _check_composed(what, size, wanted, known)
+        for guard in self._signature.guards:
+            if not _holds(guard.condition, known):
+                sizes = ", ".join(f"{what} is {known[symbol]}" for symbol, what in first.items() if symbol in known)
+                raise ArgumentError(
+                    f"{sizes}: not what {guard.line} was captured for, {guard.condition}; compile it for such sizes"
+                )
 
     def _check_overlap(self, leaves: list[Any], weights: Sequence[Extent]) -> None:
         """What the model mutates may share memory with nothing else: the model was compiled as if it did not."""
@@ -153,6 +159,13 @@ class ArgumentReader:
                     )
                 if other[0] in self._mutated_weights:
                     raise ArgumentError(f"{one[0]}: shares memory with {other[0]}, which is written to; pass a copy")
+
+
+def _holds(condition: str, known: Mapping[str, int]) -> bool:
+    try:
+        return bool(evaluate(condition, known))
+    except ArithmeticError:  # the model's Python would not get here
+        return False
 
 
 def _check_argument(argument: Argument, leaf: Any, device: str) -> ArrayLibrary:

@@ -31,7 +31,7 @@ class Destinations:
                 check_tensor(name, wanted, leaf)
                 check_writable(name, leaf)
                 self._taken.append((name, result, leaf))
-            elif result.kind == "computed":
+            elif result.kind in ("computed", "number"):
                 raise ArgumentError(f"argument {name}: the model returns a number there, which no tensor can take")
         self._check_overlap()
 
@@ -69,7 +69,9 @@ class Destinations:
 
 
 def _wanted(signature: Signature, result: Result) -> TensorType | None:
-    return signature.arguments[result.index].type if result.kind == "argument" else result.type
+    if result.kind == "argument":
+        return signature.arguments[result.index].type
+    return None if result.kind == "number" else result.type
 
 
 def _is_plain(leaf: Any, library: ArrayLibrary) -> bool:

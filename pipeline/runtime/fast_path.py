@@ -102,6 +102,7 @@ def suits(signature: Signature, layout: Layout) -> bool:
         or layout.status is not None
         or layout.profile is not None
         or layout.kept
+        or any(dims for _, _, dims, _ in layout.argument_slots)
         or signature.mutations
     ):
         return False

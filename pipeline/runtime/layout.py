@@ -7,6 +7,7 @@ from typing import Any
 from pipeline.runtime.arguments import Arguments
 from pipeline.runtime.arrays import Allocation, ArrayLibrary, pointer
 from pipeline.runtime.code import Code
+from pipeline.runtime.memory import first_row_of_nothing
 from pipeline.runtime.signature import PAIRS_OF, Signature, TensorType
 
 Slots = Any  # a ctypes array of int64
@@ -73,7 +74,7 @@ class Layout:
             if is_number:
                 slots[start] = value
                 continue
-            slots[start] = pointer(value)
+            slots[start] = pointer(value) if 0 not in value.shape else first_row_of_nothing(value.shape, value.itemsize)
             for offset, dim in enumerate(dims):
                 slots[start + 1 + offset] = value.shape[dim]
 
@@ -111,6 +112,6 @@ def result_types(signature: Signature, count: int) -> list[TensorType | None]:
         else:
             types[mutation.result] = weights[str(mutation.weight)]
     for result in signature.results:
-        if result.kind == "computed":
+        if result.kind in ("computed", "number"):
             types[result.index] = result.type
     return types

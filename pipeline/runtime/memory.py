@@ -30,6 +30,20 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
+_nothing = [Arena(4096)]
+
+
+def first_row_of_nothing(shape: Sequence[int], itemsize: int) -> int:
+    """An address for a tensor without elements, of which code may read those at index 0 after a check has failed.
+
+    So memory lies there, for a row along every dimension that is not empty. It stays for the next one.
+    """
+    size = math.prod(max(int(one), 1) for one in shape) * itemsize
+    if size > _nothing[-1].size:
+        _nothing.append(Arena(size))  # another thread may still read the one before
+    return _nothing[-1].address
+
+
 def offsets(types: Sequence[TensorType]) -> list[int]:
     """Where tensors of known sizes start, one behind the other, and at the end how long all are."""
     places = [0]

@@ -53,4 +53,6 @@ def _result_of(result: Result, computed: dict[int, Any], leaves: list[Any]) -> A
     """What a call returns for one leaf."""
     if result.kind == "computed":
         return computed[result.index]
+    if result.kind == "number":
+        return computed[result.index].item()
     return leaves[result.index] if result.kind == "argument" else result.value

@@ -76,12 +76,13 @@ class Result:
     """A leaf of what a call returns.
 
     Attributes:
-        kind: `computed`, result number `index` of `@main`; `argument`, the caller's own tensor number `index`, returned
-            as it is (after mutation); `constant`, `value`.
+        kind: `computed`, result number `index` of `@main`; `number`, the one element of that result, as a number of
+            Python; `argument`, the caller's own tensor number `index`, returned as it is (after mutation); `constant`,
+            `value`.
         type: of a computed tensor; None for a computed int.
     """
 
-    kind: Literal["computed", "argument", "constant"]
+    kind: Literal["computed", "number", "argument", "constant"]
     index: int = 0
     type: TensorType | None = None
     value: Any = None
@@ -97,6 +98,14 @@ class Mutation:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """A condition on sizes, in symbols, under which the model does what was compiled; its `line` asked for that."""
+
+    condition: str
+    line: str
+
+
+@dataclass(frozen=True)
 class Signature:
     """The contract of a compiled model; see the module's docstring.
 
@@ -109,6 +118,7 @@ class Signature:
         weights: every parameter, buffer and constant that `@main` or `@prepare` reads or writes.
         mutations: what is written after a call.
         ranges: for each symbol of the shapes the least and the greatest size that it may take.
+        guards: what else the sizes of a call have to fulfil.
     """
 
     arguments: tuple[Argument, ...]
@@ -120,6 +130,7 @@ class Signature:
     mutations: tuple[Mutation, ...] = ()
     ranges: tuple[tuple[str, int, int], ...] = ()
     defaults: tuple[tuple[str, Any], ...] = ()
+    guards: tuple[Guard, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The signature as JSON values."""
@@ -141,6 +152,7 @@ class Signature:
             mutations=tuple(Mutation(**m) for m in data["mutations"]),
             ranges=tuple((name, low, high) for name, low, high in data["ranges"]),
             defaults=tuple((name, value) for name, value in data["defaults"]),
+            guards=tuple(Guard(**guard) for guard in data["guards"]),
         )
 
 

@@ -16,8 +16,8 @@ from pipeline.frontend.fallback.sizes import sizes_of_arguments
 from pipeline.frontend.fallback.steps import NodeStep, PartStep, Step
 from pipeline.frontend.fallback.unsupported import is_number, is_view, why_unsupported
 from pipeline.frontend.graph import Captured, any_type
-from pipeline.frontend.graph_passes import drop_assertions
 from pipeline.frontend.importer import target_name
+from pipeline.frontend.numbers.checks import drop_proved_assertions
 from pipeline.frontend.source_lines import source_line
 from pipeline.program import Source
 from pipeline.remarks import collect, note
@@ -42,7 +42,7 @@ def compile_parts(
     captured = source.captured(any_type)
     if captured is None:
         raise error
-    drop_assertions(captured.reader.graph)
+    drop_proved_assertions(captured.reader.graph)
     sizes_of_arguments(captured.reader.graph)
     captured.reader.graph.eliminate_dead_code()
     model = _Model(captured)

@@ -125,6 +125,8 @@ def pow_scalar(x: Tensor, exponent: Any) -> Tensor:
 
     torch-mlir has a form of its own for n = -2, which is -inf at 0.
     """
+    if isinstance(exponent, (torch.SymInt, torch.SymFloat)):
+        return aten.pow.Tensor_Tensor(*promoted(x, exponent))
     if not is_float(x, exponent):  # a negative exponent is an error in eager
         return _whole_power(x.to(torch.result_type(x, exponent)), exponent)
     if not is_float(x):
@@ -148,6 +150,12 @@ def _whole_power(x: Tensor, exponent: int) -> Tensor:
         square = square * square if exponent else square
     assert power is not None
     return power.clone() if power is x else power
+
+
+@replaces(aten.true_divide.Tensor)
+def true_divide(x: Tensor, y: Any) -> Tensor:
+    """true_divide(x, y) → div(x, y)."""
+    return aten.div.Tensor(x, y)
 
 
 @replaces(aten.pow.Scalar)

@@ -11,28 +11,31 @@ from torch import Tensor
 
 from pipeline.frontend.replacements.arithmetic import floor_divide_integers
 from pipeline.frontend.replacements.joint_indices import joined
+from pipeline.frontend.replacements.selection import index_by_masks, put_by_mask, without_masks
 from pipeline.frontend.replacements.table import aten, is_float, replaces
 
 
 @replaces(aten.index.Tensor)
 def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
-    """index(x, i32) → index(x, i64); see `joined` for several indices of symbolic sizes."""
+    """index(x, i32) → index(x, i64); index(x, mask) → index(x, places where the mask is set); see `joined`, too."""
+    if any(one is not None and one.dtype in (torch.bool, torch.uint8) for one in indices):
+        return index_by_masks(x, indices)
     wide = _wide_indices(indices)
     return joined(x, wide) if wide is indices else aten.index.Tensor(x, wide)
 
 
 @replaces(aten.index_put.default)
 def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
-    """index_put(x, mask, value) → where(mask, value, x); else the values get the shape of what the indices select.
+    """index_put(x, mask, value) → see `put_by_mask`; else the values get the shape of what the indices select.
 
     Torch-mlir broadcasts the values wrongly where they lack a dimension or have a size of 1, and divides by the number
     of indices, which ends the process where there are none.
     """
     mask = indices[0] if len(indices) == 1 else None
-    if mask is not None and mask.dtype == torch.bool and values.numel() == 1 and not accumulate:
-        return torch.where(mask.view(mask.shape + (1,) * (x.dim() - mask.dim())), values.view(()), x)
+    if mask is not None and mask.dtype == torch.bool:
+        return put_by_mask(x, mask, values, accumulate=accumulate)
     if any(one is not None and one.dtype == torch.bool for one in indices):
-        return NotImplemented
+        return aten.index_put.default(x, without_masks(indices), values, accumulate)
     if any(one is not None and 0 in _known(one.shape) for one in indices):
         return x.clone()
     if accumulate and x.dtype == torch.bool:
@@ -56,15 +59,6 @@ def gather(x: Tensor, dim: int, places: Tensor, *, sparse_grad: bool = False) ->
 def take(x: Tensor, places: Tensor) -> Tensor:
     """take(x, places) → index(flatten(x), places); torch's own takes a single place for a number that it knows."""
     return aten.index.Tensor(x.reshape(-1), [places.reshape(-1)]).view(places.shape)
-
-
-@replaces(aten.masked_scatter.default)
-def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """masked_scatter(x: [5], mask: [2, 5], s) → masked_scatter(expand(x), mask, s)."""
-    if x.shape == mask.shape:
-        return NotImplemented
-    x, mask = torch.broadcast_tensors(x, mask)
-    return aten.masked_scatter.default(x.clone(), mask.clone(), source)
 
 
 @replaces(aten.diagonal_scatter.default)

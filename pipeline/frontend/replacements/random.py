@@ -52,7 +52,8 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def _integers(like: Tensor, low: int, high: int) -> Tensor:
-    """Whole numbers in [low, high) in the shape of `like`, in int64."""
+    """Whole numbers in [low, high) in the shape of `like`, in int64; a limit may be a number of the program."""
+    torch._check(high > low, lambda: "random numbers are drawn from `low` to before `high`, which is greater")
     bits = random(torch.empty_like(like, dtype=torch.int64))
     return (bits & (2**63 - 1)) % (high - low) + low
 

@@ -1,34 +1,13 @@
-"""Rewrites of the FX graph where it computes with integers that are known only as the program runs."""
+"""Numbers that select rows, checked."""
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import torch
 from torch import fx
 
 aten = torch.ops.aten
-
-
-def expand_remainders(graph: fx.Graph) -> None:
-    """a % b  →  a - a // b * b, for integers of the program: torch-mlir takes % for C's remainder, and lacks that."""
-    for node in list(graph.nodes):
-        if node.target is not operator.mod:
-            continue
-        a, b = node.args
-        values = [one.meta["val"] if isinstance(one, fx.Node) else one for one in (a, b)]
-        if not all(isinstance(value, (int, torch.SymInt)) for value in values):
-            continue
-        with graph.inserting_before(node):
-            quotient = graph.call_function(operator.floordiv, (a, b))
-            product = graph.call_function(operator.mul, (quotient, b))
-            difference = graph.call_function(operator.sub, (a, product))
-        quotient.meta = {**node.meta, "val": values[0] // values[1]}
-        product.meta = {**node.meta, "val": quotient.meta["val"] * values[1]}
-        difference.meta = dict(node.meta)
-        node.replace_all_uses_with(difference)
-        graph.erase_node(node)
 
 
 def check_numbers_that_select(graph: fx.Graph) -> None:

@@ -1,0 +1,83 @@
+"""Python's `math` and torch's `linspace` on sizes that are not known: torch.export would take the example's numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat)
+
+
+def _by(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Any], Any]:
+    """A function of a number by one of tensors: torch.export takes no other functions of numbers into graphs."""
+    return lambda x: function(torch.full([], torch.sym_float(x), dtype=torch.float64)).item()
+
+
+def _log(x: Any, *base: float) -> Any:
+    return _by(torch.log)(x) / math.log(*base) if base else _by(torch.log)(x)
+
+
+#: What computes a function of `math` on a symbolic number.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{
+        name: _by(getattr(torch, name))
+        for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2", "log10", "log1p")
+    },
+    **{name: _by(getattr(torch, name)) for name in ("exp", "expm1", "erf", "asinh", "acosh", "atanh")},
+    "sqrt": torch.sym_sqrt,
+    "log": _log,
+    "pow": lambda x, y: torch.sym_float(x) ** y,
+    "fabs": lambda x: abs(torch.sym_float(x)),
+    "degrees": lambda x: x * (180 / math.pi),
+    "radians": lambda x: x * (math.pi / 180),
+}
+
+
+@contextlib.contextmanager
+def symbolic_math() -> Iterator[None]:
+    """Has functions of `math` and `torch.linspace` take symbolic numbers in the `with` block; all others as before."""
+    originals = {name: getattr(math, name) for name in _FUNCTIONS}
+    try:
+        for name, original in originals.items():
+            setattr(math, name, _either(original, _FUNCTIONS[name]))
+        with _Linspace():
+            yield
+    finally:
+        for name, original in originals.items():
+            setattr(math, name, original)
+
+
+def _either(original: Callable[..., Any], symbolic: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*args: Any) -> Any:
+        is_symbolic = any(isinstance(arg, _SYMBOLIC) for arg in args)
+        return symbolic(*args) if is_symbolic else original(*args)
+
+    return function
+
+
+class _Linspace(TorchFunctionMode):
+    """linspace(a, b, n) of a symbolic n, as torch computes it: from both ends to the middle."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.linspace and isinstance(_steps(*args, **kwargs), torch.SymInt):
+            return _linspace(*args, **kwargs)
+        return func(*args, **kwargs)
+
+
+def _steps(start: Any = None, end: Any = None, steps: Any = None, **kwargs: Any) -> Any:
+    return steps
+
+
+def _linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> Any:
+    wanted = dtype or torch.get_default_dtype()
+    wide = torch.float64 if wanted == torch.float64 or not wanted.is_floating_point else torch.float32
+    line = torch.arange(steps, dtype=wide, device=device)
+    step = (end - start) / torch.full([], torch.sym_max(steps - 1, 1), dtype=wide, device=device)
+    up, down = start + step * line, end - step * (steps - 1 - line)
+    return torch.where(line < torch.sym_max(steps // 2, 1), up, down).to(wanted)
