@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,24 +19,54 @@ from pipeline.frontend.to_linalg import lower_to_linalg
 from pipeline.mlir import context, function, ir
 from pipeline.program import Dump, Program
 from pipeline.runtime.pytree import LEAF, Tree
-from pipeline.runtime.signature import DTYPE_BYTES, Argument, Result, Signature, TensorType
+from pipeline.runtime.signature import DTYPE_BYTES, Argument, Mutation, Result, Signature, TensorType, Weight
 
 
-def from_graph(graph: fx.Graph, dump: Dump) -> Program:
-    """The Program of a functional graph without state, such as aot_autograd's: it takes and returns flat lists."""
-    reader = GraphReader(graph, set())
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    for number, node in enumerate(placeholders):
-        reader.read_argument(node, f"args[{number}]", node.meta.get("val"))
-    results = tuple(map(reader.read_result, reader.outputs))
+def from_graph(
+    graph: fx.Graph,
+    dump: Dump,
+    weights: Mapping[str, str],
+    live: Mapping[str, torch.Tensor],
+    mutated: Sequence[str],
+) -> Program:
+    """The Program of a functional graph, such as aot_autograd's: it takes and returns flat lists.
+
+    Args:
+        graph: changed in place.
+        dump: sees the module after the stages `torch` and `linalg`.
+        weights: the names in the model of the placeholders that are weights.
+        live: the weights, by their names in the model.
+        mutated: the placeholders that are written to; their new values are the graph's first outputs.
+    """
+    reader = GraphReader(graph, set(mutated))
+    for node in [node for node in graph.nodes if node.op == "placeholder"]:
+        if node.name in weights:
+            name = weights[node.name]
+            reader.read_weight(name, live[name], node.name in mutated)
+        else:
+            reader.read_argument(node, f"args[{len(reader.arguments)}]", node.meta.get("val"))
+    written = zip(mutated, reader.outputs, strict=False)
+    mutations = tuple(_mutation(reader, weights, name, value) for name, value in written)
+    results = tuple(map(reader.read_result, reader.outputs[len(mutated) :]))
     signature = Signature(
         arguments=tuple(reader.arguments),
-        argument_tree=Tree("tuple", (Tree("tuple", (LEAF,) * len(placeholders)), Tree("dict"))),
+        argument_tree=Tree("tuple", (Tree("tuple", (LEAF,) * len(reader.arguments)), Tree("dict"))),
         parameters=(),
         results=results,
         result_tree=Tree("tuple", (LEAF,) * len(results)),
+        weights=tuple(reader.weight_types),
+        mutations=mutations,
     )
-    return Program(reader.module(dump, set()), signature)
+    mutable = {weight.name for weight in signature.weights if weight.mutated}
+    return Program(reader.module(dump, mutable), signature, reader.weights)
+
+
+def _mutation(reader: GraphReader, weights: Mapping[str, str], name: str, value: fx.Node) -> Mutation:
+    """What is written to the placeholder `name`."""
+    number = reader.result_number(value)
+    if name in weights:
+        return Mutation(number, weight=weights[name])
+    return Mutation(number, argument=reader.argument_index[name])
 
 
 class GraphReader:
@@ -44,6 +75,7 @@ class GraphReader:
     Attributes:
         arguments: what has been read with `read_argument`.
         argument_index: the number of each, by its placeholder's name.
+        weights, weight_types: what has been read with `read_weight`.
         sources: the mark of each argument of `@main`, in order.
         outputs: the graph's output values.
     """
@@ -54,6 +86,8 @@ class GraphReader:
         self.mutated = mutated
         self.arguments: list[Argument] = []
         self.argument_index: dict[str, int] = {}
+        self.weights: dict[str, Any] = {}
+        self.weight_types: list[Weight] = []
         self.sources: list[tuple[str, int | str]] = []
         self.outputs: list[Any] = list(next(node for node in graph.nodes if node.op == "output").args[0])
         self._results: dict[Any, int] = {}
@@ -75,6 +109,12 @@ class GraphReader:
             self.graph.erase_node(node)
             return
         self.sources.append(("pipeline.argument", index))
+
+    def read_weight(self, name: str, tensor: torch.Tensor, mutated: bool) -> None:
+        """Takes a placeholder for the next weight: the tensor that the model calls `name`."""
+        self.weights[name] = tensor
+        self.weight_types.append(Weight(name, tensor_type(tensor, f"weight {name}"), mutated))
+        self.sources.append(("pipeline.weight", name))
 
     def read_result(self, value: Any) -> Result:
         """What an output of the graph is to the caller."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram
@@ -52,9 +53,19 @@ class ExportedSource(Source):
 
 @dataclass(frozen=True)
 class GraphSource(Source):
-    """A functional graph without state, such as aot_autograd's."""
+    """A functional graph whose inputs are placeholders, such as aot_autograd's.
+
+    Attributes:
+        module: the graph.
+        weights: the names in the model of the placeholders that are weights.
+        live: gives the weights by their names in the model, as they are now.
+        mutated: the placeholders that are written to; their new values are the graph's first outputs.
+    """
 
     module: fx.GraphModule
+    weights: Mapping[str, str] = field(default_factory=dict)
+    live: Callable[[], Mapping[str, torch.Tensor]] = dict
+    mutated: tuple[str, ...] = ()
 
     def program(self, dump: Dump) -> Program:
         """Imports it."""
@@ -62,8 +73,12 @@ class GraphSource(Source):
 
         with unset_fake_temporarily():  # its constants are tensors with elements
             module = copy.deepcopy(self.module)
-        return from_graph(module.graph, dump)
+        return from_graph(module.graph, dump, self.weights, self.live(), self.mutated)
 
     def fingerprint(self) -> str | None:
         """See `graph_fingerprint`."""
-        return graph_fingerprint(self.module)
+        return graph_fingerprint(self.module, self.weights, self.mutated)
+
+    def tensors(self) -> Mapping[str, Any]:
+        """The weights by name."""
+        return self.live()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy as shallow_copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,6 +185,24 @@ class Executable:
             self._externals.raise_failure()
             if self._release is not None:
                 self._release(self._code.prepared_weights(weight.name for weight in self.signature.weights))
+
+    def with_weights(self, weights: Mapping[str, Any]) -> Executable:
+        """The same code with other weights; raises `PipelineError` if one has another dtype or shape."""
+        other = self.without_weights()
+        other._weights = dict(weights)
+        if self._timed is not None:
+            timed = self._timed
+            other._timed = lambda: timed().with_weights(weights)
+        other.refresh()
+        return other
+
+    def without_weights(self) -> Executable:
+        """The code alone: no executable to call, but one to take `with_weights` of."""
+        other = shallow_copy(self)
+        other._refreshing = threading.Lock()
+        other._weights = {}
+        vars(other).pop("_bound", None)
+        return other
 
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
         """Where the time of a call with these arguments goes, kernel by kernel; `repeats` calls are measured.
