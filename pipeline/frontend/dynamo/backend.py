@@ -21,7 +21,7 @@ from pipeline.frontend.dynamo.capture import Capture
 from pipeline.frontend.dynamo.compiled_graph import Compile, CompiledGraph, compile_with, weights_of
 from pipeline.frontend.dynamo.direct import NotDirectError, direct_form
 from pipeline.frontend.dynamo.modes import options_of
-from pipeline.frontend.dynamo.registry import register
+from pipeline.frontend.dynamo.registry import current_owner, register
 from pipeline.remarks import Remark
 
 Weights = dict[int, tuple[str, torch.Tensor]]
@@ -44,19 +44,19 @@ def pipeline_backend(
     chosen = options_of(options, mode)
     compile_graph = compile_with(chosen, target_for(chosen))
     weights = weights_of(graph)
-    capture = Capture(graph, inputs)
+    capture, owner = Capture(graph, inputs), current_owner()
     _count("graphs")
     try:
         form = direct_form(capture)
     except NotDirectError as reason:
-        return _through_runtime(capture, weights, compile_graph, str(reason))
+        return _through_runtime(capture, owner, compile_graph, weights, str(reason))
     code = CompiledGraph(capture.graph, form.outputs, form.mutated, weights, form.own, compile_graph)
-    register(code)
+    register(owner, code)
     _count("direct")
     if not form.mutated:
         return code
     names = {number: name for number, (name, _) in weights.items()}
-    return _WritingCall(code, names, functools.partial(_through_runtime, capture, compile_graph=compile_graph))
+    return _WritingCall(code, names, functools.partial(_through_runtime, capture, owner, compile_graph))
 
 
 class _WritingCall:
@@ -76,11 +76,13 @@ class _WritingCall:
             reason = str(error)
         if self._runtime is None:
             weights = {number: (name, inputs[number]) for number, name in self._names.items()}
-            self._runtime = self._make_runtime(weights, reason=reason)
+            self._runtime = self._make_runtime(weights, reason)
         return self._runtime(*inputs)
 
 
-def _through_runtime(capture: Capture, weights: Weights, compile_graph: Compile, reason: str) -> Callable[..., Any]:
+def _through_runtime(
+    capture: Capture, owner: Any, compile_graph: Compile, weights: Weights, reason: str
+) -> Callable[..., Any]:
     """Compiles what aot_autograd's runtime calls: what is written to inputs comes back as outputs."""
     known = weights if capture.takes_inputs else {}
     code = CompiledGraph(capture.graph, capture.graph.graph.output_node().args[0], (), known, (), compile_graph)
@@ -88,7 +90,7 @@ def _through_runtime(capture: Capture, weights: Weights, compile_graph: Compile,
     remark = Remark("torch.compile", "missed", "builtin.module", f"called by aot_autograd's runtime: {reason}")
     for executable in code.executables:
         executable.remarks = (*executable.remarks, remark)
-    register(code)
+    register(owner, code)
     _count("backward" if capture.trains else "runtime")
     return capture.runtime
 

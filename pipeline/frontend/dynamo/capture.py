@@ -19,6 +19,7 @@ from torch.fx.traceback import preserve_node_meta
 
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.dynamo.partition import recompute_partition
+from pipeline.frontend.dynamo.python_kernels import replacements_first
 from pipeline.frontend.purify import has_regions, purify
 from pipeline.frontend.region_call import writes_are_kept
 
@@ -52,7 +53,8 @@ class Capture:
             partition_fn=recompute_partition,
             decompositions={} if perhaps_trains else dict(decomposition_table()),
         )
-        self.runtime: Callable[..., Any] = backend(_with_pure_regions(graph), inputs)
+        with replacements_first():
+            self.runtime: Callable[..., Any] = backend(_with_pure_regions(graph), inputs)
         self.takes_inputs = sum(node.op == "placeholder" for node in self.graph.graph.nodes) == len(inputs)
         if perhaps_trains:
             self.graph = _decomposed(self.graph)

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 _GRAPHS = "_pipeline_graphs"
 
 
-def register(graph: CompiledGraph) -> None:
-    """Notes a graph that has been compiled while dynamo waits for it."""
-    translator = InstructionTranslator.current_tx()
-    owner = innermost_backend(translator.output.compiler_fn)
+def current_owner() -> Any:
+    """torch.compile's own object for the call of it whose graph dynamo is compiling now."""
+    return innermost_backend(InstructionTranslator.current_tx().output.compiler_fn)
+
+
+def register(owner: Any, graph: CompiledGraph) -> None:
+    """Notes that a graph has been compiled for an owner, which does not keep it alive."""
     owner.__dict__.setdefault(_GRAPHS, []).append(weakref.ref(graph))
 
 
