@@ -166,5 +166,7 @@ def test_executables_of_something_else(thing):
 
 
 def test_importing_pipeline_imports_no_torch():
-    code = "import sys, pipeline; assert 'torch' not in sys.modules; pipeline.executables; assert 'torch' in sys.modules"
+    code = (
+        "import sys, pipeline; assert 'torch' not in sys.modules; pipeline.executables; assert 'torch' in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

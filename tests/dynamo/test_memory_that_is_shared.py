@@ -42,7 +42,7 @@ def add_to_first_result(inputs, results):
         lambda x: ((y := x.t() * 2), y[:, 1:], y.flatten()),
         lambda x: ((y := x * 2)[1:], y[:2], y.unbind(1)),
         lambda x: ((y := x + 1), y),
-        lambda x: (x.exp().split(1, 0)),
+        lambda x: x.exp().split(1, 0),
         lambda x: ((y := x.t().contiguous() * 3), y.t().unsqueeze(0).expand(2, 3, 4)),
     ],
 )
