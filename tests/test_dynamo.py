@@ -35,7 +35,7 @@ def test_a_module(count):
     for _ in range(3):
         x = torch.randn(3, 4)
         torch.testing.assert_close(compiled(x), model(x))
-    assert len(count) == 1
+    assert count["graphs"] == 1
 
 
 def test_weights_may_change():
@@ -64,7 +64,7 @@ def test_dynamic_sizes_are_compiled_once(count):
     for rows in (3, 5, 17, 2):
         x = torch.randn(rows, 4)
         torch.testing.assert_close(compiled(x), model(x))
-    assert len(count) == 1
+    assert count["graphs"] == 1
 
 
 def test_a_number_that_changes():
@@ -104,7 +104,7 @@ def test_graph_break(count):
     compiled = torch.compile(function, backend="pipeline")
     for x in (torch.ones(3), -torch.ones(3)):
         torch.testing.assert_close(compiled(x), function(x))
-    assert len(count) >= 2
+    assert count["graphs"] >= 2
 
 
 def test_views_and_aliases():
