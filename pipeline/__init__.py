@@ -10,6 +10,7 @@ Importing this package imports neither torch nor MLIR; `compile` does, `load` an
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from pipeline.runtime.generator import manual_seed
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pipeline.frontend.dynamo import executables
     from pipeline.frontend.stop_fusion import stop_fusion
     from pipeline.runtime.executable import Executable
 
@@ -48,6 +50,7 @@ __all__ = [
     "UnsupportedOpError",
     "__version__",
     "compile",
+    "executables",
     "fuse_into",
     "fusions",
     "load",
@@ -89,14 +92,17 @@ def compile(
     return compiler.compile(model, args, kwargs, dynamic_shapes=dynamic_shapes, target=target, **options)
 
 
-def __getattr__(name: str) -> Any:
-    """`stop_fusion`, which is an op of torch's, when it is first asked for."""
-    if name != "stop_fusion":
-        raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
-    from pipeline.frontend.stop_fusion import stop_fusion
+#: What is found when it is first asked for, since it imports torch: the module that has it.
+_LATER = {"executables": "pipeline.frontend.dynamo", "stop_fusion": "pipeline.frontend.stop_fusion"}
 
-    globals()["stop_fusion"] = stop_fusion
-    return stop_fusion
+
+def __getattr__(name: str) -> Any:
+    """What `_LATER` names."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_LATER[name]), name)
+    globals()[name] = found
+    return found
 
 
 def load(path: str | Path) -> Executable:

@@ -19,6 +19,7 @@ from pipeline.frontend.norms import instance_norm, native_group_norm, rms_norm
 from pipeline.frontend.recurrent import RECURRENT
 from pipeline.frontend.replacements import REPLACEMENTS
 from pipeline.frontend.sixteen_bits import factors_in_float32, fold_in_float32
+from pipeline.frontend.transformer_layers import masked_softmax, multi_head_attention, transformer_encoder_layer
 from pipeline.frontend.zero_dims import give_a_dim
 
 aten = torch.ops.aten
@@ -42,6 +43,9 @@ def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
     table[aten.native_group_norm.default] = native_group_norm
     table[aten.instance_norm.default] = instance_norm
     table[aten.rms_norm.default] = rms_norm
+    table[aten._transformer_encoder_layer_fwd.default] = transformer_encoder_layer
+    table[aten._native_multi_head_attention.default] = multi_head_attention
+    table[aten._masked_softmax.default] = masked_softmax
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
     table = on_parts(give_a_dim(fold_in_float32(factors_in_float32(table))))
     return MappingProxyType({op: function for op, function in table.items() if not _is_in_place(op)})

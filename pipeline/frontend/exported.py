@@ -17,7 +17,7 @@ from pipeline.frontend.numbers.guards import guards_of
 from pipeline.frontend.parameters import Parameters
 from pipeline.program import Dump, Program
 from pipeline.runtime.pytree import Tree, leaf_paths
-from pipeline.runtime.signature import Mutation, Result, Signature, Weight
+from pipeline.runtime.signature import Mutation, Result, Signature
 
 
 def from_exported(exported: ExportedProgram, parameters: Parameters, dump: Dump) -> Program:
@@ -40,8 +40,6 @@ class _ExportedReader(GraphReader):
         self.exported = exported
         self.parameters = parameters
         self.mutated_weights = set(graph_signature.buffers_to_mutate.values())
-        self.weights: dict[str, Any] = {}
-        self.weight_types: list[Weight] = []
 
     def signature(self) -> Signature:
         """Works out what every placeholder and output is."""
@@ -84,9 +82,7 @@ class _ExportedReader(GraphReader):
             node.replace_all_uses_with(tensor)
             self.graph.erase_node(node)
             return
-        self.weights[name] = tensor
-        self.weight_types.append(Weight(name, self.type_of(tensor, f"weight {name}"), mutated))
-        self.sources.append(("pipeline.weight", name))
+        self.read_weight(name, tensor, mutated)
 
     def _read_outputs(self) -> tuple[tuple[Result, ...], tuple[Mutation, ...]]:
         results, mutations = [], []

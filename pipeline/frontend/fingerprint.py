@@ -7,7 +7,7 @@ whose meaning text cannot carry, such as an operator of another package's, there
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -51,10 +51,17 @@ def exported_fingerprint(exported: ExportedProgram, parameters: Parameters) -> s
     return "\n".join(lines)
 
 
-def graph_fingerprint(module: fx.GraphModule) -> str | None:
-    """Of a graph without state, such as aot_autograd's; None if it has none."""
+def graph_fingerprint(module: fx.GraphModule, weights: Mapping[str, str], mutated: tuple[str, ...]) -> str | None:
+    """Of a functional graph, such as aot_autograd's; None if it has none.
+
+    Args:
+        module: the graph.
+        weights: the names in the model of the placeholders that are weights.
+        mutated: the placeholders that are written to.
+    """
     try:
-        return "\n".join([f"default {torch.get_default_dtype()}", *_module(module)])
+        lines = [f"default {torch.get_default_dtype()}", repr(sorted(weights.items())), repr(mutated)]
+        return "\n".join([*lines, *_module(module)])
     except _Opaque:
         return None
 

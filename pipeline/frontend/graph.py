@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -24,18 +25,13 @@ from pipeline.frontend.to_linalg import lower_to_linalg
 from pipeline.mlir import context, function, ir
 from pipeline.program import Dump, Program
 from pipeline.runtime.pytree import LEAF, Tree
-from pipeline.runtime.signature import DTYPE_BYTES, Argument, Result, Signature, TensorType
+from pipeline.runtime.signature import DTYPE_BYTES, Argument, Mutation, Result, Signature, TensorType, Weight
 
 #: The type of a (fake) tensor; the text says what it is, for errors.
 TypeOf = Callable[[torch.Tensor, str], TensorType]
 
 #: What a node was called before the graph was simplified, as nodes that are made of it say, too.
 _ORIGIN = "pipeline_origin"
-
-
-def from_graph(graph: fx.Graph, dump: Dump) -> Program:
-    """The Program of a functional graph without state, such as aot_autograd's: it takes and returns flat lists."""
-    return read_graph(GraphReader(graph, set())).program(dump)
 
 
 @dataclass(frozen=True)
@@ -52,26 +48,53 @@ class Captured:
     weights: Mapping[str, Any] = field(default_factory=dict)
 
     def program(self, dump: Dump) -> Program:
-        """Imports it; the graph is used up."""
+        """Imports it; the graph is used up. `dump` sees the module after the stages `torch` and `linalg`."""
         mutable = {weight.name for weight in self.signature.weights if weight.mutated}
         module = self.reader.module(dump, mutable)
         return Program(module, with_least_sizes(self.signature, self.reader.raised), self.weights)
 
 
-def read_graph(reader: GraphReader) -> Captured:
-    """Reads a graph that takes and returns flat lists."""
-    placeholders = reader.placeholders
-    for number, node in enumerate(placeholders):
-        reader.read_argument(node, f"args[{number}]", node.meta.get("val"))
-    results = tuple(map(reader.read_result, reader.outputs))
+def read_graph(
+    reader: GraphReader,
+    weights: Mapping[str, str] = MappingProxyType({}),
+    live: Mapping[str, torch.Tensor] = MappingProxyType({}),
+    mutated: Sequence[str] = (),
+) -> Captured:
+    """Reads a functional graph that takes and returns flat lists, such as aot_autograd's.
+
+    Args:
+        reader: of the graph.
+        weights: the names in the model of the placeholders that are weights.
+        live: the weights, by their names in the model.
+        mutated: the placeholders that are written to; their new values are the graph's first outputs.
+    """
+    for node in reader.placeholders:
+        if node.name in weights:
+            name = weights[node.name]
+            reader.read_weight(name, live[name], node.name in mutated)
+        else:
+            reader.read_argument(node, f"args[{len(reader.arguments)}]", node.meta.get("val"))
+    written = zip(mutated, reader.outputs, strict=False)
+    mutations = tuple(_mutation(reader, weights, name, value) for name, value in written)
+    results = tuple(map(reader.read_result, reader.outputs[len(mutated) :]))
     signature = Signature(
         arguments=tuple(reader.arguments),
-        argument_tree=Tree("tuple", (Tree("tuple", (LEAF,) * len(placeholders)), Tree("dict"))),
+        argument_tree=Tree("tuple", (Tree("tuple", (LEAF,) * len(reader.arguments)), Tree("dict"))),
         parameters=(),
         results=results,
         result_tree=Tree("tuple", (LEAF,) * len(results)),
+        weights=tuple(reader.weight_types),
+        mutations=mutations,
     )
-    return Captured(reader, signature)
+    return Captured(reader, signature, reader.weights)
+
+
+def _mutation(reader: GraphReader, weights: Mapping[str, str], name: str, value: fx.Node) -> Mutation:
+    """What is written to the placeholder `name`."""
+    number = reader.result_number(value)
+    if name in weights:
+        return Mutation(number, weight=weights[name])
+    return Mutation(number, argument=reader.argument_index[name])
 
 
 def with_least_sizes(signature: Signature, raised: Mapping[str, int]) -> Signature:
@@ -89,6 +112,7 @@ class GraphReader:
     Attributes:
         arguments: what has been read with `read_argument`.
         argument_index: the number of each, by its placeholder's name.
+        weights, weight_types: what has been read with `read_weight`.
         sources: the mark of each argument of `@main`, in order.
         outputs: the graph's output values.
         raised: after `module`, the least values of symbols that a call needs beyond those in `ranges`, by name.
@@ -102,6 +126,8 @@ class GraphReader:
         self.type_of = type_of or tensor_type
         self.arguments: list[Argument] = []
         self.argument_index: dict[str, int] = {}
+        self.weights: dict[str, Any] = {}
+        self.weight_types: list[Weight] = []
         self.sources: list[tuple[str, int | str]] = []
         self.outputs: list[Any] = list(next(node for node in graph.nodes if node.op == "output").args[0])
         self.raised: dict[str, int] = {}
@@ -124,6 +150,12 @@ class GraphReader:
             self.graph.erase_node(node)
             return
         self.sources.append(("pipeline.argument", index))
+
+    def read_weight(self, name: str, tensor: torch.Tensor, mutated: bool) -> None:
+        """Takes a placeholder for the next weight: the tensor that the model calls `name`."""
+        self.weights[name] = tensor
+        self.weight_types.append(Weight(name, self.type_of(tensor, f"weight {name}"), mutated))
+        self.sources.append(("pipeline.weight", name))
 
     def read_result(self, value: Any) -> Result:
         """What an output of the graph is to the caller."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -84,21 +84,32 @@ class ExportedSource(Source):
 
 @dataclass(frozen=True)
 class GraphSource(Source):
-    """A functional graph without state, such as aot_autograd's."""
+    """A functional graph whose inputs are placeholders, such as aot_autograd's.
+
+    Attributes:
+        module: the graph.
+        weights: the names in the model of the placeholders that are weights.
+        live: gives the weights by their names in the model, as they are now.
+        mutated: the placeholders that are written to; their new values are the graph's first outputs.
+    """
 
     module: fx.GraphModule
+    weights: Mapping[str, str] = field(default_factory=dict)
+    live: Callable[[], Mapping[str, torch.Tensor]] = dict
+    mutated: tuple[str, ...] = ()
 
     def program(self, dump: Dump) -> Program:
         """Imports it."""
-        from pipeline.frontend.graph import from_graph
+        from pipeline.frontend.graph import tensor_type
 
-        return from_graph(self._copy().graph, dump)
+        return self.captured(tensor_type).program(dump)
 
     def captured(self, type_of: TypeOf) -> Captured:
         """Reads it."""
         from pipeline.frontend.graph import GraphReader, read_graph
 
-        return read_graph(GraphReader(self._copy().graph, set(), type_of))
+        reader = GraphReader(self._copy().graph, set(self.mutated), type_of)
+        return read_graph(reader, self.weights, self.live(), self.mutated)
 
     def _copy(self) -> fx.GraphModule:
         with unset_fake_temporarily():  # its constants are tensors with elements
@@ -108,4 +119,8 @@ class GraphSource(Source):
 
     def fingerprint(self) -> str | None:
         """See `graph_fingerprint`."""
-        return graph_fingerprint(self.module)
+        return graph_fingerprint(self.module, self.weights, self.mutated)
+
+    def tensors(self) -> Mapping[str, Any]:
+        """The weights by name."""
+        return self.live()

@@ -25,7 +25,7 @@ from pipeline.runtime.outcome import hand_out, write_mutations
 from pipeline.runtime.record import Record
 from pipeline.runtime.result_memory import ResultMemory
 from pipeline.runtime.signature import Signature
-from pipeline.runtime.weight_source import Rebound, RefreshMode, WeightSource
+from pipeline.runtime.weight_source import FixedWeights, Rebound, RefreshMode, WeightSource
 from pipeline.runtime.weights import BoundWeights, bind, live_weights
 from pipeline.runtime.workspace import Workspace
 
@@ -255,6 +255,25 @@ class Executable:
                 if self._bound.has_changed():  # no other thread was faster
                     self._bound = self._bind(self._bound)
         return self._bound
+
+    def with_weights(self, weights: Mapping[str, Any]) -> Executable:
+        """The same code with other weights; raises `PipelineError` if one has another dtype or shape."""
+        other = self.without_weights()
+        other._source = FixedWeights(dict(weights))
+        if self._timed is not None:
+            timed = self._timed
+            other._timed = lambda: timed().with_weights(weights)
+        other.refresh()
+        return other
+
+    def without_weights(self) -> Executable:
+        """The code alone: no executable to call, but one to take `with_weights` of."""
+        other = object.__new__(type(self))  # copy.copy would make an artifact
+        vars(other).update(vars(self))
+        other._refreshing = threading.RLock()
+        other._source = FixedWeights()
+        vars(other).pop("_bound", None)
+        return other
 
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
         """Where the time of a call with these arguments goes, kernel by kernel; `repeats` calls are measured.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,7 +26,7 @@ from pipeline.runtime.footprint import Footprint
 from pipeline.runtime.outcome import hand_out, write_mutations
 from pipeline.runtime.profiler import Profile
 from pipeline.runtime.signature import Signature
-from pipeline.runtime.weight_source import RefreshMode, WeightSource
+from pipeline.runtime.weight_source import FixedWeights, RefreshMode, WeightSource
 from pipeline.runtime.weights import live_weights
 
 
@@ -178,6 +178,34 @@ class FallbackExecutable(Executable):
             self._look_up_weights()
             for part in self.parts:
                 part.refresh()
+
+    def with_weights(self, weights: Mapping[str, Any]) -> FallbackExecutable:
+        """See `Executable.with_weights`; the parts take theirs."""
+
+        def taken(part: Executable) -> Executable:
+            return part.with_weights({weight.name: weights[weight.name] for weight in part.signature.weights})
+
+        other = self._with_parts(taken, FixedWeights(dict(weights)))
+        if self._timed is not None:
+            timed = self._timed
+            other._timed = lambda: timed().with_weights(weights)
+        other._live = live_weights(other.signature, other._source)
+        return other
+
+    def without_weights(self) -> FallbackExecutable:
+        """See `Executable.without_weights`."""
+        return self._with_parts(lambda part: part.without_weights(), FixedWeights())
+
+    def _with_parts(self, change: Callable[[Executable], Executable], source: WeightSource) -> FallbackExecutable:
+        """The same steps with other parts, and no weights looked up yet."""
+        steps = [replace(s, executable=change(s.executable)) if isinstance(s, PartStep) else s for s in self.plan.steps]
+        other = object.__new__(FallbackExecutable)
+        vars(other).update(vars(self))
+        other.plan = replace(self.plan, steps=tuple(steps))
+        other.parts = tuple(step.executable for step in steps if isinstance(step, PartStep))
+        other._refreshing = threading.RLock()
+        other._source, other._live = source, {}
+        return other
 
     def _look_up_weights(self) -> None:
         """Has the parts take the tensors that the weights are now; writes to them the parts notice themselves."""

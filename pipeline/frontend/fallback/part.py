@@ -52,7 +52,7 @@ class Part(Source):
 
     def fingerprint(self) -> str | None:
         """See `graph_fingerprint`."""
-        graph = graph_fingerprint(self.module)
+        graph = graph_fingerprint(self.module, {}, ())
         return None if graph is None else "\n".join([graph, "weights", *self.weights])
 
     def tensors(self) -> Mapping[str, Any]:

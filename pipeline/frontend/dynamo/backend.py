@@ -1,0 +1,99 @@
+"""The backend: dynamo's graph → code that dynamo calls.
+
+Most graphs are called as they are. What code alone cannot do, as views of inputs that carry gradients, or the gradients
+themselves, aot_autograd's runtime does around the code.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.utils import counters
+
+from pipeline.compiler import target_for
+from pipeline.errors import ArgumentError
+from pipeline.frontend.dynamo.bindings import forget_orphans
+from pipeline.frontend.dynamo.capture import Capture
+from pipeline.frontend.dynamo.compiled_graph import Compile, CompiledGraph, compile_with, weights_of
+from pipeline.frontend.dynamo.direct import NotDirectError, direct_form
+from pipeline.frontend.dynamo.modes import options_of
+from pipeline.frontend.dynamo.registry import current_owner, register
+from pipeline.remarks import Remark
+
+Weights = dict[int, tuple[str, torch.Tensor]]
+
+
+def pipeline_backend(
+    graph: fx.GraphModule, inputs: list[Any], *, options: Mapping[str, Any] | None = None, mode: str | None = None
+) -> Callable[..., Any]:
+    """Compiles one of dynamo's graphs.
+
+    torch's counters["pipeline"] say how many graphs were compiled, and how many calls go `direct` to the code or
+    through aot_autograd's `runtime`, with eager's `backward` or without.
+
+    Args:
+        graph, inputs: as dynamo gives them.
+        options: those of `pipeline.compile`.
+        mode: one of torch.compile's, see `pipeline.frontend.dynamo.modes`.
+    """
+    forget_orphans()
+    chosen = options_of(options, mode)
+    compile_graph = compile_with(chosen, target_for(chosen))
+    weights = weights_of(graph)
+    capture, owner = Capture(graph, inputs), current_owner()
+    _count("graphs")
+    try:
+        form = direct_form(capture)
+    except NotDirectError as reason:
+        return _through_runtime(capture, owner, compile_graph, weights, str(reason))
+    code = CompiledGraph(capture.graph, form.outputs, form.mutated, weights, form.own, compile_graph)
+    register(owner, code)
+    _count("direct")
+    if not form.mutated:
+        return code
+    names = {number: name for number, (name, _) in weights.items()}
+    return _WritingCall(code, names, functools.partial(_through_runtime, capture, owner, compile_graph))
+
+
+class _WritingCall:
+    """Calls code that writes to inputs; aot_autograd's runtime where these share memory with others in a call."""
+
+    def __init__(self, code: CompiledGraph, names: dict[int, str], make_runtime: Callable[..., Callable[..., Any]]):
+        self._code = code
+        self._names = names
+        self._make_runtime = make_runtime
+        self._runtime: Callable[..., Any] | None = None
+
+    def __call__(self, *inputs: Any) -> Sequence[Any]:
+        """The graph's outputs."""
+        try:
+            return self._code(*inputs)
+        except ArgumentError as error:
+            reason = str(error)
+        if self._runtime is None:
+            weights = {number: (name, inputs[number]) for number, name in self._names.items()}
+            self._runtime = self._make_runtime(weights, reason)
+        return self._runtime(*inputs)
+
+
+def _through_runtime(
+    capture: Capture, owner: Any, compile_graph: Compile, weights: Weights, reason: str
+) -> Callable[..., Any]:
+    """Compiles what aot_autograd's runtime calls: what is written to inputs comes back as outputs."""
+    known = weights if capture.takes_inputs else {}
+    code = CompiledGraph(capture.graph, capture.graph.graph.output_node().args[0], (), known, (), compile_graph)
+    capture.run = code.run_boxed
+    remark = Remark("torch.compile", "missed", "builtin.module", f"called by aot_autograd's runtime: {reason}")
+    for executable in code.executables:
+        executable.remarks = (*executable.remarks, remark)
+    register(owner, code)
+    _count("backward" if capture.trains else "runtime")
+    return capture.runtime
+
+
+def _count(what: str) -> None:
+    counters["pipeline"][what] += 1

@@ -1,0 +1,130 @@
+"""aot_autograd as this backend uses it: it makes dynamo's graphs functional and says what they do to their inputs."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from functorch.compile import make_boxed_func
+from torch import fx
+from torch._dispatch.python import enable_python_dispatcher
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch import config as functorch_config
+from torch._functorch._aot_autograd.schemas import ViewAndMutationMeta
+from torch._guards import TracingContext, detect_fake_mode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
+
+from pipeline.frontend.capture import capturing
+from pipeline.frontend.decompositions import decomposition_table
+from pipeline.frontend.dynamo.partition import recompute_partition
+from pipeline.frontend.dynamo.python_kernels import replacements_first
+from pipeline.frontend.purify import has_regions, purify
+from pipeline.frontend.recurrent import taken_apart
+from pipeline.frontend.region_call import writes_are_kept
+
+_told = False
+
+
+class Capture:
+    """A graph of dynamo's as a functional one.
+
+    Attributes:
+        graph: in ATen; it returns the new values of the inputs that are written to, then the results.
+        facts: what aot_autograd found out about inputs and results.
+        takes_inputs: whether it takes dynamo's inputs as they are; else aot_autograd has put them together.
+        trains: whether results carry gradients; then the graph returns what backward needs, too.
+        runtime: calls `run` and does what the functional graph leaves to be done. Takes dynamo's inputs.
+        run: what calls the compiled graph, as aot_autograd wants it: takes a list that it empties.
+    """
+
+    graph: fx.GraphModule
+    facts: ViewAndMutationMeta
+    takes_inputs: bool
+    trains: bool = False
+    run: Callable[[list[Any]], Any]
+
+    def __init__(self, graph: fx.GraphModule, inputs: list[Any]):
+        perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(one) for one in inputs)
+        backend = aot_autograd(
+            fw_compiler=self._take_forward,
+            bw_compiler=_in_eager,
+            inference_compiler=self._take_inference,
+            partition_fn=recompute_partition,
+            decompositions={} if perhaps_trains else dict(decomposition_table()),
+        )
+        with replacements_first():
+            tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
+        with capturing, tokens, contextlib.nullcontext() if perhaps_trains else taken_apart():
+            self.runtime: Callable[..., Any] = backend(_with_pure_regions(graph), inputs)
+        self.takes_inputs = sum(node.op == "placeholder" for node in self.graph.graph.nodes) == len(inputs)
+        if perhaps_trains:
+            self.graph = _decomposed(self.graph)
+
+    def _take_inference(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
+        self.graph = graph
+        self.facts = TracingContext.get().fw_metadata
+        return _boxed(lambda inputs: self.run(inputs))
+
+    def _take_forward(self, graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        self.trains = True
+        return self._take_inference(graph, inputs)
+
+
+def _boxed(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    function._boxed_call = True  # type: ignore[attr-defined]
+    return function
+
+
+def _requires_grad(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def _in_eager(graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
+    """Runs the backward graph op by op; the process is told so once."""
+    global _told
+    if not _told:
+        _told = True
+        warnings.warn(
+            'torch.compile(backend="pipeline"): only the forward pass is compiled; PyTorch computes gradients in eager '
+            "mode, and forward once more for them",
+            stacklevel=2,
+        )
+    return make_boxed_func(graph.forward)
+
+
+def _decomposed(graph: fx.GraphModule) -> fx.GraphModule:
+    """A functional graph in the ops that can be lowered.
+
+    Of graphs with gradients that is done after forward and backward have been parted: backward is to have torch's own.
+    """
+    examples = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
+    with (
+        torch.no_grad(),
+        torch._C._DisableAutocast(),
+        detect_fake_mode(examples) or contextlib.nullcontext(),
+        enable_python_dispatcher(),
+        preserve_node_meta(),
+    ):
+        trace = make_fx(
+            fx.Interpreter(graph).run,
+            decomposition_table=dict(decomposition_table()),
+            tracing_mode="symbolic",
+            _allow_non_fake_inputs=True,
+        )
+        return trace(*examples)
+
+
+def _with_pure_regions(graph: fx.GraphModule) -> fx.GraphModule:
+    """The graph in ATen with pure branches and loops, see `purify`; itself if it has none."""
+    if not has_regions(graph):
+        return graph
+    examples = [node.meta["example_value"] for node in graph.graph.nodes if node.op == "placeholder"]
+    fake = detect_fake_mode(examples)
+    with torch.no_grad(), writes_are_kept(), fake or contextlib.nullcontext():
+        traced = make_fx(graph, tracing_mode="symbolic", pre_dispatch=True, _allow_non_fake_inputs=True)(*examples)
+    purify(traced)
+    return traced

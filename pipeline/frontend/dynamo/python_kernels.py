@@ -1,0 +1,50 @@
+"""Has our decompositions come before those that torch registers as kernels in Python.
+
+Gets round a defect of torch: while a graph is traced, a kernel that is registered for gradients with `py_impl` runs
+whatever table of decompositions was given, and that of multilabel_margin_loss is wrong. Remove when tables come first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch._C import DispatchKey
+
+from pipeline.frontend.replacements import REPLACEMENTS
+
+_KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
+
+
+@contextlib.contextmanager
+def replacements_first() -> Iterator[None]:
+    """Within, torch's kernels in Python of ops that `REPLACEMENTS` has are ours."""
+    replaced: list[tuple[torch._ops.OpOverload, DispatchKey, Callable[..., Any]]] = []
+    for op, function in REPLACEMENTS.items():
+        for key in _KEYS:
+            kernel = getattr(op, "py_kernels", {}).get(key)
+            if kernel is not None:
+                replaced.append((op, key, kernel))
+                _set(op, key, _first(function, kernel))
+    try:
+        yield
+    finally:
+        for op, key, kernel in replaced:
+            _set(op, key, kernel)
+
+
+def _set(op: torch._ops.OpOverload, key: DispatchKey, kernel: Callable[..., Any]) -> None:
+    op.py_kernels[key] = kernel
+    op._dispatch_cache.clear()
+
+
+def _first(function: Callable[..., Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, or what is there otherwise where that declines."""
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        return otherwise(*args, **kwargs) if result is NotImplemented else result
+
+    return kernel

@@ -1,0 +1,254 @@
+"""Gradients: forward is compiled, backward runs in eager."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import pipeline
+
+
+class ConvNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.head = nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(F.max_pool2d(self.norm(self.conv(x)).relu(), 2).mean((2, 3)))
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.norm = nn.Embedding(11, 8), nn.LayerNorm(8)
+        self.attention, self.head = nn.MultiheadAttention(8, 2, batch_first=True), nn.Linear(8, 3)
+
+    def forward(self, ids):
+        x = self.norm(self.table(ids))
+        return self.head((x + self.attention(x, x, x, need_weights=False)[0]).mean(1))
+
+
+def losses(model, module, make, optimizer, steps=5):
+    torch.manual_seed(1)
+    optimizer = optimizer(module.parameters())
+    found = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(make()), torch.tensor([0, 2, 1]))
+        loss.backward()
+        optimizer.step()
+        found.append(loss.detach())
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize(
+    ("make_model", "make"),
+    [(ConvNet, lambda: torch.randn(3, 2, 6, 5).double()), (Attention, lambda: torch.randint(0, 11, (3, 7)))],
+)
+@pytest.mark.parametrize(
+    "optimizer",
+    [lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), lambda p: torch.optim.AdamW(p, 0.01)],
+    ids=["sgd", "adamw"],
+)
+def test_training_gives_the_losses_of_eager(make_model, make, optimizer, count):
+    model = make_model().double().train()  # AdamW makes steps of what is left of gradients that are zero
+    reference = copy.deepcopy(model)
+    compiled = torch.compile(model, backend="pipeline")
+    torch.testing.assert_close(
+        losses(compiled, model, make, optimizer), losses(reference, reference, make, optimizer), rtol=1e-4, atol=1e-5
+    )
+    torch.testing.assert_close(model.state_dict(), reference.state_dict(), rtol=1e-3, atol=1e-4)
+    assert dict(count) == {"graphs": 1, "backward": 1}
+
+
+def test_evaluation_without_no_grad_is_bound_and_prepared(count):
+    model = ConvNet().eval()
+    compiled = torch.compile(model, backend="pipeline")
+    x = torch.randn(3, 2, 6, 5)
+    result = compiled(x)
+    torch.testing.assert_close(result, model(x))
+    assert result.requires_grad
+    (executable,) = pipeline.executables(compiled)
+    assert len(executable.signature.arguments) == 1
+    assert executable.code.prepare is not None
+    assert any("carry gradients" in remark.reason for remark in executable.remarks)
+    assert count["backward"] == 1
+
+
+def test_nothing_requires_gradients(count):
+    model = ConvNet().eval().requires_grad_(False)
+    x = torch.randn(3, 2, 6, 5)
+    result = torch.compile(model, backend="pipeline")(x)
+    torch.testing.assert_close(result, model(x))
+    assert not result.requires_grad
+    assert dict(count) == {"graphs": 1, "direct": 1}
+
+
+def test_results_without_gradients_among_others():
+    def function(x, y, n):
+        z = x.detach() * 2
+        return (x * y).sum(), z, x.argmax(), n + 1, x > 0, y.t(), None
+
+    def results(function):
+        x, y = torch.arange(6.0).view(2, 3).requires_grad_(), torch.ones(2, 3)
+        found = function(x, y, 3)
+        found[0].backward()
+        return found, x.grad
+
+    ours, theirs = results(torch.compile(function, backend="pipeline")), results(function)
+    torch.testing.assert_close(ours, theirs)
+    flags = [[one.requires_grad for one in found[0] if isinstance(one, torch.Tensor)] for found in (ours, theirs)]
+    assert flags[0] == flags[1]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: (x[1:], x.t(), (x * w)[0]),
+        lambda x, w: (x.clone().add_(1).mul_(w),),
+        lambda x, w: (x * w, (x * w).t(), (x * w).detach()),
+        lambda x, w: (torch.where(x > 0, x, w).softmax(0), x.sort(0).values),
+        lambda x, w: (F.scaled_dot_product_attention(x[None, None], w[None, None], x[None, None], is_causal=True),),
+        lambda x, w: (F.layer_norm(x, (3,), w[0], w[1]), F.gelu(x @ w.t())),
+        lambda x, w: torch.split(x * w, 2),
+        lambda x, w: (torch.cond(x.sum() > 0, lambda a, b: a * b, lambda a, b: a + b, (x, w)),),
+    ],
+)
+def test_gradients(function):
+    def gradients(function):
+        torch.manual_seed(3)
+        x, w = (torch.randn(3, 3, requires_grad=True) for _ in range(2))
+        results = [one for one in function(x * 1, w * 1) if one.requires_grad]
+        sum((one * torch.randn(one.shape)).sum() for one in results).backward()
+        return [*results, x.grad, w.grad]
+
+    compiled = torch.compile(function, backend="pipeline")
+    torch.testing.assert_close(gradients(compiled), gradients(function), rtol=1e-4, atol=1e-5)
+
+
+def test_an_input_that_is_written_to():
+    def function(x, state):
+        y = x * state.exp()
+        state.mul_(2).add_(1)
+        return y.sin() * state
+
+    def run(function):
+        x, state = torch.arange(4.0).requires_grad_(), torch.ones(4)
+        first, second = function(x, state.clone()), function(x, state)
+        (first * second).sum().backward()
+        return first, second, state, x.grad
+
+    torch.testing.assert_close(run(torch.compile(function, backend="pipeline")), run(function))
+
+
+def test_dropout_is_the_same_forward_and_backward():
+    model = nn.Sequential(nn.Linear(40, 50), nn.Dropout(0.5))
+    compiled = torch.compile(model, backend="pipeline")
+    x = torch.randn(30, 40, requires_grad=True)
+    result = compiled(x)
+    dropped = result == 0
+    assert 0.3 < dropped.float().mean() < 0.7
+    (gradient,) = torch.autograd.grad(result.sum(), x)
+    torch.testing.assert_close(gradient, (~dropped * 2.0) @ model[0].weight, rtol=1e-4, atol=1e-4)
+    assert not torch.equal(compiled(x) == 0, dropped)
+
+
+def test_dropout_inside_of_attention():
+    def function(x):
+        return F.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+
+    x = torch.eye(8).view(1, 1, 8, 8).requires_grad_()
+    result = torch.compile(function, backend="pipeline")(x)
+    (gradient,) = torch.autograd.grad(result.sum(), x)
+    shares = (torch.eye(8) * 8**-0.5).softmax(-1)
+    kept = (result[0, 0] != 0) * 2.0
+    torch.testing.assert_close(result[0, 0], shares * kept)
+    assert gradient.isfinite().all()
+
+
+def test_gradients_accumulate_and_hooks_run():
+    model = nn.Linear(3, 2)
+    compiled = torch.compile(model, backend="pipeline")
+    seen = []
+    model.weight.register_hook(lambda gradient: seen.append(gradient.clone()))
+    for scale in (1, 2):
+        compiled(torch.full((1, 3), float(scale))).sum().backward()
+    torch.testing.assert_close(model.weight.grad, torch.full((2, 3), 3.0))
+    assert len(seen) == 2
+
+
+def test_gradients_of_sizes_that_change(count):
+    model = ConvNet().train()
+    compiled = torch.compile(model, backend="pipeline", dynamic=True)
+    for rows in (3, 5, 4):
+        reference = copy.deepcopy(model)
+        x = torch.randn(rows, 2, 6, 5)
+        for one in (compiled, reference):
+            one(x).square().sum().backward()
+        for ours, theirs in zip(model.parameters(), reference.parameters(), strict=True):
+            torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-3, atol=1e-4)
+        model.zero_grad()
+    assert count["graphs"] == 1
+
+
+def test_autocast_around_training():
+    model = nn.Sequential(nn.Linear(8, 6), nn.LayerNorm(6))
+    x = torch.randn(4, 8)
+
+    def run(function):
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            result = function(x)
+        result.float().sum().backward()
+        return result, model[0].weight.grad
+
+    compiled, eager = run(torch.compile(model, backend="pipeline")), run(model)
+    assert compiled[0].dtype == eager[0].dtype
+    torch.testing.assert_close(compiled, eager, rtol=3e-2, atol=3e-2)
+
+
+def test_checkpointed_parts():
+    from torch.utils.checkpoint import checkpoint
+
+    model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 4))
+
+    def function(x):
+        return checkpoint(model, x, use_reentrant=False).sin()
+
+    def run(function):
+        model.zero_grad()
+        function(torch.ones(2, 4)).sum().backward()
+        return [parameter.grad for parameter in model.parameters()]
+
+    torch.testing.assert_close(run(torch.compile(function, backend="pipeline")), run(function))
+
+
+def test_second_gradients_are_refused():
+    compiled = torch.compile(lambda x: (x * x).sin().sum(), backend="pipeline")
+    x = torch.ones(3, requires_grad=True)
+    (gradient,) = torch.autograd.grad(compiled(x), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="does not currently support double backward"):
+        torch.autograd.grad(gradient.sum(), x)
+
+
+_TWICE = """
+import warnings, torch
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for width in (2, 3):
+        model = torch.compile(torch.nn.Linear(4, width), backend="pipeline")
+        result = model(torch.ones(1, 4))
+        result.sum().backward()
+print(sum("in eager mode" in str(one.message) for one in caught))
+"""
+
+
+def test_one_warning_for_a_process():
+    ran = subprocess.run([sys.executable, "-c", _TWICE], capture_output=True, text=True)
+    assert ran.stdout.strip() == "1", ran.stderr
