@@ -72,9 +72,12 @@ def bind(
     Raises:
         PipelineError: a weight has another dtype or shape than when the model was compiled.
     """
-    live = live_weights(signature, source)
-    watched = list(_watched(code, live, is_watched=is_watched))
-    noticing = watch(watched, source if is_watched else None, native.guarded(), native.entry(code.main.symbol))
+    while True:
+        live = live_weights(signature, source)
+        watched = list(_watched(code, live, is_watched=is_watched))
+        noticing = watch(watched, source if is_watched else None, native.guarded(), native.entry(code.main.symbol))
+        if _are_current(live, source):  # a thread may have replaced one before it was watched
+            break
     states = {one.name: one.state() for one in watched}
     if before is not None and states == before.states:
         return replace(before, watch=noticing)
@@ -91,6 +94,11 @@ def bind(
         template[slot] = pointer(tensors[source_of_slot.name]) if is_weight else places[source_of_slot.index]
     extents = tuple(extent(f"weight {name}", tensor) for name, tensor in tensors.items())
     return BoundWeights(template, live, (*tensors.values(), prepared), extents, copies, noticing, states)
+
+
+def _are_current(live: Mapping[str, Any], source: WeightSource) -> bool:
+    now = source.tensors()
+    return all(now.get(name) is tensor for name, tensor in live.items())
 
 
 def live_weights(signature: Signature, source: WeightSource) -> dict[str, Any]:

@@ -71,9 +71,9 @@ def test_plain_tensors_and_buffers_that_are_not_kept():
     model = Nested().eval()
     exe = pipeline.compile(model, (FLOATS,))
     model.plain = torch.randn(64, 64)
-    torch.testing.assert_close(exe(FLOATS), model(FLOATS))
+    torch.testing.assert_close(exe(FLOATS), model(FLOATS), atol=1e-4, rtol=1e-4)
     model.shift.mul_(3)
-    torch.testing.assert_close(exe(FLOATS), model(FLOATS))
+    torch.testing.assert_close(exe(FLOATS), model(FLOATS), atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["nested", "not row-major"])
@@ -102,7 +102,7 @@ def test_manual_notices_moves_alone():
         model.weight.mul_(2)
     torch.testing.assert_close(exe(FLOATS), before)
     exe.refresh()
-    torch.testing.assert_close(exe(FLOATS), model(FLOATS))
+    torch.testing.assert_close(exe(FLOATS), model(FLOATS), atol=1e-4, rtol=1e-4)
     del junk
 
 
@@ -117,7 +117,7 @@ def test_a_weight_of_another_shape_or_dtype_is_one_error():
     with pytest.raises(PipelineError, match=r"weight weight: expected float32\[300, 64\], is now float64\[300, 64\]"):
         exe.refresh()
     model.weight = weight
-    torch.testing.assert_close(exe(FLOATS), model(FLOATS))
+    torch.testing.assert_close(exe(FLOATS), model(FLOATS), atol=1e-4, rtol=1e-4)
     del model.weight
     with pytest.raises(PipelineError, match=r"weight weight: expected .*, is now no tensor but None"):
         exe(FLOATS)
@@ -132,7 +132,7 @@ def test_what_is_not_counted_takes_a_refresh():
         model.weight.mul_(2)
         torch.testing.assert_close(exe(FLOATS), before)
         exe.refresh()
-        torch.testing.assert_close(exe(FLOATS), model(FLOATS))
+        torch.testing.assert_close(exe(FLOATS), model(FLOATS), atol=1e-4, rtol=1e-4)
 
 
 def test_rebind():
