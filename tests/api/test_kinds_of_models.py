@@ -137,7 +137,7 @@ def test_args_must_be_a_tuple(args):
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (torch.ones(2, dtype=torch.complex64), "argument x: complex64"),
+        (torch.ones(2, dtype=torch.complex32), "argument x: complex32"),
         (torch.ones(2).to_sparse(), "sparse"),
         (torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.quint8), "quantized"),
         (torch.ones(2, device="meta"), None),
