@@ -1,97 +1,14 @@
-"""Random programs on tensors: a hypothesis strategy, the programs as data, and as models.
-
-A program is drawn step by step while it runs in eager PyTorch, so that every step is one that PyTorch accepts. Values
-are small multiples of a quarter; a value that rounding has touched is not compared, sorted, rounded or cast, because
-there a last bit would decide over the result.
-"""
+"""The ops of random programs on tensors: what each takes, when it makes sense, and what becomes of rounding."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from hypothesis import strategies as st
-from numerics import ALL, FLOATS, name
-
-Draw = Callable[[Any], Any]
-
-SIZES = (0, 1, 1, 2, 3, 4, 5)
-STEPS = 10
-
-
-@dataclass(frozen=True)
-class Input:
-    """An argument: its dtype, its sizes, and how it lies in memory."""
-
-    dtype: torch.dtype
-    shape: tuple[int, ...]
-    layout: str
-    seed: int
-
-    def tensor(self) -> torch.Tensor:
-        """The argument itself."""
-        generator = torch.Generator().manual_seed(self.seed)
-        shape = self.shape[::-1] if self.layout == "transposed" else self.shape
-        if self.layout == "strided":
-            shape = tuple(2 * size for size in shape)
-        low = 0 if self.dtype in (torch.bool, torch.uint8) else -12
-        numbers = torch.randint(low, 13, shape, generator=generator)
-        value = (numbers / 4).to(self.dtype) if self.dtype in FLOATS else (numbers % 2 if low == 0 else numbers)
-        value = value.to(self.dtype)
-        if self.layout == "transposed":
-            return value.permute(tuple(reversed(range(len(shape)))))
-        return value[tuple(slice(None, None, 2) for _ in shape)] if self.layout == "strided" else value
-
-
-@dataclass(frozen=True)
-class Step:
-    """`op` on earlier values, by number, with options."""
-
-    op: str
-    operands: tuple[int, ...]
-    options: tuple[Any, ...] = ()
-
-    def run(self, values: list[torch.Tensor]) -> list[torch.Tensor]:
-        """The new values; what is in place changes the old ones."""
-        result = OPS[self.op].run(*(values[number] for number in self.operands), *self.options)
-        return [] if result is None else list(result) if isinstance(result, (tuple, list)) else [result]
-
-
-@dataclass(frozen=True)
-class Program:
-    """Arguments, steps, and the numbers of the values that are returned."""
-
-    inputs: tuple[Input, ...]
-    steps: tuple[Step, ...]
-    results: tuple[int, ...]
-
-    def arguments(self) -> tuple[torch.Tensor, ...]:
-        """Fresh arguments."""
-        return tuple(one.tensor() for one in self.inputs)
-
-    def __str__(self) -> str:
-        lines = [f"v{n} = {name(i.dtype)}{list(i.shape)} {i.layout}" for n, i in enumerate(self.inputs)]
-        for step in self.steps:
-            operands = [f"v{number}" for number in step.operands]
-            lines.append(f"{step.op}({', '.join([*operands, *map(str, step.options)])})")
-        return "; ".join([*lines, f"return {', '.join(f'v{number}' for number in self.results)}"])
-
-
-class ProgramModel(torch.nn.Module):
-    """A program as a model."""
-
-    def __init__(self, program: Program):
-        super().__init__()
-        self.program = program
-
-    def forward(self, *arguments: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        values = list(arguments)
-        for step in self.program.steps:
-            values += step.run(values)
-        return tuple(values[number] for number in self.program.results)
+from drawing import Draw
+from numerics import ALL
 
 
 @dataclass(frozen=True)
@@ -115,12 +32,8 @@ class Op:
     needs_exact: bool = False
 
 
-def _integers(draw: Draw, low: int, high: int) -> int:
-    return draw(st.integers(low, high))
-
-
 def _dim(draw: Draw, x: torch.Tensor, *_: Any) -> tuple[int]:
-    return (_integers(draw, -x.dim(), x.dim() - 1),)
+    return (draw.integer(-x.dim(), x.dim() - 1),)
 
 
 def _has_dims(x: torch.Tensor, *_: Any) -> bool:
@@ -144,12 +57,12 @@ def _divides(x: torch.Tensor, y: torch.Tensor) -> bool:
 
 
 def _permutation(draw: Draw, x: torch.Tensor) -> tuple[tuple[int, ...]]:
-    return (tuple(draw(st.permutations(range(x.dim())))),)
+    return (tuple(draw.shuffled(range(x.dim()))),)
 
 
 def _bounds(draw: Draw, x: torch.Tensor) -> tuple[int, int, int, int]:
     (dim,) = _dim(draw, x)
-    return dim, _integers(draw, -3, 3), _integers(draw, -2, 6), _integers(draw, 1, 2)
+    return dim, draw.integer(-3, 3), draw.integer(-2, 6), draw.integer(1, 2)
 
 
 def _sliced(x: torch.Tensor, dim: int, start: int, stop: int, step: int) -> torch.Tensor:
@@ -158,13 +71,13 @@ def _sliced(x: torch.Tensor, dim: int, start: int, stop: int, step: int) -> torc
 
 def _dtype(draw: Draw, x: torch.Tensor) -> tuple[torch.dtype]:
     signed = bool(x.numel()) and bool((x < 0).any())
-    return (draw(st.sampled_from([dtype for dtype in ALL if not (signed and dtype == torch.uint8)])),)
+    return (draw.choice([dtype for dtype in ALL if not (signed and dtype == torch.uint8)]),)
 
 
 def _places(draw: Draw, x: torch.Tensor) -> tuple[int, tuple[int, ...]]:
     (dim,) = _dim(draw, x)
     size = x.size(dim)
-    return dim, tuple(draw(st.lists(st.integers(-size, size - 1), max_size=4)))
+    return dim, tuple(draw.several(lambda: draw.integer(-size, size - 1), 4))
 
 
 def _indexed(x: torch.Tensor, dim: int, places: tuple[int, ...]) -> torch.Tensor:
@@ -179,7 +92,7 @@ def _put(x: torch.Tensor, y: torch.Tensor, dim: int, places: tuple[int, ...], ac
 def _flat_or_dim(function: Callable[..., Any]) -> Op:
     return Op(
         lambda x, dim: function(x) if dim is None else function(x, dim),
-        options=lambda draw, x: (draw(st.sampled_from([None, *range(-x.dim(), x.dim())])),),
+        options=lambda draw, x: (draw.choice([None, *range(-x.dim(), x.dim())]),),
         when=_is_number,
     )
 
@@ -207,16 +120,14 @@ def _quietly(function: Callable[..., Any]) -> Callable[..., None]:
     return run
 
 
-_SMALL = st.integers(-3, 3)
-
 OPS: dict[str, Op] = {
     "add": Op(torch.add, 2),
     "sub": Op(torch.sub, 2, when=lambda x, y: _is_number(x) and _is_number(y)),
     "mul": Op(torch.mul, 2),
     "maximum": Op(torch.maximum, 2, needs_exact=True),
     "minimum": Op(torch.minimum, 2, needs_exact=True),
-    "add_scalar": Op(lambda x, n: x + n, options=lambda draw, x: (draw(_SMALL),), when=_is_number),
-    "mul_scalar": Op(lambda x, n: x * n, options=lambda draw, x: (draw(st.sampled_from([2, -1, 0.5, 3])),)),
+    "add_scalar": Op(lambda x, n: x + n, options=lambda draw, x: (draw.integer(-3, 3),), when=_is_number),
+    "mul_scalar": Op(lambda x, n: x * n, options=lambda draw, x: (draw.choice([2, -1, 0.5, 3]),)),
     "neg": Op(torch.neg, when=_is_number),
     "abs": Op(torch.abs, when=_is_number),
     "square": Op(torch.square, when=_is_number),
@@ -269,15 +180,13 @@ OPS: dict[str, Op] = {
     "stack": Op(lambda x, y: torch.stack([x, y, x]), 2),
     "split": Op(
         lambda x, size, dim: x.split(size, dim),
-        options=lambda draw, x: (_integers(draw, 1, 2), *_dim(draw, x)),
+        options=lambda draw, x: (draw.integer(1, 2), *_dim(draw, x)),
         when=_has_dims,
     ),
     "chunk": Op(lambda x, dim: x.chunk(2, dim), options=_dim, when=_has_dims),
     "unbind": Op(torch.unbind, options=lambda draw, x: (-1,), when=lambda x: _has_dims(x) and 0 < x.size(-1) < 4),
     "permute": Op(torch.permute, options=_permutation),
-    "unsqueeze": Op(
-        torch.unsqueeze, options=lambda draw, x: (_integers(draw, -1, x.dim()),), when=lambda x: x.dim() < 4
-    ),
+    "unsqueeze": Op(torch.unsqueeze, options=lambda draw, x: (draw.integer(-1, x.dim()),), when=lambda x: x.dim() < 4),
     "squeeze": Op(torch.squeeze),
     "flatten": Op(torch.flatten),
     "reshape": Op(lambda x: x.reshape(-1, 1), when=_has_elements),
@@ -285,7 +194,7 @@ OPS: dict[str, Op] = {
     "slice": Op(_sliced, options=_bounds, when=_has_dims),
     "select": Op(
         lambda x, n: x.select(0, n),
-        options=lambda draw, x: (_integers(draw, -x.size(0), x.size(0) - 1),),
+        options=lambda draw, x: (draw.integer(-x.size(0), x.size(0) - 1),),
         when=lambda x: x.dim() > 0 and x.size(0) > 0,
     ),
     "diagonal": Op(lambda x: x.diagonal(0, -2, -1), when=lambda x: x.dim() >= 2),
@@ -293,7 +202,7 @@ OPS: dict[str, Op] = {
     "flip": Op(lambda x, dim: x.flip(dim), options=_dim, when=_has_dims),
     "roll": Op(
         lambda x, n, dim: x.roll(n, dim),
-        options=lambda draw, x: (_integers(draw, -2, 2), *_dim(draw, x)),
+        options=lambda draw, x: (draw.integer(-2, 2), *_dim(draw, x)),
         when=_has_dims,
     ),
     "pad": Op(lambda x: torch.nn.functional.pad(x, (1, 2)), when=_has_dims),
@@ -304,7 +213,7 @@ OPS: dict[str, Op] = {
     "index_put": Op(
         _put,
         2,
-        options=lambda draw, x, y: (*_places(draw, x), draw(st.booleans()) and x.dtype != torch.bool),
+        options=lambda draw, x, y: (*_places(draw, x), draw.boolean() and x.dtype != torch.bool),
         when=_has_elements,
     ),
     "sort": Op(
@@ -324,56 +233,3 @@ OPS: dict[str, Op] = {
     "view_mul_": Op(_view_mul_, when=_has_dims),
     "diagonal_zero_": Op(_diagonal_zero_, when=lambda x: x.dim() >= 2),
 }
-
-
-@st.composite
-def programs(draw: Draw) -> Program:
-    """A program of one to three arguments and up to `STEPS` steps."""
-    inputs = tuple(_input(draw) for _ in range(_integers(draw, 1, 3)))
-    values = [one.tensor() for one in inputs]
-    exact = [True] * len(values)
-    steps: list[Step] = []
-    for _ in range(_integers(draw, 3, STEPS)):
-        _try_step(draw, values, exact, steps)
-    last = len(values) - 1
-    results = [last, *draw(st.lists(st.integers(0, last), max_size=2))]
-    return Program(inputs, tuple(steps), tuple(results))
-
-
-def _input(draw: Draw) -> Input:
-    shape = tuple(draw(st.lists(st.sampled_from(SIZES), max_size=3)))
-    layout = draw(st.sampled_from(["contiguous", "contiguous", "transposed", "strided"]))
-    return Input(draw(st.sampled_from(ALL)), shape, layout, _integers(draw, 0, 99))
-
-
-def _try_step(draw: Draw, values: list[torch.Tensor], exact: list[bool], steps: list[Step]) -> None:
-    """Draws a step; leaves it out if it makes no sense on its operands or PyTorch refuses it."""
-    key = draw(st.sampled_from(sorted(OPS)))
-    op = OPS[key]
-    numbers = tuple(_integers(draw, 0, len(values) - 1) for _ in range(op.operands))
-    operands = [values[number] for number in numbers]
-    known = all(exact[number] for number in numbers)
-    if (op.needs_exact and not known) or not op.when(*operands):
-        return
-    step = Step(key, numbers, op.options(draw, *operands))
-    trial = copy.deepcopy(values)  # keeps aliases
-    try:
-        new = step.run(trial)
-    except (RuntimeError, IndexError, TypeError, ValueError):
-        return
-    if not all(map(_is_small, trial + new)):
-        return
-    values[:] = trial + new
-    half = any(value.dtype in (torch.float16, torch.bfloat16) for value in new)
-    kept = op.exact == "made" or (known and op.exact == "kept" and not half)
-    exact += [kept or not value.dtype.is_floating_point for value in new]
-    if not new and not known:
-        exact[:] = [False if value.dtype.is_floating_point else was for value, was in zip(values, exact, strict=True)]
-    steps.append(step)
-
-
-def _is_small(value: torch.Tensor) -> bool:
-    """Few elements, and numbers small enough that float32 holds them exactly."""
-    if value.numel() > 2000:
-        return False
-    return not value.dtype.is_floating_point or value.numel() == 0 or bool((value.abs() < 1000).all())

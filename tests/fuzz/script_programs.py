@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from hypothesis import strategies as st
+from drawing import Draw
 from torch import nn
-
-Draw = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -90,12 +88,11 @@ class _Totals(nn.Module):
             self.register_buffer(f"total{number}", torch.zeros(program.shape))
 
 
-@st.composite
-def script_programs(draw: Draw, size: Size) -> ScriptProgram:
+def script_program(draw: Draw, size: Size) -> ScriptProgram:
     """A program on tensors of one shape, of one or two dims."""
-    shape = draw(st.sampled_from([(3,), (2, 3), (4, 1), (1,)]))
+    shape = draw.choice([(3,), (2, 3), (4, 1), (1,)])
     source = "\n    ".join(_Writer(draw, size).lines())
-    return ScriptProgram(f"def forward(self, x, y, n):\n    {source}\n", shape, draw(st.integers(0, 99)))
+    return ScriptProgram(f"def forward(self, x, y, n):\n    {source}\n", shape, draw.integer(0, 99))
 
 
 class _Writer:
@@ -114,7 +111,7 @@ class _Writer:
         return [*body, "return a, b, c + self.total"]
 
     def _block(self, depth: int, in_loop: bool) -> list[str]:
-        count = self._draw(st.integers(1, self._size.statements))
+        count = self._draw.integer(1, self._size.statements)
         return [line for _ in range(count) for line in self._statement(depth, in_loop)]
 
     def _region(self, depth: int, in_loop: bool) -> list[str]:
@@ -142,7 +139,7 @@ class _Writer:
             f"{a}.flip(0)",
             f"torch.maximum({a}, {b} + 0.5)",
         ]
-        if self._draw(st.integers(0, 15)) == 15:
+        if self._draw.integer(0, 15) == 15:
             return [f"{name} = {a}"]
         return [f"{name} = ({self._choice(forms)}).clamp(-8, 8)"]
 
@@ -162,7 +159,7 @@ class _Writer:
 
     def _branch(self, depth: int, in_loop: bool) -> list[str]:
         lines = [f"if {self._condition()}:", *_indented(self._block(depth + 1, in_loop))]
-        if self._draw(st.booleans()):
+        if self._draw.boolean():
             lines += ["else:", *_indented(self._block(depth + 1, in_loop))]
         return lines
 
@@ -203,7 +200,7 @@ class _Writer:
         return self._choice(_NAMES)
 
     def _choice(self, options: Any) -> Any:
-        return self._draw(st.sampled_from(list(options)))
+        return self._draw.choice(options)
 
 
 def _indented(lines: list[str]) -> list[str]:

@@ -1,0 +1,162 @@
+"""What becomes of random programs: compiled several at once, and compared with eager PyTorch in several ways.
+
+An outcome is (what happened, details): `right`, `refused` (one clear error before anything runs), `wrong` (another
+result than eager's), or `defect` (an exception that is none of ours, or a call that fails where eager's does not).
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from drawing import Draw
+from numerics import differences
+from tensor_programs import SYMBOLIC, Program, ProgramModel, is_valid
+from torch.export import Dim
+
+import pipeline
+from pipeline.runtime.executable import Executable
+
+Outcome = tuple[str, str]
+
+RIGHT: Outcome = ("right", "")
+
+#: What becomes of the sizes of a symbolic program, and how often.
+_OTHER_SIZES = (0, 1, 1, 2, 3, 4, 6, 7, 9)
+_TIMES = 4
+
+#: Looks at an executable of some programs: an outcome for each of them.
+Judge = Callable[[Executable, Sequence[Program]], list[Outcome]]
+
+
+class Several(torch.nn.Module):
+    """Programs side by side, which is cheaper to compile than one by one."""
+
+    def __init__(self, programs: Sequence[Program]):
+        super().__init__()
+        self._programs = [ProgramModel(program) for program in programs]
+
+    def forward(self, *arguments: torch.Tensor) -> list[tuple[torch.Tensor, ...]]:
+        rest, results = list(arguments), []
+        for model in self._programs:
+            count = len(model.program.inputs)
+            results.append(model(*rest[:count]))
+            rest = rest[count:]
+        return results
+
+
+def attempt(program: Program, **options: Any) -> Outcome:
+    """Compiles and runs one program in this process and compares results and arguments with eager's."""
+    return _attempt([program], compared, lambda _: options)[0]
+
+
+def fused_and_unfused(programs: Sequence[Program]) -> list[Outcome]:
+    """With the rules of the target, and with each op in a kernel of its own."""
+    unfused = _attempt(programs, compared, lambda _: {"fusion_rules": pipeline.load_rules("cpu").apart()})
+    return [_first_problem(*pair) for pair in zip(_attempt(programs, compared), unfused, strict=True)]
+
+
+def on_threads(programs: Sequence[Program]) -> list[Outcome]:
+    """On one thread, and on two with the same bits."""
+
+    def judge(executable: Executable, some: Sequence[Program]) -> list[Outcome]:
+        executable.num_threads = 1
+        found, one = compared(executable, some), executable(*arguments_of(some))
+        executable.num_threads = 2
+        two = executable(*arguments_of(some))
+        same = [RIGHT if _equal(*pair) else ("wrong", "two threads: other bits") for pair in zip(one, two, strict=True)]
+        return [_first_problem(*pair) for pair in zip(found, same, strict=True)]
+
+    return _attempt(programs, judge)
+
+
+def resized(programs: Sequence[Program]) -> list[Outcome]:
+    """With every size from 2 on symbolic, called with several sizes; equal sizes stay equal."""
+
+    def judge(executable: Executable, some: Sequence[Program]) -> list[Outcome]:
+        pairs = list(zip(some, _specialized(executable, some), strict=True))
+        calls = [some, *([_resized(*pair, number) for pair in pairs] for number in range(_TIMES))]
+        found = [compared(executable, call) for call in calls]
+        return [_first_problem(*outcomes) for outcomes in zip(*found, strict=True)]
+
+    return _attempt(programs, judge, lambda some: {"dynamic_shapes": (_open_sizes(some),)})
+
+
+def _open_sizes(programs: Sequence[Program]) -> tuple[dict[int, Any], ...]:
+    inputs = [one for program in programs for one in program.inputs]
+    return tuple({dim: Dim.AUTO for dim, size in enumerate(one.shape) if size > 1} for one in inputs)
+
+
+def _specialized(executable: Executable, programs: Sequence[Program]) -> list[set[int]]:
+    """For each program the sizes that torch.export has not left open."""
+    arguments, found = iter(executable.signature.arguments), []
+    for program in programs:
+        fixed: set[int] = set()
+        for one in program.inputs:
+            kind = next(arguments).type
+            known = zip(one.shape, one.shape if kind is None else kind.shape, strict=True)
+            fixed |= {size for size, known_size in known if not str(known_size).isidentifier()}
+        found.append(fixed)
+    return found
+
+
+def _resized(program: Program, fixed: set[int], number: int) -> Program:
+    """The program with other sizes of its arguments, if eager accepts it with them; else as it was."""
+    draw = Draw(sum(map(ord, str(program))) + number)
+    sizes = {size: draw.choice(_OTHER_SIZES) for size in SYMBOLIC.sizes if size > 1 and size not in fixed}
+    inputs = tuple(replace(one, shape=tuple(sizes.get(size, size) for size in one.shape)) for one in program.inputs)
+    other = replace(program, inputs=inputs)
+    return other if is_valid(other, SYMBOLIC.most_elements) else program
+
+
+def _attempt(
+    programs: Sequence[Program], judge: Judge, options: Callable[[Sequence[Program]], dict[str, Any]] = lambda _: {}
+) -> list[Outcome]:
+    """The outcome of each program; where one spoils the compilation or the call for all, halves are tried."""
+    with torch.no_grad():
+        try:
+            executable = pipeline.compile(Several(programs), arguments_of(programs), **options(programs))
+            return judge(executable, programs)
+        except pipeline.ArgumentError as error:  # torch.export has found out more about sizes than the signature says
+            outcome = ("refused", str(error))
+        except pipeline.PipelineError as error:
+            at_the_call = any(frame.name == "__call__" for frame in traceback.extract_tb(error.__traceback__))
+            outcome = ("defect" if at_the_call else "refused", f"{type(error).__name__}: {error}")
+        except Exception as error:  # what is not a PipelineError is the finding
+            outcome = ("defect", f"{type(error).__name__}: {error}")
+    if len(programs) == 1:
+        return [outcome]
+    half = len(programs) // 2
+    return [*_attempt(programs[:half], judge, options), *_attempt(programs[half:], judge, options)]
+
+
+def compared(executable: Executable, programs: Sequence[Program]) -> list[Outcome]:
+    """What differs from eager, in results and in arguments that were written to."""
+    arguments = arguments_of(programs)
+    results, found = executable(*arguments), []
+    for program, result in zip(programs, results, strict=True):
+        count = len(program.inputs)
+        theirs = program.arguments()
+        expected = ProgramModel(program)(*theirs)
+        problems = [f"result{path}: {text}" for path, text in differences(result, expected)]
+        problems += [f"argument{path}: {text}" for path, text in differences(arguments[:count], theirs)]
+        found.append(("wrong", f"{'; '.join(problems)} for {program}") if problems else RIGHT)
+        arguments = arguments[count:]
+    return found
+
+
+def arguments_of(programs: Sequence[Program]) -> tuple[torch.Tensor, ...]:
+    """Fresh arguments of all programs, one after the other."""
+    return tuple(argument for program in programs for argument in program.arguments())
+
+
+def _equal(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
+    pairs = zip(one, other, strict=True)
+    return all(torch.equal(a.nan_to_num(), b.nan_to_num()) and torch.equal(a.isnan(), b.isnan()) for a, b in pairs)
+
+
+def _first_problem(*outcomes: Outcome) -> Outcome:
+    return next((outcome for outcome in outcomes if outcome != RIGHT), RIGHT)

@@ -1,0 +1,90 @@
+"""What becomes of random programs with branches and loops: fused, not fused, and in eager."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from outcomes import RIGHT, Outcome
+from script_programs import ScriptProgram, script
+
+from pipeline.compiler import compile_source, target_for
+from pipeline.errors import CaptureError, PipelineError
+from pipeline.frontend.sources import exported_source
+from pipeline.mlir import context, ir
+from pipeline.options import Options
+from pipeline.program import Dump, Program, Source
+from pipeline.runtime.executable import Executable
+
+#: What makes fewer and larger kernels.
+FUSION = ("fuse-elementwise", "form-groups")
+
+
+@dataclass(frozen=True)
+class Imported(Source):
+    """A program that was imported before, as the text of its module."""
+
+    imported: Program
+    text: str
+
+    def program(self, dump: Dump) -> Program:
+        return replace(self.imported, module=ir.Module.parse(self.text, context()))
+
+    def fingerprint(self) -> str | None:
+        return None
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return dict(self.imported.weights)
+
+
+def compiled(programs: Sequence[ScriptProgram], module: torch.jit.ScriptModule) -> list[Executable]:
+    """The programs fused and not; captured once, which takes most of the time."""
+    arguments = tuple(argument for program in programs for argument in program.arguments())
+    imported = exported_source(module, arguments, {}, None, "export").program(lambda *_: None)
+    source = Imported(imported, imported.module.operation.get_asm(enable_debug_info=True))
+    choices = [Options.create({"disable": disabled}) for disabled in ((), FUSION)]
+    return [compile_source(source, options, target_for(options)) for options in choices]
+
+
+def fused_and_unfused(programs: Sequence[ScriptProgram]) -> list[Outcome]:
+    """Bit by bit as eager, with several values of the arguments; see `outcomes`."""
+    with torch.no_grad():
+        return _fused_and_unfused(programs)
+
+
+def _fused_and_unfused(programs: Sequence[ScriptProgram]) -> list[Outcome]:
+    module = script(programs)
+    try:
+        executables = compiled(programs, module)
+    except PipelineError as error:
+        if len(programs) > 1:
+            half = len(programs) // 2
+            return [*_fused_and_unfused(programs[:half]), *_fused_and_unfused(programs[half:])]
+        clear = isinstance(error, CaptureError) and "clone it before" in str(error)
+        return [("refused" if clear else "defect", f"{programs[0].source}\n{error}")]
+    problems = [
+        differences(programs, module, executable, name, seed)
+        for seed in range(3)
+        for name, executable in zip(("fused", "unfused"), executables, strict=True)
+    ]
+    texts = ["\n".join(filter(None, found)) for found in zip(*problems, strict=True)]
+    return [("wrong", text) if text else RIGHT for text in texts]
+
+
+def differences(
+    programs: Sequence[ScriptProgram], module: torch.jit.ScriptModule, executable: Executable, name: str, seed: int
+) -> list[str]:
+    """For each program what differs from eager, in results, arguments or the buffer; empty if nothing does."""
+    drawn = [replace(program, seed=program.seed + seed) for program in programs]
+    for buffer in module.buffers():
+        buffer.zero_()
+    given = [program.arguments() for program in drawn]
+    results = executable(*(argument for arguments in given for argument in arguments))
+    found = []
+    for program, arguments, result, total in zip(drawn, given, results, module.buffers(), strict=True):
+        eager, theirs = program.python(), program.arguments()
+        expected = (*eager(*theirs), *theirs, eager.total)
+        same = [torch.equal(*pair) for pair in zip((*result, *arguments, total), expected, strict=True)]
+        found.append("" if all(same) else f"{name}, seed {program.seed}: {same}\n{program.source}")
+    return found
