@@ -111,12 +111,9 @@ FUNCTIONS = {
     "ctc_loss": (ctc_loss, "_ctc_loss"),
     "custom": (lambda y: torch.ops.pipeline_tests.doubled(y), "doubled"),
     "custom that writes": (incremented, "auto_functionalized"),
-    "unique": (lambda y: torch.unique((y * 3).round()), "unique"),
     "mode": (lambda y: torch.mode(y.round()).values, "mode"),
     "multinomial": (lambda y: torch.multinomial(y.abs() + 0.1, 3), "multinomial"),
     "randperm": (lambda y: y[torch.randperm(4)], "randperm"),
-    "mask": (lambda y: y[y > 1], "index.Tensor"),
-    "repeat_interleave": (lambda y: y.repeat_interleave(torch.tensor([1, 2, 0, 3]), 0), "repeat_interleave"),
     "antialias": (resized, "_upsample_bilinear2d_aa"),
     "float8": (lambda y: y.to(torch.float8_e4m3fn).float(), "convert_element_type"),
     "detection": (lambda y: y[torch.ops.pipeline_tests.keep(y - 1)], "keep"),
@@ -329,7 +326,7 @@ def test_refresh_and_weights_that_torch_reads():
     torch.testing.assert_close(executable(x), model(x).detach())
 
 
-@pytest.mark.parametrize("dtype", [torch.complex64, torch.float8_e5m2, torch.uint16])
+@pytest.mark.parametrize("dtype", [torch.float8_e5m2, torch.uint16])
 def test_arguments_results_and_weights_of_other_dtypes(dtype):
     class Cast(nn.Module):
         def __init__(self):

@@ -11,13 +11,15 @@ import torch.utils._pytree as pytree
 from nn_cases import CASES, NOT_CALLED, RANDOM
 from torch import nn
 
+import pipeline
+
 #: So many modules share a graph without gradients, which takes less time than a graph for each.
 _TOGETHER = 14
 
-#: For which torch has no lowering that is known here.
-UNSUPPORTED = {"FractionalMaxPool2d", "FractionalMaxPool3d"}
+#: What has no lowering here: torch runs it, see `test_what_torch_runs`.
+RUN_BY_TORCH = ("CTCLoss", "FractionalMaxPool2d", "FractionalMaxPool3d")
 
-_NAMES = sorted(CASES.keys() - UNSUPPORTED)
+_NAMES = sorted(CASES.keys() - set(RUN_BY_TORCH))
 
 
 def made(name: str) -> tuple[nn.Module, Any]:
@@ -50,6 +52,18 @@ def test_evaluation(first):
     with torch.no_grad():
         for name, ours, theirs in zip(names, compiled(inputs), model(inputs), strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5, msg=lambda m, name=name: f"{name}: {m}")
+
+
+@pytest.mark.parametrize("name", RUN_BY_TORCH)
+def test_what_torch_runs(name):
+    module, inputs = made(name)
+    compiled = torch.compile(module.eval(), backend="pipeline", options={"fallback": "torch"})
+    with torch.no_grad():
+        ours, theirs = compiled(*inputs), module(*inputs)
+    assert pipeline.executables(compiled)[0].fallbacks
+    assert ours.shape == theirs.shape
+    if name == "CTCLoss":  # the others pool where random numbers say
+        torch.testing.assert_close(ours, theirs)
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -56,9 +56,9 @@ class Capture:
             partition_fn=recompute_partition,
             decompositions={} if perhaps_trains else dict(decomposition_table()),
         )
-        with replacements_first():
-            tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
-        with capturing, tokens, contextlib.nullcontext() if perhaps_trains else taken_apart():
+        tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
+        loops = contextlib.nullcontext() if perhaps_trains else taken_apart()
+        with capturing, tokens, loops, replacements_first():
             self.runtime: Callable[..., Any] = backend(_with_pure_regions(graph), inputs)
         self.takes_inputs = sum(node.op == "placeholder" for node in self.graph.graph.nodes) == len(inputs)
         if perhaps_trains:

@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from pipeline.frontend.fallback.partition import is_given
+from pipeline.frontend.fallback.sizes import arguments_for_sizes
 from pipeline.frontend.fingerprint import graph_fingerprint
 from pipeline.frontend.graph import Captured, GraphReader, TypeOf, read_graph, tensor_type
 from pipeline.program import Dump, Program, Source
@@ -102,6 +103,7 @@ def cut(
     own = [one for one in taken if one in weights]
     made = [one for one in taken if is_given(one) and one.op != "placeholder"]
     inputs = [one for one in taken if one not in {*own, *made}]
+    inputs += arguments_for_sizes(nodes, inputs)
     known: dict[fx.Node, fx.Node] = {}
     for one in [*inputs, *own]:
         known[one] = graph.placeholder(one.name)

@@ -22,13 +22,20 @@ from pipeline.frontend.replacements.table import aten, replaces
 def adaptive_avg_pool(x: Tensor, output_size: list[int]) -> Tensor:
     """adaptive_avg_pool(x: [.., h, w], (a, b)) → sums under masks of the windows, along one dim after the other."""
     if not _is_symbolic(x, output_size):
-        otherwise = decomposition_table.get(aten._adaptive_avg_pool2d.default) if len(output_size) == 2 else None
-        return NotImplemented if otherwise is None else otherwise(x, output_size)
+        return _averages_of_known_sizes(x, output_size)
     for dim, wanted in enumerate(output_size, -len(output_size)):
         inside = _windows(x.size(dim), wanted)
         total = torch.where(_beside(inside, dim), x.unsqueeze(dim - 1), 0).sum(dim)
         x = total / _beside(inside.sum(1, keepdim=True), dim).squeeze(dim)
     return x
+
+
+def _averages_of_known_sizes(x: Tensor, output_size: list[int]) -> Tensor:
+    """As torch takes it apart in two dims, and one dim as two of them; torch-mlir lowers three."""
+    in_two_dims = decomposition_table[aten._adaptive_avg_pool2d.default]
+    if len(output_size) == 1:
+        return in_two_dims(x.unsqueeze(-2), [1, *output_size]).squeeze(-2)
+    return in_two_dims(x, output_size) if len(output_size) == 2 else NotImplemented
 
 
 @replaces(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
