@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 import pipeline
 from pipeline.frontend.capture import capture
 from pipeline.frontend.complex_numbers import complex_as_pairs
-from pipeline.frontend.graph_passes import drop_assertions
+from pipeline.frontend.numbers.checks import drop_proved_assertions
 
 WIDE = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
@@ -45,7 +45,7 @@ def assert_as_good(got: Any, function: Callable[..., Any], args: tuple[Any, ...]
 def rewritten(function: Callable[..., Any], *args: Any) -> list[Any]:
     """What the graph that reaches MLIR computes, by torch itself: cheaper than to compile it."""
     exported = capture(Function(function), args)
-    drop_assertions(exported.graph)
+    drop_proved_assertions(exported.graph)
     complex_as_pairs(exported.graph)
     for view in exported.graph.find_nodes(op="call_function", target=torch.ops.aten.view.default):
         view.target = torch.ops.aten.reshape.default  # in MLIR there are no strides that a view could not have

@@ -85,7 +85,7 @@ ARCHITECTURES: dict[str, Callable[[], tuple[torch.nn.Module, Inputs]]] = {
     ),
     "llama": lambda: (tf.LlamaForCausalLM(tf.LlamaConfig(**_TEXT, num_key_value_heads=1)), _text),
     "mistral": lambda: (
-        tf.MistralForCausalLM(tf.MistralConfig(**_TEXT, num_key_value_heads=1, sliding_window=8)),
+        tf.MistralForCausalLM(tf.MistralConfig(**_TEXT, num_key_value_heads=1, sliding_window=8, use_cache=False)),
         _text,
     ),
     "roberta": lambda: (

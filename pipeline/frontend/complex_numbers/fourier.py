@@ -74,7 +74,20 @@ def _composite(op: Any) -> Any:
     return decomposed
 
 
-_SHIFTS = ("fftfreq", "fftshift", "ifftshift", "rfftfreq")
+@always(aten.fft_fftfreq.default)
+def frequencies(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
+    """fftfreq(n, d) -> 0, 1, .., n / 2 rounded up, then the negative ones, divided by n * d."""
+    whole = torch.arange(n, dtype=dtype or torch.get_default_dtype(), device=device)
+    return torch.where(whole < (n + 1) // 2, whole, whole - n) * (1.0 / (n * d))
+
+
+@always(aten.fft_rfftfreq.default)
+def half_frequencies(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
+    """rfftfreq(n, d) -> 0, 1, .., n / 2, divided by n * d."""
+    return torch.arange(n // 2 + 1, dtype=dtype or torch.get_default_dtype(), device=device) * (1.0 / (n * d))
+
+
+_SHIFTS = ("fftshift", "ifftshift")
 _TRANSFORMS = [
     inverse + kind + dims for inverse in ("", "i") for kind in ("fft", "hfft", "rfft") for dims in ("", "2", "n")
 ]
