@@ -19,8 +19,8 @@ BATCH = {"static": 48, "symbolic": 24, "threads": 16, "branches": 30, "nested": 
 RIGHT = {"static": 0.85, "symbolic": 0.7, "threads": 0.85, "branches": 0.6, "nested": 0.6}
 
 
-#: Batches with a program that is computed wrongly, and not mended yet: a carry of a while loop that takes another's place
-#: and is then changed; symbolic sizes. `scripts/fuzz.py --kinds KIND --seed FIRST` shows and shortens each.
+#: Batches with a program that is computed wrongly, and not mended yet: a carry of a while loop that takes another's
+#: place and is then changed; symbolic sizes. `scripts/fuzz.py --kinds KIND --seed FIRST` shows and shortens each.
 OPEN = {("branches", 150), ("symbolic", 144), ("symbolic", 192)}
 
 
