@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import transformers as tf
+
 from architectures.architecture import Architecture, text
 from architectures.encoders import TEXT
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import transformers as tf
+
 from architectures.architecture import Architecture, Given, text
 
 #: What most configurations call their sizes.

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import transformers as tf
+
 from architectures.architecture import Architecture, Given, ids, pixels, text
 from architectures.encoders import HIDDEN, TEXT
 

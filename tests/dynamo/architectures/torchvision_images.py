@@ -7,13 +7,8 @@ from functools import partial
 from typing import Any
 
 import torch
-from architectures.architecture import Architecture, Given, images
-from architectures.torchvision_ops import define_missing_operators
-from torch import nn
-
-define_missing_operators()
-
 import torchvision.models as tv
+from torch import nn
 from torchvision.models import detection, segmentation
 from torchvision.models.convnext import CNBlockConfig
 from torchvision.models.detection import ssd
@@ -29,6 +24,8 @@ from torchvision.models.segmentation.fcn import FCNHead
 from torchvision.models.segmentation.lraspp import LRASPP
 from torchvision.ops import FrozenBatchNorm2d
 
+from architectures.architecture import Architecture, Given, images
+
 _SIDES = ((2, 64), (2, 64), (3, 96), (4, 80))
 
 #: Images of one size.
@@ -38,7 +35,7 @@ _BATCHES = ((2, 64), (2, 64), (3, 64), (4, 64))
 def _features(resnet: nn.Module, *layers: str) -> nn.Module:
     from torchvision.models._utils import IntermediateLayerGetter
 
-    return IntermediateLayerGetter(resnet, {layer: name for layer, name in zip(layers, ("out", "aux"), strict=False)})
+    return IntermediateLayerGetter(resnet, dict(zip(layers, ("out", "aux"), strict=False)))
 
 
 def _resnet(**options: Any) -> nn.Module:
