@@ -29,6 +29,8 @@ class Entry:
         arguments: makes the positional and keyword arguments that it is compiled with.
         dynamic_shapes: the dimensions that may change, as torch.export takes them; None if none.
         more_arguments: for a dynamic model, further arguments of other sizes.
+        dimensions: names of the argument's dimensions that may have any size, None for the others; by its rank if it
+            is empty, see `symbolic_sizes`.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Entry:
     arguments: Callable[[], Arguments]
     dynamic_shapes: Any = None
     more_arguments: tuple[Callable[[], Arguments], ...] = ()
+    dimensions: tuple[str | None, ...] = ()
 
     def create(self) -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
         """The model in eval mode and the arguments that it is compiled with, the same ones each time."""
@@ -293,7 +296,12 @@ ZOO = {
             _positional(images, 1, 32, 32),
         ),
         Entry("efficientnet", _efficientnet, _positional(images, 1, 32, 32)),
-        Entry("whisper-encoder", _whisper_encoder, _positional(torch.randn, 1, 8, 100)),
+        Entry(
+            "whisper-encoder",
+            _whisper_encoder,
+            _positional(torch.randn, 1, 8, 100),
+            dimensions=("batch", None, "length"),
+        ),
         Entry(
             "clip-text",
             _transformers("CLIPTextModel", "CLIPTextConfig", eos_token_id=2, **_TEXT, **_HIDDEN),
