@@ -1,4 +1,4 @@
-"""Image models of torchvision and timm through torch.compile: equal to eager, for any batch and, where there is, size."""
+"""Image models of torchvision and timm through torch.compile: equal to eager, for any batch and size that they take."""
 
 from __future__ import annotations
 

@@ -30,14 +30,14 @@ class Architecture:
         build: makes the model; weights are drawn from torch's global generator.
         inputs: makes the arguments of a call from two sizes: rows, and the length of text or the side of images.
         sizes: what it is called with: twice the first, then two of other batches, lengths or sides.
-        graphs: how often torch.compile compiles: once for the first size and once for any, unless the model's own
-            code branches on sizes or breaks the graph.
+        graphs: how often torch.compile compiles: once for the first size and once for any other; None where the model's
+            own code branches on sizes or values, so that torch says how often.
     """
 
     build: Callable[[], torch.nn.Module]
     inputs: Callable[[int, int], Given]
     sizes: tuple[tuple[int, int], ...] = ((2, 7), (2, 7), (3, 9), (4, 11))
-    graphs: int = 2
+    graphs: int | None = 2
 
     def create(self) -> torch.nn.Module:
         """The model in eval mode, the same weights each time."""

@@ -179,11 +179,11 @@ def _classifier(build: Callable[[], nn.Module], sizes: tuple[tuple[int, int], ..
 
 
 def _detector(build: Callable[[], nn.Module]) -> Architecture:
-    return Architecture(build, _list_of_images, ((2, 64), (2, 64), (1, 80)), graphs=0)
+    return Architecture(build, _list_of_images, ((2, 64), (2, 64), (1, 80)), graphs=None)
 
 
 TORCHVISION: dict[str, Architecture] = {
-    "alexnet": _classifier(_alexnet),
+    "alexnet": _classifier(_alexnet, ((2, 96), (2, 96), (3, 128), (4, 160))),
     "convnext": _classifier(_convnext),
     "deeplabv3": _classifier(_deeplab),
     "densenet": _classifier(partial(tv.DenseNet, 8, (1, 2, 2, 1), 16, num_classes=10)),
