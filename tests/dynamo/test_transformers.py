@@ -40,10 +40,8 @@ def test_gradients_of_a_language_model():
     torch.testing.assert_close(*found, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "mistral"])
-def test_generate_gives_the_tokens_of_eager(name):
-    """Past the window of eight tokens, of Mistral."""
-    model, prompt = TRANSFORMERS[name].create(), TRANSFORMERS[name].inputs(2, 5)
+def test_generate_gives_the_tokens_of_eager():
+    model, prompt = TRANSFORMERS["gpt2"].create(), TRANSFORMERS["gpt2"].inputs(2, 5)
     settings = {"max_new_tokens": 6, "do_sample": False, "pad_token_id": 0}
     expected = model.generate(**prompt, **settings)
     model.forward = torch.compile(model.forward, backend="pipeline")
