@@ -49,9 +49,9 @@ class Transform:
         return self.n if self.takes_pairs and self.gives_pairs else self.n // 2
 
     def lanes(self, most: int) -> int:
-        """The elements of the vectors, at most so many: those of a step fill whole ones, rows and columns."""
+        """The elements of the vectors, at most so many: the rows and columns of steps fill whole ones."""
         if self.columns is not None:
-            return min(most, self.columns & -self.columns)
+            return min(most, 1 << (self.columns.bit_length() - 1))
         return min(most, 1 << (isqrt(self.complex_length).bit_length() - 1))
 
     def steps(self) -> tuple[int, int]:

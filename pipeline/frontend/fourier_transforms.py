@@ -25,10 +25,16 @@ def take_over_transforms(module: ir.Module) -> None:
             continue
         x, *told = op.operands
         with before(op):
-            numbers = [defining_op(value).attributes["value"] for value in told]
-            mark = ir.DictAttr.get(dict(zip(("n", "sign", "scale"), numbers, strict=False)))
+            mark = ir.DictAttr.get(dict(zip(("n", "sign", "scale"), map(_number_of, told), strict=False)))
             taken = ir.Operation.create(_OP, [op.results[0].type], [x], attributes={TRANSFORM: mark})
         replace(op, list(taken.results))
+
+
+def _number_of(value: ir.Value) -> ir.Attribute:
+    """The value of a torch.constant."""
+    constant = defining_op(value)
+    assert constant is not None
+    return constant.attributes["value"]
 
 
 def lower_transforms(module: ir.Module) -> None:
@@ -73,17 +79,15 @@ def _generic(x: ir.Value, kind: ir.RankedTensorType, mark: ir.Attribute) -> ir.V
     return generic.results[0]
 
 
-def _factor(
-    transform: Transform, made: Sequence[ir.Value], given: Sequence[ir.Value], element: ir.Type
-) -> ir.Value:
+def _factor(transform: Transform, made: Sequence[ir.Value], given: Sequence[ir.Value], element: ir.Type) -> ir.Value:
     """scale * cos(2 pi (sign k l + (q - p) n / 4) / n), of element q of the number k in element p of the number l.
 
     It is sign * sin where p is the imaginary part and q is not, and the other way round.
     """
     n = transform.n
-    (k, q), (l, p) = _part(given, transform.takes_pairs), _part(made, transform.gives_pairs)
+    (k, q), (number, p) = _part(given, transform.takes_pairs), _part(made, transform.gives_pairs)
     quarters = arith.muli(arith.subi(q, p), _constant(n))
-    steps = arith.addi(arith.muli(arith.muli(k, l), _constant(4 * transform.sign)), quarters)
+    steps = arith.addi(arith.muli(arith.muli(k, number), _constant(4 * transform.sign)), quarters)
     angle = arith.sitofp(element, arith.trunci(_i32(), arith.andi(steps, _constant(4 * n - 1))))
     cosine = math.cos(arith.mulf(angle, arith.ConstantOp(element, pi / (2 * n)).result))
     factor = arith.mulf(cosine, arith.ConstantOp(element, transform.scale).result)
@@ -105,7 +109,7 @@ def _number(place: ir.Value) -> ir.Value:
 
 
 def _weight(k: ir.Value, q: ir.Value, n: int, element: ir.Type) -> ir.Value:
-    """How often an element of half a spectrum counts: the ends once, and not their imaginary parts; the others twice."""
+    """How often an element of half a spectrum counts: twice, but the ends once, and not their imaginary parts."""
     is_inner = arith.cmpi(arith.CmpIPredicate.ne, arith.andi(k, _constant(n // 2 - 1)), _constant(0))
     is_real = arith.cmpi(arith.CmpIPredicate.eq, q, _constant(0))
     zero, one, two = (arith.ConstantOp(element, number).result for number in (0.0, 1.0, 2.0))

@@ -61,7 +61,10 @@ class FourierEmitter:
             self._step(n, load, store, local)
             local.free()
 
-        parallel_loop(constant_index(0), constant_index(columns), self._lanes, vectors)
+        full = columns // self._lanes * self._lanes
+        parallel_loop(constant_index(0), constant_index(full), self._lanes, vectors)
+        if full < columns:  # some columns are done twice
+            vectors(constant_index(columns - self._lanes))
 
     def _row(self, row: ir.Value) -> None:
         """[2 n], [n] or [n + 2]: one row."""
@@ -142,7 +145,7 @@ class FourierEmitter:
         self._each(n1, 1, second)
 
     def _spectrum(self, z: Planes, target: Pairs) -> None:
-        """X[k] = (Z[k] + Z'[k]) / 2 - i w^k (Z[k] - Z'[k]) / 2 with Z'[k] = conj(Z[m - k]), Z[m] = Z[0]; X[m] is real."""
+        """X[k] = (Z[k] + Z'[k]) / 2 - i w^k (Z[k] - Z'[k]) / 2 with Z'[k] = conj(Z[m - k]), Z[m] = Z[0]."""
         m, numbers = self._transform.complex_length, self._numbers
         turns = self._roots(np.arange(m), 2 * m, -0.5j)
         re, im = (memref.LoadOp(z.buffer, [constant_index(part * z.count)]).result for part in range(2))

@@ -1,4 +1,4 @@
-"""Where vectors of complex numbers lie: as pairs in a tensor, or as planes of real and of imaginary parts in scratch."""
+"""Where vectors of complex numbers lie: as pairs in a tensor, or as planes of their parts in scratch."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ def _table(function: ir.Operation, buffer: ir.MemRefType, value: ir.Attribute) -
     with ir.InsertionPoint.at_block_begin(block):
         alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
         visibility = ir.StringAttr.get("private")
-        memref.GlobalOp(name, buffer, sym_visibility=visibility, initial_value=value, constant=True, alignment=alignment)
+        memref.GlobalOp(
+            name, buffer, sym_visibility=visibility, initial_value=value, constant=True, alignment=alignment
+        )
     return name
 
 

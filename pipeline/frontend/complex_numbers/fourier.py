@@ -33,7 +33,7 @@ def r2c(x: Tensor, dim: list[int], normalization: int, onesided: bool) -> Tensor
     """_fft_r2c(x, dims) -> half a spectrum along the last of the dims, or all of it, then as `c2c` along the others."""
     *others, last = dim
     scale = _factor(normalization, [x.size(one) for one in dim])
-    z = _spectrum(x.movedim(last, -1), onesided, 1 if others else scale).movedim(-1, last)
+    z = _moved(_spectrum(_moved(x, last, -1), onesided, 1 if others else scale), -1, last)
     return _complex_along(z, others, FORWARD, scale) if others else z
 
 
@@ -42,10 +42,10 @@ def c2r(z: Tensor, dim: list[int], normalization: int, last_dim_size: int) -> Te
     """_fft_c2r(z, dims, n) -> as `c2c` along all dims but the last, then n real numbers of half a spectrum."""
     *others, last = dim
     scale = _factor(normalization, [*(z.size(one) for one in others), last_dim_size])
-    half = (_complex_along(z, others, BACKWARD, 1) if others else z).movedim(last, -1)
+    half = _moved(_complex_along(z, others, BACKWARD, 1) if others else z, last, -1)
     if is_whole(last_dim_size, z.dtype, is_real=True):
-        return real_numbers_of(half, last_dim_size, scale).movedim(-1, last)
-    return (real_numbers(split(half), last_dim_size) * scale).movedim(-1, last)
+        return _moved(real_numbers_of(half, last_dim_size, scale), -1, last)
+    return _moved(real_numbers(split(half), last_dim_size) * scale, -1, last)
 
 
 def _complex_along(z: Tensor, dims: list[int], sign: int, scale: Any) -> Tensor:
@@ -71,6 +71,11 @@ def _spectrum(x: Tensor, onesided: bool, scale: Any) -> Tensor:
         return half if onesided else join(*whole_spectrum(split(half), x.size(-1)))
     parts = half_spectrum(x)
     return join(*_scaled(parts if onesided else whole_spectrum(parts, x.size(-1)), scale))
+
+
+def _moved(x: Tensor, source: int, target: int) -> Tensor:
+    """movedim, which for complex tensors is one of their parts, unless it moves nothing."""
+    return x if (source - target) % x.dim() == 0 else x.movedim(source, target)
 
 
 def _factor(normalization: int, sizes: list[Any]) -> Any:

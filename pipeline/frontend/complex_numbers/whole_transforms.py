@@ -15,7 +15,7 @@ from pipeline.frontend.complex_numbers.table import real_dtype
 #: Shorter ones are products of matrices, longer ones have such stages and this one.
 _SHORTEST, _LONGEST = 64, 4096
 
-#: Vectors of columns have at least so many numbers, and columns as many rows.
+#: The fewest columns that are transformed where they lie, and the fewest rows of these.
 _FEWEST_COLUMNS, _FEWEST_ROWS = 4, 8
 
 _OF_REALS = (torch.float32, torch.float64)
@@ -33,7 +33,7 @@ def is_whole_column(z: Tensor, dim: int) -> bool:
     n, columns = z.size(dim), math.prod(z.shape[dim + 1 :])
     if not isinstance(n, int) or not isinstance(columns, int) or real_dtype(z.dtype) not in _OF_REALS:
         return False
-    return n & (n - 1) == 0 and _FEWEST_ROWS <= n <= LONGEST_STEP and columns > 0 and columns % _FEWEST_COLUMNS == 0
+    return n & (n - 1) == 0 and _FEWEST_ROWS <= n <= LONGEST_STEP and columns >= _FEWEST_COLUMNS
 
 
 def transformed_rows(z: Tensor, dim: int, sign: int, scale: float) -> Tensor:

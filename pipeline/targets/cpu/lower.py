@@ -169,7 +169,7 @@ def _compute_into(value: ir.Value, destination: ir.Value, block: ir.Block) -> No
 
 
 def _reshaped(memory: ir.Value, shape: list[int], block: ir.Block) -> ir.Value:
-    """An argument of `block` that is memory, seen in another shape of as many elements, by way of one dim; neither has none."""
+    """An argument of `block` that is memory, seen in another shape of as many elements; neither has no dims."""
     kind = ir.MemRefType(memory.type)
     if list(kind.shape) == shape:
         return memory
