@@ -2,7 +2,7 @@
 
 pipeline.transform(x, n, sign, scale, width) → scale * the sums of x times exp(sign 2 pi i k l / n), not in [.., n]
 complex numbers but in rows of real ones: [r, 2 n] → [r, 2 n], [r, n] → [r, n + 2], [r, n + 2] → [r, n], or along the
-columns of complex numbers, [r, n, 2 c] → [r, n, 2 c]. `width` is the size of the result's last dim. See analysis/fourier.py.
+columns of complex numbers, [r, n, 2 c] → [r, n, 2 c]. `width` is the size of the result's last dim.
 """
 
 from __future__ import annotations
