@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,11 @@ BY_BYTECODE = "pipeline.by_bytecode"
 
 #: torch keeps the state of a capture in globals: one thread at a time.
 capturing = threading.RLock()
+
+# torch 2.13 warns, while it captures, of what it does itself: it copies its own LeafSpec, and takes the list in which
+# a recurrent module keeps its weights for tensors that the model assigned. Goes with a torch that does not.
+warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning, "copyreg")
+warnings.filterwarnings("ignore", r"The tensor attributes? (self\.[\w.]*_flat_weights\[\d+\](, )?)+ w", UserWarning)
 
 _SCRIPTS = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
 
