@@ -27,6 +27,7 @@ from pipeline.frontend.capture_errors import cause, explain
 from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
 from pipeline.frontend.fallback.fakes import register_fakes
+from pipeline.frontend.loop_results import results_are_new
 from pipeline.frontend.model_files import load_file
 from pipeline.frontend.numbers.symbolic_math import symbolic_math
 from pipeline.frontend.purify import purified
@@ -185,12 +186,12 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
     """
     export = functools.partial(torch.export.export, module, args, kwargs, dynamic_shapes=shapes)
     try:
-        with writes_are_kept(), kept_whole(), symbolic_math():
+        with writes_are_kept(), results_are_new(), kept_whole(), symbolic_math():
             return export(strict=False)
     except GuardOnDataDependentSymNode as error:
         first = error
-    with contextlib.suppress(Exception), writes_are_kept(), kept_whole():  # the first error says more
-        return export(strict=False)
+    with contextlib.suppress(Exception), writes_are_kept(), results_are_new(), kept_whole():
+        return export(strict=False)  # the first error says more
     with contextlib.suppress(Exception), _use_lazy_graph_module(False):
         exported = export(strict=True)
         exported.graph_module.meta[BY_BYTECODE] = True
