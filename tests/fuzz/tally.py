@@ -37,6 +37,6 @@ def table(path: Path) -> str:
         for kind in (line["kind"], "all"):
             sums.setdefault(kind, Counter()).update({name: line.get(name, 0) for name in ("programs", *WHATS)})
     rows = [["kind", "programs", *WHATS], ["---"] * (2 + len(WHATS))]
-    for kind in sorted(sums, key=lambda one: (one == "all", one)):
-        rows.append([kind, *(f"{sums[kind][name]:,}" for name in ("programs", *WHATS))])
+    kinds = sorted(sums, key=lambda one: (one == "all", one))
+    rows += [[kind, *(f"{sums[kind][name]:,}" for name in ("programs", *WHATS))] for kind in kinds]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
