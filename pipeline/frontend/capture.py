@@ -29,6 +29,7 @@ from pipeline.frontend.containers import register_containers
 from pipeline.frontend.fallback.fakes import register_fakes
 from pipeline.frontend.loop_results import results_are_new
 from pipeline.frontend.model_files import load_file
+from pipeline.frontend.numbers import assumed_sizes
 from pipeline.frontend.numbers.symbolic_math import symbolic_math
 from pipeline.frontend.purify import purified
 from pipeline.frontend.recurrent import kept_whole
@@ -86,7 +87,7 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
 
     with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
         try:
-            with symbolic_math():
+            with symbolic_math(), assumed_sizes.recorded():
                 return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from cause(error)
@@ -186,7 +187,7 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
     """
     export = functools.partial(torch.export.export, module, args, kwargs, dynamic_shapes=shapes)
     try:
-        with writes_are_kept(), results_are_new(), kept_whole(), symbolic_math():
+        with writes_are_kept(), results_are_new(), kept_whole(), symbolic_math(), assumed_sizes.recorded():
             return export(strict=False)
     except GuardOnDataDependentSymNode as error:
         first = error
