@@ -28,7 +28,9 @@ from pipeline.frontend.capture_errors import cause, explain
 from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
 from pipeline.frontend.fallback.fakes import register_fakes
+from pipeline.frontend.loop_results import results_are_new
 from pipeline.frontend.model_files import load_file
+from pipeline.frontend.numbers import assumed_sizes
 from pipeline.frontend.numbers.symbolic_math import symbolic_math
 from pipeline.frontend.purify import purified
 from pipeline.frontend.recurrent import kept_whole
@@ -91,7 +93,7 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
 
     with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
         try:
-            with symbolic_math():
+            with symbolic_math(), assumed_sizes.recorded():
                 return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from cause(error)
@@ -191,12 +193,12 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
     """
     export = functools.partial(torch.export.export, module, args, kwargs, dynamic_shapes=shapes)
     try:
-        with writes_are_kept(), kept_whole(), symbolic_math():
+        with writes_are_kept(), results_are_new(), kept_whole(), symbolic_math(), assumed_sizes.recorded():
             return export(strict=False)
     except GuardOnDataDependentSymNode as error:
         first = error
-    with contextlib.suppress(Exception), writes_are_kept(), kept_whole():  # the first error says more
-        return export(strict=False)
+    with contextlib.suppress(Exception), writes_are_kept(), results_are_new(), kept_whole():
+        return export(strict=False)  # the first error says more
     with contextlib.suppress(Exception), _use_lazy_graph_module(False):
         exported = export(strict=True)
         exported.graph_module.meta[BY_BYTECODE] = True
