@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,6 +42,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 @contextlib.contextmanager
 def symbolic_math() -> Iterator[None]:
     """Has functions of `math` and `torch.linspace` take symbolic numbers in the `with` block; all others as before."""
+    importlib.import_module("torch._dynamo")  # has tables of functions, made as it is imported
     originals = {name: getattr(math, name) for name in _FUNCTIONS}
     try:
         for name, original in originals.items():
