@@ -11,7 +11,7 @@ import contextlib
 import functools
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
 from pipeline.frontend.fallback.fakes import register_fakes
 from pipeline.frontend.model_files import load_file
-from pipeline.frontend.numbers.assumptions import assumptions_noted
+from pipeline.frontend.numbers.assumptions import assertions_on_flags, assumptions_noted
 from pipeline.frontend.numbers.guards import makes_numbers_of_sizes
 from pipeline.frontend.numbers.symbolic_math import symbolic_math
 from pipeline.frontend.purify import purified
@@ -129,7 +129,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     is_script = isinstance(model, _SCRIPTS)
     args, kwargs = _distinct((args, kwargs))
     try:
-        traceable = module_of_script(model) if is_script else _module(model, len(args))
+        traceable = module_of_script(model, args, kwargs) if is_script else _module(model, len(args))
         exported = _export_module(traceable, args, kwargs, dynamic_shapes)
         return _without_guards(purified(exported, loops_share=is_script))
     except PipelineError:
@@ -227,14 +227,21 @@ def _by_bytecode(export: Callable[..., ExportedProgram]) -> ExportedProgram | No
     logger = logging.getLogger("torch._guards")
     was_disabled, logger.disabled = logger.disabled, True
     try:
-        with _use_lazy_graph_module(False), assumptions_noted():
+        with _use_lazy_graph_module(False), assumptions_noted(), assertions_on_flags() as asserted:
             exported = export(strict=True)
     except Exception:  # torch.export raises many types
         return None
     finally:
         logger.disabled = was_disabled
     exported.graph_module.meta[BY_BYTECODE] = True
-    return exported
+    return exported if _asserts(exported, asserted) else None
+
+
+def _asserts(exported: ExportedProgram, conditions: Sequence[str]) -> bool:
+    """Whether the program has an assertion for each of the conditions."""
+    nodes = exported.graph.find_nodes(op="call_function", target=torch.ops.aten._assert_scalar.default)
+    messages = [str(node.args[1]) for node in nodes]
+    return all(any(condition in message for message in messages) for condition in conditions)
 
 
 def _without_guards(exported: ExportedProgram) -> ExportedProgram:
