@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
+from types import FrameType
 
 import torch
 from torch._guards import SLoc
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 _TORCH = Path(torch.__file__).parent
 
@@ -36,6 +38,14 @@ def place_in_model(place: SLoc) -> str | None:
     if _INTERPRETER in path.parents:
         return None if place.maybe_user_loc is None else place.maybe_user_loc.rpartition("# ")[2]
     return f"{frame.filename}:{frame.lineno}" if _decides(path, frame.name) else None
+
+
+def place_of_frame(frame: FrameType, environment: ShapeEnv) -> str | None:
+    """Likewise, of the frame that asks."""
+    path = Path(frame.f_code.co_filename)
+    if _INTERPRETER in path.parents:
+        return place_in_model(environment._get_sloc())
+    return f"{path}:{frame.f_lineno}" if _decides(path, frame.f_code.co_qualname.partition(".")[0]) else None
 
 
 def _decides(path: Path, function: str) -> bool:
