@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from drawing import Draw
 from numerics import differences
-from tensor_programs import SYMBOLIC, Program, ProgramModel, is_valid
+from tensor_programs import SYMBOLIC, Program, ProgramModel, aliases, is_valid
 from torch.export import Dim
 
 import pipeline
@@ -104,12 +104,15 @@ def _specialized(executable: Executable, programs: Sequence[Program]) -> list[se
 
 
 def _resized(program: Program, fixed: set[int], number: int) -> Program:
-    """The program with other sizes of its arguments, if eager accepts it with them; else as it was."""
+    """The program with other sizes of its arguments, if eager accepts it with them; else as it was.
+
+    Whether `reshape` gives a view depends on sizes where a tensor is strided; torch.export captures one of both.
+    """
     draw = Draw(sum(map(ord, str(program))) + number)
     sizes = {size: draw.choice(_OTHER_SIZES) for size in SYMBOLIC.sizes if size > 1 and size not in fixed}
     inputs = tuple(replace(one, shape=tuple(sizes.get(size, size) for size in one.shape)) for one in program.inputs)
     other = replace(program, inputs=inputs)
-    return other if is_valid(other, SYMBOLIC.most_elements) else program
+    return other if is_valid(other, SYMBOLIC.most_elements) and aliases(other) == aliases(program) else program
 
 
 def _attempt(

@@ -183,3 +183,12 @@ def is_valid(program: Program, most_elements: int) -> bool:
         return all(senses) and max(program.results) < len(run.values)
     except (RuntimeError, IndexError, TypeError, ValueError):
         return False
+
+
+def aliases(program: Program) -> list[int]:
+    """For each value of a program the number of the first one whose memory it lies in."""
+    values = list(program.arguments())
+    for step in program.steps:
+        values += step.run(values)
+    memory = [value.untyped_storage()._cdata for value in values]
+    return [memory.index(one) for one in memory]

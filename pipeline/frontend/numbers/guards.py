@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._guards import detect_fake_mode
+from torch.utils._sympy.functions import Mod, PythonMod
 
 from pipeline.errors import PipelineError
 from pipeline.frontend.numbers.assumed_sizes import Assumption, assumed
@@ -45,7 +46,7 @@ def guards_of(graph: fx.Graph) -> tuple[Guard, ...]:
         if isinstance(place, traceback.FrameSummary):
             conditions.append((environment.replace(guard.expr), place.filename, place.lineno or 0, place.name))
     for condition, file, line, function in [*conditions, *assumed(environment)]:
-        if not _decides(Path(file), function):
+        if not (_decides(Path(file), function) or condition.has(Mod, PythonMod)):  # no layout goes by remainders
             continue
         text = str(condition)
         if condition.free_symbols and _is_known(text, condition):
