@@ -70,6 +70,10 @@ class Program:
         """Fresh arguments."""
         return tuple(one.tensor() for one in self.inputs)
 
+    def model(self) -> torch.nn.Module:
+        """The program as a model."""
+        return ProgramModel(self)
+
     def __str__(self) -> str:
         lines = [f"v{n} = {name(i.dtype)}{list(i.shape)} {i.layout}" for n, i in enumerate(self.inputs)]
         for step in self.steps:
