@@ -10,7 +10,6 @@ import contextlib
 import inspect
 import sys
 from collections.abc import Iterator
-from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,8 +19,10 @@ from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols, uninteresting_files
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
-#: (condition, file, line, function): what holds, and who asked.
-Assumption = tuple[sympy.Basic, str, int, str]
+from pipeline.frontend.numbers.askers import place_in_model
+
+#: (condition, place): what holds, and the `file:line` that asked.
+Assumption = tuple[sympy.Basic, str]
 
 #: The file whose functions C++ calls.
 _NODES = inspect.getfile(SymNode)
@@ -44,7 +45,7 @@ _ASKED = "pipeline_comparison"
 def assumed(environment: ShapeEnv) -> list[Assumption]:
     """The conditions on sizes that torch took for granted since no size is 0 or 1, in symbols that may be."""
     known = {_may_be_zero(symbol): _may_be_zero(environment.replace(symbol)) for symbol in environment.var_to_range}
-    return [(condition.xreplace(known), *place) for condition, *place in _FOUND.get(environment, [])]
+    return [(condition.xreplace(known), place) for condition, place in _FOUND.get(environment, [])]
 
 
 @contextlib.contextmanager
@@ -74,9 +75,9 @@ def recorded() -> Iterator[None]:
 
 
 def _note(environment: ShapeEnv, condition: Boolean) -> None:
-    if (frame := _asking()) is not None:
-        place = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname.partition(".")[0]
-        _FOUND.setdefault(environment, []).append((condition, *place))
+    place = None if _is_asked_by_kernel() else place_in_model(environment._get_sloc())
+    if place is not None:
+        _FOUND.setdefault(environment, []).append((condition, place))
 
 
 def _remembering(name: str, original: Any) -> Any:
@@ -110,12 +111,12 @@ def _needs_large_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
     return known and not bound_sympy(condition, relaxed).is_singleton()
 
 
-def _asking() -> FrameType | None:
-    """The frame of the Python code that wants a truth value; None if a kernel of torch's in C++ does.
+def _is_asked_by_kernel() -> bool:
+    """Whether a kernel of torch's in C++ wants the truth value, and no Python code.
 
     Those ask for the sake of layouts: which dims of one element a stride does not matter for.
     """
     inner = frame = sys._getframe(1)
     while frame.f_code.co_filename in uninteresting_files() and frame.f_back is not None:
         inner, frame = frame, frame.f_back
-    return None if inner.f_code.co_filename == _NODES else frame
+    return inner.f_code.co_filename == _NODES
