@@ -54,7 +54,7 @@ def _asked(environment: ShapeEnv) -> list[tuple[Any, str]]:
 
 
 def _place(condition: Any, place: SLoc) -> str | None:
-    """`file:line` of what asked for the sake of the model: a kernel that asks for a remainder, too, as no layout does."""
+    """`file:line` of what asked for the sake of the model; kernels that ask for remainders do, as no layout does."""
     frame = place.framework_loc
     if condition.has(Mod, PythonMod) and isinstance(frame, traceback.FrameSummary):
         return f"{frame.filename}:{frame.lineno}"
