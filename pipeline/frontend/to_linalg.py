@@ -145,8 +145,10 @@ def _leaf_ops(module: ir.Operation) -> list[ir.Operation]:
 
 
 def _is_plumbing(op: ir.Operation) -> bool:
-    """Ops that only carry other ops' arguments, or end a region."""
-    return op.name.startswith(("torch.constant.", "torch.prim.", "torch.derefine")) or not op.results
+    """Ops that only carry other ops' arguments, check something that torch-mlir knows, or end a region."""
+    if op.name.startswith(("torch.constant.", "torch.prim.", "torch.derefine")):
+        return True
+    return not op.results and op.name != "torch.operator"
 
 
 def _isolate(op: ir.Operation) -> tuple[ir.Module, str]:

@@ -24,6 +24,7 @@ from pipeline.frontend.replacements import (
     signs,
     strided,
     symbolic_shapes,
+    systems,
 )
 from pipeline.frontend.replacements.table import REPLACEMENTS
 
@@ -46,4 +47,5 @@ __all__ = [
     "signs",
     "strided",
     "symbolic_shapes",
+    "systems",
 ]
