@@ -26,8 +26,9 @@ from pipeline.frontend.callables import module_of_function, name_of, without_com
 from pipeline.frontend.capture_errors import cause, explain
 from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
-from pipeline.frontend.fallback.fakes import register_fakes
 from pipeline.frontend.effects import linalg_checks_taken_apart
+from pipeline.frontend.fallback.fakes import register_fakes
+from pipeline.frontend.keyword_overloads import written_as_attributes
 from pipeline.frontend.model_files import load_file
 from pipeline.frontend.numbers.symbolic_math import symbolic_math
 from pipeline.frontend.purify import purified
@@ -86,7 +87,7 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
 
     with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
         try:
-            with symbolic_math(), linalg_checks_taken_apart():
+            with symbolic_math(), linalg_checks_taken_apart(), written_as_attributes():
                 return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from cause(error)

@@ -46,7 +46,9 @@ HIDDEN_TRUE = "pipeline_hidden_true"
 _VERIFY = "builtin.module(torch-verify-linalg-on-tensors-backend-contract)"
 
 
-def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None], promises: Promises) -> dict[str, int]:
+def lower_to_linalg(
+    module: ir.Module, dump: Callable[[str, ir.Module | str], None], promises: Promises
+) -> dict[str, int]:
     """Lowers `module` in place; `dump` sees it at the stage `torch`. Sizes are as promised, or checked at the call.
 
     Returns:
@@ -55,9 +57,6 @@ def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None], p
     Raises:
         UnsupportedOpError: lists every op that can't be lowered, each with its source line.
     """
-    take_over_barriers(module)
-    take_over_random(module)
-    take_over_views(module)
     imported = module.operation.clone()
     try:
         run_pipeline(module.operation, _TO_BACKEND)
@@ -66,6 +65,13 @@ def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None], p
         return _lower(module, promises if promises.is_symbolic else None)
     except CompileError as error:
         raise _explain(imported, error) from None
+
+
+def take_over(module: ir.Module) -> None:
+    """Makes ops that torch's passes leave alone of those that are lowered by ours."""
+    take_over_barriers(module)
+    take_over_random(module)
+    take_over_views(module)
 
 
 def _lower(module: ir.Module, promises: Promises | None = None) -> dict[str, int]:
@@ -98,11 +104,19 @@ def _show_hidden_truth(module: ir.Module) -> None:
 
 
 def _explain(module: ir.Operation, error: CompileError) -> LoweringError | UnsupportedOpError:
-    """Lowers each op on its own to find all that fail; if none does, the original error stands."""
+    """Says which ops fail on their own; if none does, the original error stands."""
+    return failing_ops(module) or LoweringError(f"the model could not be lowered to linalg: {error}")
+
+
+def failing_ops(
+    module: ir.Operation, begin: Callable[[ir.Operation], None] = lambda _: None
+) -> UnsupportedOpError | None:
+    """Lowers each op on its own to find all that fail; `begin` is called with each one before."""
     failures: list[tuple[str, str | None, str]] = []
     nodes: list[str] = []
     reasons: dict[str, str | None] = {}
-    for op in _leaf_ops(module):
+    for op in leaf_ops(module):
+        begin(op)
         alone, key = _isolate(op)
         is_new = key not in reasons
         if is_new:
@@ -110,15 +124,13 @@ def _explain(module: ir.Operation, error: CompileError) -> LoweringError | Unsup
         reason = reasons[key]
         if reason is None:
             continue
-        nodes += _nodes_behind(op)
+        nodes += nodes_behind(op)
         if is_new:
             failures.append((op_name(op), source_line(op.location), reason))
-    if not failures:
-        return LoweringError(f"the model could not be lowered to linalg: {error}")
-    return UnsupportedOpError(failures, nodes)
+    return UnsupportedOpError(failures, nodes) if failures else None
 
 
-def _nodes_behind(op: ir.Operation) -> list[str]:
+def nodes_behind(op: ir.Operation) -> list[str]:
     """The names of the nodes of the graph that `op` comes from; of the branch or loop that it lies in, if it does."""
     while op.parent.name != "func.func":
         op = op.parent.operation
@@ -131,7 +143,8 @@ def op_name(op: ir.Operation) -> str:
     return name.removeprefix("torch.")
 
 
-def _leaf_ops(module: ir.Operation) -> list[ir.Operation]:
+def leaf_ops(module: ir.Operation) -> list[ir.Operation]:
+    """The ops of torch's that compute, those in branches and loops among them, in order."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:

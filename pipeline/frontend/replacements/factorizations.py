@@ -68,7 +68,7 @@ def lu_factors(matrix: Tensor) -> Factors:
 
 
 def cholesky_factor(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """[.., n, n] → the lower factor of the lower triangle, and [..] int64: see `Factors.info`, of pivots not above 0."""
+    """[.., n, n] → the lower factor of the lower triangle, and [..] int64 as `Factors.info`, of pivots not above 0."""
     size, last = matrix.size(-1), matrix.dim() - 1
 
     def eliminate(k: Any, factor: Tensor, info: Tensor) -> tuple[Any, ...]:

@@ -73,7 +73,7 @@ def lu_factor(matrix: Tensor, *, pivot: bool = True, check_errors: bool = False)
 
 @replaces(aten._linalg_solve_ex.default)
 def solve(matrix: Tensor, right: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
-    """solve(A, B) → U \\ (L \\ B[places]); B is a matrix or, where it has a dimension less, a vector."""
+    r"""solve(A, B) → U \ (L \ B[places]); B is a matrix or, where it has a dimension less, a vector."""
     if not left or not is_small(matrix) or _is_empty(matrix, right):
         return NotImplemented
     is_vector = right.dim() == 1 or (right.dim() == matrix.dim() - 1 and right.shape == matrix.shape[:-1])
@@ -134,6 +134,13 @@ def sign_and_log_of_determinant(matrix: Tensor) -> Any:
     return sign, logarithm, _by_columns(factors.lu), (factors.pivots + 1).to(torch.int32)
 
 
+@replaces(aten.linalg_slogdet.default)
+def slogdet(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """linalg.slogdet(A) → _linalg_slogdet(A): torch-mlir's own takes no permutations and no singular matrices."""
+    sign, logarithm, *_ = aten._linalg_slogdet.default(matrix)
+    return sign, logarithm
+
+
 @replaces(aten.linalg_solve_triangular.default)
 def solve_triangular(
     triangle: Tensor, right: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
@@ -168,7 +175,7 @@ def old_cholesky(matrix: Tensor, upper: bool = False) -> Any:
 
 @replaces(aten.cholesky_solve.default)
 def cholesky_solve(right: Tensor, factor: Tensor, upper: bool = False) -> Any:
-    """cholesky_solve(B, L) → L.T \\ (L \\ B)."""
+    r"""cholesky_solve(B, L) → L.T \ (L \ B)."""
     if not is_small(factor) or _is_empty(factor, right):
         return NotImplemented
     lower = factor.mT if upper else factor
