@@ -13,7 +13,15 @@ from typing import Any
 from pipeline import supervised
 from pipeline.errors import LoweringError, PipelineError, UnsupportedOpError
 from pipeline.frontend.shapes.promises import Promises
-from pipeline.frontend.to_linalg import failing_ops, leaf_ops, lower_to_linalg, nodes_behind, op_name, take_over
+from pipeline.frontend.to_linalg import (
+    failing_ops,
+    leaf_ops,
+    load_dialects,
+    lower_to_linalg,
+    nodes_behind,
+    op_name,
+    take_over,
+)
 from pipeline.mlir import ir, text
 from pipeline.remarks import Remark, collect, note, repeat, source_line
 from pipeline.supervised import Limits, Lost
@@ -35,6 +43,7 @@ def lower_supervised(module: ir.Module, dump: Dump, promises: Promises) -> tuple
     module.context.enable_multithreading(False)  # a child has no threads but the one that forked
     try:
         bytecode, raised = supervised.run(lambda: _lower(module, promises), limits, lambda told: _hear(told, dump))
+        load_dialects(module.context)
         return ir.Module.parse(bytecode, module.context), raised
     except Lost as lost:
         raise _blamed(module, lost, limits) from None

@@ -67,6 +67,14 @@ def lower_to_linalg(
         raise _explain(imported, error) from None
 
 
+def load_dialects(context: ir.Context) -> None:
+    """Loads what lowered modules consist of: the dialects that torch-mlir's passes bring in as they begin."""
+    with context, ir.Location.unknown():
+        nothing = ir.Module.create().operation
+    for part in _TO_LINALG:
+        run_pipeline(nothing, part)
+
+
 def take_over(module: ir.Module) -> None:
     """Makes ops that torch's passes leave alone of those that are lowered by ours."""
     take_over_barriers(module)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import OptionError, PipelineError
 from pipeline.remarks import Remark
-from pipeline.runtime import fast_path, threads
+from pipeline.runtime import fast_path, threads, torch_ranges
 from pipeline.runtime.arguments import ArgumentReader
 from pipeline.runtime.arrays import ArrayLibrary, numpy_library
 from pipeline.runtime.code import Code, Kernel
@@ -202,13 +202,21 @@ class Executable:
             slots[layout.seed] = call.library.seed()
         if layout.status is not None:
             slots[layout.status] = address + 8 * (layout.slots - 1)
-        self._main(address)
+        self._run(address)
         self._externals.raise_failure()
         computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
         write_mutations(self.signature, call, computed, bound.live, bound.copies)
         bound.accept_copies()
         return hand_out(self.signature, call, computed, destinations)
+
+    def _run(self, address: int) -> None:
+        """Calls the code with its slots; kernels that are timed are ranges of a profiler that watches."""
+        if self._record is None or not torch_ranges.is_profiling():
+            self._main(address)
+            return
+        with torch_ranges.shown(self._record, self._code.sites):
+            self._main(address)
 
     def refresh(self) -> None:
         """Reads the model's weights again, and computes what depends on them alone.
