@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from pipeline import locks
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.callables import module_of_function, name_of, without_compile
 from pipeline.frontend.capture_errors import cause, explain
@@ -41,7 +41,7 @@ from pipeline.runtime.arrays import extent, overlap
 BY_BYTECODE = "pipeline.by_bytecode"
 
 #: torch keeps the state of a capture in globals: one thread at a time.
-capturing = threading.RLock()
+capturing = locks.recursive_lock()
 
 _SCRIPTS = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
 
