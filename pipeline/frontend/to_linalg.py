@@ -8,6 +8,7 @@ from pipeline.analysis.origins import node_names
 from pipeline.errors import CompileError, LoweringError, UnsupportedOpError
 from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
 from pipeline.frontend.bitcasts import lower_bitcasts
+from pipeline.frontend.fourier_transforms import lower_transforms, take_over_transforms
 from pipeline.frontend.random_numbers import lower_random, take_over_random
 from pipeline.frontend.shapes.held_casts import hold_casts
 from pipeline.frontend.shapes.promises import Promises
@@ -79,6 +80,7 @@ def take_over(module: ir.Module) -> None:
     """Makes ops that torch's passes leave alone of those that are lowered by ours."""
     take_over_barriers(module)
     take_over_random(module)
+    take_over_transforms(module)
     take_over_views(module)
 
 
@@ -91,6 +93,7 @@ def _lower(module: ir.Module, promises: Promises | None = None) -> dict[str, int
     put_barriers_on_tensors(module)
     put_views_on_tensors(module)
     lower_random(module)
+    lower_transforms(module)
     for part in _TO_LINALG:
         run_pipeline(module.operation, part)
         if promises is not None:
