@@ -114,5 +114,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         (arguments.disable, "--disable"),
     ):
         if given and not arguments.is_model:
-            parser.error(f"{option}: needs a model to compile (FILE.py, model.pt2, model.jit, FILE.mlir), not an artifact")
+            parser.error(
+                f"{option}: needs a model to compile (FILE.py, model.pt2, model.jit, FILE.mlir), not an artifact"
+            )
     return arguments

@@ -245,9 +245,18 @@ RAISING = {
     "raise": ("if bool(x.sum() < 0):", "    raise ValueError('low')"),
     "raise or else": ("if bool(x.sum() > 0):", "    y = y * 2", "else:", "    raise ValueError('l' + 'ow')"),
     "raise with a size": ("if bool(x.sum() < 0):", "    raise ValueError('low {}'.format(x.size(0)))"),
-    "in a branch": ("if bool(x.max() < 0):", "    y = y * 2", "    if bool(x.min() < -1):", "        raise ValueError('low')"),
+    "in a branch": (
+        "if bool(x.max() < 0):",
+        "    y = y * 2",
+        "    if bool(x.min() < -1):",
+        "        raise ValueError('low')",
+    ),
     "in a loop": ("for i in range(3):", "    y = y + x", "    assert bool(y.sum() > 0), 'low'"),
-    "in a loop on a tensor": ("while bool(y.sum().abs() < 100):", "    y = y * 2", "    assert bool(y.max() > 0), 'low'"),
+    "in a loop on a tensor": (
+        "while bool(y.sum().abs() < 100):",
+        "    y = y * 2",
+        "    assert bool(y.max() > 0), 'low'",
+    ),
     "of a number": ("k = int(x[0, 0])", "if k < 0:", "    raise ValueError('low')"),
 }
 
@@ -299,16 +308,16 @@ def test_no_check_of_a_module_is_lost(check):
         pipeline.compile(Checked(check), (X + 2,), fallback="error")(X - 3)
 
 
-class Pair(NamedTuple):
+class Shifted(NamedTuple):
     first: torch.Tensor
     second: tuple[torch.Tensor, int]
 
 
 class Pairs(nn.Module):
-    def forward(self, x: torch.Tensor) -> Pair:
+    def forward(self, x: torch.Tensor) -> Shifted:
         if bool(x.sum() > 0):
-            return Pair(x + 1, (x * 2, 3))
-        return Pair(x - 1, (x * 3, 4))
+            return Shifted(x + 1, (x * 2, 3))
+        return Shifted(x - 1, (x * 3, 4))
 
 
 def test_named_tuples_are_named_tuples(tmp_path):
@@ -317,7 +326,7 @@ def test_named_tuples_are_named_tuples(tmp_path):
         executable = pipeline.compile(form, (X,))
         for x in (X + 2, X - 2):
             result = executable(x)
-            assert type(result).__name__ == "Pair" and result._fields == ("first", "second")
+            assert type(result).__name__ == "Shifted" and result._fields == ("first", "second")
             torch.testing.assert_close(tuple(result), tuple(script(x)))
         assert type(executable(X)) is type(executable(X))
     pipeline.compile(script, (X,), fallback="error").save(tmp_path / "pairs.pipeline")

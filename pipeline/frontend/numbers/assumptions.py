@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import sympy
+from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, uninteresting_files
 
 from pipeline.errors import PipelineError
@@ -35,21 +36,22 @@ def assumptions_of(environment: ShapeEnv) -> dict[Any, str]:
 @contextlib.contextmanager
 def assumptions_noted() -> Iterator[None]:
     """Has torch note, in the `with` block, each condition that it answers without a guard and that 0 or 1 may break."""
-    original = ShapeEnv.evaluate_expr
+    original = SymNode.guard_bool
     uninteresting_files().add(__file__)  # the frame here is not the one that asks
 
-    def evaluate_expr(self: ShapeEnv, expression: Any, *args: Any, **kwargs: Any) -> Any:
-        guards = len(self.guards)
-        answer = original(self, expression, *args, **kwargs)
-        if len(self.guards) == guards and _is_open(expression):
-            _note(self, expression if bool(answer) else sympy.Not(expression))
+    def guard_bool(self: SymNode, file: str, line: int) -> bool:
+        guards = len(self.shape_env.guards)
+        answer = bool(original(self, file, line))
+        is_asked_in_python = not file  # C++ asks about layouts, and names its file
+        if is_asked_in_python and len(self.shape_env.guards) == guards and _is_open(self.expr):
+            _note(self.shape_env, self.expr if answer else sympy.Not(self.expr))
         return answer
 
-    ShapeEnv.evaluate_expr = evaluate_expr  # type: ignore[method-assign]
+    SymNode.guard_bool = guard_bool
     try:
         yield
     finally:
-        ShapeEnv.evaluate_expr = original  # type: ignore[method-assign]
+        SymNode.guard_bool = original
 
 
 def _is_open(expression: Any) -> bool:
@@ -98,8 +100,8 @@ def assertions_on_flags() -> Iterator[list[str]]:
             found.append(str(expression))
         return original(self, expression, *args, **kwargs)
 
-    ShapeEnv.guard_or_defer_runtime_assert = guard_or_defer_runtime_assert  # type: ignore[method-assign]
+    ShapeEnv.guard_or_defer_runtime_assert = guard_or_defer_runtime_assert
     try:
         yield found
     finally:
-        ShapeEnv.guard_or_defer_runtime_assert = original  # type: ignore[method-assign]
+        ShapeEnv.guard_or_defer_runtime_assert = original

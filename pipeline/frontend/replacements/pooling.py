@@ -32,7 +32,9 @@ def _scattered(gradient: Tensor, x: Tensor, indices: Tensor, rank: int) -> Tenso
     """The sum of the gradients of the windows that an element is the maximum of; sums of 16 bits are in float32."""
     wide = torch.float32 if x.dtype.itemsize == 2 else x.dtype
     planes = x.flatten(-rank)
-    sums = torch.zeros(planes.shape, dtype=wide).scatter_add(-1, indices.flatten(-rank), gradient.flatten(-rank).to(wide))
+    sums = torch.zeros(planes.shape, dtype=wide).scatter_add(
+        -1, indices.flatten(-rank), gradient.flatten(-rank).to(wide)
+    )
     return sums.to(x.dtype).view(x.shape)
 
 
