@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ |= {"PIPELINE_CACHE_SIZE": "0", "PIPELINE_FALLBACK": "error"}  # as in tests: nothing from earlier, all by us
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "fuzz")]
 
-from drawing import Draw  # noqa: E402  # it lies beside the tests
+import tally  # noqa: E402  # it lies beside the tests
+from drawing import Draw  # noqa: E402
 from kinds import KINDS  # noqa: E402
 from reduction import reduced  # noqa: E402
 from workers import Worker  # noqa: E402
@@ -33,6 +34,8 @@ _TEST = '''"""Found by scripts/fuzz.py, {kind} {seed}: {what}."""
 
 from drawing import Draw  # noqa: F401
 from kinds import KINDS
+from norm_programs import NormProgram, NormStep  # noqa: F401
+from op_samples import OpSample  # noqa: F401
 from script_programs import ScriptProgram  # noqa: F401
 from tensor_programs import Input, Program, Step  # noqa: F401
 import torch  # noqa: F401
@@ -48,6 +51,10 @@ def test_gives_what_eager_gives():
 def main() -> int:
     """Returns 1 if something failed."""
     options = _options()
+    if options.total:
+        print(tally.table(options.tally))
+        return 0
+    commit = tally.commit() if options.tally else ""
     end, counts, failed = time.monotonic() + options.seconds, Counter[tuple[str, str]](), False
     following = dict.fromkeys(options.kinds, options.seed)
     with ThreadPoolExecutor(options.workers) as pool:
@@ -67,6 +74,8 @@ def main() -> int:
                 workers.append(worker)
                 outcomes = future.result()
                 counts.update((kind, what) for what, _ in outcomes)
+                if options.tally:
+                    tally.append(options.tally, commit, kind, seed, outcomes)
                 failed |= _report(worker, kind, seed, outcomes, options.write)
     print("\n".join(f"{kind:10} {what:8} {count}" for (kind, what), count in sorted(counts.items())))
     print(f"continue with --seed {max(following.values())}")
@@ -80,7 +89,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--write", type=Path, default=ROOT / "tests" / "regressions", help="where tests are written")
-    return parser.parse_args()
+    parser.add_argument("--tally", type=Path, metavar="FILE", help="where the counts of every share are added")
+    parser.add_argument("--total", action="store_true", help="add up the counts of --tally, and do nothing else")
+    options = parser.parse_args()
+    if options.total and not options.tally:
+        parser.error("--total adds up what is in --tally")
+    return options
 
 
 def _report(worker: Worker, kind: str, seed: int, outcomes: list[tuple[str, str]], folder: Path) -> bool:

@@ -9,37 +9,52 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
-from collections.abc import Mapping
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.utils._pytree as torch_pytree
+from torch._dynamo.exc import UserError
 from torch.export import ExportedProgram
 from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from pipeline import locks
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.callables import module_of_function, name_of, without_compile
 from pipeline.frontend.capture_errors import cause, explain
 from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
+from pipeline.frontend.effects import linalg_checks_taken_apart
 from pipeline.frontend.fallback.fakes import register_fakes
+from pipeline.frontend.keyword_overloads import written_as_attributes
+from pipeline.frontend.loop_results import results_are_new
 from pipeline.frontend.model_files import load_file
+from pipeline.frontend.numbers import assumed_sizes
+from pipeline.frontend.numbers.asserted_flags import assertions_on_flags
+from pipeline.frontend.numbers.guards import makes_numbers_of_sizes
 from pipeline.frontend.numbers.symbolic_math import symbolic_math
 from pipeline.frontend.purify import purified
 from pipeline.frontend.recurrent import kept_whole
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
+from pipeline.frontend.shared_elements import refuse_writes_to_shared_elements
 from pipeline.runtime.arrays import extent, overlap
 
 #: Marks the graph of a model that was captured by reading its bytecode.
 BY_BYTECODE = "pipeline.by_bytecode"
 
 #: torch keeps the state of a capture in globals: one thread at a time.
-capturing = threading.RLock()
+capturing = locks.recursive_lock()
+
+# torch 2.13 warns, while it captures, of what it does itself: it copies its own LeafSpec, and takes the list in which
+# a recurrent module keeps its weights for tensors that the model assigned. Goes with a torch that does not.
+warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning, "copyreg")
+warnings.filterwarnings("ignore", r"The tensor attributes? (self\.[\w.]*_flat_weights\[\d+\](, )?)+ w", UserWarning)
 
 _SCRIPTS = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
 
@@ -85,7 +100,7 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
 
     with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
         try:
-            with symbolic_math():
+            with symbolic_math(), assumed_sizes.recorded(), linalg_checks_taken_apart(), written_as_attributes():
                 return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from cause(error)
@@ -114,6 +129,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if isinstance(model, ExportedProgram):
         if dynamic_shapes is not None:
             raise OptionError("dynamic_shapes: an ExportedProgram has its own; give them to torch.export.export")
+        refuse_writes_to_shared_elements(model.graph_module)
         return purified(model)
     if args is None:
         raise PipelineError("args: example arguments are needed to capture a module")
@@ -125,8 +141,9 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     is_script = isinstance(model, _SCRIPTS)
     args, kwargs = _distinct((args, kwargs))
     try:
-        traceable = module_of_script(model) if is_script else _module(model, len(args))
+        traceable = module_of_script(model, args, kwargs) if is_script else _module(model, len(args))
         exported = _export_module(traceable, args, kwargs, dynamic_shapes)
+        refuse_writes_to_shared_elements(exported.graph_module)
         return _without_guards(purified(exported, loops_share=is_script))
     except PipelineError:
         raise
@@ -180,22 +197,71 @@ def checked_arguments(args: Any, kwargs: Any) -> tuple[tuple[Any, ...] | None, d
 def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], shapes: Any) -> ExportedProgram:
     """torch.export's program, by running the model; if Python makes a number of a tensor's, by reading its bytecode.
 
-    `int(x.sum())` has to give Python an int as the model runs; Dynamo knows it for a number of the program. What is
-    asked about a function of a size (`int(math.log2(s))`) torch knows where the size is the example's.
+    `int(x.sum())` and `float(x.shape[0])` have to give Python a number as the model runs; Dynamo knows it for one of
+    the program. What is asked about a function of a size (`int(math.log2(s))`) torch knows where the size is the
+    example's.
     """
     export = functools.partial(torch.export.export, module, args, kwargs, dynamic_shapes=shapes)
     try:
-        with writes_are_kept(), kept_whole(), symbolic_math():
-            return export(strict=False)
+        with _as_traced(), symbolic_math():
+            exported = export(strict=False)
     except GuardOnDataDependentSymNode as error:
+        first: Exception = error
+        with contextlib.suppress(Exception), _as_traced():
+            return export(strict=False)  # the first error says more
+    except UserError as error:
+        if "specialized" not in str(error):
+            raise
         first = error
-    with contextlib.suppress(Exception), writes_are_kept(), kept_whole():  # the first error says more
-        return export(strict=False)
-    with contextlib.suppress(Exception), _use_lazy_graph_module(False):
-        exported = export(strict=True)
-        exported.graph_module.meta[BY_BYTECODE] = True
+    else:
+        return _with_more_symbols(exported, export) if makes_numbers_of_sizes(exported.graph) else exported
+    exported = _by_bytecode(export)
+    if exported is None:
+        raise first
+    return exported
+
+
+@contextlib.contextmanager
+def _as_traced() -> Iterator[None]:
+    """While torch traces a model by running it, see each."""
+    with writes_are_kept(), results_are_new(), kept_whole(), assumed_sizes.recorded():
+        yield
+
+
+def _with_more_symbols(exported: ExportedProgram, export: Callable[..., ExportedProgram]) -> ExportedProgram:
+    """The program, or the one by the model's bytecode if that keeps sizes symbolic that are numbers in it."""
+    by_bytecode = _by_bytecode(export)
+    if by_bytecode is None or _symbolic_sizes(by_bytecode) <= _symbolic_sizes(exported):
         return exported
-    raise first
+    return by_bytecode
+
+
+def _symbolic_sizes(exported: ExportedProgram) -> int:
+    values = [node.meta.get("val") for node in exported.graph.nodes if node.op == "placeholder"]
+    sizes = [size for value in values if isinstance(value, torch.Tensor) for size in value.shape]
+    return sum(isinstance(size, torch.SymInt) and not size.node.expr.is_number for size in sizes)
+
+
+def _by_bytecode(export: Callable[..., ExportedProgram]) -> ExportedProgram | None:
+    """The program by the model's bytecode; None if that fails, of which torch would log pages."""
+    logger = logging.getLogger("torch._guards")
+    was_disabled, logger.disabled = logger.disabled, True
+    try:
+        with _use_lazy_graph_module(False), assumed_sizes.recorded(), assertions_on_flags() as asserted:
+            exported = export(strict=True)
+    except Exception:  # torch.export raises many types
+        return None
+    finally:
+        logger.disabled = was_disabled
+    exported.graph_module.meta[BY_BYTECODE] = True
+    return exported if _asserts(exported, asserted) else None
+
+
+def _asserts(exported: ExportedProgram, conditions: Sequence[str]) -> bool:
+    """Whether the program has an assertion for each of the conditions."""
+    nodes = exported.graph.find_nodes(op="call_function", target=torch.ops.aten._assert_scalar.default)
+    messages = [str(node.args[1]) for node in nodes]
+    return all(any(condition in message for message in messages) for condition in conditions)
 
 
 def _without_guards(exported: ExportedProgram) -> ExportedProgram:

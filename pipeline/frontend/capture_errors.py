@@ -20,6 +20,8 @@ _REGION_ERRORS = {
     "captures; carry that or return it",
     "aliasing during higher order op": "a branch or the body of a loop has a tensor under two names: it captures a "
     "tensor and a view of it, or returns what it is given; take the view inside, return a clone",
+    "sorted order of strides of the two branches": "the branches of a torch.cond return tensors that lie differently "
+    "in memory, such as a matrix and an inverse, which torch lays out by columns; return them with .contiguous()",
 }
 
 _DATA_DEPENDENT = ("data-dependent", "DataDependent", "dynamic control flow", "GuardOnDataDependent")

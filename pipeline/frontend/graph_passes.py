@@ -68,7 +68,7 @@ def simplify(graph: fx.Graph) -> None:
     complex_as_pairs(graph)
     check_numbers_that_select(graph)
     lower_numbers(graph)
-    name_bitwise_operators(graph)
+    name_operators(graph)
     compare_floats_with_floats(graph)
     replace_empty_tensors(graph)
     own_views(graph)
@@ -100,17 +100,21 @@ def compare_floats_with_floats(graph: fx.Graph) -> None:
             node.args = (node.args[0], float(node.args[1]))
 
 
-_OPERATORS = {
+_OTHER_NAMES = {
     aten.__and__.Tensor: aten.bitwise_and.Tensor,
     aten.__or__.Tensor: aten.bitwise_or.Tensor,
     aten.__xor__.Tensor: aten.bitwise_xor.Tensor,
+    aten.true_divide.Tensor: aten.div.Tensor,
 }
 
 
-def name_bitwise_operators(graph: fx.Graph) -> None:
-    """__and__(a, b)  →  bitwise_and(a, b), which torch-mlir knows; `&` in a decomposition gives the former."""
+def name_operators(graph: fx.Graph) -> None:
+    """__and__(a, b)  →  bitwise_and(a, b), which torch-mlir knows; `&` in a decomposition gives the former.
+
+    torch.compile computes with floats by true_divide.
+    """
     for node in graph.nodes:
-        node.target = _OPERATORS.get(node.target, node.target)
+        node.target = _OTHER_NAMES.get(node.target, node.target)
 
 
 _SCATTERS = (

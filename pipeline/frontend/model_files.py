@@ -10,19 +10,7 @@ import torch
 
 from pipeline.errors import CaptureError, PipelineError
 from pipeline.frontend.capture_errors import first_line
-
-#: What to do about files that hold no program, by the ending of their names.
-_NO_PROGRAM = {
-    ".onnx": "ONNX files are not read; export the model that it was made from with torch.export.save, as a .pt2",
-    ".safetensors": "it holds weights, no program; build the module, load_state_dict(load_file(...)), compile that",
-    ".bin": "it holds weights, no program; build the module, load_state_dict(torch.load(...)), compile that",
-    ".ckpt": "it holds weights, no program; build the module, load its state_dict, compile that",
-    ".pipeline": "it is compiled already; pipeline.load(...) runs it",
-    ".py": "a Python file is no model; import the module class and make one, or use the tool pipeline-compile",
-}
-
-#: Files that torch.save and torch.jit.save write.
-_TORCH_FILES = (".pt", ".pth", ".jit", ".ts", ".torchscript")
+from pipeline.frontend.file_kinds import EXPORTED, NO_PROGRAM, TORCH_FILES
 
 _EXPECTED = "expected a .pt2 archive, a TorchScript archive (.pt, .pth, .jit) or an .mlir file"
 
@@ -34,15 +22,15 @@ def load_file(path: Path) -> Any:
         PipelineError: the file is not there, or holds no program; says what to do.
         CaptureError: torch cannot load it.
     """
-    if path.suffix in _NO_PROGRAM:
-        raise PipelineError(f"{path}: {_NO_PROGRAM[path.suffix]}")
+    if path.suffix in NO_PROGRAM:
+        raise PipelineError(f"{path}: {NO_PROGRAM[path.suffix]}")
     if path.is_dir():
         raise PipelineError(f"{path}: is a folder; {_EXPECTED}")
     if not path.is_file():
         raise PipelineError(f"{path}: no such file")
-    if path.suffix == ".pt2":
+    if path.suffix == EXPORTED:
         return _load(path, torch.export.load, ".pt2 archive")
-    if path.suffix not in _TORCH_FILES:
+    if path.suffix not in TORCH_FILES:
         raise PipelineError(f"{path}: {_EXPECTED}")
     if not _is_script(path):
         raise PipelineError(

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from pipeline.frontend.script_methods import forward_of
+
 
 @dataclass(frozen=True)
 class Parameters:
@@ -32,7 +34,7 @@ def parameters_of(
     Of a ScriptModule those that were given: it is captured by position, without the others.
     """
     if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
-        schema = script_parameters(model)
+        schema = script_parameters(forward_of(model, args, kwargs))
         given = [number < len(args) or one.name in kwargs for number, one in enumerate(schema)]
         return _parameters(
             [
@@ -52,11 +54,9 @@ def parameters_of(
     return Parameters(tuple(names[:positional_count]) if names else ())
 
 
-def script_parameters(script: torch.jit.ScriptModule | torch.jit.ScriptFunction) -> list[Any]:
-    """The parameters of a script's forward method, or of a function, as its schema has them, without self."""
-    if isinstance(script, torch.jit.ScriptFunction):
-        return list(script.schema.arguments)
-    return list(script.forward.schema.arguments[1:])
+def script_parameters(method: Any) -> list[Any]:
+    """The parameters of a script's method, or of a function, as its schema has them, without self."""
+    return list(method.schema.arguments[0 if isinstance(method, torch.jit.ScriptFunction) else 1 :])
 
 
 def _parameters(found: list[tuple[str, bool, Any, bool]]) -> Parameters:

@@ -60,10 +60,23 @@ def refuse_later_writes(call: RegionCall, shared: set[tuple[int, Any]]) -> None:
         for place, node in enumerate(following):
             if WRITES_BACK in node.meta:
                 continue
-            bases = [value_of(root(value)) for value in written(node)]
+            bases = [value_of(root(value)) for value in _written_by(node)]
             for one, another in ((result, partner), (partner, result)):
                 if one in bases and is_readable(another, following[place + 1 :]):
                     raise refusal(node, _MAY_SHARE)
+
+
+def _written_by(node: fx.Node) -> list[fx.Node]:
+    """What a node writes to, also in the graphs of a branch or loop, which are not purified yet."""
+    if not regions_of(node):
+        return written(node)
+    call = RegionCall(node)
+    found = []
+    for module in call.modules:
+        places = dict(zip(call.placeholders(module), call.operands, strict=True))
+        bases = {root(value) for inner in module.graph.nodes for value in _written_by(inner)}
+        found += [places[base] for base in bases if base in places]
+    return found
 
 
 _MAY_SHARE = (

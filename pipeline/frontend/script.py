@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,34 +17,35 @@ from torch import nn
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.parameters import script_parameters
+from pipeline.frontend.script_methods import forward_of
 from pipeline.frontend.script_ops import CHANGES, MKLDNN_OPS, PYTHON_OPS, TENSOR_QUESTIONS, torch_argument
+from pipeline.frontend.script_raises import ScriptRaises
 from pipeline.frontend.script_regions import run_branch, run_loop
 from pipeline.frontend.script_tensors import CONSTANTS, constant_name, constant_of, is_instance, tensors_of
-from pipeline.frontend.script_values import UNINITIALIZED
+from pipeline.frontend.script_values import UNINITIALIZED, tuple_of
 
 
-def module_of_script(script: torch.jit.ScriptModule | torch.jit.ScriptFunction) -> nn.Module:
-    """A module with the script's forward method, or the function, and its tensors under the same names.
+def module_of_script(
+    script: torch.jit.ScriptModule | torch.jit.ScriptFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> nn.Module:
+    """A module with the script's forward method for these arguments, or the function; its tensors have the same names.
 
     Raises:
-        CaptureError: the script has no forward method.
+        CaptureError: the script has no such method.
     """
-    if isinstance(script, torch.jit.ScriptModule) and not hasattr(script, "forward"):
-        methods = ", ".join(script._c._method_names()) or "none"
-        raise CaptureError(f"the script has no forward method; its methods are {methods}")
-    return _Script(script)
+    return _Script(script, forward_of(script, args, kwargs))
 
 
 class _Script(nn.Module):
     """Runs the graph of a script's forward method, or of a function."""
 
-    def __init__(self, script: torch.jit.ScriptModule | torch.jit.ScriptFunction):
+    def __init__(self, script: torch.jit.ScriptModule | torch.jit.ScriptFunction, method: Any):
         super().__init__()
         self.training = bool(getattr(script, "training", False))  # a frozen one has no such attribute
-        self._graph = script.inlined_graph
+        self._graph = method.inlined_graph
         self._has_self = isinstance(script, torch.jit.ScriptModule)
         self._modules_of_script = dict(script.named_modules(remove_duplicate=False)) if self._has_self else {}
-        self._schema = script_parameters(script)
+        self._schema = script_parameters(method)
         self._tensors: dict[str, tuple[nn.Module, str]] = {}
         for name, tensor, is_parameter in tensors_of(script, self._graph, self._modules_of_script):
             owner, last = self._place(name)
@@ -177,6 +179,8 @@ class Run:
             return self._assign(values[0], node.s("name"), values[1])
         if kind in ("prim::TupleUnpack", "prim::ListUnpack"):
             return tuple(values[0]) if node.outputsSize() > 1 else values[0][0]
+        if kind == "prim::TupleConstruct":
+            return tuple_of(node, values)
         if kind == "prim::DictConstruct":
             return dict(zip(values[::2], values[1::2], strict=True))
         if kind == "prim::isinstance":
@@ -186,7 +190,7 @@ class Run:
         if kind == "prim::TupleSlice":
             return values[0][node.i("beg") : node.i("end")]
         if kind == "prim::RaiseException":
-            raise CaptureError(f"the script raises {values[0]!r} here, in a branch on values of tensors or always")
+            raise ScriptRaises(values[0])
         if kind in ("prim::Print", "aten::warn"):
             return None
         if kind in CHANGES and isinstance(values[0], (list, dict)):

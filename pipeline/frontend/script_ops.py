@@ -217,7 +217,6 @@ PYTHON_OPS: dict[str, Callable[..., Any]] = {
     "prim::NumToTensor": lambda number: number,
     "prim::unchecked_cast": lambda value: value,
     "prim::unchecked_unwrap_optional": lambda value: value,
-    "prim::TupleConstruct": lambda *values: values,
     "prim::ListConstruct": lambda *values: list(values),
     "prim::TupleIndex": lambda values, index: values[index],
 }
@@ -251,7 +250,6 @@ TENSOR_QUESTIONS: dict[str, Callable[..., Any]] = {
     "prim::requires_grad": lambda x: False,
     "prim::data": lambda x: x.detach(),
     "prim::tolist": lambda x, *_: x.tolist(),
-    "prim::TupleConstruct": lambda *values: values,
     "prim::ListConstruct": lambda *values: list(values),
 }
 

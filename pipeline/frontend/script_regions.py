@@ -17,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.script_ops import TensorBool, as_tensor
+from pipeline.frontend.script_raises import ScriptRaises, check, raises
 from pipeline.frontend.script_tensors import CONSTANTS, constant_name
 from pipeline.frontend.script_values import Layout
 
@@ -39,6 +40,12 @@ def run_branch(run: Run, node: Any, env: dict[str, Any]) -> Sequence[Any]:
     if isinstance(condition, bool):
         return _run_block(run, blocks[0 if condition else 1], env, [])
     region = _Region(run, blocks, env)
+    failing = [raises(block) for block in blocks]
+    if any(failing) and not all(failing):
+        said = _said(region, blocks[failing.index(True)])
+        if not run.trial:
+            check(condition, failing[1], said)
+        return _run_block(run, blocks[failing.index(False)], env, [])
     layout = Layout.common(*(region.trial(block, []) for block in blocks))
     if run.trial:
         return layout.trial()
@@ -50,6 +57,15 @@ def run_branch(run: Run, node: Any, env: dict[str, Any]) -> Sequence[Any]:
     ]
     predicate = condition.tensor if isinstance(condition, TensorBool) else condition
     return layout.unpack(torch.ops.higher_order.cond(predicate, *branches, region.operands))
+
+
+def _said(region: _Region, block: Any) -> str:
+    """What a block says that raises."""
+    try:
+        region.trial(block, [])
+    except ScriptRaises as error:
+        return error.said
+    raise AssertionError("a block that raises has not")
 
 
 def run_loop(run: Run, node: Any, env: dict[str, Any]) -> Sequence[Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +17,33 @@ from pipeline.frontend.script_ops import TensorBool, as_tensor
 
 #: A value that TorchScript's own rewrites made up, and that is never used.
 UNINITIALIZED = type("Uninitialized", (), {"__repr__": lambda self: "a variable that is not set"})()
+
+
+def tuple_of(node: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+    """What a prim::TupleConstruct makes: a tuple, or a named one where its type has names."""
+    kind = node.output().type()
+    fields = _FIELDS.search(str(node)) if str(kind).startswith("__torch__.") else None
+    if fields is None:
+        return tuple(values)
+    names = _names_of_fields(fields[1])
+    return named_tuple(str(kind).rpartition(".")[2], tuple(names))(*values)
+
+
+#: What follows the name of a value in a graph's text: `%6 : NamedTuple(a : Tensor, b : (Tensor, int)) = ..`.
+_FIELDS = re.compile(r": NamedTuple\((.*)\) = prim::TupleConstruct")
+
+
+def _names_of_fields(fields: str) -> list[str]:
+    """The names before the colons that lie in no bracket."""
+    while (without := re.sub(r"[(\[][^()\[\]]*[)\]]", "", fields)) != fields:
+        fields = without
+    return [field.partition(":")[0].strip() for field in fields.split(",")]
+
+
+@functools.cache
+def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
+    """The class of named tuples of a script, which knows its name and its fields alone."""
+    return collections.namedtuple(name, fields)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,12 @@ class ExportedSource(Source):
         from pipeline.frontend.exported import from_exported
 
         if self.exported.graph_module.meta.get(BY_BYTECODE):
-            note("capture", "passed", "builtin.module", "captured by its bytecode: Python makes numbers of its tensors")
+            note(
+                "capture",
+                "passed",
+                "builtin.module",
+                "captured by its bytecode: Python makes numbers of its tensors or sizes",
+            )
         with timing.stage("functionalize"):
             functional = functionalize(self.exported)
         return from_exported(functional, self.parameters, dump)

@@ -150,8 +150,13 @@ def _build(tree: Tree, named: dict[Any, Any]) -> Any:
     if tree.kind == "structseq" and cls is not None:
         return cls(tuple(named.values()))
     if tree.kind in ("namedtuple", "structseq"):
-        return (cls or collections.namedtuple("Result", tree.keys))(**named)
+        return (cls or _stand_in(_short_name(tree), tree.keys))(**named)
     return named if cls is None else cls(**named)
+
+
+@functools.cache
+def _stand_in(name: str, fields: tuple[str, ...]) -> Any:
+    return collections.namedtuple(name, fields)
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """pipeline-compile: a model to an artifact, or to any of the forms that it takes on the way there.
 
-Nothing here imports torch; a model that is a Python file or a .pt2 archive does.
+Nothing here imports torch; a model that is a Python file or one of torch's does.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
     from pipeline.compiler import compile
 
     with timing.stage("read the model"):
-        model = load_model(arguments.model)
+        model = load_model(arguments.model, arguments.input)
     watcher.note("reading the model")
     try:
         executable = quietly(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pipeline.options import CAPTURE_MODES, PASS_STAGES, PRECISIONS, WINOGRAD_TILES
 from pipeline.tools.command_line import Parser, count
+from pipeline.tools.model_file import takes_inputs
 from pipeline.tools.remark_output import FORMATS
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
@@ -28,6 +29,7 @@ _EPILOG = """the model:
                      (model, args), (model, args, kwargs), or a dict with the keys model, args, kwargs
                      and dynamic_shapes, of which all but the first two may be left out
   model.pt2          an archive that torch.export.save wrote
+  model.pt, .jit     an archive that torch.jit.save wrote, compiled for the arguments that --input gives
   FILE.mlir          linalg on tensors with a function @main
 
 the stages:
@@ -49,6 +51,7 @@ examples:
   pipeline-compile nets.py:tiny --emit=linalg | pipeline-opt --canonicalize
   pipeline-compile resnet.py --emit=so --cpu=znver4 -o resnet.so
   pipeline-compile model.pt2 --cpu=x86-64-v3 --dump-dir=dumps --timing -o model.pipeline
+  pipeline-compile detector.jit --input=sound.npy --input=rate=16000 -o detector.pipeline
   pipeline-compile softmax.mlir --passes=linalg=my-pass,cse --remarks --emit=kernels"""
 
 
@@ -58,6 +61,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if arguments.emit in BINARY and arguments.output == "-":
         parser.error(f"--emit={arguments.emit} is binary: say with -o which file it goes to")
+    if arguments.input and not takes_inputs(arguments.model):
+        parser.error("--input is for TorchScript archives; other models have example arguments of their own")
     wanted = OF_TARGET.get(arguments.emit)
     if wanted is not None and arguments.target.partition(":")[0] not in wanted:
         parser.error(f"--emit={arguments.emit} is for the target {wanted}, not {arguments.target}")
@@ -83,11 +88,18 @@ def _parser() -> Parser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", metavar="MODEL", help="FILE.py[:factory], model.pt2 or FILE.mlir, see below")
+    parser.add_argument("model", metavar="MODEL", help="FILE.py[:factory], or a file with a model, see below")
     parser.add_argument(
         "-o", dest="output", default="-", metavar="FILE", help="where the outcome goes; - for stdout, the default"
     )
     parser.add_argument("--emit", choices=EMIT, default="exe", help="what comes out (default: exe)")
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="an example argument of a TorchScript archive, a .npy file or a number",
+    )
     how = parser.add_argument_group("how it is compiled")
     how.add_argument("--target", default="cpu", help="what for: cpu, vulkan, cuda:sm_90 (default: cpu)")
     how.add_argument("--cpu", default="native", metavar="NAME", help="native, or a name such as x86-64-v3")

@@ -1,18 +1,20 @@
-"""The models that pipeline-compile is given: by a Python factory, as a .pt2 archive, as MLIR text."""
+"""The models that pipeline-compile is given: by a Python factory, or in a file that `pipeline.compile` takes."""
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pipeline.errors import PipelineError
+from pipeline.frontend.file_kinds import EXPORTED, MLIR, TORCH_FILES
 from pipeline.plugins import one_line
+from pipeline.tools.example_arguments import example_arguments
 
 DEFAULT_FACTORY = "model"
 
@@ -29,21 +31,35 @@ class Model:
     dynamic_shapes: Any = None
 
 
+#: What the names of files with a model end in.
+_ENDINGS = (".py", EXPORTED, MLIR, *TORCH_FILES)
+
+
 def is_model(name: str) -> bool:
     """Whether `name` has the form of a model's, rather than that of an artifact's."""
-    return name.endswith((".py", ".pt2", ".mlir")) or ".py:" in name
+    return name.endswith(_ENDINGS) or ".py:" in name
 
 
-def load_model(name: str) -> Model:
-    """The model that `FILE.py[:factory]`, `model.pt2` or `FILE.mlir` names; raises `PipelineError` if it is none."""
-    file, _, factory = name.rpartition(":") if not name.endswith((".py", ".pt2", ".mlir")) else (name, "", "")
+def takes_inputs(name: str) -> bool:
+    """Whether a model is compiled for inputs that are given beside it, as it has no example arguments of its own."""
+    return name.endswith(TORCH_FILES)
+
+
+def load_model(name: str, inputs: Sequence[str] = ()) -> Model:
+    """The model that `FILE.py[:factory]` names, or a file that `pipeline.compile` takes.
+
+    Args:
+        inputs: the example arguments of one that has none of its own: a TorchScript archive.
+
+    Raises:
+        PipelineError: it is no model. What lies in a file other than of Python or MLIR is not looked at here.
+    """
+    file, _, factory = name.rpartition(":") if ".py:" in name else (name, "", "")
     if file.endswith(".py"):
         return _call(_factory(_import(Path(file)), factory or DEFAULT_FACTORY, file), f"{file}:{factory or 'model'}")
-    if not name.endswith((".pt2", ".mlir")):
-        raise PipelineError(f"{name}: expected FILE.py[:factory], model.pt2 or FILE.mlir")
-    if not Path(name).is_file():
+    if name.endswith(MLIR) and not Path(name).is_file():
         raise PipelineError(f"{name}: no such file")
-    return Model(Path(name))
+    return Model(Path(name), *example_arguments(inputs)) if inputs else Model(Path(name))
 
 
 def _import(path: Path) -> ModuleType:

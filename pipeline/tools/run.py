@@ -20,6 +20,7 @@ from pipeline.tools.agreement import difference, errors
 from pipeline.tools.arrays_file import read_array, write_array
 from pipeline.tools.benchmark import comparison, measure, summary
 from pipeline.tools.command_line import exit_code
+from pipeline.tools.model_file import takes_inputs
 from pipeline.tools.run_arguments import parse_arguments
 
 
@@ -76,7 +77,8 @@ def _forms(arguments: argparse.Namespace) -> dict[str, Executable]:
 
 def _call(arguments: argparse.Namespace, executable: Executable) -> tuple[Any, Any]:
     """The arguments: those given, or the example arguments of a model where none are."""
-    if arguments.is_model and not arguments.input and arguments.example is not None:
+    are_example = not arguments.input or takes_inputs(arguments.artifact)
+    if arguments.is_model and are_example and arguments.example is not None:
         return arguments.example
     signature = executable.signature
     return unflatten(signature.argument_tree, iter(_inputs(signature.arguments, arguments.input)))

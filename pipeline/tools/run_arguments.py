@@ -13,8 +13,8 @@ _DESCRIPTION = """Runs an artifact that `pipeline-compile` or `Executable.save` 
 MLIR; or a model, which it compiles first."""
 
 _EPILOG = """the model:
-  What pipeline-compile takes: FILE.py[:factory], model.pt2 or FILE.mlir. Without --input it runs on its example
-  arguments.
+  What pipeline-compile takes: FILE.py[:factory], model.pt2, model.jit or FILE.mlir. Without --input it runs on its
+  example arguments; a TorchScript archive has none.
 
 inputs and outputs:
   Arrays are .npy files, given in order or by name: --input x.npy, --input mask=m.npy. A number that the model takes is
@@ -114,5 +114,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         (arguments.disable, "--disable"),
     ):
         if given and not arguments.is_model:
-            parser.error(f"{option}: needs a model to compile (FILE.py, model.pt2, FILE.mlir), not an artifact")
+            parser.error(
+                f"{option}: needs a model to compile (FILE.py, model.pt2, model.jit, FILE.mlir), not an artifact"
+            )
     return arguments

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.analysis.fusion_rules import load_rules
 from pipeline.options import PRECISIONS
 from pipeline.runtime.executable import Executable
-from pipeline.tools.model_file import load_model
+from pipeline.tools.model_file import load_model, takes_inputs
 
 
 def compile_forms(arguments: argparse.Namespace) -> tuple[dict[str, Executable], tuple[Any, Any] | None]:
@@ -20,7 +20,8 @@ def compile_forms(arguments: argparse.Namespace) -> tuple[dict[str, Executable],
     from pipeline.compiler import compile
     from pipeline.tools.compile import quietly
 
-    model = load_model(arguments.artifact)
+    inputs = arguments.input if takes_inputs(arguments.artifact) else ()
+    model = load_model(arguments.artifact, inputs)
     table, precision = arguments.fusion_rules, arguments.precision
     options: dict[str, dict[str, Any]] = {arguments.artifact: {"fusion_rules": table, "precision": precision}}
     if arguments.compare_unfused:

@@ -92,6 +92,40 @@ def test_an_archive(tmp_path):
     np.testing.assert_array_equal(pipeline.load(tmp_path / "relu")(-np.ones(3, np.float32)), np.zeros(3))
 
 
+class Louder(torch.nn.Module):
+    def forward(self, sound: torch.Tensor, rate: int) -> torch.Tensor:
+        return sound * 2 if rate == 8000 else sound * 3
+
+
+@pytest.mark.parametrize("ending", ["pt", "pth", "jit"])
+def test_a_torchscript_archive(tmp_path, ending, capsys):
+    torch.jit.script(Louder()).save(str(tmp_path / f"louder.{ending}"))
+    np.save(tmp_path / "sound.npy", np.ones(5, np.float32))
+    inputs = ["--input", str(tmp_path / "sound.npy"), "--input=rate=8000"]
+    model = str(tmp_path / f"louder.{ending}")
+    assert compile_driver.main([model, *inputs, "-o", str(tmp_path / "louder")]) == 0
+    np.testing.assert_array_equal(pipeline.load(tmp_path / "louder")(np.ones(5, np.float32), rate=8000), np.full(5, 2))
+    assert run_driver.main([model, *inputs]) == 0
+    assert "float32[5] = 2, 2" in capsys.readouterr().out
+    assert "args: example arguments are needed" in fails(capsys, compile_driver, model, "-o", tmp_path / "out")
+
+
+def test_files_without_a_program(tmp_path, capsys):
+    torch.save(torch.nn.ReLU().state_dict(), tmp_path / "weights.pt")
+    (tmp_path / "text.pt").write_text("no archive")
+    (tmp_path / "text.pt2").write_text("no archive")
+    (tmp_path / "folder.jit").mkdir()
+    (tmp_path / "net.h5").write_text("no model")
+    for name, message in {
+        "weights.pt": "torch.save wrote it",
+        "text.pt": "no TorchScript archive",
+        "text.pt2": "not a .pt2 archive",
+        "folder.jit": "is a folder",
+        "net.h5": "expected a .pt2 archive, a TorchScript archive",
+    }.items():
+        assert message in fails(capsys, compile_driver, tmp_path / name, "-o", tmp_path / "out")
+
+
 def test_capture_by_script(nets, tmp_path):
     assert compile_driver.main([f"{nets}:half", "--capture=script", "-o", str(tmp_path / "half")]) == 0
 
@@ -143,7 +177,16 @@ def test_wrong_factory(nets, tmp_path, capsys, factory, message):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["model.onnx", "-o", "{out}"], "model.onnx: expected FILE.py[:factory], model.pt2 or FILE.mlir"),
+        (["model.onnx", "-o", "{out}"], "model.onnx: ONNX files are not read"),
+        (["model.safetensors", "-o", "{out}"], "model.safetensors: it holds weights, no program"),
+        (["net.h5", "-o", "{out}"], "net.h5: no such file"),
+        (["absent.jit", "-o", "{out}"], "absent.jit: no such file"),
+        (["absent.pth", "-o", "{out}"], "absent.pth: no such file"),
+        (["{folder}/folder.pt", "-o", "{out}"], "folder.pt: no such file"),
+        (["{nets}", "-o", "{out}", "--input=x.npy"], "--input is for TorchScript archives"),
+        (["net.pt", "-o", "{out}", "--input=absent.npy"], "absent.npy: cannot be read"),
+        (["net.pt", "-o", "{out}", "--input=loud"], "--input loud: expected a .npy file or a number"),
+        (["net.pt", "-o", "{out}", "--input=n=1", "--input=n=2"], "--input n: given twice"),
         (["absent.py", "-o", "{out}"], "absent.py: no such file"),
         (["absent.mlir", "-o", "{out}"], "absent.mlir: no such file"),
         (["absent.pt2", "-o", "{out}"], "absent.pt2: no such file"),

@@ -232,6 +232,119 @@ def test_functions():
     torch.testing.assert_close(pipeline.compile(powers, (X, 3))(X), powers(X, 3))
 
 
+def raising(*lines):
+    """A function of x that has these lines, which may raise."""
+    text = "".join(f"    {line}\n" for line in lines)
+    return torch.jit.CompilationUnit(f"def f(x):\n    y = x + 1\n{text}    return y\n").f
+
+
+#: What raises on values of a tensor: for all that are positive nothing does.
+RAISING = {
+    "assert": ("assert bool(x.sum() > 0), 'low'",),
+    "torch._assert": ("torch._assert(bool((x > 0).all()), 'low')",),
+    "raise": ("if bool(x.sum() < 0):", "    raise ValueError('low')"),
+    "raise or else": ("if bool(x.sum() > 0):", "    y = y * 2", "else:", "    raise ValueError('l' + 'ow')"),
+    "raise with a size": ("if bool(x.sum() < 0):", "    raise ValueError('low {}'.format(x.size(0)))"),
+    "in a branch": (
+        "if bool(x.max() < 0):",
+        "    y = y * 2",
+        "    if bool(x.min() < -1):",
+        "        raise ValueError('low')",
+    ),
+    "in a loop": ("for i in range(3):", "    y = y + x", "    assert bool(y.sum() > 0), 'low'"),
+    "in a loop on a tensor": (
+        "while bool(y.sum().abs() < 100):",
+        "    y = y * 2",
+        "    assert bool(y.max() > 0), 'low'",
+    ),
+    "of a number": ("k = int(x[0, 0])", "if k < 0:", "    raise ValueError('low')"),
+}
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_raise_and_assert_on_values_are_checks_of_the_call(name):
+    script = raising(*RAISING[name])
+    good, bad = X + 2, X - 3
+    executable = pipeline.compile(script, (good,), fallback="error")
+    torch.testing.assert_close(executable(good), script(good))
+    with pytest.raises(torch.jit.Error):
+        script(bad)
+    with pytest.raises(PipelineError, match="^low"):
+        executable(bad)
+    torch.testing.assert_close(executable(good + 1), script(good + 1))
+
+
+class Checked(nn.Module):
+    """A model whose `check` may fail, in eager."""
+
+    def __init__(self, check):
+        super().__init__()
+        self.check = check
+
+    def forward(self, x):
+        self.check(x)
+        return x + 1
+
+
+def assert_tensor(x):
+    assert (x > 0).all(), "low"
+
+
+def assert_bool(x):
+    assert bool((x > 0).all()), "low"
+
+
+def raise_on_bool(x):
+    if bool(x.sum() < 0):
+        raise ValueError("low")
+
+
+@pytest.mark.parametrize(
+    "check", [assert_tensor, assert_bool, raise_on_bool, lambda x: torch._assert((x > 0).all(), "low")]
+)
+def test_no_check_of_a_module_is_lost(check):
+    """It is refused as the model is compiled, or fails at the call."""
+    with pytest.raises(PipelineError, match="low|branches on the values of a tensor"):
+        pipeline.compile(Checked(check), (X + 2,), fallback="error")(X - 3)
+
+
+class Shifted(NamedTuple):
+    first: torch.Tensor
+    second: tuple[torch.Tensor, int]
+
+
+class Pairs(nn.Module):
+    def forward(self, x: torch.Tensor) -> Shifted:
+        if bool(x.sum() > 0):
+            return Shifted(x + 1, (x * 2, 3))
+        return Shifted(x - 1, (x * 3, 4))
+
+
+def test_named_tuples_are_named_tuples(tmp_path):
+    script = torch.jit.script(Pairs())
+    for form in (script, saved(script, tmp_path)):
+        executable = pipeline.compile(form, (X,))
+        for x in (X + 2, X - 2):
+            result = executable(x)
+            assert type(result).__name__ == "Shifted" and result._fields == ("first", "second")
+            torch.testing.assert_close(tuple(result), tuple(script(x)))
+        assert type(executable(X)) is type(executable(X))
+    pipeline.compile(script, (X,), fallback="error").save(tmp_path / "pairs.pipeline")
+    assert pipeline.load(tmp_path / "pairs.pipeline")(X.numpy()).second[1] == 4
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_scripts_with_several_forward_methods(kind, tmp_path):
+    model, x = kind(4, 5).eval(), torch.randn(6, 2, 4)
+    script = saved(torch.jit.script(model), tmp_path)
+    torch.testing.assert_close(pipeline.compile(script, (x,), fallback="error")(x), model(x))
+    state = torch.randn(1, 2, 5)
+    hx = (state, state * 2) if kind is nn.LSTM else state
+    torch.testing.assert_close(pipeline.compile(script, (x,), {"hx": hx})(x, hx=hx), model(x, hx))
+    with pytest.raises(CaptureError, match="no forward method for these arguments, only forward__0"):
+        pipeline.compile(script, (3,))
+
+
 def test_a_script_without_forward():
     class Runs(nn.Module):
         @torch.jit.export
@@ -311,26 +424,32 @@ def script_of(names):
 RANDOM = random.Random(0)
 PROGRAMS = [(name,) for name in FEATURES] + RANDOM.sample(list(itertools.permutations(FEATURES, 2)), 150)
 
-#: What has to be refused: the model raises itself, or a number is not known before the program runs.
-REFUSED = {"always raises", "raise on a tensor"}
+#: What has to be refused: the model raises whatever it is given.
+REFUSED = {"always raises"}
+
+#: So many of the programs are compiled and called, the others are only captured.
+CALLED = 40
 
 
 def test_no_exception_but_ours_leaves():
     """200 odd scripts: each gives eager's numbers, or is refused with one of our errors."""
     refused, unknown = set(), set()
-    for names in PROGRAMS:
+    for number, names in enumerate(PROGRAMS):
         try:
             script = script_of(names)
         except RuntimeError:  # what TorchScript itself does not take, such as a variable of two types
             unknown.add(names)
             continue
         try:
-            captured = export(script, (X, 2))
+            if number % (len(PROGRAMS) // CALLED):
+                run = export(script, (X, 2)).module()
+            else:
+                run = pipeline.compile(script, (X, 2))
         except PipelineError as error:
             assert "\n" not in str(error)
             refused.add(names)
             continue
-        torch.testing.assert_close(captured.module()(X, 2), script(X, 2), msg=str(names))
+        torch.testing.assert_close(run(X, 2), script(X, 2), msg=str(names))
     assert len(PROGRAMS) - len(unknown) > 180
     assert all(len(names) == 2 for names in unknown)
     assert {names[0] for names in refused if len(names) == 1} == REFUSED

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from script_programs import ScriptProgram
+from script_programs import ScriptProgram, script
 from tensor_programs import LARGE, Program, is_valid
 
 
 def reduced(program: Any, fails: Callable[[Any], bool]) -> Any:
-    """The program with everything left out that `fails` does not need, one thing after the other."""
-    candidates = _shorter_scripts if isinstance(program, ScriptProgram) else _simpler
+    """The program with everything left out that `fails` does not need; nets and samples of ops stay as they are."""
+    candidates = {ScriptProgram: _shorter_scripts, Program: _simpler}.get(type(program), lambda _: iter(()))
     while (shorter := next(filter(fails, candidates(program)), None)) is not None:
         program = shorter
     return program
@@ -71,13 +71,15 @@ def _shorter_scripts(program: ScriptProgram) -> Iterator[ScriptProgram]:
         deeper = [len(one) - len(one.lstrip()) > len(line) - len(line.lstrip()) for one in lines[start + 1 :]]
         end = start + 1 + (deeper.index(False) if False in deeper else len(deeper))
         shorter = replace(program, source="\n".join([head, *lines[:start], *lines[end:]]) + "\n")
-        if _is_python(shorter):
+        if _is_valid_script(shorter):
             yield shorter
 
 
-def _is_python(program: ScriptProgram) -> bool:
+def _is_valid_script(program: ScriptProgram) -> bool:
+    """Whether Python and TorchScript both take the source; TorchScript wants a variable to be set on every way."""
     try:
         program.python()(*program.arguments())
+        script([program])
     except (SyntaxError, NameError, RuntimeError):
         return False
     return True

@@ -85,6 +85,10 @@ def pyramid(x: Tensor) -> Tensor:
     return torch.cat([x, *levels], 1)
 
 
+def sampled(x: Tensor, grid: Tensor) -> Tensor:
+    return F.grid_sample(x, grid.tanh(), align_corners=False)
+
+
 CASES = [
     *cases(
         {
@@ -95,6 +99,7 @@ CASES = [
             "depthwise": (nn.Conv2d(4, 4, 3, groups=4, padding=1), "b 4 h w"),
             "depthwise, twice the channels": (nn.Conv2d(4, 8, 3, groups=4, padding=1, stride=2), "b 4 h w"),
             "conv same": (nn.Conv2d(2, 4, (3, 2), padding="same"), "b 2 h w"),
+            "conv reflect": (nn.Conv2d(2, 4, 3, padding=1, padding_mode="reflect"), "b 2 h+1 w+1"),
             "conv circular": (nn.Conv2d(2, 4, 3, padding=1, padding_mode="circular"), "b 2 h w"),
             "conv1d": (nn.Conv1d(4, 8, 3, padding=1), "b 4 t"),
             "conv1d causal": (lambda x, w: F.conv1d(F.pad(x, (2, 0)), w), "b 4 t", "8 4 3"),
@@ -112,6 +117,7 @@ CASES = [
             "group norm": (nn.GroupNorm(2, 4), "b 4 h w"),
             "instance norm": (nn.InstanceNorm2d(4, affine=True), "b 4 h+1 w"),
             "local response": (nn.LocalResponseNorm(2), "b 4 h w"),
+            "reflect pad": (nn.ReflectionPad2d(1), "b 2 h+1 w+1"),
             "replicate pad": (nn.ReplicationPad2d((1, 2, 2, 1)), "b 2 h w"),
             "crop by pad": (lambda x: F.pad(x, (-1, 0, 1, -1)), "b 2 h+2 w+2"),
         }
@@ -137,14 +143,21 @@ CASES = [
             "global mean and max": (lambda x: torch.cat([x.mean((2, 3)), x.amax((2, 3))], 1), "b 2 h w"),
             "pyramid": (pyramid, "b 2 h w"),
             "nearest": (resized("nearest"), "b 2 h w"),
+            "nearest exact": (resized("nearest-exact", 3.0), "b 2 h w"),
             "nearest to a size": (to_size("nearest", 6, 4), "b 2 h w"),
             "bilinear": (resized("bilinear"), "b 2 h w"),
+            "bilinear, corners": (resized("bilinear", align_corners=True), "b 2 h w"),
             "bilinear to a size": (to_size("bilinear", 6, 4), "b 2 h w"),
             "linear resize": (resized("linear"), "b 2 t"),
+            "bilinear to a size, corners": (to_size("bilinear", 6, 4, align_corners=True), "b 2 h w"),
+            "bicubic": (resized("bicubic"), "b 2 h w"),
+            "upsample module": (nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True), "b 2 h w"),
             "bilinear like the other": (like("bilinear"), "b 2 h w", "b 2 2*h 2*w"),
+            "bilinear like the other, corners": (like("bilinear", align_corners=True), "b 2 h w", "b 2 2*h 2*w"),
             "u-net": (UNet("transposed"), "b 2 2*h 2*w"),
             "u-net, bilinear": (UNet("bilinear"), "b 2 2*h 2*w"),
             "patch embedding": (Patches(), "b 2 4*h 4*w"),
+            "grid sample": (sampled, "b 2 h w", "b h w 2"),
         }
     ),
 ]

@@ -3,48 +3,62 @@
 from __future__ import annotations
 
 import traceback
-from pathlib import Path
 from typing import Any
 
-import torch
 from torch import fx
-from torch._guards import detect_fake_mode
+from torch._guards import SLoc, detect_fake_mode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._sympy.functions import Mod, PythonMod
 
 from pipeline.errors import PipelineError
+from pipeline.frontend.numbers.askers import place_in_model
+from pipeline.frontend.numbers.assumed_sizes import assumed
 from pipeline.remarks import note
 from pipeline.runtime.signature import Guard
 from pipeline.runtime.symbols import evaluate
 
-_TORCH = Path(torch.__file__).parent
-
-#: Parts of torch that decide by sizes what a model computes; the others look for layouts and sizes of 1.
-_PARTS_OF_MODELS = (_TORCH / "nn", _TORCH / "functional.py")
-
 
 def guards_of(graph: fx.Graph) -> tuple[Guard, ...]:
     """The conditions on sizes under which the graph is what the model does: `if x.shape[0] % 2`, `int(s * 0.7)`."""
-    fake = detect_fake_mode([node.meta.get("val") for node in graph.nodes])
-    environment = None if fake is None else fake.shape_env
+    environment = _environment(graph)
     if environment is None:
         return ()
     found: dict[str, Guard] = {}
-    for guard in environment.guards:
-        place = guard.sloc.framework_loc
-        if isinstance(place, traceback.FrameSummary) and _decides(place):
-            condition = environment.replace(guard.expr)
-            text = str(condition)
-            if condition.free_symbols and _is_known(text, condition):
-                found.setdefault(text, Guard(text, f"{place.filename}:{place.lineno}"))
+    for condition, place in _asked(environment):
+        text = str(condition)
+        if condition.free_symbols and _is_known(text, condition):
+            found.setdefault(text, Guard(text, place))
     return tuple(found.values())
 
 
-def _decides(place: traceback.FrameSummary) -> bool:
-    """Whether code at this place asks for the sake of what the model computes, not of how torch does."""
-    path = Path(place.filename)
-    if _TORCH not in path.parents:
-        return True
-    is_size = place.name == "infer_size" and path.parent.name == "_prims_common"
-    return is_size or any(part == path or part in path.parents for part in _PARTS_OF_MODELS)
+def makes_numbers_of_sizes(graph: fx.Graph) -> bool:
+    """Whether symbolic sizes became numbers, those of the example, since the model's Python asked for them."""
+    environment = _environment(graph)
+    if environment is None:
+        return False
+    asked = [guard for guard in environment.guards if place_in_model(guard.sloc)]
+    return any(not environment.replace(guard.expr).free_symbols for guard in asked)
+
+
+def _environment(graph: fx.Graph) -> ShapeEnv | None:
+    fake = detect_fake_mode([node.meta.get("val") for node in graph.nodes])
+    return None if fake is None else fake.shape_env
+
+
+def _asked(environment: ShapeEnv) -> list[tuple[Any, str]]:
+    """(condition, `file:line`) of what the model asked about sizes."""
+    guards = [
+        (condition := environment.replace(guard.expr), _place(condition, guard.sloc)) for guard in environment.guards
+    ]
+    return [*((condition, place) for condition, place in guards if place), *assumed(environment)]
+
+
+def _place(condition: Any, place: SLoc) -> str | None:
+    """`file:line` of what asked for the sake of the model; kernels that ask for remainders do, as no layout does."""
+    frame = place.framework_loc
+    if condition.has(Mod, PythonMod) and isinstance(frame, traceback.FrameSummary):
+        return f"{frame.filename}:{frame.lineno}"
+    return place_in_model(place)
 
 
 def _is_known(text: str, condition: Any) -> bool:

@@ -1,8 +1,9 @@
-"""Python's `math` and torch's `linspace` on sizes that are not known: torch.export would take the example's numbers."""
+"""Functions of numbers and conditions that are not known: torch.export would take the example's numbers, or refuse."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -40,12 +41,13 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 @contextlib.contextmanager
 def symbolic_math() -> Iterator[None]:
-    """Has functions of `math` and `torch.linspace` take symbolic numbers in the `with` block; all others as before."""
+    """Has `math`, `torch.linspace` and `torch._assert` take what is not known in the `with` block."""
+    importlib.import_module("torch._dynamo")  # has tables of functions, made as it is imported
     originals = {name: getattr(math, name) for name in _FUNCTIONS}
     try:
         for name, original in originals.items():
             setattr(math, name, _either(original, _FUNCTIONS[name]))
-        with _Linspace():
+        with _Functions():
             yield
     finally:
         for name, original in originals.items():
@@ -60,13 +62,15 @@ def _either(original: Callable[..., Any], symbolic: Callable[..., Any]) -> Calla
     return function
 
 
-class _Linspace(TorchFunctionMode):
-    """linspace(a, b, n) of a symbolic n, as torch computes it: from both ends to the middle."""
+class _Functions(TorchFunctionMode):
+    """linspace of a symbolic number of steps, as torch computes it; _assert(c: Tensor)  →  _assert_async(c)."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is torch.linspace and isinstance(_steps(*args, **kwargs), torch.SymInt):
             return _linspace(*args, **kwargs)
+        if func is torch._assert and isinstance(args[0], torch.Tensor):
+            return torch._assert_async(*args, **kwargs)
         return func(*args, **kwargs)
 
 
@@ -75,6 +79,7 @@ def _steps(start: Any = None, end: Any = None, steps: Any = None, **kwargs: Any)
 
 
 def _linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> Any:
+    """From both ends to the middle."""
     wanted = dtype or torch.get_default_dtype()
     wide = torch.float64 if wanted == torch.float64 or not wanted.is_floating_point else torch.float32
     line = torch.arange(steps, dtype=wide, device=device)

@@ -24,7 +24,7 @@ def adaptive_avg_pool(x: Tensor, output_size: list[int]) -> Tensor:
     if not _is_symbolic(x, output_size):
         return _averages_of_known_sizes(x, output_size)
     for dim, wanted in enumerate(output_size, -len(output_size)):
-        inside = _windows(x.size(dim), wanted)
+        inside = windows(x.size(dim), wanted)
         total = torch.where(_beside(inside, dim), x.unsqueeze(dim - 1), 0).sum(dim)
         x = total / _beside(inside.sum(1, keepdim=True), dim).squeeze(dim)
     return x
@@ -45,7 +45,7 @@ def adaptive_max_pool(x: Tensor, output_size: list[int]) -> tuple[Tensor, Tensor
         return of_known_sizes(x, output_size) if len(output_size) == 2 else NotImplemented
     greatest, least = x, _least(x.dtype)
     for dim, wanted in enumerate(output_size, -len(output_size)):
-        inside = _beside(_windows(x.size(dim), wanted), dim)
+        inside = _beside(windows(x.size(dim), wanted), dim)
         greatest = torch.where(inside, greatest.unsqueeze(dim - 1), least).amax(dim)
     return greatest, _places(x, greatest, output_size)
 
@@ -54,7 +54,7 @@ def _is_symbolic(x: Tensor, output_size: Sequence[Any]) -> bool:
     return not all(isinstance(size, int) for size in x.shape[-len(output_size) :])
 
 
-def _windows(size: Any, wanted: int) -> Tensor:
+def windows(size: Any, wanted: int) -> Tensor:
     """Which elements each window has: [wanted, size], bool."""
     number, place = torch.arange(wanted).unsqueeze(1), torch.arange(size)
     first = torch.div(number * size, wanted, rounding_mode="floor")
@@ -78,7 +78,7 @@ def _places(x: Tensor, greatest: Tensor, output_size: list[int]) -> Tensor:
     for axis, (size, wanted) in enumerate(zip(x.shape[-rank:], output_size, strict=True)):
         shape = [1] * (2 * rank)
         shape[axis], shape[rank + axis] = wanted, size
-        inside = inside & _windows(size, wanted).reshape(shape)
+        inside = inside & windows(size, wanted).reshape(shape)
     planes = x[(..., *[None] * rank, *[slice(None)] * rank)]
     maxima = greatest[(..., *[None] * rank)]
     count = math.prod(x.shape[-rank:])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
-from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod
 
 from pipeline import remarks
 from pipeline.errors import CompileError
+from pipeline.frontend.shapes.computed_sizes import ComputedSizes
 from pipeline.frontend.shapes.expressions import Expressions
 from pipeline.frontend.shapes.held_casts import assert_sizes
 from pipeline.mlir import arith, ir, terminator, walk
@@ -65,61 +64,8 @@ def check_results(function: ir.Operation, promised: Sequence[Sequence[Any] | Non
 
 def _check(place: ir.Operation, size: ir.Value, promise: sympy.Expr, expressions: Expressions) -> None:
     with before(place):
-        wanted = _Computed(expressions).value(promise)
+        wanted = ComputedSizes(expressions).size(promise)
         if wanted is None:
             remarks.note("shapes", "missed", "func.return", f"a size of a result is not checked to be {promise}")
         else:
             assert_sizes(arith.CmpIOp(arith.CmpIPredicate.eq, size, wanted).result)
-
-
-class _Computed:
-    """Computes expressions in symbols from the sizes of the arguments, at the insertion point."""
-
-    def __init__(self, expressions: Expressions):
-        self._places: dict[sympy.Expr, tuple[ir.Value, int]] = {}
-        for value, sizes in expressions.arguments.items():
-            for dim, size in enumerate(sizes if isinstance(sizes, list) else [sizes]):
-                self._places.setdefault(size, (value, dim))
-
-    def value(self, expression: sympy.Expr) -> ir.Value | None:
-        """The expression as an index; None if it has a symbol or an operation that the sizes do not give."""
-        if expression.is_Integer:
-            return arith.ConstantOp(ir.IndexType.get(), int(expression)).result
-        if expression in self._places:
-            value, dim = self._places[expression]
-            if isinstance(value.type, ir.RankedTensorType):
-                return size_of(value, dim)
-            return arith.IndexCastOp(ir.IndexType.get(), value).result
-        if expression.is_Symbol:
-            return self._solved(expression)
-        kind, terms = _terms(expression)
-        operation = _OPERATIONS.get(kind)
-        values = [self.value(term) for term in terms]
-        if operation is None or any(value is None for value in values):
-            return None
-        return functools.reduce(lambda left, right: operation(left, right).result, values)
-
-    def _solved(self, symbol: sympy.Expr) -> ir.Value | None:
-        """The symbol s from a size like 2 * s + 1."""
-        for known in self._places:
-            if known.free_symbols == {symbol} and known.is_polynomial(symbol) and sympy.degree(known, symbol) == 1:
-                factor, rest = (self.value(one) for one in sympy.Poly(known, symbol).all_coeffs())
-                return arith.DivSIOp(arith.SubIOp(self.value(known), rest).result, factor).result
-        return None
-
-
-def _terms(expression: sympy.Expr) -> tuple[type, Sequence[sympy.Expr]]:
-    """The kind of an expression and what it is made of; a power is the product of its factors."""
-    if expression.is_Pow and expression.exp.is_Integer and expression.exp > 0:
-        return sympy.Mul, [expression.base] * int(expression.exp)
-    return expression.func, expression.args
-
-
-_OPERATIONS: dict[type, Callable[[ir.Value, ir.Value], Any]] = {
-    sympy.Add: arith.AddIOp,
-    sympy.Mul: arith.MulIOp,
-    FloorDiv: arith.FloorDivSIOp,
-    Mod: arith.RemSIOp,
-    Max: arith.MaxSIOp,
-    Min: arith.MinSIOp,
-}

@@ -1,0 +1,126 @@
+"""What torch decides about sizes because it takes no symbolic one for 0 or 1, and leaves no guard of.
+
+`if x.shape[0] == 1` is false for torch.export whatever the example is, and a call with one row would get what the model
+does for many. `recorded` notes such answers while a model is traced; `numbers.guards` makes guards of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import sympy
+from sympy.logic.boolalg import Boolean
+from torch.fx.experimental.sym_node import SymNode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols, uninteresting_files
+from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
+
+from pipeline.frontend.numbers.askers import is_deciding_op, place_of_frame
+
+#: (condition, place): what holds, and the `file:line` that asked.
+Assumption = tuple[sympy.Basic, str]
+
+#: The file whose functions C++ calls.
+_NODES = inspect.getfile(SymNode)
+
+_FOUND: WeakKeyDictionary[ShapeEnv, list[Assumption]] = WeakKeyDictionary()
+
+_COMPARISONS = {
+    "eq": sympy.Eq,
+    "ne": sympy.Ne,
+    "lt": sympy.Lt,
+    "le": sympy.Le,
+    "gt": sympy.Gt,
+    "ge": sympy.Ge,
+}
+
+#: Where a SymBool keeps the comparison that sympy has already answered.
+_ASKED = "pipeline_comparison"
+
+
+def assumed(environment: ShapeEnv) -> list[Assumption]:
+    """The conditions on sizes that torch took for granted since no size is 0 or 1, in symbols that may be."""
+    known = {_may_be_zero(symbol): _may_be_zero(environment.replace(symbol)) for symbol in environment.var_to_range}
+    return [(condition.xreplace(known), place) for condition, place in _FOUND.get(environment, [])]
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[None]:
+    """Notes answers that depend on sizes being 2 or more in the `with` block; one thread at a time."""
+    uninteresting_files().add(__file__)  # torch's own record of who asked looks through these frames
+    originals = {name: getattr(SymNode, name) for name in _COMPARISONS}
+    evaluate = ShapeEnv.evaluate_sym_node
+
+    def evaluated(environment: ShapeEnv, node: SymNode, *args: Any, **kwargs: Any) -> sympy.Basic:
+        answer = evaluate(environment, node, *args, **kwargs)
+        asked = getattr(node, _ASKED, None)
+        asked = _may_be_zero(node.expr) if asked is None else asked
+        if isinstance(asked, Boolean):
+            _note(environment, asked if answer else sympy.Not(asked))
+        return answer
+
+    try:
+        ShapeEnv.evaluate_sym_node = evaluated
+        for name, original in originals.items():
+            setattr(SymNode, name, _remembering(name, original))
+        yield
+    finally:
+        ShapeEnv.evaluate_sym_node = evaluate
+        for name, original in originals.items():
+            setattr(SymNode, name, original)
+
+
+def _note(environment: ShapeEnv, condition: Boolean) -> None:
+    frame = _asking()
+    if frame is None or not (_needs_large_sizes(environment, condition) or is_deciding_op(frame)):
+        return
+    place = place_of_frame(frame, environment)
+    if place is not None:
+        _FOUND.setdefault(environment, []).append((condition, place))
+
+
+def _remembering(name: str, original: Any) -> Any:
+    """A comparison whose result knows what was compared, where sympy answers at once: symbols are positive to it."""
+
+    def compare(one: SymNode, other: SymNode) -> SymNode:
+        result = original(one, other)
+        sides = one.expr, other.expr
+        if result.expr in (sympy.true, sympy.false) and any(side.free_symbols for side in sides):
+            setattr(result, _ASKED, _COMPARISONS[name](*map(_may_be_zero, sides)))
+        return result
+
+    return compare
+
+
+def _may_be_zero(expression: Any) -> Any:
+    """An expression in symbols of the same names that are not positive to sympy."""
+    symbols = getattr(expression, "free_symbols", ())
+    return (
+        expression.xreplace({one: sympy.Symbol(one.name, integer=True) for one in symbols}) if symbols else expression
+    )
+
+
+def _needs_large_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
+    """Whether sizes from 2 on decide over a condition, and sizes from 0 on do not."""
+    ranges = {_may_be_zero(symbol): one for symbol, one in environment.var_to_range.items()}
+    if not condition.free_symbols or free_unbacked_symbols(condition):
+        return False
+    relaxed = {symbol: ValueRanges(0, one.upper) if one.lower == 2 else one for symbol, one in ranges.items()}
+    known = bound_sympy(condition, ranges).is_singleton()
+    return known and not bound_sympy(condition, relaxed).is_singleton()
+
+
+def _asking() -> FrameType | None:
+    """The frame of the Python code, or of the op, that wants a truth value; None if a kernel of torch's in C++ does.
+
+    Those ask for the sake of layouts: which dims of one element a stride does not matter for.
+    """
+    inner = frame = sys._getframe(1)
+    while frame.f_code.co_filename in uninteresting_files() and frame.f_back is not None:
+        inner, frame = frame, frame.f_back
+    return None if inner.f_code.co_filename == _NODES and not is_deciding_op(frame) else frame

@@ -1,0 +1,39 @@
+"""What works writes nothing to the terminal: no warnings of torch's about torch, no logs, no graphs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+PROGRAM = """
+    import torch
+    from torch import nn
+    import pipeline
+
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm, self.gru = nn.LSTM(3, 4), nn.GRU(3, 4, bidirectional=True)
+
+        def forward(self, x):
+            return self.lstm(x), self.gru(x)
+
+    steps, image = torch.randn(5, 2, 3), torch.randn(1, 3, 8, 8)
+    vision = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()
+    pipeline.compile(Recurrent(), (steps,))(steps)
+    pipeline.compile(vision, (image,), dynamic_shapes=({2: torch.export.Dim.AUTO, 3: torch.export.Dim.AUTO},))(image)
+    compiled = torch.compile(vision, backend="pipeline")
+    compiled(image)
+    with torch.no_grad():
+        compiled(torch.randn(2, 3, 9, 8))
+        torch.compile(lambda x: torch.linalg.svdvals(x) * 2, backend="pipeline")(torch.randn(3, 3))
+"""
+
+
+def test_what_works_writes_nothing():
+    environment = {**os.environ, "PIPELINE_FALLBACK": "torch"}
+    command = [sys.executable, "-c", textwrap.dedent(PROGRAM)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
