@@ -27,15 +27,18 @@ _DECIDING = {
 _INTERPRETER = _TORCH / "_dynamo"
 
 
-def place_in_model(place: SLoc) -> str | None:
-    """`file:line` of what asks for the sake of what the model computes; None if it is torch for how it does so."""
+def place_in_model(place: SLoc, function: str | None = None) -> str | None:
+    """`file:line` of what asks for the sake of what the model computes; None if it is torch for how it does so.
+
+    `function` is the one that asks, where the place only knows that a generator in it does.
+    """
     frame = place.framework_loc
     if not isinstance(frame, traceback.FrameSummary):
         return None
     path = Path(frame.filename)
     if _INTERPRETER in path.parents:
         return None if place.maybe_user_loc is None else place.maybe_user_loc.rpartition("# ")[2]
-    return f"{frame.filename}:{frame.lineno}" if _decides(path, frame.name) else None
+    return f"{frame.filename}:{frame.lineno}" if _decides(path, function or frame.name) else None
 
 
 def _decides(path: Path, function: str) -> bool:

@@ -75,7 +75,8 @@ def recorded() -> Iterator[None]:
 
 
 def _note(environment: ShapeEnv, condition: Boolean) -> None:
-    place = None if _is_asked_by_kernel() else place_in_model(environment._get_sloc())
+    function = _asking_function()
+    place = None if function is None else place_in_model(environment._get_sloc(), function)
     if place is not None:
         _FOUND.setdefault(environment, []).append((condition, place))
 
@@ -111,12 +112,12 @@ def _needs_large_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
     return known and not bound_sympy(condition, relaxed).is_singleton()
 
 
-def _is_asked_by_kernel() -> bool:
-    """Whether a kernel of torch's in C++ wants the truth value, and no Python code.
+def _asking_function() -> str | None:
+    """The function whose Python code wants the truth value; None if a kernel of torch's in C++ does.
 
     Those ask for the sake of layouts: which dims of one element a stride does not matter for.
     """
     inner = frame = sys._getframe(1)
     while frame.f_code.co_filename in uninteresting_files() and frame.f_back is not None:
         inner, frame = frame, frame.f_back
-    return inner.f_code.co_filename == _NODES
+    return None if inner.f_code.co_filename == _NODES else frame.f_code.co_qualname.partition(".")[0]
