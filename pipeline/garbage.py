@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import threading
 from collections.abc import Iterator
 
-_lock = threading.Lock()
+from pipeline import locks
+
+_lock = locks.lock()
 _resting = 0
 _was_enabled = False
 

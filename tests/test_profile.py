@@ -82,7 +82,7 @@ def test_the_executable_itself_times_nothing(executable, profile):
 def test_results_of_code_that_times_itself(mixer, timed):
     x = torch.randn(512, 256)
     torch.testing.assert_close(timed(x), mixer(x))
-    assert "pipeline_clock" in timed.ir("llvm")
+    assert "pipeline_begin" in timed.ir("llvm")
     assert timed.profile(x).calls == 10
 
 
@@ -204,3 +204,37 @@ def test_names_for_perf(net_file, tmp_path):
             timeout=100,
         )
         assert (ran.returncode == 0) == (wanted == "1"), ran.stderr
+
+
+def test_kernels_are_ranges_of_torchs_profiler(timed, executable):
+    x = torch.randn(512, 256)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as watched:
+        timed(x)
+        torch.tanh(x)
+        executable(x)
+    events = watched.events()
+    found = [event for event in events if event.name in {kernel.name for kernel in timed.kernels}]
+    assert sorted(event.name for event in found) == sorted(row.name for row in timed.profile(x, repeats=1).rows)
+    (whole,) = (event for event in events if event.name == "pipeline.main")
+    assert all(event.cpu_parent is whole for event in found)
+    assert all(whole.time_range.start <= event.time_range.start <= event.time_range.end for event in found)
+    assert sum(event.name == "aten::tanh" for event in events) == 1
+    torch.testing.assert_close(timed(x), executable(x), rtol=0, atol=0)
+
+
+def test_kernels_are_ranges_under_torch_compile_and_beside_fallbacks():
+    class Inverse(nn.Module):
+        def forward(self, x):
+            return torch.linalg.qr(x.sin() * 2)[0].exp() + 1
+
+    torch._dynamo.reset()
+    run = torch.compile(Inverse(), backend="pipeline", options={"profile": True, "fallback": "torch"})
+    x = torch.randn(5, 5)
+    with torch.no_grad():
+        run(x)
+        with torch.profiler.profile() as watched:
+            run(x)
+    names = [event.name for event in watched.events()]
+    assert names.count("pipeline.main") == 2 and "aten::linalg_qr" in names
+    assert any("exp" in name and "aten" not in name for name in names)
+    torch._dynamo.reset()

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 
+from pipeline.analysis.fourier import TRANSFORM
 from pipeline.analysis.structured import Structured, any_structured
 from pipeline.mlir import arith, defining_op, ir, linalg, seen_through
 
@@ -81,6 +82,8 @@ def op_label(op: ir.Operation) -> list[str]:
 def _op_label(op: ir.Operation) -> list[str]:
     if "pipeline.kernel" in op.attributes:
         return [ir.StringAttr(op.attributes["pipeline.kernel"]).value]
+    if TRANSFORM in op.attributes:
+        return ["fourier_transform"]
     short = op.name.partition(".")[2]
     if short == "insert_slice":
         return ["concat"]

@@ -5,17 +5,16 @@ A plugin's dialect is a class made with `pipeline.mlir.ext.Dialect`; see docs/wr
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
-from pipeline import plugins
+from pipeline import locks, plugins
 from pipeline.errors import OptionError
 
 if TYPE_CHECKING:
     from pipeline.mlir import ir
 
 _OURS = {"fusion": "pipeline.dialects.fusion"}
-_loading = threading.Lock()  # `ext.Dialect.load` keeps its module on the class while it loads
+_loading = locks.lock()  # `ext.Dialect.load` keeps its module on the class while it loads
 
 
 def plugin_dialects() -> dict[str, tuple[type[Any], str]]:

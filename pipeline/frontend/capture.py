@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,12 +23,15 @@ from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from pipeline import locks
 from pipeline.errors import CaptureError, OptionError, PipelineError
 from pipeline.frontend.callables import module_of_function, name_of, without_compile
 from pipeline.frontend.capture_errors import cause, explain
 from pipeline.frontend.composite_ops import remembered
 from pipeline.frontend.containers import register_containers
+from pipeline.frontend.effects import linalg_checks_taken_apart
 from pipeline.frontend.fallback.fakes import register_fakes
+from pipeline.frontend.keyword_overloads import written_as_attributes
 from pipeline.frontend.loop_results import results_are_new
 from pipeline.frontend.model_files import load_file
 from pipeline.frontend.numbers import assumed_sizes
@@ -47,7 +49,7 @@ from pipeline.runtime.arrays import extent, overlap
 BY_BYTECODE = "pipeline.by_bytecode"
 
 #: torch keeps the state of a capture in globals: one thread at a time.
-capturing = threading.RLock()
+capturing = locks.recursive_lock()
 
 # torch 2.13 warns, while it captures, of what it does itself: it copies its own LeafSpec, and takes the list in which
 # a recurrent module keeps its weights for tensors that the model assigned. Goes with a torch that does not.
@@ -98,7 +100,7 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
 
     with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
         try:
-            with symbolic_math(), assumed_sizes.recorded():
+            with symbolic_math(), assumed_sizes.recorded(), linalg_checks_taken_apart(), written_as_attributes():
                 return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from cause(error)

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
+from collections.abc import Iterator
 
 import torch
 from torch import fx
+from torch._higher_order_ops.effects import _get_effect, _register_effectful_op
 
 _with_effects = torch.ops.higher_order.with_effects
 _make_token = torch.ops.prims._make_token.default
 _sink_tokens = torch.ops.prims._sink_tokens.default
+
+#: What raises if a factorization failed. Torch does not take ops with effects apart, and branches may have none.
+_LINALG_CHECK = "aten::_linalg_check_errors"
+
+
+@contextlib.contextmanager
+def linalg_checks_taken_apart() -> Iterator[None]:
+    """Has torch apply the table of decompositions to the checks of linalg in the `with` block; one thread at a time.
+
+    Each becomes an assertion, which stays in a graph without being an op with effects.
+    """
+    effect = _get_effect(_LINALG_CHECK)
+    _register_effectful_op(_LINALG_CHECK, None)
+    try:
+        yield
+    finally:
+        _register_effectful_op(_LINALG_CHECK, effect)
 
 
 def drop_effect_tokens(graph: fx.Graph) -> None:

@@ -21,7 +21,7 @@ from pipeline.frontend.importer import import_graph
 from pipeline.frontend.numbers.boxes import box_result, is_number, value_of
 from pipeline.frontend.random_numbers import seed_marks
 from pipeline.frontend.shapes.promises import Promises
-from pipeline.frontend.to_linalg import lower_to_linalg
+from pipeline.frontend.supervised_lowering import lower_supervised
 from pipeline.mlir import context, function, ir
 from pipeline.program import Dump, Program
 from pipeline.runtime.pytree import LEAF, Tree
@@ -201,7 +201,8 @@ class GraphReader:
             with timing.stage("to torch dialect"):
                 module = self._imported()
             with timing.stage("to linalg"):
-                self.raised = lower_to_linalg(module, dump, Promises.of_graph(self.graph, self.ranges()))
+                promises = Promises.of_graph(self.graph, self.ranges())
+                module, self.raised = lower_supervised(module, dump, promises)
         except UnsupportedOpError as error:
             error.nodes = self._originals(error.nodes)
             raise

@@ -8,6 +8,7 @@ from pipeline.analysis.origins import node_names
 from pipeline.errors import CompileError, LoweringError, UnsupportedOpError
 from pipeline.frontend.barriers import barriers_as_casts, put_barriers_on_tensors, take_over_barriers
 from pipeline.frontend.bitcasts import lower_bitcasts
+from pipeline.frontend.fourier_transforms import lower_transforms, take_over_transforms
 from pipeline.frontend.random_numbers import lower_random, take_over_random
 from pipeline.frontend.shapes.held_casts import hold_casts
 from pipeline.frontend.shapes.promises import Promises
@@ -46,7 +47,9 @@ HIDDEN_TRUE = "pipeline_hidden_true"
 _VERIFY = "builtin.module(torch-verify-linalg-on-tensors-backend-contract)"
 
 
-def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None], promises: Promises) -> dict[str, int]:
+def lower_to_linalg(
+    module: ir.Module, dump: Callable[[str, ir.Module | str], None], promises: Promises
+) -> dict[str, int]:
     """Lowers `module` in place; `dump` sees it at the stage `torch`. Sizes are as promised, or checked at the call.
 
     Returns:
@@ -55,9 +58,6 @@ def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None], p
     Raises:
         UnsupportedOpError: lists every op that can't be lowered, each with its source line.
     """
-    take_over_barriers(module)
-    take_over_random(module)
-    take_over_views(module)
     imported = module.operation.clone()
     try:
         run_pipeline(module.operation, _TO_BACKEND)
@@ -66,6 +66,22 @@ def lower_to_linalg(module: ir.Module, dump: Callable[[str, ir.Module], None], p
         return _lower(module, promises if promises.is_symbolic else None)
     except CompileError as error:
         raise _explain(imported, error) from None
+
+
+def load_dialects(context: ir.Context) -> None:
+    """Loads what lowered modules consist of: the dialects that torch-mlir's passes bring in as they begin."""
+    with context, ir.Location.unknown():
+        nothing = ir.Module.create().operation
+    for part in _TO_LINALG:
+        run_pipeline(nothing, part)
+
+
+def take_over(module: ir.Module) -> None:
+    """Makes ops that torch's passes leave alone of those that are lowered by ours."""
+    take_over_barriers(module)
+    take_over_random(module)
+    take_over_transforms(module)
+    take_over_views(module)
 
 
 def _lower(module: ir.Module, promises: Promises | None = None) -> dict[str, int]:
@@ -77,6 +93,7 @@ def _lower(module: ir.Module, promises: Promises | None = None) -> dict[str, int
     put_barriers_on_tensors(module)
     put_views_on_tensors(module)
     lower_random(module)
+    lower_transforms(module)
     for part in _TO_LINALG:
         run_pipeline(module.operation, part)
         if promises is not None:
@@ -98,11 +115,19 @@ def _show_hidden_truth(module: ir.Module) -> None:
 
 
 def _explain(module: ir.Operation, error: CompileError) -> LoweringError | UnsupportedOpError:
-    """Lowers each op on its own to find all that fail; if none does, the original error stands."""
+    """Says which ops fail on their own; if none does, the original error stands."""
+    return failing_ops(module) or LoweringError(f"the model could not be lowered to linalg: {error}")
+
+
+def failing_ops(
+    module: ir.Operation, begin: Callable[[ir.Operation], None] = lambda _: None
+) -> UnsupportedOpError | None:
+    """Lowers each op on its own to find all that fail; `begin` is called with each one before."""
     failures: list[tuple[str, str | None, str]] = []
     nodes: list[str] = []
     reasons: dict[str, str | None] = {}
-    for op in _leaf_ops(module):
+    for op in leaf_ops(module):
+        begin(op)
         alone, key = _isolate(op)
         is_new = key not in reasons
         if is_new:
@@ -110,15 +135,13 @@ def _explain(module: ir.Operation, error: CompileError) -> LoweringError | Unsup
         reason = reasons[key]
         if reason is None:
             continue
-        nodes += _nodes_behind(op)
+        nodes += nodes_behind(op)
         if is_new:
             failures.append((op_name(op), source_line(op.location), reason))
-    if not failures:
-        return LoweringError(f"the model could not be lowered to linalg: {error}")
-    return UnsupportedOpError(failures, nodes)
+    return UnsupportedOpError(failures, nodes) if failures else None
 
 
-def _nodes_behind(op: ir.Operation) -> list[str]:
+def nodes_behind(op: ir.Operation) -> list[str]:
     """The names of the nodes of the graph that `op` comes from; of the branch or loop that it lies in, if it does."""
     while op.parent.name != "func.func":
         op = op.parent.operation
@@ -131,7 +154,8 @@ def op_name(op: ir.Operation) -> str:
     return name.removeprefix("torch.")
 
 
-def _leaf_ops(module: ir.Operation) -> list[ir.Operation]:
+def leaf_ops(module: ir.Operation) -> list[ir.Operation]:
+    """The ops of torch's that compute, those in branches and loops among them, in order."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -145,8 +169,10 @@ def _leaf_ops(module: ir.Operation) -> list[ir.Operation]:
 
 
 def _is_plumbing(op: ir.Operation) -> bool:
-    """Ops that only carry other ops' arguments, or end a region."""
-    return op.name.startswith(("torch.constant.", "torch.prim.", "torch.derefine")) or not op.results
+    """Ops that only carry other ops' arguments, check something that torch-mlir knows, or end a region."""
+    if op.name.startswith(("torch.constant.", "torch.prim.", "torch.derefine")):
+        return True
+    return not op.results and op.name != "torch.operator"
 
 
 def _isolate(op: ir.Operation) -> tuple[ir.Module, str]:

@@ -40,6 +40,7 @@ _ALONG_A_DIM = (
     aten.mean.dim,
     aten.median.dim,
     aten.min.dim,
+    aten.mode.default,
     aten.nanmedian.dim,
     aten.prod.dim_int,
     aten.scatter.src,

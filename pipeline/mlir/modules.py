@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, Literal
 
+from pipeline import supervised
 from pipeline.diagnostics import Diagnostic, Severity
 from pipeline.errors import CompileError
 from pipeline.mlir.bindings import PassManager, ir
@@ -100,6 +101,7 @@ def _refuse_unknown_ops(root: ir.Operation) -> None:
 
 def run_pipeline(op: ir.Operation, pipeline: str, *, verify: Verification = "end") -> None:
     """Runs a textual pipeline of MLIR's own passes on `op`; raises `CompileError` naming the pipeline if it fails."""
+    supervised.announce(pipeline)
     manager = PassManager.parse(pipeline, op.context)
     manager.enable_verifier(verify == "each")
     try:

@@ -16,8 +16,9 @@ PROFILE = "pipeline.profile"
 #: The attribute of a module that lists what is timed: a name and a source line each, by number.
 SITES = "pipeline.sites"
 
-#: What the code calls: the time in nanoseconds; to record (the record's address, the site, when it started).
-CLOCK, RECORD = "pipeline_clock", "pipeline_record"
+#: What the code calls with the record's address and the site: to begin, which gives the time in nanoseconds; to record,
+#: with that time.
+BEGIN, RECORD = "pipeline_begin", "pipeline_record"
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ def _instrument(function: ir.Operation, record: ir.Value) -> list[tuple[str, str
     with function.location, ir.InsertionPoint.at_block_begin(block):
         address = memref.ExtractAlignedPointerAsIndexOp(record).result
         place = arith.IndexCastOp(_i64(), address).result
-        start = _clock()
+        start = _call_begin(place, 0)
     for op in timed:
         with before(op):
-            began = _clock()
+            began = _call_begin(place, len(sites))
         _after(op, place, len(sites), began)
         sites.append((_name(op), source_line(op.location) or ""))
     with before(terminator(block)):
@@ -76,8 +77,9 @@ def _after(op: ir.Operation, place: ir.Value, site: int, began: ir.Value) -> Non
         _call_record(place, site, began)
 
 
-def _clock() -> ir.Value:
-    return func.CallOp([_i64()], ir.FlatSymbolRefAttr.get(CLOCK), []).result
+def _call_begin(place: ir.Value, site: int) -> ir.Value:
+    number = arith.ConstantOp(_i64(), site).result
+    return func.CallOp([_i64()], ir.FlatSymbolRefAttr.get(BEGIN), [place, number]).result
 
 
 def _call_record(place: ir.Value, site: int, began: ir.Value) -> None:
@@ -87,7 +89,7 @@ def _call_record(place: ir.Value, site: int, began: ir.Value) -> None:
 
 def _declare(module: ir.Operation) -> None:
     with ir.Location.unknown(), ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
-        func.FuncOp(CLOCK, ir.FunctionType.get([], [_i64()]), visibility="private")
+        func.FuncOp(BEGIN, ir.FunctionType.get([_i64()] * 2, [_i64()]), visibility="private")
         func.FuncOp(RECORD, ir.FunctionType.get([_i64()] * 3, []), visibility="private")
 
 

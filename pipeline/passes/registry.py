@@ -10,18 +10,17 @@ import importlib
 import inspect
 import pkgutil
 import re
-import threading
 from pathlib import Path
 
 import pipeline.passes
-from pipeline import plugins
+from pipeline import locks, plugins
 from pipeline.errors import OptionError
 from pipeline.passes import upstream
 from pipeline.passes.base import Pass
 from pipeline.passes.options import nearest
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_lock = threading.RLock()
+_lock = locks.recursive_lock()
 _classes: dict[str, type[Pass]] = {}
 _owners: dict[str, str] = {}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pipeline.analysis.access import Loops, loops_of
 from pipeline.analysis.dot_products import LANES, multiplies_bf16
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between, prologues
+from pipeline.analysis.fourier import transform_of
 from pipeline.analysis.naming import is_reduction
 from pipeline.analysis.padding import Pad, can_do_without, pad_of
 from pipeline.analysis.places import computes_places
@@ -52,6 +53,8 @@ class TileAndVectorize(Pass):
 
     def _vectorize(self, generic: ir.Operation, schedule: Schedule) -> None:
         """Vectorizes an op together with the ops behind it that are its epilogues."""
+        if self._as_transform(generic):
+            return
         problem, loops = unsupported(generic, places=True), loops_of(generic)
         if problem or loops is None:
             self.missed(generic, problem or "a loop is bounded by no operand's dimension")
@@ -83,6 +86,24 @@ class TileAndVectorize(Pass):
 
         return Emitter
 
+    def _as_transform(self, generic: ir.Operation) -> bool:
+        """Writes a Fourier transform in n log n steps; False if it is none."""
+        transform = transform_of(generic)
+        if transform is None:
+            return False
+        from pipeline.passes.fourier_tiles import FourierEmitter
+
+        fill = initial_fill(generic, 1)
+        if fill is None:
+            self.missed(generic, "a Fourier transform that is added to something is a sum of n² terms")
+            return False
+        self.passed(generic, f"Fourier transform of length {transform.n}")
+        with generic.location, ir.InsertionPoint(generic):
+            FourierEmitter(generic, transform, self.vector_bytes, self.fma, _function_around(generic)).emit()
+        for gone in (generic, fill):
+            gone.erase()
+        return True
+
     def _by_winograd(self, generic: ir.Operation, loops: Loops) -> bool:
         """Writes a convolution that is meant for it by Winograd's algorithm; False if it is not."""
         from pipeline.passes.winograd_tiles import WinogradEmitter, winograd_tile
@@ -100,6 +121,12 @@ class TileAndVectorize(Pass):
         for gone in replaced:
             gone.erase()
         return True
+
+
+def _function_around(op: ir.Operation) -> ir.Operation:
+    while op.name != "func.func":
+        op = op.parent.operation
+    return op
 
 
 def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> tuple[Context, list[ir.Operation]]:

@@ -68,6 +68,12 @@ def splat_of(kind: ir.VectorType, fold: str) -> ir.Value:
     return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, value)).result
 
 
+def splat_of_number(kind: ir.VectorType, number: float) -> ir.Value:
+    """A vector of floats that are one number."""
+    value = ir.FloatAttr.get(kind.element_type, number)
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, value)).result
+
+
 def zeros(kind: ir.VectorType) -> ir.Value:
     """A vector of zeros."""
     element = kind.element_type

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
+from pipeline import locks
 from pipeline.errors import PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime.arguments import ArgumentReader, Arguments
@@ -58,7 +58,7 @@ class DeviceExecutable(Executable):
         self._threads = self._record = None
         self._reader = ArgumentReader(self.signature, self._code.target.partition(":")[0])
         self._externals = Externals((), {})
-        self._calling = threading.RLock()
+        self._calling = locks.recursive_lock()
         self._device: Any = None
         self._watch: PolledWatch | None = None
         self._live: dict[str, Any] = {}

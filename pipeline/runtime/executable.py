@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline import locks
 from pipeline.errors import OptionError, PipelineError
 from pipeline.remarks import Remark
-from pipeline.runtime import fast_path, threads
+from pipeline.runtime import fast_path, threads, torch_ranges
 from pipeline.runtime.arguments import ArgumentReader
 from pipeline.runtime.arrays import ArrayLibrary, numpy_library
 from pipeline.runtime.code import Code, Kernel
@@ -111,7 +111,7 @@ class Executable:
         self._fast: fast_path.FastPath | None = None
         if not code.externals and fast_path.suits(signature, self._layout):
             self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory)
-        self._refreshing = threading.RLock()
+        self._refreshing = locks.recursive_lock()
 
     def __repr__(self) -> str:
         return describe(self)
@@ -202,13 +202,21 @@ class Executable:
             slots[layout.seed] = call.library.seed()
         if layout.status is not None:
             slots[layout.status] = address + 8 * (layout.slots - 1)
-        self._main(address)
+        self._run_main(address)
         self._externals.raise_failure()
         computed |= layout.allocated_results(slots, call.library)
         self._raise_failed_check(slots)
         write_mutations(self.signature, call, computed, bound.live, bound.copies)
         bound.accept_copies()
         return hand_out(self.signature, call, computed, destinations)
+
+    def _run_main(self, address: int) -> None:
+        """Calls the code with its slots; kernels that are timed are ranges of a profiler that watches."""
+        if self._record is None or not torch_ranges.is_profiling():
+            self._main(address)
+            return
+        with torch_ranges.shown(self._record, self._code.sites):
+            self._main(address)
 
     def refresh(self) -> None:
         """Reads the model's weights again, and computes what depends on them alone.
@@ -270,7 +278,7 @@ class Executable:
         """The code alone: no executable to call, but one to take `with_weights` of."""
         other = object.__new__(type(self))  # copy.copy would make an artifact
         vars(other).update(vars(self))
-        other._refreshing = threading.RLock()
+        other._refreshing = locks.recursive_lock()
         other._source = FixedWeights()
         vars(other).pop("_bound", None)
         return other

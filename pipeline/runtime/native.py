@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pipeline import locks
 from pipeline.errors import ArtifactError
 from pipeline.runtime import perf_map, threads
 from pipeline.runtime.watched_words import GUARDED, Guarded
 
 #: LLVM's table of symbols is the process's: what an object is linked to is set right before.
-_linking = threading.Lock()
+_linking = locks.lock()
 
 
 @functools.cache

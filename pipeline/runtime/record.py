@@ -1,6 +1,7 @@
 """What code that times its kernels writes to: a sum and a count for each site, and the first events one by one.
 
     word 0: how many events there were, as far as there was room; word 1: how many there is room for;
+    words 2 and 3: the addresses of functions that are called with the site as a run begins and ends, or 0;
     then the nanoseconds of each site, then the runs of each, then (site, start, end) of each event.
 
 Starts and ends are those of the monotonic clock, in nanoseconds.
@@ -15,7 +16,9 @@ import numpy as np
 #: How many events there is room for; loops with more are known by their sums.
 EVENTS = 1 << 15
 
-HEADER_WORDS = 2
+BEGIN_HOOK, END_HOOK = 2, 3
+
+HEADER_WORDS = 4
 
 
 class Record(threading.local):
@@ -36,6 +39,10 @@ class Record(threading.local):
         """Forgets everything."""
         self._memory[0] = 0
         self._memory[HEADER_WORDS : HEADER_WORDS + 2 * self._sites] = 0
+
+    def call(self, begin: int, end: int) -> None:
+        """Has functions called around each run from now on, by their addresses; 0 for none."""
+        self._memory[BEGIN_HOOK], self._memory[END_HOOK] = begin, end
 
     def nanoseconds(self) -> list[int]:
         """How long each site took."""

@@ -95,6 +95,35 @@ def test_a_forked_child_does_not_wait_for_its_parents_threads():
     subprocess.run([sys.executable, "-c", _FORK], check=True, timeout=100)
 
 
+_FORK_WITH_LOCKS = """
+import os, signal, sys, threading, torch, pipeline
+from pipeline import garbage, locks
+x = torch.ones(3)
+exe = pipeline.compile(torch.nn.Linear(3, 3).eval(), (x,), cache=False)
+held = [*locks._made]
+there, done = threading.Event(), threading.Event()
+def hold():
+    for lock in held:
+        lock.acquire()
+    there.set()
+    done.wait()
+threading.Thread(target=hold, daemon=True).start()
+there.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    exe.refresh()
+    other = pipeline.compile(torch.nn.ReLU(), (x,), cache=False)
+    os._exit(0 if (exe(x).shape, other(x).sum().item()) == ((3,), 3) else 1)
+done.set()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if len(held) > 3 else 2)
+"""
+
+
+def test_a_forked_child_finds_locks_free_that_other_threads_held():
+    subprocess.run([sys.executable, "-c", _FORK_WITH_LOCKS], check=True, timeout=100)
+
+
 def test_contexts():
     model = nn.Linear(8, 5).eval()
     exe = pipeline.compile(model, (X,))

@@ -89,13 +89,25 @@ def _replace_complex(graph: fx.Graph, node: fx.Node) -> None:
             _replace(graph, select, im if select.args[2] else re)
         if not view.users:
             graph.erase_node(view)
-    if node.users:
+    if node.users and (whole := _pairs_of_both(re, im)) is not None:
+        node.replace_all_uses_with(whole)
+    elif node.users:
         with graph.inserting_before(node):
             pairs = graph.call_function(aten.stack.default, ([re, im], -1))
         pairs.meta = dict(node.meta)
         _set_value(pairs, torch.stack([re.meta["val"], im.meta["val"]], -1))
         node.replace_all_uses_with(pairs)
     graph.erase_node(node)
+
+
+def _pairs_of_both(re: fx.Node, im: fx.Node) -> fx.Node | None:
+    """x, where re and im are x[.., 0] and x[.., 1] of pairs [.., 2]."""
+    if not all(isinstance(one, fx.Node) and one.target is aten.select.int for one in (re, im)):
+        return None
+    (x, *first), (y, *second) = re.args, im.args
+    last = x.meta["val"].dim() - 1
+    is_last = x is y and x.meta["val"].shape[-1] == 2 and first[0] in (-1, last) and second[0] in (-1, last)
+    return x if is_last and (first[1], second[1]) == (0, 1) else None
 
 
 def _is_part(node: fx.Node) -> bool:

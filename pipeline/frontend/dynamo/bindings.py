@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import operator
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
+from pipeline import locks
 from pipeline.runtime.executable import Executable
 
 #: So many sets of weights at most are bound to one graph, as when many layers of one class are compiled one by one.
@@ -50,7 +50,7 @@ class Bindings:
         self._code: Executable | None = None
         self._last: Binding | None = None
         self._all: dict[tuple[int, ...], Binding] = {}
-        self._binding = threading.Lock()
+        self._binding = locks.lock()
         _everywhere.add(self)
 
     def executable_for(self, weights: tuple[torch.Tensor, ...]) -> Executable:

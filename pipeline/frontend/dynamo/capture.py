@@ -22,6 +22,8 @@ from pipeline.frontend.capture import capturing
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.dynamo.partition import recompute_partition
 from pipeline.frontend.dynamo.python_kernels import replacements_first
+from pipeline.frontend.effects import drop_effect_tokens, linalg_checks_taken_apart
+from pipeline.frontend.keyword_overloads import written_as_attributes
 from pipeline.frontend.purify import has_regions, purify
 from pipeline.frontend.recurrent import taken_apart
 from pipeline.frontend.region_call import writes_are_kept
@@ -58,10 +60,12 @@ class Capture:
         )
         tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
         loops = contextlib.nullcontext() if perhaps_trains else taken_apart()
-        with capturing, tokens, loops, replacements_first():
+        checks = contextlib.nullcontext() if perhaps_trains else linalg_checks_taken_apart()
+        with capturing, tokens, loops, checks, replacements_first(), written_as_attributes():
             self.runtime: Callable[..., Any] = backend(_with_pure_regions(graph), inputs)
         self.takes_inputs = sum(node.op == "placeholder" for node in self.graph.graph.nodes) == len(inputs)
         if perhaps_trains:
+            drop_effect_tokens(self.graph.graph)
             self.graph = _decomposed(self.graph)
 
     def _take_inference(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:

@@ -67,10 +67,12 @@ class _Model:
 
     Attributes:
         reasons: why nodes cannot be lowered.
+        views: nodes that compute nothing on tensors that no part takes.
     """
 
     captured: Captured
     reasons: dict[fx.Node, str] = field(default_factory=dict)
+    views: set[fx.Node] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.graph: fx.Graph = self.captured.reader.graph
@@ -79,7 +81,9 @@ class _Model:
         self.constant_weights = {node: name for node, name in self.weights.items() if name not in mutated}
         for node in self.graph.nodes:
             reason = why_unsupported(node) if node.op == "call_function" else None
-            if reason is not None and not is_view(node):
+            if reason is not None and is_view(node):
+                self.views.add(node)
+            elif reason is not None:
                 self.reasons[node] = reason
 
     def learn(self, error: PipelineError, part: Part | None = None) -> None:
@@ -114,7 +118,7 @@ class _Model:
 
     def stages(self) -> list[Stage]:
         """The stages, as far as is known what cannot be lowered."""
-        return stages(self.graph, self.reasons)
+        return stages(self.graph, self.reasons.keys() | self.views)
 
     def cut(self, stage: Stage) -> Part:
         """The part of a stage."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from torch import fx
 
+from pipeline import locks
 from pipeline.errors import PipelineError
 from pipeline.frontend.fallback.profile import StepTimes, profile_steps
 from pipeline.frontend.fallback.steps import PartStep, Step, Values
@@ -83,7 +83,7 @@ class FallbackExecutable(Executable):
         self.parts = tuple(step.executable for step in plan.steps if isinstance(step, PartStep))
         self._source = weights
         self._is_watched = refresh == "auto"
-        self._refreshing = threading.RLock()
+        self._refreshing = locks.recursive_lock()
         self._live = live_weights(signature, weights)
         self._library = torch_library()
         self._timed = timed
@@ -203,7 +203,7 @@ class FallbackExecutable(Executable):
         vars(other).update(vars(self))
         other.plan = replace(self.plan, steps=tuple(steps))
         other.parts = tuple(step.executable for step in steps if isinstance(step, PartStep))
-        other._refreshing = threading.RLock()
+        other._refreshing = locks.recursive_lock()
         other._source, other._live = source, {}
         return other
 
@@ -246,7 +246,7 @@ def _own(value: Any, given: Sequence[Any]) -> Any:
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return value
     place = extent("", value)
-    return value.clone() if any(overlap(place, other) for other in given) else value
+    return _copy(value) if any(overlap(place, other) for other in given) else value
 
 
 def _as_torch(value: Any) -> Any:
@@ -261,3 +261,8 @@ def _as_torch(value: Any) -> Any:
 def _in_library(value: Any, library: ArrayLibrary) -> Any:
     """A result as a tensor of the caller's library."""
     return value if library is torch_library() else converted(value, library)
+
+
+def _copy(value: torch.Tensor) -> torch.Tensor:
+    """A clone; of single bytes as such, for torch copies not every dtype of them."""
+    return value.view(torch.uint8).clone().view(value.dtype) if value.dtype.itemsize == 1 else value.clone()

@@ -11,6 +11,7 @@ from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
 from pipeline.frontend.graph import has_type
+from pipeline.frontend.replacements.factorizations import MOST_ROWS
 
 aten = torch.ops.aten
 
@@ -36,10 +37,26 @@ _VIEWS = {
     operator.getitem,
 }
 
+#: What is taken apart for matrices that are small.
+_OF_MATRICES = (
+    aten._linalg_det.default,
+    aten._linalg_slogdet.default,
+    aten._linalg_solve_ex.default,
+    aten.cholesky.default,
+    aten.cholesky_inverse.default,
+    aten.cholesky_solve.default,
+    aten.linalg_cholesky_ex.default,
+    aten.linalg_inv_ex.default,
+    aten.linalg_lu_factor_ex.default,
+    aten.linalg_solve_triangular.default,
+)
+
 
 def why_unsupported(node: fx.Node) -> str | None:
     """Why a node cannot be lowered whatever torch-mlir says; None if that has to be tried."""
     target = node.target
+    if target in _OF_MATRICES:
+        return f"is compiled for square float32 and float64 matrices of up to {MOST_ROWS} rows, which this one is not"
     if isinstance(target, OpOverload) and target.namespace not in _NAMESPACES:
         return "is an op of another library"
     if isinstance(target, HigherOrderOperator) and target.name().startswith("auto_functionalized"):

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pipeline.frontend.recurrent.autocast import in_dtypes_of_eager
 from pipeline.frontend.recurrent.kernels import implemented
 
 aten = torch.ops.aten
@@ -20,7 +21,7 @@ def kept_whole() -> Iterator[None]:
     check = nn.RNNBase.check_forward_args
     nn.RNNBase.check_forward_args = _check_forward_args(check)
     try:
-        with implemented(_SHAPES):
+        with implemented(_SHAPES), in_dtypes_of_eager():
             yield
     finally:
         nn.RNNBase.check_forward_args = check

@@ -35,6 +35,12 @@ def _gelu_tanh(x: Tensor) -> Tensor:
     return 0.5 * x * (1 + inner.tanh())
 
 
+@replaces(aten.hardshrink_backward.default, aten.softshrink_backward.default)
+def shrink_backward(gradient: Tensor, x: Tensor, limit: float) -> Tensor:
+    """softshrink_backward(g, x, l) → where(-l <= x <= l, 0, g)."""
+    return torch.where((x >= -limit) & (x <= limit), torch.zeros_like(gradient), gradient)
+
+
 @replaces(aten.native_dropout.default)
 def native_dropout(x: Tensor, p: float, train: bool | None) -> Any:
     """dropout(x, 1) → x * 0, whose factor torch-mlir takes for 0 / 0."""
@@ -128,41 +134,4 @@ _FAR = (
         4.74528541206955367215e02,
         -2.24409524465858183362e01,
     ),
-)
-
-
-@replaces(aten.lgamma.default)
-def lgamma(x: Tensor) -> Tensor:
-    """lgamma(x) → by Lanczos' approximation in float64, below 0.5 by reflection; float64 itself is left alone."""
-    if x.dtype == torch.float64:
-        return NotImplemented
-    dtype = x.dtype if is_float(x) else torch.get_default_dtype()
-    wide = x.double()
-    mirrored = wide < 0.5
-    above = _lgamma_above(torch.where(mirrored, 1 - wide, wide))
-    sine = (math.pi * (wide - wide.round())).sin().abs()
-    result = torch.where(mirrored, (math.pi / sine).log() - above, above)
-    return torch.where(wide.abs() == math.inf, math.inf, result).to(dtype)
-
-
-def _lgamma_above(x: Tensor) -> Tensor:
-    """lgamma on [0.5, inf): Lanczos' approximation with g = 7 (Godfrey's coefficients), errors of about 1e-15."""
-    z = x - 1
-    total = torch.full_like(z, _LANCZOS[0])
-    for number, coefficient in enumerate(_LANCZOS[1:], 1):
-        total = total + coefficient / (z + number)
-    shifted = z + 7.5
-    return (z + 0.5) * shifted.log() - shifted + (math.sqrt(2 * math.pi) * total).log()
-
-
-_LANCZOS = (
-    0.99999999999980993,
-    676.5203681218851,
-    -1259.1392167224028,
-    771.32342877765313,
-    -176.61502916214059,
-    12.507343278686905,
-    -0.13857109526572012,
-    9.9843695780195716e-6,
-    1.5056327351493116e-7,
 )

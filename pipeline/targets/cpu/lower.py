@@ -5,9 +5,11 @@ The stages are flat lists of passes, to be read from top to bottom.
 
 from __future__ import annotations
 
+from math import prod
+
 from pipeline.analysis.kernel_kinds import has_control_flow
 from pipeline.analysis.updates import IN_PLACE, updates_of
-from pipeline.mlir import bufferization, func, function, ir, run_pipeline, terminator, walk
+from pipeline.mlir import bufferization, func, function, ir, memref, run_pipeline, terminator, walk
 from pipeline.passes.pipeline_text import PassPipeline
 from pipeline.passes.placement import begin_in, place_of, put, shape_of, start_of
 from pipeline.passes.plan_memory import WORKSPACE
@@ -158,11 +160,27 @@ def _compute_into(value: ir.Value, destination: ir.Value, block: ir.Block) -> No
     Where kernels write parts of an argument of the caller's, that is copied to `destination` first.
     """
     place, shape = place_of(value), list(ir.MemRefType(destination.type).shape)
-    if place is not None and shape_of(place) == shape:
-        put(place, destination)
+    wanted = None if place is None else shape_of(place)
+    if place is not None and wanted is not None and (wanted == shape or (wanted and shape)):
+        put(place, _reshaped(destination, wanted, block))
     start = start_of(value, block)
     if start is not None and list(ir.RankedTensorType(start[0].operands[start[1]].type).shape) == shape:
         begin_in(start, destination)
+
+
+def _reshaped(memory: ir.Value, shape: list[int], block: ir.Block) -> ir.Value:
+    """An argument of `block` that is memory, seen in another shape of as many elements; neither has no dims."""
+    kind = ir.MemRefType(memory.type)
+    if list(kind.shape) == shape:
+        return memory
+    with block.owner.location, ir.InsertionPoint.at_block_begin(block):
+        flat = ir.MemRefType.get([prod(shape)], kind.element_type)
+        if kind.rank > 1:
+            memory = memref.CollapseShapeOp(flat, memory, [list(range(kind.rank))]).result
+        if len(shape) == 1:
+            return memory
+        seen = ir.MemRefType.get(shape, kind.element_type)
+        return memref.ExpandShapeOp(seen, memory, [list(range(len(shape)))], [], shape).result
 
 
 def _mark_read_only(entry: ir.Operation, block: ir.Block) -> None:

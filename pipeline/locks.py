@@ -1,0 +1,34 @@
+"""Locks that a forked child finds free: the thread that may have held one is not in it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+_made: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def lock() -> threading.Lock:
+    """A new lock."""
+    return _known(threading.Lock())
+
+
+def recursive_lock() -> threading.RLock:
+    """A new lock that a thread may take again."""
+    return _known(threading.RLock())
+
+
+def _known(one: Any) -> Any:
+    _made.add(one)
+    return one
+
+
+def _free_all() -> None:
+    for one in list(_made):
+        one._at_fork_reinit()  # as Python does with its own
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_all)
