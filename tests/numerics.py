@@ -68,6 +68,8 @@ def difference(got: Any, expected: Any, reference: torch.Tensor | None = None) -
         return f"{got!r}, expected a tensor"
     if got.dtype != expected.dtype or got.shape != expected.shape:
         return f"{got.dtype} {tuple(got.shape)}, expected {expected.dtype} {tuple(expected.shape)}"
+    if expected.is_complex():
+        return difference(*(torch.view_as_real(one.resolve_conj()) for one in (got, expected)))
     if expected.dtype in TOLERANCES:
         right = _close(got, expected)
         if reference is not None and reference.shape == expected.shape and reference.dtype.is_floating_point:
