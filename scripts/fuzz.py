@@ -34,6 +34,8 @@ _TEST = '''"""Found by scripts/fuzz.py, {kind} {seed}: {what}."""
 
 from drawing import Draw  # noqa: F401
 from kinds import KINDS
+from norm_programs import NormProgram, NormStep  # noqa: F401
+from op_samples import OpSample  # noqa: F401
 from script_programs import ScriptProgram  # noqa: F401
 from tensor_programs import Input, Program, Step  # noqa: F401
 import torch  # noqa: F401

@@ -42,6 +42,7 @@ from pipeline.frontend.purify import purified
 from pipeline.frontend.recurrent import kept_whole
 from pipeline.frontend.region_call import writes_are_kept
 from pipeline.frontend.script import module_of_script
+from pipeline.frontend.shared_elements import refuse_writes_to_shared_elements
 from pipeline.runtime.arrays import extent, overlap
 
 #: Marks the graph of a model that was captured by reading its bytecode.
@@ -128,6 +129,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if isinstance(model, ExportedProgram):
         if dynamic_shapes is not None:
             raise OptionError("dynamic_shapes: an ExportedProgram has its own; give them to torch.export.export")
+        refuse_writes_to_shared_elements(model.graph_module)
         return purified(model)
     if args is None:
         raise PipelineError("args: example arguments are needed to capture a module")
@@ -141,6 +143,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     try:
         traceable = module_of_script(model, args, kwargs) if is_script else _module(model, len(args))
         exported = _export_module(traceable, args, kwargs, dynamic_shapes)
+        refuse_writes_to_shared_elements(exported.graph_module)
         return _without_guards(purified(exported, loops_share=is_script))
     except PipelineError:
         raise

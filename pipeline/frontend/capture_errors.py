@@ -26,6 +26,9 @@ _REGION_ERRORS = {
 
 _DATA_DEPENDENT = ("data-dependent", "DataDependent", "dynamic control flow", "GuardOnDataDependent")
 
+#: Where transformers has the layers of caches that torch.export does not know.
+_CACHES = "Unsupported input type <class 'transformers.cache_utils."
+
 #: How torch begins what it says about the ranges of sizes; which guard, and which range, is in the lines after it.
 _CONSTRAINTS = ("Constraints violated", "specialized")
 
@@ -44,6 +47,8 @@ def explain(error: BaseException) -> str:
             ". The model branches on the values of a tensor: write the branch with torch.cond or torch.while_loop, "
             'or compile with capture="script"'
         )
+    elif _CACHES in message:
+        text += ". Caches that grow are supported, with windows or without; call it with use_cache=False"
     elif _is_about_sizes(message):
         text += ". With torch.export.Dim.AUTO in dynamic_shapes torch finds the range of a size, or its number, itself"
     return text

@@ -12,8 +12,12 @@ from typing import Any
 
 import torch.utils._pytree as torch_pytree
 
-from pipeline.errors import CaptureError, PipelineError
-from pipeline.runtime.pytree import CACHE, LEAF, Tree, build_cache
+from pipeline.errors import PipelineError
+from pipeline.runtime.caches import CACHE, build_cache, cache_parts, describe, is_known, part_names
+from pipeline.runtime.pytree import LEAF, Tree
+
+#: The context of a cache of other layers than those whose parts are known.
+_LAYERS = ["layers"]
 
 
 def register_containers() -> None:
@@ -25,30 +29,38 @@ def register_containers() -> None:
     torch_pytree.register_pytree_node(
         kind,
         _parts,
-        lambda parts, context: build_cache(kind, *parts),
+        lambda parts, context: _with_layers(kind, parts) if context == _LAYERS else build_cache(kind, context, parts),
         serialized_type_name=f"{kind.__module__}.{kind.__name__}",
-        flatten_with_keys_fn=lambda cache: (
-            [(torch_pytree.MappingKey(key), part) for key, part in zip(CACHE, _parts(cache)[0], strict=True)],
-            list(CACHE),
-        ),
+        flatten_with_keys_fn=_parts_with_keys,
     )
 
 
-def _parts(cache: Any) -> tuple[list[Any], list[str]]:
-    """The keys and the values of each layer."""
-    for layer in cache.layers:
-        if type(layer).__name__ != "DynamicLayer":
-            raise CaptureError(f"caches with a {type(layer).__name__} are not supported; call it with use_cache=False")
-    return [[layer.keys for layer in cache.layers], [layer.values for layer in cache.layers]], list(CACHE)
+def _parts(cache: Any) -> tuple[list[Any], list[Any]]:
+    """The parts of a cache and its description; its layers where parts would not say everything about them."""
+    if not is_known(cache):
+        return list(cache.layers), _LAYERS
+    description = describe(cache)
+    return list(cache_parts(cache, part_names(description))), list(description)
+
+
+def _parts_with_keys(cache: Any) -> tuple[list[tuple[Any, Any]], list[Any]]:
+    parts, context = _parts(cache)
+    names = range(len(parts)) if context == _LAYERS else part_names(context)
+    return [(torch_pytree.MappingKey(name), part) for name, part in zip(names, parts, strict=True)], context
+
+
+def _with_layers(kind: Any, layers: list[Any]) -> Any:
+    cache = kind()
+    cache.layers.extend(layers)
+    return cache
 
 
 def _cache_tree(spec: torch_pytree.TreeSpec, class_name: str) -> Tree | None:
     """The Tree of a cache's spec; None if it is none."""
-    if spec.context != list(CACHE):
+    if not isinstance(spec.context, list) or tuple(spec.context[: len(CACHE)]) != CACHE:
         return None
-    keys, _ = spec.children()
-    layers = Tree("list", (LEAF,) * keys.num_leaves)
-    return Tree("cache", (layers, layers), CACHE, class_name)
+    parts = tuple(Tree("list", (LEAF,) * child.num_leaves) for child in spec.children())
+    return Tree("cache", parts, tuple(spec.context), class_name)
 
 
 def tree_of(spec: torch_pytree.TreeSpec) -> Tree:

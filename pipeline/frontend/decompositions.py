@@ -27,11 +27,9 @@ aten = torch.ops.aten
 #: torch's own decompositions that torch-mlir's table leaves out, though its lowering of these ops is missing or wrong.
 _TORCHS = (
     aten.addmv.default,
-    aten.hardshrink_backward.default,
     aten.logaddexp.default,
     aten.mish_backward.default,
     aten.silu_backward.default,
-    aten.softshrink_backward.default,
 )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import collections
 import functools
 import importlib
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,11 +17,9 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.errors import ArgumentError
+from pipeline.runtime.caches import build_cache, cache_parts, describe, part_names
 
 Kind = Literal["leaf", "tuple", "list", "dict", "namedtuple", "structseq", "object", "cache"]
-
-#: The parts of a cache.
-CACHE = ("key_cache", "value_cache")
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,8 @@ class Tree:
         kind: what container; `object` is a class that is built from keyword arguments, like a model output;
             `structseq` a named tuple that is built from a tuple, like torch.return_types'; `cache` the keys and the
             values of each layer of a model, transformers' DynamicCache.
-        keys: the keys of a dict (strings, numbers) or the field names of a named tuple or object.
+        keys: the keys of a dict (strings, numbers) or the field names of a named tuple or object; of a cache its
+            description in `pipeline.runtime.caches`.
         children: one a key, or one an element.
         type_name: `module:qualified.name` of a named tuple's, dict subclass's or object's class.
     """
@@ -100,13 +98,17 @@ def _parts(tree: Tree, value: Any, path: str) -> list[Any]:
 
 
 def _parts_of_cache(tree: Tree, value: Any, path: str) -> list[Any]:
-    if isinstance(value, dict) and set(value) == set(CACHE):
-        return [value[part] for part in CACHE]
+    names = part_names(tree.keys)
+    if isinstance(value, dict) and set(value) == set(names):
+        return [value[part] for part in names]
     layers = getattr(value, "layers", None)
     count = len(tree.children[0].children)
     if layers is None or len(layers) != count:
         raise _mismatch(path, f"a {_short_name(tree)} of {count} layers", value)
-    return [[layer.keys for layer in layers], [layer.values for layer in layers]]
+    if describe(value) != tree.keys:
+        windows = tree.keys[len(names) :] or (None,) * count
+        raise _mismatch(path, f"a {_short_name(tree)} whose layers have the windows {windows}", value)
+    return cache_parts(value, names)
 
 
 def _short_name(tree: Tree) -> str:
@@ -134,21 +136,10 @@ def unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
     if tree.kind == "cache":
         cls = _class(tree.type_name)
         if cls is None or any(isinstance(one, np.ndarray) for one in parts[0]):  # it takes torch's tensors alone
-            return dict(zip(CACHE, parts, strict=True))
-        return build_cache(cls, *parts)
+            return dict(zip(part_names(tree.keys), parts, strict=True))
+        return build_cache(cls, tree.keys, parts)
     named = dict(zip(tree.keys, parts, strict=True))
     return _build(tree, named)
-
-
-def build_cache(cls: Any, keys: list[Any], values: list[Any]) -> Any:
-    """A DynamicCache of these keys and values. Its own constructor would copy them."""
-    cache, layer_class = cls(), sys.modules[cls.__module__].DynamicLayer
-    for key, value in zip(keys, values, strict=True):
-        layer = layer_class()
-        layer.keys, layer.values, layer.is_initialized = key, value, True
-        layer.dtype, layer.device = getattr(key, "dtype", None), getattr(key, "device", None)
-        cache.layers.append(layer)
-    return cache
 
 
 def _build(tree: Tree, named: dict[Any, Any]) -> Any:
@@ -195,4 +186,5 @@ def _paths(tree: Tree, path: str) -> list[str]:
         return [f"{path}[{index}]" for index in range(len(tree.children))]
     if tree.kind == "dict":
         return [f"{path}[{key!r}]" for key in tree.keys]
-    return [f"{path}.{key}" for key in tree.keys]
+    names = part_names(tree.keys) if tree.kind == "cache" else tree.keys
+    return [f"{path}.{name}" for name in names]

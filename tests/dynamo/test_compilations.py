@@ -74,6 +74,22 @@ def test_numbers_among_the_arguments(values, count):
     assert count["graphs"] <= len(values)
 
 
+def test_sizes_among_the_results(count):
+    """As a cache that counts what it has seen: the size that dynamo passes in is a result, and one made of it."""
+
+    class Cache:
+        def __init__(self, x):
+            self.seen = 0 + x.shape[0]
+            self.next = 2 * x.shape[0] + 1
+            self.values = x * 2
+
+    compiled = torch.compile(lambda x: Cache(x), backend="pipeline", dynamic=True)
+    for rows in (3, 5):
+        cache = compiled(torch.ones(rows, 2))
+        assert (cache.seen, cache.next, cache.values.shape[0]) == (rows, 2 * rows + 1, rows)
+    assert count["graphs"] == 1
+
+
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"])
 def test_modes(mode, monkeypatch):
     monkeypatch.setitem(modes.MODES, mode, {**modes.MODES[mode], **({"tune": 1} if "max" in mode else {})})

@@ -308,16 +308,16 @@ def test_no_check_of_a_module_is_lost(check):
         pipeline.compile(Checked(check), (X + 2,), fallback="error")(X - 3)
 
 
-class Pair(NamedTuple):
+class Shifted(NamedTuple):
     first: torch.Tensor
     second: tuple[torch.Tensor, int]
 
 
 class Pairs(nn.Module):
-    def forward(self, x: torch.Tensor) -> Pair:
+    def forward(self, x: torch.Tensor) -> Shifted:
         if bool(x.sum() > 0):
-            return Pair(x + 1, (x * 2, 3))
-        return Pair(x - 1, (x * 3, 4))
+            return Shifted(x + 1, (x * 2, 3))
+        return Shifted(x - 1, (x * 3, 4))
 
 
 def test_named_tuples_are_named_tuples(tmp_path):
@@ -326,7 +326,7 @@ def test_named_tuples_are_named_tuples(tmp_path):
         executable = pipeline.compile(form, (X,))
         for x in (X + 2, X - 2):
             result = executable(x)
-            assert type(result).__name__ == "Pair" and result._fields == ("first", "second")
+            assert type(result).__name__ == "Shifted" and result._fields == ("first", "second")
             torch.testing.assert_close(tuple(result), tuple(script(x)))
         assert type(executable(X)) is type(executable(X))
     pipeline.compile(script, (X,), fallback="error").save(tmp_path / "pairs.pipeline")

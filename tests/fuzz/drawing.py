@@ -13,6 +13,7 @@ class Draw:
     """Choices that follow from a seed."""
 
     def __init__(self, seed: int):
+        self.seed = seed
         self._random = random.Random(seed)
 
     def integer(self, low: int, high: int) -> int:

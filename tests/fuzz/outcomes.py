@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from drawing import Draw
 from numerics import differences
-from tensor_programs import SYMBOLIC, Program, ProgramModel, is_valid
+from tensor_programs import SYMBOLIC, Program, aliases, is_valid
 from torch.export import Dim
 
 import pipeline
@@ -37,12 +37,12 @@ class Several(torch.nn.Module):
 
     def __init__(self, programs: Sequence[Program]):
         super().__init__()
-        self._programs = [ProgramModel(program) for program in programs]
+        self._programs = torch.nn.ModuleList([program.model() for program in programs])
+        self._counts = [len(program.arguments()) for program in programs]
 
     def forward(self, *arguments: torch.Tensor) -> list[tuple[torch.Tensor, ...]]:
         rest, results = list(arguments), []
-        for model in self._programs:
-            count = len(model.program.inputs)
+        for model, count in zip(self._programs, self._counts, strict=True):
             results.append(model(*rest[:count]))
             rest = rest[count:]
         return results
@@ -53,10 +53,15 @@ def attempt(program: Program, **options: Any) -> Outcome:
     return _attempt([program], compared, lambda _: options)[0]
 
 
+def fused(programs: Sequence[Program]) -> list[Outcome]:
+    """With the rules of the target."""
+    return _attempt(programs, compared)
+
+
 def fused_and_unfused(programs: Sequence[Program]) -> list[Outcome]:
     """With the rules of the target, and with each op in a kernel of its own."""
     unfused = _attempt(programs, compared, lambda _: {"fusion_rules": pipeline.load_rules("cpu").apart()})
-    return [_first_problem(*pair) for pair in zip(_attempt(programs, compared), unfused, strict=True)]
+    return [_first_problem(*pair) for pair in zip(fused(programs), unfused, strict=True)]
 
 
 def on_threads(programs: Sequence[Program]) -> list[Outcome]:
@@ -104,12 +109,15 @@ def _specialized(executable: Executable, programs: Sequence[Program]) -> list[se
 
 
 def _resized(program: Program, fixed: set[int], number: int) -> Program:
-    """The program with other sizes of its arguments, if eager accepts it with them; else as it was."""
+    """The program with other sizes of its arguments, if eager accepts it with them; else as it was.
+
+    Whether `reshape` gives a view depends on sizes where a tensor is strided; torch.export captures one of both.
+    """
     draw = Draw(sum(map(ord, str(program))) + number)
     sizes = {size: draw.choice(_OTHER_SIZES) for size in SYMBOLIC.sizes if size > 1 and size not in fixed}
     inputs = tuple(replace(one, shape=tuple(sizes.get(size, size) for size in one.shape)) for one in program.inputs)
     other = replace(program, inputs=inputs)
-    return other if is_valid(other, SYMBOLIC.most_elements) else program
+    return other if is_valid(other, SYMBOLIC.most_elements) and aliases(other) == aliases(program) else program
 
 
 def _attempt(
@@ -118,7 +126,7 @@ def _attempt(
     """The outcome of each program; where one spoils the compilation or the call for all, halves are tried."""
     with torch.no_grad():
         try:
-            executable = pipeline.compile(Several(programs), arguments_of(programs), **options(programs))
+            executable = pipeline.compile(Several(programs).eval(), arguments_of(programs), **options(programs))
             return judge(executable, programs)
         except pipeline.ArgumentError as error:  # torch.export has found out more about sizes than the signature says
             outcome = ("refused", str(error))
@@ -138,9 +146,8 @@ def compared(executable: Executable, programs: Sequence[Program]) -> list[Outcom
     arguments = arguments_of(programs)
     results, found = executable(*arguments), []
     for program, result in zip(programs, results, strict=True):
-        count = len(program.inputs)
         theirs = program.arguments()
-        expected = ProgramModel(program)(*theirs)
+        expected, count = program.model()(*theirs), len(theirs)
         problems = [f"result{path}: {text}" for path, text in differences(result, expected)]
         problems += [f"argument{path}: {text}" for path, text in differences(arguments[:count], theirs)]
         found.append(("wrong", f"{'; '.join(problems)} for {program}") if problems else RIGHT)

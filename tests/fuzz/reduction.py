@@ -12,8 +12,8 @@ from tensor_programs import LARGE, Program, is_valid
 
 
 def reduced(program: Any, fails: Callable[[Any], bool]) -> Any:
-    """The program with everything left out that `fails` does not need, one thing after the other."""
-    candidates = _shorter_scripts if isinstance(program, ScriptProgram) else _simpler
+    """The program with everything left out that `fails` does not need; nets and samples of ops stay as they are."""
+    candidates = {ScriptProgram: _shorter_scripts, Program: _simpler}.get(type(program), lambda _: iter(()))
     while (shorter := next(filter(fails, candidates(program)), None)) is not None:
         program = shorter
     return program

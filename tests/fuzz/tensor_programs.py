@@ -70,6 +70,10 @@ class Program:
         """Fresh arguments."""
         return tuple(one.tensor() for one in self.inputs)
 
+    def model(self) -> torch.nn.Module:
+        """The program as a model."""
+        return ProgramModel(self)
+
     def __str__(self) -> str:
         lines = [f"v{n} = {name(i.dtype)}{list(i.shape)} {i.layout}" for n, i in enumerate(self.inputs)]
         for step in self.steps:
@@ -183,3 +187,12 @@ def is_valid(program: Program, most_elements: int) -> bool:
         return all(senses) and max(program.results) < len(run.values)
     except (RuntimeError, IndexError, TypeError, ValueError):
         return False
+
+
+def aliases(program: Program) -> list[int]:
+    """For each value of a program the number of the first one whose memory it lies in."""
+    values = list(program.arguments())
+    for step in program.steps:
+        values += step.run(values)
+    memory = [value.untyped_storage()._cdata for value in values]
+    return [memory.index(one) for one in memory]

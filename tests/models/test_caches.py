@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
+import torch.utils._pytree as pytree
 
 import pipeline
 from pipeline import ArgumentError, CaptureError
@@ -65,6 +68,48 @@ def test_torch_compile():
     compare(torch.compile(model, backend="pipeline")(prompt), model(prompt))
 
 
-def test_caches_with_windows_are_refused():
-    with pytest.raises(CaptureError, match="DynamicSlidingWindowLayer are not supported; call it with use_cache=False"):
-        pipeline.compile(llama(sliding_window=4), (torch.randint(0, 64, (1, 5)),))
+@pytest.mark.parametrize("length", [3, 7])
+def test_windows(length, tmp_path):
+    """A prompt that is shorter than the window, and one that is longer."""
+    model = llama(sliding_window=4)
+    prompt, token = torch.randint(0, 64, (1, length)), torch.randint(0, 64, (1, 1))
+    got, expected = pipeline.compile(model, (prompt,))(prompt), model(prompt)
+    compare(got, expected)
+    second = pipeline.compile(model, (token,), {"past_key_values": expected.past_key_values})
+    step = second(token, past_key_values=got.past_key_values)
+    further = {"past_key_values": copy.deepcopy(step.past_key_values)}
+    compare(step, model(token, past_key_values=expected.past_key_values))
+    assert step.past_key_values.get_seq_length() == length + 1
+    compare(model(token, **further), model(token, past_key_values=step.past_key_values))
+    with pytest.raises(ArgumentError, match=rf"cumulative_lengths\[0\]: the model was compiled for {length}, got"):
+        second(token, past_key_values=step.past_key_values)
+    with pytest.raises(ArgumentError, match=r"expected a DynamicCache whose layers have the windows \(4, 4\)"):
+        second(token, past_key_values=llama()(prompt).past_key_values)
+
+
+def test_windows_of_symbolic_length():
+    model = llama(sliding_window=4)
+    sizes = ({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.AUTO},)
+    compiled = pipeline.compile(model, (torch.randint(0, 64, (3, 7)),), dynamic_shapes=sizes)
+    for rows, length in ((2, 3), (1, 4), (2, 5), (4, 9)):
+        prompt = torch.randint(0, 64, (rows, length))
+        got = compiled(prompt)
+        compare(got, model(prompt))
+        assert [layer.cumulative_length for layer in got.past_key_values.layers] == [length, length]
+
+
+def test_caches_are_taken_apart_by_pytree():
+    """What the compiler tells torch of caches holds for the whole process, so any cache can be taken apart."""
+    model = llama(sliding_window=4)
+    prompt = torch.randint(0, 64, (1, 5))
+    pipeline.compile(model, (prompt,))
+    cache = model(prompt).past_key_values
+    leaves, spec = pytree.tree_flatten(cache)
+    assert leaves[-2:] == [5, 5]
+    again = pytree.tree_unflatten(leaves, spec)
+    assert again.get_seq_length() == 5 and again.layers[0].keys is cache.layers[0].keys
+    cache.layers.append(transformers.cache_utils.DynamicIndexedLayer())
+    leaves, spec = pytree.tree_flatten(cache)
+    assert leaves == cache.layers and pytree.tree_unflatten(leaves, spec).layers == cache.layers
+    with pytest.raises(CaptureError, match="call it with use_cache=False"):
+        pipeline.compile(model, (prompt,), {"past_key_values": cache})

@@ -1,12 +1,7 @@
-"""Real models in small random-weight configurations, each with arguments; the ones that tests and docs/models.md run.
-
-Weights are drawn so that every layer matters: norm statistics and affine parameters differ from their defaults, and
-matrices are scaled so that signals stay about as large as they come in.
-"""
+"""Real models in small configurations, each with arguments; the ones that tests and docs/models.md run."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +12,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import torch
 import transformers
+from random_weights import randomize
 from torch import nn
 from torch.export import Dim
 
@@ -33,6 +29,8 @@ class Entry:
         arguments: makes the positional and keyword arguments that it is compiled with.
         dynamic_shapes: the dimensions that may change, as torch.export takes them; None if none.
         more_arguments: for a dynamic model, further arguments of other sizes.
+        dimensions: names of the argument's dimensions that may have any size, None for the others; by its rank if it
+            is empty, see `symbolic_sizes`.
     """
 
     name: str
@@ -40,6 +38,7 @@ class Entry:
     arguments: Callable[[], Arguments]
     dynamic_shapes: Any = None
     more_arguments: tuple[Callable[[], Arguments], ...] = ()
+    dimensions: tuple[str | None, ...] = ()
 
     def create(self) -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
         """The model in eval mode and the arguments that it is compiled with, the same ones each time."""
@@ -50,31 +49,6 @@ class Entry:
 
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
-
-
-def randomize(model: nn.Module) -> nn.Module:
-    """Draws all weights anew: matrices keep the variance of what they multiply, nothing else stays at its default."""
-    with torch.no_grad():
-        for module in model.modules():
-            for name, parameter in module.named_parameters(recurse=False):
-                _randomize_parameter(module, name, parameter)
-            if isinstance(module, nn.modules.batchnorm._BatchNorm):
-                module.running_mean.normal_(0, 0.3)
-                module.running_var.uniform_(0.5, 1.5)
-    return model
-
-
-def _randomize_parameter(module: nn.Module, name: str, parameter: nn.Parameter) -> None:
-    if "Norm" in type(module).__name__:
-        parameter.uniform_(0.5, 1.5) if name == "weight" else parameter.normal_(0, 0.3)
-    elif isinstance(module, nn.Embedding):
-        parameter.normal_(0, 0.5)
-    elif isinstance(module, (nn.Linear, nn.modules.conv._ConvNd)) and name == "weight":
-        parameter.normal_(0, 1 / math.sqrt(parameter[0].numel()))
-    elif name == "bias":
-        parameter.normal_(0, 0.1)
-    elif parameter.min() == parameter.max():  # layer scales, class tokens, position tables
-        parameter.uniform_(0.5, 1.5)
 
 
 def tokens(batch: int, length: int) -> torch.Tensor:
@@ -322,7 +296,12 @@ ZOO = {
             _positional(images, 1, 32, 32),
         ),
         Entry("efficientnet", _efficientnet, _positional(images, 1, 32, 32)),
-        Entry("whisper-encoder", _whisper_encoder, _positional(torch.randn, 1, 8, 100)),
+        Entry(
+            "whisper-encoder",
+            _whisper_encoder,
+            _positional(torch.randn, 1, 8, 100),
+            dimensions=("batch", None, "length"),
+        ),
         Entry(
             "clip-text",
             _transformers("CLIPTextModel", "CLIPTextConfig", eos_token_id=2, **_TEXT, **_HIDDEN),

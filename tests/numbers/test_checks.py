@@ -113,3 +113,41 @@ def test_a_model_that_makes_numbers_of_tensors_is_captured_by_its_bytecode() -> 
     x = torch.randn(2, 2)
     assert executable(x, torch.tensor(5)).equal(x * 5)
     assert any("bytecode" in remark.reason for remark in executable.remarks)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * float(x.shape[0]),
+        lambda x: x + int(x.shape[0]),
+        lambda x: x / torch.tensor(float(x.shape[0])),
+        lambda x: x + round(float(x.shape[0]) / 3, 2),
+        lambda x: torch.full((2,), float(x.shape[0] + 1) ** 0.5),
+    ],
+)
+@pytest.mark.parametrize("dim", [Dim.AUTO, Dim.DYNAMIC, Dim("n", max=2000)], ids=["auto", "dynamic", "named"])
+def test_numbers_that_python_makes_of_sizes_stay_symbolic(function: Any, dim: Any) -> None:
+    """float(s) has to give Python a float; the model is captured by its bytecode then."""
+    executable = _compile(function, torch.randn(7, 2), shapes=({0: dim},))
+    assert any("bytecode" in remark.reason for remark in executable.remarks)
+    for rows in (7, 1, 2, 1000):
+        x = torch.randn(rows, 2)
+        torch.testing.assert_close(executable(x), function(x))
+
+
+@pytest.mark.parametrize(
+    ("function", "bad"),
+    [
+        (lambda x: x * 2 if x.shape[0] > 1 else x * 3, 1),
+        (lambda x: x * 2 if x.shape[0] else x + 3, 0),
+        (lambda x: x.squeeze(0) * 2 if x.shape[0] == 1 else x, 1),
+    ],
+)
+def test_sizes_of_0_and_1_for_which_python_would_go_another_way_are_refused(function: Any, bad: int) -> None:
+    """torch.export takes for granted that no symbolic size is one of these, without a guard."""
+    executable = _compile(function, torch.randn(6, 2), shapes=(AUTO,))
+    for rows in {0, 1, 2, 9} - {bad}:
+        x = torch.randn(rows, 2)
+        assert executable(x).equal(function(x))
+    with pytest.raises(pipeline.ArgumentError, match=f"dimension 0 is {bad}.*{re.escape(__file__)}"):
+        executable(torch.randn(bad, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ from item_programs import OF_ITEMS
 from numerics import differences
 from selection_programs import OF_SELECTIONS
 from size_programs import OF_MATRIX
+
+import pipeline
 
 Program = Callable[..., Any]
 
@@ -33,6 +36,27 @@ def _check(program: Program, arguments: Callable[[int], tuple[Any, ...]]) -> Non
 @pytest.mark.parametrize("name", ["div_sqrt", "ceil", "std", "bf16"])
 def test_numbers_of_sizes(name: str) -> None:
     _check(OF_MATRIX[name], lambda n: (torch.arange(n * 6.0).reshape(n, 6) / 7,))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x * (1 / math.sqrt(x.shape[0])),
+        lambda x: torch.exp(torch.arange(x.shape[0]) * (-math.log(10000.0) / x.shape[0])),
+        lambda x: x * (float(x.shape[0]) / 2),
+    ],
+)
+def test_quotients_of_sizes_are_compiled(program: Program, dynamic: bool | None) -> None:
+    """torch.compile makes tensors of them, and divides by true_divide."""
+    compiled = torch.compile(program, backend="pipeline", dynamic=dynamic)
+    with torch.no_grad():
+        for n in (7, 5, 40):
+            x = torch.randn(n, 6)
+            torch.testing.assert_close(compiled(x), program(x))
+    executables = pipeline.executables(compiled)
+    assert len(executables) == (1 if dynamic else 2)
+    assert not [remark for one in executables for remark in one.remarks if remark.pass_name == "fallback"]
 
 
 @pytest.mark.parametrize("name", ["int_of_tensor", "full_value", "slice_end", "select"])

@@ -132,7 +132,7 @@ class _Planner:
         base = self._base(value) if _is_tensor(value) else value
         if base in self._inputs:
             given = self._view(value)
-            return Replayed(torch.clone, (given,)) if own else given
+            return Replayed(torch.clone, (given,)) if own and _is_tensor(value) else given
         return self._view(value) if base in self._shared else self._computed(value)
 
     def _base(self, value: fx.Node) -> fx.Node:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
+from types import FrameType
 
 import torch
 from torch._guards import SLoc
+from torch._ops import OpOverload
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+import pipeline
 
 _TORCH = Path(torch.__file__).parent
+
+#: Where code lies that is not the model's.
+_OTHERS = {_TORCH, Path(pipeline.__file__).parent}
 
 #: Parts of torch that decide by sizes what a model computes; the others look for layouts and sizes of 1.
 _PARTS_OF_MODELS = (_TORCH / "nn", _TORCH / "functional.py")
@@ -23,6 +31,14 @@ _DECIDING = {
     ("_refs", "unbind"),
 }
 
+#: Ops of C++ that do.
+_DECIDING_OPS = (
+    torch.ops.aten.tensor_split,
+    torch.ops.aten.hsplit,
+    torch.ops.aten.vsplit,
+    torch.ops.aten.dsplit,
+)
+
 #: What runs the model's Python where it is captured by its bytecode.
 _INTERPRETER = _TORCH / "_dynamo"
 
@@ -36,6 +52,29 @@ def place_in_model(place: SLoc) -> str | None:
     if _INTERPRETER in path.parents:
         return None if place.maybe_user_loc is None else place.maybe_user_loc.rpartition("# ")[2]
     return f"{frame.filename}:{frame.lineno}" if _decides(path, frame.name) else None
+
+
+def place_of_frame(frame: FrameType, environment: ShapeEnv) -> str | None:
+    """Likewise, of the frame that asks; `file:line` is the model's own where there is one."""
+    path = Path(frame.f_code.co_filename)
+    if _INTERPRETER in path.parents:
+        return place_in_model(environment._get_sloc())
+    decides = is_deciding_op(frame) or _decides(path, frame.f_code.co_qualname.partition(".")[0])
+    return (_own_line(frame) or f"{path}:{frame.f_lineno}") if decides else None
+
+
+def is_deciding_op(frame: FrameType) -> bool:
+    """Whether a frame calls an op that torch's C++ takes apart, and whose results depend on what it asks meanwhile."""
+    op = frame.f_locals.get("self")
+    return isinstance(op, OpOverload) and op.overloadpacket in _DECIDING_OPS
+
+
+def _own_line(frame: FrameType) -> str | None:
+    """The line of the model, or of what else calls torch; None if all frames are torch's or ours."""
+    here: FrameType | None = frame
+    while here is not None and not _OTHERS.isdisjoint(Path(here.f_code.co_filename).parents):
+        here = here.f_back
+    return None if here is None else f"{here.f_code.co_filename}:{here.f_lineno}"
 
 
 def _decides(path: Path, function: str) -> bool:

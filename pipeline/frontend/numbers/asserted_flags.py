@@ -24,7 +24,7 @@ def assertions_on_flags() -> Iterator[list[str]]:
             found.append(str(expression))
         return original(self, expression, *args, **kwargs)
 
-    ShapeEnv.guard_or_defer_runtime_assert = guard_or_defer_runtime_assert  # type: ignore[method-assign]
+    ShapeEnv.guard_or_defer_runtime_assert = guard_or_defer_runtime_assert
     try:
         yield found
     finally:

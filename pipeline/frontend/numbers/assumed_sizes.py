@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import sys
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,7 +20,7 @@ from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols, uninteresting_files
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
-from pipeline.frontend.numbers.askers import place_in_model
+from pipeline.frontend.numbers.askers import is_deciding_op, place_of_frame
 
 #: (condition, place): what holds, and the `file:line` that asked.
 Assumption = tuple[sympy.Basic, str]
@@ -59,7 +60,7 @@ def recorded() -> Iterator[None]:
         answer = evaluate(environment, node, *args, **kwargs)
         asked = getattr(node, _ASKED, None)
         asked = _may_be_zero(node.expr) if asked is None else asked
-        if isinstance(asked, Boolean) and _needs_large_sizes(environment, asked):
+        if isinstance(asked, Boolean):
             _note(environment, asked if answer else sympy.Not(asked))
         return answer
 
@@ -75,7 +76,10 @@ def recorded() -> Iterator[None]:
 
 
 def _note(environment: ShapeEnv, condition: Boolean) -> None:
-    place = None if _is_asked_by_kernel() else place_in_model(environment._get_sloc())
+    frame = _asking()
+    if frame is None or not (_needs_large_sizes(environment, condition) or is_deciding_op(frame)):
+        return
+    place = place_of_frame(frame, environment)
     if place is not None:
         _FOUND.setdefault(environment, []).append((condition, place))
 
@@ -111,12 +115,12 @@ def _needs_large_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
     return known and not bound_sympy(condition, relaxed).is_singleton()
 
 
-def _is_asked_by_kernel() -> bool:
-    """Whether a kernel of torch's in C++ wants the truth value, and no Python code.
+def _asking() -> FrameType | None:
+    """The frame of the Python code, or of the op, that wants a truth value; None if a kernel of torch's in C++ does.
 
     Those ask for the sake of layouts: which dims of one element a stride does not matter for.
     """
     inner = frame = sys._getframe(1)
     while frame.f_code.co_filename in uninteresting_files() and frame.f_back is not None:
         inner, frame = frame, frame.f_back
-    return inner.f_code.co_filename == _NODES
+    return None if inner.f_code.co_filename == _NODES and not is_deciding_op(frame) else frame

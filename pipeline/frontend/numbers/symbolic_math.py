@@ -41,7 +41,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 @contextlib.contextmanager
 def symbolic_math() -> Iterator[None]:
-    """Has `math`, `torch.linspace` and `torch._assert` take what is not known in the `with` block; all else as before."""
+    """Has `math`, `torch.linspace` and `torch._assert` take what is not known in the `with` block."""
     importlib.import_module("torch._dynamo")  # has tables of functions, made as it is imported
     originals = {name: getattr(math, name) for name in _FUNCTIONS}
     try:

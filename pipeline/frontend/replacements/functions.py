@@ -35,6 +35,12 @@ def _gelu_tanh(x: Tensor) -> Tensor:
     return 0.5 * x * (1 + inner.tanh())
 
 
+@replaces(aten.hardshrink_backward.default, aten.softshrink_backward.default)
+def shrink_backward(gradient: Tensor, x: Tensor, limit: float) -> Tensor:
+    """softshrink_backward(g, x, l) → where(-l <= x <= l, 0, g)."""
+    return torch.where((x >= -limit) & (x <= limit), torch.zeros_like(gradient), gradient)
+
+
 @replaces(aten.native_dropout.default)
 def native_dropout(x: Tensor, p: float, train: bool | None) -> Any:
     """dropout(x, 1) → x * 0, whose factor torch-mlir takes for 0 / 0."""

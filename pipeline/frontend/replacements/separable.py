@@ -86,8 +86,8 @@ def _averages(
     kernels = _each(kernel_size, count)
     strides, paddings = _each(stride, count, kernels), _each(padding, count)
     matrices = [
-        _average_matrix(size, wanted, *window, count_include_pad, divisor_override is None)
-        for size, wanted, *window in zip(
+        _average_matrix(size, wanted, kernel, step, pad, count_include_pad, divisor_override is None)
+        for size, wanted, kernel, step, pad in zip(
             x.shape[-count:], gradient.shape[-count:], kernels, strides, paddings, strict=True
         )
     ]
