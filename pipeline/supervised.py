@@ -7,6 +7,7 @@ when it was forked, so that nothing has to be handed to it; what it finds out co
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import multiprocessing
 import os
 import pickle
@@ -142,6 +143,7 @@ def _work(work: Callable[[], Any], sending: Connection) -> None:
     """All that the child does; it ends without what Python does at exit, which is the parent's business."""
     global _parent
     _parent = sending
+    faulthandler.disable()  # a crash is the parent's to tell
     try:
         message = ("returned", work())
     except BaseException as error:

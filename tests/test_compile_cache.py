@@ -316,3 +316,15 @@ def test_eight_processes_one_of_them_killed_at_random_moments(folder):
     whole = [entry.path.name for entry in cache.entries() if not entry.path.name.startswith(".")]
     assert whole
     assert all(cache.get(key) is not None for key in whole)
+
+
+def test_autocast_around_a_compilation_is_part_of_what_it_depends_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIPELINE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("PIPELINE_CACHE_SIZE", "1G")
+    model, x = nn.Linear(4, 4).eval(), torch.randn(3, 4)
+    for count in (3, 3):  # the second time all of them are found
+        assert pipeline.compile(model, (x,))(x).dtype == torch.float32
+        for dtype in (torch.bfloat16, torch.float16):
+            with torch.autocast("cpu", dtype=dtype):
+                assert pipeline.compile(model, (x,))(x).dtype == dtype
+        assert len([file for file in tmp_path.rglob("*") if file.is_file()]) == count

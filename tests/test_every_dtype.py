@@ -1,4 +1,4 @@
-"""Every dtype of torch's as argument, weight, result and on the way: right, or one clear error, and never a crash."""
+"""Every unusual dtype as argument, weight, result and on the way: right, or one clear error, and never a crash."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pipeline import supervised
 
 DTYPES = {str(value)[6:]: value for value in vars(torch).values() if isinstance(value, torch.dtype)}
 
-#: Of the integers of less than a byte, the others.
-_LIKE_OTHERS = {f"{sign}{bits}" for sign in ("int", "uint") for bits in (2, 3, 5, 6)} | {"bits1x8", "bits2x4"}
+#: Of the integers of less than a byte, the others; and what all other tests are about.
+_LIKE_OTHERS = {f"{sign}{bits}" for sign in ("int", "uint") for bits in (2, 3, 5, 6, 7)} | {"bits1x8", "bits2x4"}
+_USUAL = {"float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"}
 
 #: Tensors of these have no elements in plain memory.
 QUANTIZED = [name for name in DTYPES if name.startswith(("qint", "quint"))]
@@ -83,15 +84,17 @@ def in_a_child(work):
     return supervised.run(work, supervised.Limits(seconds=100), lambda told: None)
 
 
-@pytest.mark.parametrize("name", sorted(DTYPES.keys() - {*QUANTIZED} - _LIKE_OTHERS))
+@pytest.mark.parametrize("name", sorted(DTYPES.keys() - {*QUANTIZED} - _LIKE_OTHERS - _USUAL))
 def test_compile(name):
     model, x = Model(DTYPES[name], converts(name)), sample(DTYPES[name])
     y = torch.tensor([[0.0, 1, 2, 3], [1, 1, 0, 2]])
     compiled = lambda x, y: pipeline.compile(model, (x, y), fallback="torch")(x, y)  # noqa: E731
-    assert in_a_child(lambda: check(compiled, model, x, y)) == "right"
+    outcome = in_a_child(lambda: check(compiled, model, x, y))
+    # where it is on, torch's log of what it traces knows no integers of less than a byte
+    assert outcome == "right" or (name in ("int1", "int4", "uint1", "uint4") and "could not functionalize" in outcome)
 
 
-@pytest.mark.parametrize("name", ["float8_e4m3fn", "uint16", "int4", "bits8", "complex32"])
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "uint16", "complex32"])
 def test_torch_compile(name):
     model, x, y = Model(DTYPES[name], converts(name)), sample(DTYPES[name]), torch.ones(2, 4)
 

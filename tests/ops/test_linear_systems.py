@@ -18,7 +18,6 @@ def positive(x):
 
 FUNCTIONS = {
     "inv": linalg.inv,
-    "inv_ex": lambda x: linalg.inv_ex(x).inverse,
     "solve": lambda x: linalg.solve(x, x.sin()[..., :3]),
     "solve for a vector": lambda x: linalg.solve(x, x.sin()[..., 0].contiguous()),
     "solve for several": lambda x: linalg.solve(x[0] if x.dim() > 2 else x, torch.stack([x.cos(), x.sin()])),
