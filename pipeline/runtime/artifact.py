@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pipeline.runtime.executable import Executable
 
 #: Goes up with every change of the format or of how code is called; an artifact of another version is refused.
-VERSION = 5
+VERSION = 6
 
 _KEY = "pipeline artifact"
 _WEIGHT = "weights/"
