@@ -73,7 +73,7 @@ class _Producers:
         self._absorption.gone.append(one)
         composed = compose(affine, one)
         if composed is None:
-            raise Refusal("its factors run along different dims")
+            raise Refusal("its factors run along different dims, or it rounds to fewer bits in between")
         self._value(one.data, composed)
 
     def _value(self, value: ir.Value, affine: Affine) -> None:

@@ -36,10 +36,14 @@ class Affine:
     """y = x * scale + shift; a missing one does nothing.
 
     The arithmetic between scales and shifts is what these passes re-associate; that on the data keeps its shape.
+
+    Attributes:
+        bits: the width of the result's elements; 0 for no step.
     """
 
     scale: Vector | None = None
     shift: Vector | None = None
+    bits: int = 0
 
     def after(self, step: Step) -> Affine | None:
         """This affine of what `step` makes of x, as an affine of x; None if its vectors run along different dims."""
@@ -77,6 +81,11 @@ class Elementwise:
         """What the steps are taken on."""
         return self.op.operands[self.operand]
 
+    @property
+    def bits(self) -> int:
+        """The width of the result's elements."""
+        return _bits(ir.ShapedType(self.op.results[0].type).element_type)
+
 
 def read_elementwise(op: ir.Operation | None, weights: Weights) -> Elementwise | None:
     """`op` as steps on data; None if it is something else."""
@@ -94,6 +103,8 @@ def read_elementwise(op: ir.Operation | None, weights: Weights) -> Elementwise |
     steps: list[Step] = []
     while (inner := defining_op(value)) is not None:
         if inner.name in _CASTS:
+            if _bits(inner.results[0].type) < _bits(terminator(block).operands[0].type):
+                return None  # it rounds to fewer bits than the result has
             value = inner.operands[0]
             continue
         split = reader.split(inner)
@@ -171,8 +182,13 @@ def read_chain(last: Elementwise | None, weights: Weights) -> Chain | None:
 
 
 def compose(affine: Affine, one: Elementwise) -> Affine | None:
-    """`affine` of what `one` makes of its data, as an affine of that data; None if it is none."""
-    composed: Affine | None = affine
+    """`affine` of what `one` makes of its data, as an affine of that data; None if it is none.
+
+    So it is where `one` rounds to fewer bits than the affine's result has: y = x.half().float() is no x.
+    """
+    if one.bits < affine.bits:
+        return None
+    composed: Affine | None = replace(affine, bits=max(affine.bits, one.bits))
     for step in reversed(one.steps):
         composed = composed and composed.after(step)
     return composed
@@ -183,6 +199,10 @@ def is_last(one: Elementwise, weights: Weights) -> bool:
     uses = list(one.op.results[0].uses)
     following = read_elementwise(uses[0].owner.operation, weights) if len(uses) == 1 else None
     return following is None or following.operand != uses[0].operand_number
+
+
+def _bits(kind: ir.Type) -> int:
+    return int(kind.width)
 
 
 class _Body:
