@@ -17,7 +17,7 @@ UPDATED = "pipeline.updated"
 IN_PLACE = "pipeline.in_place"
 
 #: What such an argument is called in remarks.
-NAME = "pipeline.name"
+ARGUMENT_NAME = "pipeline.name"
 
 #: Ops whose result lies in the memory of their first operand.
 VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.reshape")
@@ -46,7 +46,7 @@ def updates_of(function: ir.Operation, mark: str = UPDATED) -> list[Update]:
     found = []
     for argument, marks in zip(arguments, function.attributes["arg_attrs"], strict=False):
         if mark in marks:
-            name = ir.StringAttr(marks[NAME]).value if NAME in marks else f"argument {argument.arg_number}"
+            name = ir.StringAttr(marks[ARGUMENT_NAME]).value if ARGUMENT_NAME in marks else f"argument {argument.arg_number}"
             found.append(Update(argument, ir.IntegerAttr(marks[mark]).value, name))
     return found
 

@@ -18,7 +18,7 @@ SITES = "pipeline.sites"
 
 #: What the code calls with the record's address and the site: to begin, which gives the time in nanoseconds; to record,
 #: with that time.
-BEGIN, RECORD = "pipeline_begin", "pipeline_record"
+BEGIN, RECORD_FUNCTION = "pipeline_begin", "pipeline_record"
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ def _call_begin(place: ir.Value, site: int) -> ir.Value:
 
 def _call_record(place: ir.Value, site: int, began: ir.Value) -> None:
     number = arith.ConstantOp(_i64(), site).result
-    func.CallOp([], ir.FlatSymbolRefAttr.get(RECORD), [place, number, began])
+    func.CallOp([], ir.FlatSymbolRefAttr.get(RECORD_FUNCTION), [place, number, began])
 
 
 def _declare(module: ir.Operation) -> None:
     with ir.Location.unknown(), ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
         func.FuncOp(BEGIN, ir.FunctionType.get([_i64()] * 2, [_i64()]), visibility="private")
-        func.FuncOp(RECORD, ir.FunctionType.get([_i64()] * 3, []), visibility="private")
+        func.FuncOp(RECORD_FUNCTION, ir.FunctionType.get([_i64()] * 3, []), visibility="private")
 
 
 def _name(op: ir.Operation) -> str:

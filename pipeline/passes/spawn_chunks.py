@@ -12,10 +12,10 @@ from pipeline.passes.parallelize_kernels import CHUNK
 from pipeline.passes.plan_scratch import NUMBERED
 
 #: A global number of threads that the runtime sets; 0 for as many as OpenMP says.
-THREADS = "pipeline_threads"
+TEAM_SIZE = "pipeline_threads"
 
 _DECLARATIONS = f"""
-llvm.mlir.global external @{THREADS}() {{addr_space = 0 : i32}} : i32
+llvm.mlir.global external @{TEAM_SIZE}() {{addr_space = 0 : i32}} : i32
 llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)
 llvm.func @omp_get_thread_num() -> i32
 llvm.func @omp_get_num_threads() -> i32
@@ -132,7 +132,7 @@ def _functions(name: str, types: Sequence[str], step: int, is_numbered: bool) ->
         passed[-1] = "%id"
     return _SPAWN.format(
         name=name,
-        threads=THREADS,
+        threads=TEAM_SIZE,
         struct=struct,
         parameters=", ".join(f"%v{number}: {kind}" for number, kind in enumerate(types)),
         stores="\n  ".join(stores),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from pipeline import remarks
-from pipeline.analysis.updates import IN_PLACE, NAME, UPDATED
+from pipeline.analysis.updates import IN_PLACE, ARGUMENT_NAME, UPDATED
 from pipeline.mlir import defining_op, function, ir, walk
 from pipeline.runtime.signature import Signature
 from pipeline.targets.entries import sources_of
@@ -38,7 +38,7 @@ def mark_updates(module: ir.Module, signature: Signature) -> None:
             )
             continue
         mark[UPDATED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
-        mark[NAME] = ir.StringAttr.get(name)
+        mark[ARGUMENT_NAME] = ir.StringAttr.get(name)
     if marks:
         main.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(mark) for mark in marks])
 
@@ -49,7 +49,7 @@ def report_copies(module: ir.Module) -> None:
     named = {}
     for argument, mark in zip(main.regions[0].blocks[0].arguments, main.attributes["arg_attrs"], strict=True):
         if IN_PLACE in mark:
-            named[argument] = ir.StringAttr(mark[NAME]).value
+            named[argument] = ir.StringAttr(mark[ARGUMENT_NAME]).value
     for copy in walk(main, "memref.copy"):
         target = copy.operands[1]
         if target in named and defining_op(target) is None:

@@ -8,7 +8,7 @@ from llvmlite import ir as llvm_ir
 
 from pipeline import timing
 from pipeline.mlir import ir, to_llvm_ir
-from pipeline.passes.spawn_chunks import THREADS
+from pipeline.passes.spawn_chunks import TEAM_SIZE
 from pipeline.runtime.entry_point import EntryPoint, Value
 from pipeline.runtime.watched_words import GUARDED
 from pipeline.targets.cpu.guarded_entry import define_guarded_entry
@@ -57,7 +57,7 @@ def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int) -> str:
     """A module of functions that unpack slots and call the entries; see `pipeline.runtime.entry_point`."""
     module = llvm_ir.Module()
     if "main" in dict(entries):
-        threads = llvm_ir.GlobalVariable(module, llvm_ir.IntType(32), THREADS)
+        threads = llvm_ir.GlobalVariable(module, llvm_ir.IntType(32), TEAM_SIZE)
         threads.initializer = llvm_ir.IntType(32)(0)
         if sites:
             define_recorder(module, sites)
