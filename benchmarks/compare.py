@@ -242,7 +242,7 @@ def installed(contestant: str, python: str) -> dict[str, Any]:
 
 def machine(versions: dict[str, str]) -> dict[str, Any]:
     """What figures depend on: the processor, what it can do at most, versions, what else it does, the day."""
-    from pipeline.runtime.peak import measured_peak
+    from pipeline.runtime.report.machine_peak import measured_peak
 
     peak = measured_peak()
     names = [line.partition(":")[2] for line in Path("/proc/cpuinfo").read_text().split("\n") if "model name" in line]

@@ -103,7 +103,7 @@ class Pipeline(Contestant):
 
     options: Mapping[str, Any] = MappingProxyType({})
     packages = ("pipeline", "torch-mlir", "torch")
-    modules = (*_EXPORT, "pipeline.compiler", "pipeline.lowering", "pipeline.frontend.exported", _CODE)
+    modules = (*_EXPORT, "pipeline.compiler", "pipeline.lowering", "pipeline.frontend.importer.exported_program", _CODE)
     has_cache = True
 
     def settings(self, own: Path, common: Path) -> dict[str, str]:

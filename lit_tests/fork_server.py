@@ -17,7 +17,7 @@ import sys
 import traceback
 
 import pipeline.tools.opt_work  # noqa: F401  imported once, for all children
-from pipeline.passes import registry
+from pipeline.passmanager import registry
 from pipeline.tools.opt import main
 
 

@@ -14,8 +14,6 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pipeline import fusions
-from pipeline.analysis.fusion_rules import FusionRules, load_rules
 from pipeline.errors import (
     ArgumentError,
     ArtifactError,
@@ -26,8 +24,10 @@ from pipeline.errors import (
     PipelineError,
     UnsupportedOpError,
 )
-from pipeline.fusions import fuse_into
-from pipeline.runtime.generator import manual_seed
+from pipeline.fusion_rules import custom_fusion
+from pipeline.fusion_rules.custom_fusion import fuse_into
+from pipeline.fusion_rules.rules import FusionRules, load_rules
+from pipeline.runtime.call.generator import manual_seed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import pipeline
-from pipeline.analysis.fusion_rules import FusionRules
 from pipeline.disk_cache import DiskCache, open_cache
+from pipeline.fusion_rules.rules import FusionRules
 from pipeline.options import Options
 from pipeline.plugins import plugins
 from pipeline.remarks import Remark, Subject
-from pipeline.runtime.code import Code, Place
-from pipeline.runtime.device_code import DeviceCode
+from pipeline.runtime.device.device_code import DeviceCode
+from pipeline.runtime.interface.code import Code, Place
+from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.loading import code_from_json
-from pipeline.runtime.signature import Signature
 
 _COMPILERS = ("torch", "torch-mlir", "llvmlite", "numpy")
 

@@ -10,19 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import compile_cache, garbage, interrupts, targets, timing
-from pipeline.analysis.fusion_rules import FusionRules, load_rules
+from pipeline import compile_cache, gc_pause, interrupts, targets, timing
 from pipeline.compile_cache import Outcome
 from pipeline.disk_cache import open_cache
 from pipeline.errors import LoweringError, OptionError, PipelineError, UnsupportedOpError, UnsupportedTypeError
-from pipeline.fusions import python_functions
+from pipeline.fusion_rules.custom_fusion import python_functions
+from pipeline.fusion_rules.rules import FusionRules, load_rules
 from pipeline.options import Options
 from pipeline.program import Program, Source
 from pipeline.remarks import Remark, collect, note, repeat
-from pipeline.runtime.arrays import numpy_library, torch_library
+from pipeline.runtime.call.array_libraries import numpy_library, torch_library
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.loading import make_executable
-from pipeline.runtime.weight_source import Rebound, WeightSource
+from pipeline.runtime.weights.weight_source import Rebound, WeightSource
 
 if TYPE_CHECKING:
     from pipeline.mlir import ir
@@ -65,7 +65,7 @@ def compile(
     """
     chosen = Options.create(options)
     target = target_for(chosen, assembly, linked)
-    with garbage.left(), interrupts.kept():
+    with gc_pause.left(), interrupts.kept():
         return compile_source(_source(model, args, kwargs, dynamic_shapes, chosen), chosen, target, observer)
 
 
@@ -84,8 +84,8 @@ def target_for(options: Options, assembly: bool = False, linked: bool = False) -
 
 def _check_passes(options: Options) -> None:
     """Raises `OptionError` if the options name a pass that there is not."""
-    from pipeline.passes import registry
-    from pipeline.passes.pipeline_text import PassPipeline
+    from pipeline.passmanager import registry
+    from pipeline.passmanager.pass_pipeline import PassPipeline
 
     for name in options.disable:
         if not registry.is_pass(name):
@@ -131,7 +131,7 @@ def _compile_whole(source: Source, options: Options, target: targets.Target, obs
     from pipeline.lowering import lower  # loads MLIR
 
     stages = _Stages(observer)
-    with garbage.left(), collect() as remarks:
+    with gc_pause.left(), collect() as remarks:
         with timing.stage("import"):
             program = source.program(stages)
         tuner = _tuner(options)
@@ -222,7 +222,7 @@ def _source(
     if mlir is not None:
         if kwargs or dynamic_shapes is not None:
             raise PipelineError("MLIR takes no kwargs and no dynamic_shapes: its own signature says what it takes")
-        from pipeline.frontend.mlir_text import MlirSource
+        from pipeline.frontend.importer.mlir_text import MlirSource
 
         return MlirSource(*mlir)
     from pipeline.frontend.sources import exported_source

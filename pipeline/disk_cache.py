@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import OptionError
-from pipeline.runtime.files import replacing
+from pipeline.runtime.interface.atomic_files import replacing
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _DIGEST_BYTES = 32

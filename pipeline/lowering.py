@@ -9,14 +9,14 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from pipeline import targets, timing
-from pipeline.analysis.fusion_rules import FusionRules, lend
-from pipeline.fusions import lender
+from pipeline.fusion_rules.custom_fusion import lender
+from pipeline.fusion_rules.rules import FusionRules, lend
 from pipeline.mlir import ir
 from pipeline.options import Options
-from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.program import Dump, Program
-from pipeline.runtime.code import Code
-from pipeline.runtime.device_code import DeviceCode
+from pipeline.runtime.device.device_code import DeviceCode
+from pipeline.runtime.interface.code import Code
 
 if TYPE_CHECKING:
     from pipeline.tuning.tuner import Tuner

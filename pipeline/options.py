@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from pipeline.analysis.fusion_rules import FusionRules
 from pipeline.errors import OptionError
-from pipeline.fusions import Fusion
-from pipeline.runtime.weight_source import RefreshMode
+from pipeline.fusion_rules.custom_fusion import Fusion
+from pipeline.fusion_rules.rules import FusionRules
+from pipeline.runtime.weights.weight_source import RefreshMode
 
 CAPTURE_MODES = ("export", "script")
 

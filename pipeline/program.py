@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeline.runtime.signature import Signature, TensorType
+from pipeline.runtime.interface.signature import Signature, TensorType
 
 if TYPE_CHECKING:
-    from pipeline.frontend.graph import Captured
+    from pipeline.frontend.importer.graph_reader import Captured
     from pipeline.mlir import ir
 
 #: Sees a stage: its name, and the module or the text.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeline.analysis.reasons import REASONS, Reason
+from pipeline.fusion_rules.reasons import REASONS, Reason
 
 Kind = Literal["passed", "missed", "analysis"]
 
@@ -47,7 +47,7 @@ class Remark:
         op: the name of the op that it is about, e.g. `linalg.matmul`.
         reason: the decision and its reason, one sentence.
         source: the PyTorch source line, `file.py:12`, where known.
-        key: the reason's key in `pipeline.analysis.reasons`, where it is one of those.
+        key: the reason's key in `pipeline.fusion_rules.reasons`, where it is one of those.
         edge: for a decision on the edge between two ops: the producer and the consumer.
     """
 
@@ -144,8 +144,8 @@ def _record(pass_name: str, kind: Kind, op: Any, reason: str, why: Reason | None
 
 
 def _subject(op: Any) -> Subject:
-    from pipeline.analysis.naming import group_label, op_label
-    from pipeline.analysis.origins import origins
+    from pipeline.analysis.op_naming import group_label, op_label
+    from pipeline.ir.locations import origins
 
     called = [name for name, _ in origins([op]) if name is not None]
     return Subject(op.name, group_label([op]), source_line(op.location), (*op_label(op), *called))

@@ -94,7 +94,7 @@ def run(folder: Path, figures: Path, only: Sequence[str] = ()) -> int:
 def _what_is_missing() -> str | None:
     """Why no executable can run on this machine; None if one can."""
     from pipeline.errors import PipelineError
-    from pipeline.runtime.cuda import find_gpu
+    from pipeline.runtime.device.cuda import find_gpu
 
     try:
         find_gpu()
@@ -104,7 +104,7 @@ def _what_is_missing() -> str | None:
 
 
 def _machine() -> str:
-    from pipeline.runtime.cuda import find_gpu
+    from pipeline.runtime.device.cuda import find_gpu
 
     return find_gpu()
 

@@ -28,7 +28,7 @@ _MARK = "row: "
 
 def write(parts: Sequence[str], only: Sequence[str]) -> bool:
     """Measures parts of the page and replaces them; with `only`, prints these rows alone. Whether all is well."""
-    from pipeline.runtime.files import replacing
+    from pipeline.runtime.interface.atomic_files import replacing
 
     sections = _sections()
     failed = False

@@ -19,8 +19,8 @@ import pipeline
 from pipeline import timing
 from pipeline.disk_cache import DiskCache, open_cache, parse_size
 from pipeline.errors import OptionError
-from pipeline.frontend.fingerprint import exported_fingerprint
-from pipeline.frontend.parameters import Parameters
+from pipeline.frontend.capture.call_parameters import Parameters
+from pipeline.frontend.capture.fingerprint import exported_fingerprint
 from pipeline.tools import cache as cache_driver
 
 SCALE = """

@@ -11,7 +11,7 @@ from torch import nn
 
 import pipeline
 from pipeline import ArgumentError
-from pipeline.runtime.arrays import as_numpy, shared
+from pipeline.runtime.call.array_libraries import as_numpy, shared
 
 
 class Foreign:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import pipeline
-from pipeline import garbage
+from pipeline import gc_pause
 
 
 def test_no_collection_runs_during_a_compilation() -> None:
@@ -27,8 +27,8 @@ def test_the_collector_is_back_after_an_error() -> None:
 
 
 def test_it_is_back_when_the_last_of_several_compilations_ends() -> None:
-    with garbage.left():
-        with garbage.left():
+    with gc_pause.left():
+        with gc_pause.left():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()
@@ -37,7 +37,7 @@ def test_it_is_back_when_the_last_of_several_compilations_ends() -> None:
 def test_a_collector_that_was_off_stays_off() -> None:
     gc.disable()
     try:
-        with garbage.left():
+        with gc_pause.left():
             pass
         assert not gc.isenabled()
     finally:

@@ -10,7 +10,7 @@ import torch
 
 import pipeline
 from pipeline.mlir import ir
-from pipeline.passes import hoist_common_ops
+from pipeline.passes.control_flow import hoist_common_ops
 
 
 def interrupt_in_a_callback(self, op):

@@ -17,7 +17,7 @@ from torch.export import Dim
 
 import pipeline
 from pipeline.errors import OptionError
-from pipeline.runtime import threads
+from pipeline.runtime.native import openmp_team
 from pipeline.tools import compile as compile_driver
 from pipeline.tools import run as run_driver
 
@@ -68,7 +68,7 @@ def is_shared(executable):
 @pytest.fixture
 def eager_to_share(monkeypatch):
     """Loops are shared however small they are."""
-    from pipeline.passes.parallelize_kernels import ParallelizeKernels
+    from pipeline.passes.cpu.parallelize_kernels import ParallelizeKernels
 
     original = ParallelizeKernels.__init__
     monkeypatch.setattr(ParallelizeKernels, "__init__", lambda self: original(self, least=1, trips=2))
@@ -147,12 +147,12 @@ def test_how_many_there_are():
 
 def test_the_environment(monkeypatch):
     monkeypatch.setenv("PIPELINE_NUM_THREADS", "3")
-    assert threads.wanted(None) == 3
-    assert threads.wanted(2) == 2
+    assert openmp_team.wanted(None) == 3
+    assert openmp_team.wanted(2) == 2
     for wrong in ("0", "-1", "two"):
         monkeypatch.setenv("PIPELINE_NUM_THREADS", wrong)
         with pytest.raises(OptionError, match="expected a number from 1"):
-            threads.wanted(None)
+            openmp_team.wanted(None)
 
 
 def test_the_drivers(tmp_path, capsys, monkeypatch):
@@ -164,7 +164,7 @@ def test_the_drivers(tmp_path, capsys, monkeypatch):
     path = str(tmp_path / "net.pipeline")
     for options, shared in ((["--num-threads=1"], False), ([], True)):
         assert compile_driver.main([str(tmp_path / "net.py"), "-o", path, *options]) == 0
-        assert any(threads.SPAWN in one for one in pipeline.load(path).objects) == shared
+        assert any(openmp_team.SPAWN in one for one in pipeline.load(path).objects) == shared
     assert run_driver.main([path, "--input", str(tmp_path / "x.npy"), "--num-threads=2"]) == 0
     assert "64" in capsys.readouterr().out
     with pytest.raises(SystemExit):
@@ -241,7 +241,7 @@ def test_a_forked_process_goes_on_with_one_thread(tmp_path):
 
 def test_torch_and_kernels_have_the_same_number():
     """They are on one libgomp, so that what torch is told holds for both."""
-    library = threads._libgomp()
+    library = openmp_team._libgomp()
     assert library is not None and Path(library._name).name.startswith("libgomp")
     before = torch.get_num_threads()
     try:
@@ -254,8 +254,8 @@ def test_torch_and_kernels_have_the_same_number():
 
 
 def test_without_libgomp(monkeypatch, eager_to_share):
-    monkeypatch.setattr(threads, "_libgomp", lambda: None)
-    threads.addresses.cache_clear()
+    monkeypatch.setattr(openmp_team, "_libgomp", lambda: None)
+    openmp_team.addresses.cache_clear()
     try:
         args = inputs([(64, 64), (64, 64)])
         with pytest.warns(RuntimeWarning, match="kernels run on one thread"):
@@ -263,5 +263,5 @@ def test_without_libgomp(monkeypatch, eager_to_share):
         assert is_shared(shared)
         assert torch.equal(shared(*args), pipeline.compile(Calls(lambda a, b: a @ b), args, num_threads=1)(*args))
     finally:
-        threads.addresses.cache_clear()
+        openmp_team.addresses.cache_clear()
     assert ctypes.CDLL("libgomp.so.1")

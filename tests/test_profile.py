@@ -13,7 +13,7 @@ from torch import nn
 
 import pipeline
 from pipeline.errors import PipelineError
-from pipeline.runtime.peak import Peak, measured_peak
+from pipeline.runtime.report.machine_peak import Peak, measured_peak
 from pipeline.tools import compile as compile_driver
 from pipeline.tools import run as run_driver
 
@@ -129,9 +129,9 @@ def test_dynamic_sizes_have_no_rates(mixer):
 
 
 def test_more_events_than_there_is_room_for(monkeypatch):
-    from pipeline.runtime import record
+    from pipeline.runtime.report import event_record
 
-    monkeypatch.setattr(record, "EVENTS", 3)
+    monkeypatch.setattr(event_record, "EVENTS", 3)
     x = torch.randn(64, 64) / 64
     profile = pipeline.compile(Loop(), (x,), profile=True).profile(x)
     assert any(row.runs == 50 for row in profile.rows)

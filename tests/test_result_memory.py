@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import pipeline
-from pipeline.runtime.arrays import numpy_library, torch_library
-from pipeline.runtime.memory import ALIGNMENT
-from pipeline.runtime.result_memory import SMALL, ResultMemory
+from pipeline.runtime.call.array_libraries import numpy_library, torch_library
+from pipeline.runtime.call.result_pool import SMALL, ResultMemory
+from pipeline.runtime.interface.aligned_memory import ALIGNMENT
 
 ROWS = 2 * SMALL // (4 * 256)
 

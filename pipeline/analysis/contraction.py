@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.affine import along_loops, loop_of
-from pipeline.analysis.vectors import Vector, read_vector
-from pipeline.analysis.weights import Weights
+from pipeline.analysis.channel_vectors import Vector, read_vector
+from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.scale_shift import along_loops, loop_of
 from pipeline.mlir import defining_op, ir, linalg, seen_through, terminator
 
 _CASTS = ("arith.extf", "arith.truncf")

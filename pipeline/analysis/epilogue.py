@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.access import Loops, loops_of
-from pipeline.analysis.tiling import unsupported
+from pipeline.ir.indexing_maps import Loops, loops_of
 from pipeline.mlir import defining_op, ir, seen_through
+from pipeline.passes.cpu.microkernel.tile_sizes import unsupported
 
 #: Ops that may stand between: they touch no elements.
 _VIEWS = ("memref.subview", "memref.cast", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape")

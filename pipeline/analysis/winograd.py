@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from pipeline.analysis.access import Loops, block_of
+from pipeline.ir.indexing_maps import Loops, block_of
 from pipeline.mlir import ir
 
 #: What tells that the last input of a convolution is its weight, transformed for tiles of so many results.

@@ -13,22 +13,22 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram
 
 from pipeline import timing
-from pipeline.frontend.capture import BY_BYTECODE, checked_arguments, export, functionalize, loaded
-from pipeline.frontend.effects import drop_effect_tokens
-from pipeline.frontend.fingerprint import exported_fingerprint, graph_fingerprint
-from pipeline.frontend.module_weights import ModuleWeights
-from pipeline.frontend.parameters import Parameters, parameters_of
+from pipeline.frontend.capture.call_parameters import Parameters, parameters_of
+from pipeline.frontend.capture.capture import BY_BYTECODE, checked_arguments, export, functionalize, loaded
+from pipeline.frontend.capture.fingerprint import exported_fingerprint, graph_fingerprint
+from pipeline.frontend.capture.module_weights import ModuleWeights
+from pipeline.frontend.functionalize.effect_tokens import drop_effect_tokens
 from pipeline.program import Dump, Program, Source
 from pipeline.remarks import note
 
 if TYPE_CHECKING:
-    from pipeline.frontend.graph import Captured, TypeOf
+    from pipeline.frontend.importer.graph_reader import Captured, TypeOf
 
 
 def exported_source(
     model: Any, args: tuple[Any, ...] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, mode: str
 ) -> ExportedSource:
-    """Exports a model; see `pipeline.frontend.capture.capture`."""
+    """Exports a model; see `pipeline.frontend.capture.capture.capture`."""
     model, (args, keywords) = loaded(model), checked_arguments(args, kwargs)
     exported = export(model, args, keywords, dynamic_shapes, mode)
     parameters = parameters_of(model, args or (), keywords, exported)
@@ -54,7 +54,7 @@ class ExportedSource(Source):
 
     def program(self, dump: Dump) -> Program:
         """Functionalizes and imports it."""
-        from pipeline.frontend.exported import from_exported
+        from pipeline.frontend.importer.exported_program import from_exported
 
         if self.exported.graph_module.meta.get(BY_BYTECODE):
             note(
@@ -69,7 +69,7 @@ class ExportedSource(Source):
 
     def captured(self, type_of: TypeOf) -> Captured:
         """Functionalizes and reads it."""
-        from pipeline.frontend.exported import read_exported
+        from pipeline.frontend.importer.exported_program import read_exported
 
         return read_exported(functionalize(self.exported), self.parameters, type_of)
 
@@ -105,13 +105,13 @@ class GraphSource(Source):
 
     def program(self, dump: Dump) -> Program:
         """Imports it."""
-        from pipeline.frontend.graph import tensor_type
+        from pipeline.frontend.importer.graph_reader import tensor_type
 
         return self.captured(tensor_type).program(dump)
 
     def captured(self, type_of: TypeOf) -> Captured:
         """Reads it."""
-        from pipeline.frontend.graph import GraphReader, read_graph
+        from pipeline.frontend.importer.graph_reader import GraphReader, read_graph
 
         reader = GraphReader(self._copy().graph, set(self.mutated), type_of)
         return read_graph(reader, self.weights, self.live(), self.mutated)

@@ -23,13 +23,20 @@ from safetensors.numpy import save as save_bytes
 from safetensors.numpy import save_file
 
 from pipeline.errors import ArtifactError
-from pipeline.runtime.arrays import ArrayLibrary, as_numpy, as_pairs, from_pairs, numpy_library, torch_library
-from pipeline.runtime.code import Code
-from pipeline.runtime.files import replacing
+from pipeline.runtime.call.array_libraries import (
+    ArrayLibrary,
+    as_numpy,
+    as_pairs,
+    from_pairs,
+    numpy_library,
+    torch_library,
+)
+from pipeline.runtime.interface.atomic_files import replacing
+from pipeline.runtime.interface.code import Code
+from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.mapped_file import MappedFile, checksum
-from pipeline.runtime.native import host_features
-from pipeline.runtime.signature import Signature
-from pipeline.runtime.weight_source import FixedWeights
+from pipeline.runtime.native.object_loader import host_features
+from pipeline.runtime.weights.weight_source import FixedWeights
 
 if TYPE_CHECKING:
     from pipeline.runtime.executable import Executable

@@ -12,19 +12,19 @@ import numpy as np
 from pipeline import locks
 from pipeline.errors import PipelineError
 from pipeline.remarks import Remark
-from pipeline.runtime.arguments import ArgumentReader, Arguments
-from pipeline.runtime.arrays import ArrayLibrary, as_numpy, library_of
-from pipeline.runtime.destinations import Destinations
-from pipeline.runtime.device import Device, create_device
+from pipeline.runtime.call.arguments import ArgumentReader, Arguments
+from pipeline.runtime.call.array_libraries import ArrayLibrary, as_numpy, library_of
+from pipeline.runtime.call.out_arguments import Destinations
+from pipeline.runtime.call.outcome import hand_out, write_mutations
+from pipeline.runtime.call.slot_layout import result_types
+from pipeline.runtime.device.device import Device, create_device
+from pipeline.runtime.device.host_plan import Plan, Run, View, row_major
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.externals import Externals
-from pipeline.runtime.layout import result_types
-from pipeline.runtime.outcome import hand_out, write_mutations
-from pipeline.runtime.plan import Plan, Run, View, row_major
-from pipeline.runtime.signature import Source, TensorType
-from pipeline.runtime.storage import numpy_dtype
-from pipeline.runtime.watch import PolledWatch
-from pipeline.runtime.weights import live_weights, watched_copies
+from pipeline.runtime.interface.signature import Source, TensorType
+from pipeline.runtime.interface.storage_types import numpy_dtype
+from pipeline.runtime.native.externals import Externals
+from pipeline.runtime.weights.watch import PolledWatch
+from pipeline.runtime.weights.weight_binding import live_weights, watched_copies
 
 #: What a remark on a library that is missing is about.
 _LIBRARY = "cublas"

@@ -11,26 +11,28 @@ from typing import TYPE_CHECKING, Any
 from pipeline import locks
 from pipeline.errors import OptionError, PipelineError
 from pipeline.remarks import Remark
-from pipeline.runtime import fast_path, threads, torch_ranges
-from pipeline.runtime.arguments import ArgumentReader
-from pipeline.runtime.arrays import ArrayLibrary, numpy_library
-from pipeline.runtime.code import Code, Kernel
-from pipeline.runtime.destinations import Destinations
-from pipeline.runtime.externals import Externals
-from pipeline.runtime.footprint import Footprint, footprint
-from pipeline.runtime.fusion_contract import check_fused, check_not_fused
-from pipeline.runtime.layout import Layout, Slots
-from pipeline.runtime.native import NativeCode
-from pipeline.runtime.outcome import hand_out, write_mutations
-from pipeline.runtime.record import Record
-from pipeline.runtime.result_memory import ResultMemory
-from pipeline.runtime.signature import Signature
-from pipeline.runtime.weight_source import FixedWeights, Rebound, RefreshMode, WeightSource
-from pipeline.runtime.weights import BoundWeights, bind, live_weights
-from pipeline.runtime.workspace import Workspace
+from pipeline.runtime.call import fast_path
+from pipeline.runtime.call.arguments import ArgumentReader
+from pipeline.runtime.call.array_libraries import ArrayLibrary, numpy_library
+from pipeline.runtime.call.out_arguments import Destinations
+from pipeline.runtime.call.outcome import hand_out, write_mutations
+from pipeline.runtime.call.result_pool import ResultMemory
+from pipeline.runtime.call.slot_layout import Layout, Slots
+from pipeline.runtime.call.workspace import Workspace
+from pipeline.runtime.interface.code import Code, Kernel
+from pipeline.runtime.interface.signature import Signature
+from pipeline.runtime.native import openmp_team
+from pipeline.runtime.native.externals import Externals
+from pipeline.runtime.native.object_loader import NativeCode
+from pipeline.runtime.report import torch_ranges
+from pipeline.runtime.report.event_record import Record
+from pipeline.runtime.report.footprint import Footprint, footprint
+from pipeline.runtime.report.fusion_contract import check_fused, check_not_fused
+from pipeline.runtime.weights.weight_binding import BoundWeights, bind, live_weights
+from pipeline.runtime.weights.weight_source import FixedWeights, Rebound, RefreshMode, WeightSource
 
 if TYPE_CHECKING:
-    from pipeline.runtime.profiler import Profile
+    from pipeline.runtime.report.profiler import Profile
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,9 @@ class Executable:
         self._externals = Externals(code.externals, functions)
         self._native = NativeCode(code.objects, self._externals.addresses)
         self._main = self._native.entry(code.main.symbol)
-        place = self._native.number(threads.THREADS)
-        self._threads = None if place is None else threads.Number(place)
-        self.num_threads = threads.wanted(num_threads)
+        place = self._native.number(openmp_team.THREADS)
+        self._threads = None if place is None else openmp_team.Number(place)
+        self.num_threads = openmp_team.wanted(num_threads)
         self._reader = ArgumentReader(signature)
         self._layout = Layout(code, signature)
         team = self._threads.team if self._threads is not None else lambda: 1
@@ -289,7 +291,7 @@ class Executable:
         Raises:
             PipelineError: it was loaded from a file and not compiled with `profile=True`.
         """
-        from pipeline.runtime.profiler import measure
+        from pipeline.runtime.report.profiler import measure
 
         if self._record is None and self._timed is not None:
             timed = self._timed()

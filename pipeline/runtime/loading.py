@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pipeline.runtime.code import Code
-from pipeline.runtime.device_code import DeviceCode
+from pipeline.runtime.device.device_code import DeviceCode
 from pipeline.runtime.executable import Executable
+from pipeline.runtime.interface.code import Code
 
 
 def make_executable(code: Code | DeviceCode, *arguments: Any, **options: Any) -> Executable:

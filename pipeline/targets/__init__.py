@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.errors import OptionError
-from pipeline.targets.target import PLAIN, Form, Target
+from pipeline.targets.common.target import PLAIN, Form, Target
 
 TARGETS = ("cpu", "vulkan", "cuda:sm_90")
 

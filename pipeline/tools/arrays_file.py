@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from pipeline.errors import PipelineError
-from pipeline.runtime.files import replacing
+from pipeline.runtime.interface.atomic_files import replacing
 
 
 def read_array(path: str, dtype: str) -> np.ndarray:

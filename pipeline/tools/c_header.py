@@ -1,15 +1,15 @@
-"""The C header of an object file or library: which slot of a call holds what; see `pipeline.runtime.entry_point`."""
+"""The C header of an object file or library: which slot of a call holds what; see `pipeline.runtime.interface.entry_point`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from pipeline.runtime.code import Code
-from pipeline.runtime.entry_point import EntryPoint
-from pipeline.runtime.memory import ALIGNMENT, byte_size
-from pipeline.runtime.signature import Signature, Source, TensorType
-from pipeline.runtime.threads import SPAWN, THREADS
+from pipeline.runtime.interface.aligned_memory import ALIGNMENT, byte_size
+from pipeline.runtime.interface.code import Code
+from pipeline.runtime.interface.entry_point import EntryPoint
+from pipeline.runtime.interface.signature import Signature, Source, TensorType
+from pipeline.runtime.native.openmp_team import SPAWN, THREADS
 
 _INTRODUCTION = """/* How to call {file}, which pipeline-compile wrote.
 

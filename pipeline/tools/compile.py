@@ -22,7 +22,7 @@ from pipeline import timing
 from pipeline.errors import PipelineError
 from pipeline.remarks import Remark, collect
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.files import replacing
+from pipeline.runtime.interface.atomic_files import replacing
 from pipeline.tools import remark_output
 from pipeline.tools.c_header import c_header
 from pipeline.tools.command_line import exit_code
@@ -30,7 +30,7 @@ from pipeline.tools.compile_arguments import EMIT, LINKED, parse_arguments
 from pipeline.tools.explain import explanation
 from pipeline.tools.link import link
 from pipeline.tools.model_file import load_model
-from pipeline.tools.timing import stage_report
+from pipeline.tools.timing_report import stage_report
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.passes import registry
-from pipeline.passes.base import Pass
+from pipeline.passmanager import registry
+from pipeline.passmanager.base import Pass
 
 _HEADER = """# Passes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.remarks import Remark
-from pipeline.runtime.code import Kernel, Place
-from pipeline.runtime.fusion_contract import edges_not_fused
-from pipeline.runtime.fusion_contract import explanation as lines_of
+from pipeline.runtime.interface.code import Kernel, Place
+from pipeline.runtime.report.fusion_contract import edges_not_fused
+from pipeline.runtime.report.fusion_contract import explanation as lines_of
 
 
 def explanation(kernels: Sequence[Kernel], remarks: Sequence[Remark]) -> str:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from pipeline.errors import PipelineError
-from pipeline.runtime.threads import SPAWN
+from pipeline.runtime.native.openmp_team import SPAWN
 
 
 def link(code: bytes) -> bytes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipeline.passes import registry, upstream
-from pipeline.passes.base import Pass
+from pipeline.passmanager import mlir_passes, registry
+from pipeline.passmanager.base import Pass
 
 
 def pass_listing(plugins: Iterable[str]) -> str:
@@ -18,7 +18,7 @@ def pass_listing(plugins: Iterable[str]) -> str:
     lines += [
         "",
         "Passes of MLIR:",
-        *(f"  --{name:<50} on {anchor}" for name, anchor in sorted(upstream.PASSES.items())),
+        *(f"  --{name:<50} on {anchor}" for name, anchor in sorted(mlir_passes.PASSES.items())),
     ]
     return "\n".join(lines) + "\n"
 

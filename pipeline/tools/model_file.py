@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.frontend.file_kinds import EXPORTED, MLIR, TORCH_FILES
+from pipeline.frontend.capture.file_kinds import EXPORTED, MLIR, TORCH_FILES
 from pipeline.plugins import one_line
 from pipeline.tools.example_arguments import example_arguments
 

@@ -11,8 +11,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pipeline.analysis.fusion_rules import dump, load_rules
 from pipeline.errors import PipelineError
+from pipeline.fusion_rules.rules import dump, load_rules
 from pipeline.tools.command_line import complain
 from pipeline.tools.isolation import Crash, Progress, run_isolated
 from pipeline.tools.opt_arguments import parse_arguments

@@ -10,7 +10,7 @@ from pipeline.errors import CompileError
 from pipeline.remarks import Remark
 from pipeline.tools import expected, remark_output
 from pipeline.tools.source import Source, write
-from pipeline.tools.timing import Statistics, Timing
+from pipeline.tools.timing_report import Statistics, Timing
 
 
 class Report:

@@ -11,10 +11,10 @@ from pipeline import remarks
 from pipeline.diagnostics import Diagnostic
 from pipeline.errors import CompileError, OptionError
 from pipeline.mlir import context, diagnostic, ir, parse
-from pipeline.passes import registry
-from pipeline.passes.options import nearest
-from pipeline.passes.pipeline_text import PassPipeline
-from pipeline.passes.steps import Instrumentation, Step, describe
+from pipeline.passmanager import registry
+from pipeline.passmanager.options import nearest
+from pipeline.passmanager.pass_pipeline import PassPipeline
+from pipeline.passmanager.pass_runner import Instrumentation, Step, describe
 from pipeline.tools.isolation import Progress
 from pipeline.tools.opt_report import Report
 from pipeline.tools.printing import AsmStyle, IRPrinter, When

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.errors import OptionError
 from pipeline.mlir import ir, symbol_name
-from pipeline.passes.steps import Instrumentation, Step
+from pipeline.passmanager.pass_runner import Instrumentation, Step
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import numpy as np
 
 from pipeline import load
 from pipeline.errors import PipelineError
-from pipeline.runtime.arrays import as_numpy, library_of
+from pipeline.runtime.call.array_libraries import as_numpy, library_of
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.pytree import flatten, leaf_paths, unflatten
-from pipeline.runtime.signature import Argument
+from pipeline.runtime.interface.pytree import flatten, leaf_paths, unflatten
+from pipeline.runtime.interface.signature import Argument
 from pipeline.tools.agreement import difference, errors
 from pipeline.tools.arrays_file import read_array, write_array
 from pipeline.tools.benchmark import comparison, measure, summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pipeline.analysis.fusion_rules import load_rules
+from pipeline.fusion_rules.rules import load_rules
 from pipeline.options import PRECISIONS
 from pipeline.runtime.executable import Executable
 from pipeline.tools.model_file import load_model, takes_inputs

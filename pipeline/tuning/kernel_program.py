@@ -9,12 +9,12 @@ import ml_dtypes
 import numpy as np
 
 from pipeline.analysis.winograd import WEIGHT, WINOGRAD
+from pipeline.ir.tensor_types import tensor_type
 from pipeline.mlir import arith, defining_op, func, ir, tensor, walk
-from pipeline.passes.become import CALLS
-from pipeline.passes.prepared_weights import is_weight
-from pipeline.runtime.pytree import LEAF, Tree
-from pipeline.runtime.signature import Argument, Result, Signature, Weight
-from pipeline.tensor_types import tensor_type
+from pipeline.passes.fusion.group_replacement import CALLS
+from pipeline.passes.layout.prepared_weights import is_weight
+from pipeline.runtime.interface.pytree import LEAF, Tree
+from pipeline.runtime.interface.signature import Argument, Result, Signature, Weight
 
 #: What the kernel is called: equal kernels of several models are tuned once.
 _NAME = "measured_kernel"

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 
 from pipeline import compile_cache, remarks, timing
-from pipeline.analysis.schedule import DEFAULT, Schedule, set_schedule
-from pipeline.analysis.work import operations
+from pipeline.analysis.flop_count import operations
 from pipeline.disk_cache import DiskCache
 from pipeline.errors import PipelineError
+from pipeline.ir.schedule import DEFAULT, Schedule, set_schedule
 from pipeline.mlir import callee, context, ir, parse, symbol_name, walk
 from pipeline.options import Options
-from pipeline.passes.pipeline_text import PassPipeline
+from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.native import host_cpu
-from pipeline.runtime.weight_source import FixedWeights
+from pipeline.runtime.native.object_loader import host_cpu
+from pipeline.runtime.weights.weight_source import FixedWeights
+from pipeline.targets.common.target import Form
 from pipeline.targets.cpu.target import CpuTarget
-from pipeline.targets.target import Form
 from pipeline.tuning.candidates import candidates
 from pipeline.tuning.kernel_program import KernelProgram, kernel_program, why_not
 from pipeline.tuning.measure import agree, gain

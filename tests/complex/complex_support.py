@@ -10,7 +10,7 @@ from function_model import Function
 from torch.utils import _pytree as pytree
 
 import pipeline
-from pipeline.frontend.capture import capture
+from pipeline.frontend.capture.capture import capture
 from pipeline.frontend.complex_numbers import complex_as_pairs
 from pipeline.frontend.numbers.checks import drop_proved_assertions
 

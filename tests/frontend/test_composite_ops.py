@@ -8,9 +8,9 @@ import torch._subclasses.fake_impls as fake_impls
 import torch.export.exported_program as exported_program
 from torch import nn
 
-from pipeline.frontend import composite_ops
-from pipeline.frontend.capture import capture, export, functionalize
-from pipeline.frontend.composite_ops import remembered
+from pipeline.frontend.capture import composite_ops
+from pipeline.frontend.capture.capture import capture, export, functionalize
+from pipeline.frontend.capture.composite_ops import remembered
 from pipeline.frontend.decompositions import decomposition_table
 
 _OVERRIDE = exported_program._override_composite_implicit_decomp

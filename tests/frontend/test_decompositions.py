@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import pipeline
-from pipeline.frontend.capture import capture
+from pipeline.frontend.capture.capture import capture
 
 
 class AttentionThenView(nn.Module):

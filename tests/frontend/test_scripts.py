@@ -13,7 +13,7 @@ from torch import nn
 
 import pipeline
 from pipeline import CaptureError, PipelineError
-from pipeline.frontend.capture import export
+from pipeline.frontend.capture.capture import export
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
 

@@ -13,9 +13,9 @@ from function_model import Function
 
 import pipeline
 from pipeline import supervised
-from pipeline.frontend import to_linalg
+from pipeline.frontend.importer import torch_to_linalg
+from pipeline.frontend.importer.supervised_lowering import lower_supervised
 from pipeline.frontend.shapes.promises import Promises
-from pipeline.frontend.supervised_lowering import lower_supervised
 from pipeline.mlir import context, ir
 from pipeline.remarks import note
 
@@ -72,7 +72,7 @@ def crash():
 @pytest.fixture
 def fails_on_tanh(monkeypatch):
     """Has the lowering of everything with a tanh do something else."""
-    plain = to_linalg._lower
+    plain = torch_to_linalg._lower
 
     def install(instead):
         def lowered(module, *args):
@@ -80,7 +80,7 @@ def fails_on_tanh(monkeypatch):
                 instead()
             return plain(module, *args)
 
-        monkeypatch.setattr(to_linalg, "_lower", lowered)
+        monkeypatch.setattr(torch_to_linalg, "_lower", lowered)
 
     return install
 

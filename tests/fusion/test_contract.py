@@ -12,7 +12,7 @@ from torch import nn
 
 import pipeline
 from pipeline import FusionError
-from pipeline.analysis.reasons import REASONS
+from pipeline.fusion_rules.reasons import REASONS
 from pipeline.tools import compile as driver
 
 ROOT = Path(__file__).resolve().parents[2]

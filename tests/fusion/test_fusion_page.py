@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pipeline.analysis.fusion_rules_text import parse
-from pipeline.analysis.reasons import REASONS
+from pipeline.fusion_rules.reasons import REASONS
+from pipeline.fusion_rules.yaml_format import parse
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "fusion.md").read_text()
 

@@ -8,10 +8,10 @@ from torch import nn
 
 import pipeline
 from pipeline import FusionRules, OptionError, load_rules
-from pipeline.analysis.fusion_rules import KINDS, KindRules, Limits, dump, lend, tables
-from pipeline.analysis.fusion_rules_text import parse
-from pipeline.analysis.naming import _ARITH, _BODY, _SILENT
-from pipeline.analysis.op_words import known_words
+from pipeline.analysis.op_naming import _ARITH, _BODY, _SILENT
+from pipeline.fusion_rules.op_words import known_words
+from pipeline.fusion_rules.rules import KINDS, KindRules, Limits, dump, lend, tables
+from pipeline.fusion_rules.yaml_format import parse
 from pipeline.mlir import arith, math
 from pipeline.tools import opt
 

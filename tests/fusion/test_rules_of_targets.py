@@ -9,7 +9,7 @@ from torch import nn
 
 import pipeline
 from pipeline import FusionRules, OptionError, load_rules
-from pipeline.analysis.fusion_rules import KindRules, dump
+from pipeline.fusion_rules.rules import KindRules, dump
 
 GEMM_RELU = FusionRules("npu", {"matmul": KindRules(epilogue=("add", "relu"), dtypes=("f32",))})
 

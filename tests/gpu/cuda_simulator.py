@@ -16,13 +16,13 @@ import numpy as np
 import simulated_tensor_cores as tensor_cores
 from llvmlite import binding
 
-from pipeline.runtime.device_code import DeviceKernel
+from pipeline.runtime.device.device_code import DeviceKernel
+from pipeline.runtime.device.host_plan import View
 from pipeline.runtime.device_executable import DeviceExecutable
-from pipeline.runtime.native import host_cpu, initialize_llvm
-from pipeline.runtime.plan import View
-from pipeline.runtime.signature import DTYPE_BYTES
-from pipeline.runtime.storage import numpy_dtype
-from pipeline.targets.cpu.llvm_text import to_llvm22
+from pipeline.runtime.interface.signature import DTYPE_BYTES
+from pipeline.runtime.interface.storage_types import numpy_dtype
+from pipeline.runtime.native.object_loader import host_cpu, initialize_llvm
+from pipeline.targets.common.llvm_text import to_llvm22
 
 #: The most blocks along one dimension of a launch.
 MOST_BLOCKS = 65535
@@ -38,7 +38,7 @@ _TYPES = {"index": "i64", "i64": "i64", "i32": "i32", "f32": "float", "f64": "do
 
 
 class SimulatedDevice:
-    """See `pipeline.runtime.device.Device`."""
+    """See `pipeline.runtime.device.device.Device`."""
 
     def __init__(self, kernels: Sequence[DeviceKernel], llvm: str):
         self.kernels = kernels

@@ -16,7 +16,7 @@ from torch import nn
 import pipeline
 from pipeline.errors import PipelineError
 from pipeline.runtime import device_executable
-from pipeline.runtime.cuda import CudaDevice
+from pipeline.runtime.device.cuda import CudaDevice
 from pipeline.runtime.device_executable import DeviceExecutable
 
 ALWAYS = "cuda:sm_80+cublas-always"

@@ -12,9 +12,9 @@ from torch import nn
 import pipeline
 from pipeline.errors import PipelineError
 from pipeline.runtime import device_executable
-from pipeline.runtime.cuda import CudaDevice
+from pipeline.runtime.device.cuda import CudaDevice
+from pipeline.runtime.device.host_plan import row_major
 from pipeline.runtime.device_executable import DeviceExecutable
-from pipeline.runtime.plan import row_major
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_an_error_of_a_graph_is_reported(on_fake_driver):
 
 def test_few_graphs_are_kept(on_fake_driver):
     """Other addresses, another graph; the oldest goes."""
-    from pipeline.runtime import cuda_graphs
+    from pipeline.runtime.device import cuda_graphs
 
     driver = FakeDriver((), "")
     graphs = cuda_graphs.Graphs(driver, lambda returned, what: returned[1] if len(returned) > 1 else None)

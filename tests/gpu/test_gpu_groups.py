@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import pipeline
-from pipeline.passes import block_rows
+from pipeline.passes.gpu.block import block_loops
 from pipeline.runtime import device_executable
 
 TARGETS = ("vulkan", "cuda:sm_80")
@@ -22,7 +22,7 @@ TARGETS = ("vulkan", "cuda:sm_80")
 
 @pytest.fixture(autouse=True)
 def simulator(monkeypatch):
-    from pipeline.runtime.device import create_device
+    from pipeline.runtime.device.device import create_device
 
     class Executable(SimulatedExecutable):
         def make_device(self):
@@ -81,7 +81,7 @@ def test_other_dtypes(dtype, target):
 def test_more_rows_than_blocks(target, monkeypatch):
     """A block does several rows; on the simulator there are few blocks, for they take long there."""
     monkeypatch.setattr(cuda_simulator, "MOST_BLOCKS", 4)
-    monkeypatch.setattr(block_rows, "_MOST_BLOCKS", 4 if target != "vulkan" else 65535)
+    monkeypatch.setattr(block_loops, "_MOST_BLOCKS", 4 if target != "vulkan" else 65535)
     x = _randn(65539, 2) if target == "vulkan" else _randn(11, 70)
     assert len(_launches(_run(nn.Softmax(-1), x, target=target))) == 1
     _run(lambda q: torch.softmax(q @ q.transpose(1, 2), -1) @ q, _randn(7, 5, 3), target=target)

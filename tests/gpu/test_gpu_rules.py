@@ -8,7 +8,7 @@ import pytest
 from gpu_models import MODELS, SHOWN
 
 import pipeline
-from pipeline.analysis.fusion_rules import load_rules
+from pipeline.fusion_rules.rules import load_rules
 
 
 @pytest.mark.parametrize("target", ["vulkan", "cuda"])

@@ -12,7 +12,7 @@ from gpu_models import Function
 from torch.nn import functional as F
 
 import pipeline
-from pipeline.passes import tensor_core_blocks
+from pipeline.passes.gpu.matmul import tensor_core_matmul
 from pipeline.runtime import device_executable
 from pipeline.targets.cuda import ptx
 
@@ -59,7 +59,7 @@ def test_operands_as_they_lie():
 
 
 def test_the_large_tile(monkeypatch):
-    monkeypatch.setattr(tensor_core_blocks, "_ENOUGH_BLOCKS", 1)
+    monkeypatch.setattr(tensor_core_matmul, "_ENOUGH_BLOCKS", 1)
     a, b = _randn(130, 72), _randn(72, 136, seed=1)
     executable = _compile(lambda a, b: a @ b, a, b)
     assert executable._code.launches[-1].block == 256
@@ -98,7 +98,7 @@ def test_convolution_as_a_product():
 def test_ptxas_takes_it(architecture, dtype, monkeypatch):
     """With no spills, for both tiles; three or four steps are in shared memory at a time."""
     for blocks in (1, 10**9):
-        monkeypatch.setattr(tensor_core_blocks, "_ENOUGH_BLOCKS", blocks)
+        monkeypatch.setattr(tensor_core_matmul, "_ENOUGH_BLOCKS", blocks)
         args = (_randn(256, 1024, dtype=dtype), _randn(1024, 256, seed=1, dtype=dtype), _randn(256, dtype=dtype))
         executable = _compile(lambda a, b, c: torch.relu(a @ b + c), *args, target=f"cuda:sm_{architecture}")
         text = executable.ir("ptx")
@@ -145,7 +145,7 @@ def test_tf32(rows, inner, columns):
 
 
 def test_tf32_has_no_spills(monkeypatch):
-    monkeypatch.setattr(tensor_core_blocks, "_ENOUGH_BLOCKS", 1)
+    monkeypatch.setattr(tensor_core_matmul, "_ENOUGH_BLOCKS", 1)
     args = (torch.randn(256, 1024), torch.randn(1024, 256))
     text = _compile(lambda a, b: a @ b, *args, target="cuda:sm_90+tf32").ir("ptx")
     assert text.count("cp.async.cg.shared.global") == 12 and ".local" not in text
@@ -161,12 +161,12 @@ def test_unknown_features():
 
 def test_a_wait_that_is_missing_shows(monkeypatch):
     """The simulator brings what is under way as late as it may: a step that is not waited for makes results wrong."""
-    wait = tensor_core_blocks.nvgpu.DeviceAsyncWaitOp
+    wait = tensor_core_matmul.nvgpu.DeviceAsyncWaitOp
     a, b = _randn(64, 256), _randn(256, 64, seed=1)
     model = Function(lambda a, b: a @ b)
     for more in (0, 1):
         monkeypatch.setattr(
-            tensor_core_blocks.nvgpu,
+            tensor_core_matmul.nvgpu,
             "DeviceAsyncWaitOp",
             lambda token, numGroups, n=more: wait(token, numGroups=numGroups + n),
         )

@@ -10,7 +10,7 @@ from torch import nn
 
 import pipeline
 from pipeline.errors import ArgumentError, PipelineError
-from pipeline.runtime.vulkan import VulkanDevice
+from pipeline.runtime.device.vulkan import VulkanDevice
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -9,7 +9,7 @@ from function_model import Function
 from torch import nn
 
 import pipeline
-from pipeline.passes.blocked_sums import Blocks, blocks_of
+from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, blocks_of
 
 SUM = ("arith.addf",)
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 import pipeline.tools.opt_work  # noqa: F401  imported once, for all children
-from pipeline.passes import registry
+from pipeline.passmanager import registry
 from pipeline.tools.opt import main
 
 SECONDS = 20

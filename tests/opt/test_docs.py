@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from driver import ROOT
 
-from pipeline.passes import registry
+from pipeline.passmanager import registry
 from pipeline.tools.docs import main, reference
 
 

@@ -123,5 +123,5 @@ def test_installed_package_that_takes_a_name_of_ours(tmp_path):
     assert finished.returncode == 1
     assert finished.stderr == (
         "pipeline-opt: error: two passes are called 'remove-dead-argmax': that of package user-passes, "
-        "entry point 'user' and that of pipeline.passes.remove_dead_argmax\n"
+        "entry point 'user' and that of pipeline.passes.tensor.remove_unused_results\n"
     )

@@ -7,7 +7,7 @@ import re
 import pytest
 from driver import ROOT
 
-from pipeline.passes import registry
+from pipeline.passmanager import registry
 
 FILES = sorted(path for path in (ROOT / "lit_tests").rglob("*.mlir") if not {"Inputs", "Output"} & set(path.parts))
 SUFFIXES = "NEXT|SAME|NOT|LABEL|DAG|EMPTY|COUNT-[0-9]+"

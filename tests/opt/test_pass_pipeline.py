@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pipeline import remarks
 from pipeline.errors import CompileError, OptionError
 from pipeline.mlir import context, ir, parse, verify, walk
-from pipeline.passes import registry
-from pipeline.passes.base import Pass
-from pipeline.passes.pipeline_text import PassPipeline
-from pipeline.passes.steps import Instrumentation
+from pipeline.passmanager import registry
+from pipeline.passmanager.base import Pass
+from pipeline.passmanager.pass_pipeline import PassPipeline
+from pipeline.passmanager.pass_runner import Instrumentation
 
 TWO_FUNCTIONS = """
 func.func @f(%a: i32) -> i32 { return %a : i32 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.ir.rewriting import before, build_generic, producer_through_reshapes, replace
 from pipeline.mlir import arith, constant_integer, context, defining_op, ir, parse, walk
-from pipeline.passes.rewriting import before, build_generic, producer_through_reshapes, replace
 
 RESHAPES = """
 func.func @f(%x: tensor<4x8xf32>) -> (tensor<2x16xf32>, tensor<?x?xf32>) {

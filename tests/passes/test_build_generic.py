@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.ir.rewriting import build_generic, iterator_types
 from pipeline.mlir import (
     arith,
     callee,
@@ -16,7 +17,6 @@ from pipeline.mlir import (
     verify,
     walk,
 )
-from pipeline.passes.rewriting import build_generic, iterator_types
 
 MODULE = """
 func.func @main(%x: tensor<4xf32>, %number: f32) -> tensor<4xf32> {

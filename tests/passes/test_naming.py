@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.analysis.naming import op_label
+from pipeline.analysis.op_naming import op_label
 from pipeline.mlir import context, ir, parse, walk
 
 

@@ -16,7 +16,7 @@ from torch import nn
 from torch.export import Dim
 
 import pipeline
-from pipeline.frontend import random_op
+from pipeline.frontend.decompositions import random_op
 
 N = 40_000
 X = torch.zeros(200, 200)

@@ -8,7 +8,7 @@ from torch import nn
 from torch.export import AdditionalInputs, Dim, ShapesCollection
 
 import pipeline
-from pipeline.runtime.symbols import solve
+from pipeline.runtime.call.symbolic_sizes import solve
 
 B, T = Dim("b", max=50), Dim("t", max=50)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.mlir import context, parse
-from pipeline.runtime.entry_point import EntryPoint, Value
+from pipeline.runtime.interface.entry_point import EntryPoint, Value
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import isa
 from pipeline.targets.cpu.machine_code import Machine, compile_units

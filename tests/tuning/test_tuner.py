@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 import pipeline
-from pipeline.analysis.schedule import DEFAULT, Schedule, schedule_of
 from pipeline.disk_cache import DiskCache
+from pipeline.ir.schedule import DEFAULT, Schedule, schedule_of
 from pipeline.mlir import context, parse, walk
 from pipeline.options import Options
 from pipeline.remarks import collect

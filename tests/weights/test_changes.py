@@ -13,8 +13,8 @@ from torch import nn
 
 import pipeline
 from pipeline import PipelineError
-from pipeline.runtime import watch
-from pipeline.runtime.watch import PolledWatch, WordWatch
+from pipeline.runtime.weights import watch
+from pipeline.runtime.weights.watch import PolledWatch, WordWatch
 
 
 def agree(exe, model, twin, x):

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline.runtime import torch_layout
-from pipeline.runtime.torch_layout import calibrated, dict_tag
-from pipeline.runtime.watched_words import WatchedWords
+from pipeline.runtime.weights import torch_layout
+from pipeline.runtime.weights.torch_layout import calibrated, dict_tag
+from pipeline.runtime.weights.watched_words import WatchedWords
 
 
 def word(address):

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from pipeline.ir.rewriting import before, build_generic, replace
 from pipeline.mlir import arith, ext, func, ir, walk
-from pipeline.passes.base import Pass
-from pipeline.passes.rewriting import before, build_generic, replace
+from pipeline.passmanager.base import Pass
 
 
 class Toy(ext.Dialect, name="toy"):

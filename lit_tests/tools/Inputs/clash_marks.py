@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.mlir import ir
-from pipeline.passes.base import Pass
+from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)

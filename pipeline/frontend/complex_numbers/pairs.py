@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_map
 
 from pipeline.errors import UnsupportedOpError
 from pipeline.frontend.complex_numbers.table import aten
-from pipeline.frontend.source_lines import source_line
+from pipeline.frontend.fx_passes.source_lines import source_line
 
 #: What rules leave: of clones, `split` makes some.
 _LEFT = (

@@ -18,15 +18,15 @@ from torch._guards import TracingContext, detect_fake_mode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 
-from pipeline.frontend.capture import capturing
+from pipeline.frontend.capture.capture import capturing
+from pipeline.frontend.capture.keyword_overloads import written_as_attributes
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.dynamo.partition import recompute_partition
 from pipeline.frontend.dynamo.python_kernels import replacements_first
-from pipeline.frontend.effects import drop_effect_tokens, linalg_checks_taken_apart
-from pipeline.frontend.keyword_overloads import written_as_attributes
-from pipeline.frontend.purify import has_regions, purify
+from pipeline.frontend.functionalize.effect_tokens import drop_effect_tokens, linalg_checks_taken_apart
+from pipeline.frontend.functionalize.functionalize_regions import has_regions, purify
+from pipeline.frontend.functionalize.higher_order_call import writes_are_kept
 from pipeline.frontend.recurrent import taken_apart
-from pipeline.frontend.region_call import writes_are_kept
 
 _told = False
 

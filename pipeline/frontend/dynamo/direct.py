@@ -13,8 +13,8 @@ from torch._functorch._aot_autograd.schemas import (
     PlainTensorMeta,
 )
 
-from pipeline.frontend.aliasing import viewed
 from pipeline.frontend.dynamo.capture import Capture
+from pipeline.frontend.functionalize.schema_aliases import viewed
 
 _OWN = (OutputType.non_alias, OutputType.unsafe_view_alias, OutputType.custom_function_view)
 

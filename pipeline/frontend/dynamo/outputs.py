@@ -14,7 +14,7 @@ import torch
 from torch import fx
 from torch.fx.node import map_aggregate
 
-from pipeline.frontend.aliasing import root, viewed
+from pipeline.frontend.functionalize.schema_aliases import root, viewed
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch._functorch.partitioners import _extract_fwd_bwd_modules
 from torch.fx.experimental.proxy_tensor import is_sym_node
 
-from pipeline.frontend.graph_passes import attribute
+from pipeline.frontend.fx_passes.simplify import attribute
 
 aten = torch.ops.aten
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch._C import DispatchKey
 
-from pipeline.frontend.replacements import REPLACEMENTS
+from pipeline.frontend.decompositions.replacements import REPLACEMENTS
 
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 

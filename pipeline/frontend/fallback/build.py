@@ -15,14 +15,14 @@ from pipeline.frontend.fallback.partition import Stage, is_given, stages
 from pipeline.frontend.fallback.sizes import sizes_of_arguments
 from pipeline.frontend.fallback.steps import NodeStep, PartStep, Step
 from pipeline.frontend.fallback.unsupported import is_number, is_view, why_unsupported
-from pipeline.frontend.graph import Captured, any_type
-from pipeline.frontend.importer import target_name
+from pipeline.frontend.fx_passes.source_lines import source_line
+from pipeline.frontend.importer.fx_importer import target_name
+from pipeline.frontend.importer.graph_reader import Captured, any_type
 from pipeline.frontend.numbers.checks import drop_proved_assertions
-from pipeline.frontend.source_lines import source_line
 from pipeline.program import Source
 from pipeline.remarks import collect, note
 from pipeline.runtime.executable import Executable, Fallback
-from pipeline.runtime.weight_source import Rebound, RefreshMode
+from pipeline.runtime.weights.weight_source import Rebound, RefreshMode
 
 #: Compiles one part, whose ops must all be lowered.
 CompilePart = Callable[[Part], Executable]

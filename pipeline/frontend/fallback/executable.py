@@ -17,17 +17,17 @@ from pipeline.errors import PipelineError
 from pipeline.frontend.fallback.profile import StepTimes, profile_steps
 from pipeline.frontend.fallback.steps import PartStep, Step, Values
 from pipeline.remarks import Remark
-from pipeline.runtime.arguments import ArgumentReader, Arguments
-from pipeline.runtime.arrays import ArrayLibrary, converted, extent, overlap, torch_library
-from pipeline.runtime.code import Kernel
-from pipeline.runtime.destinations import Destinations
+from pipeline.runtime.call.arguments import ArgumentReader, Arguments
+from pipeline.runtime.call.array_libraries import ArrayLibrary, converted, extent, overlap, torch_library
+from pipeline.runtime.call.out_arguments import Destinations
+from pipeline.runtime.call.outcome import hand_out, write_mutations
 from pipeline.runtime.executable import Executable, Fallback
-from pipeline.runtime.footprint import Footprint
-from pipeline.runtime.outcome import hand_out, write_mutations
-from pipeline.runtime.profiler import Profile
-from pipeline.runtime.signature import Signature
-from pipeline.runtime.weight_source import FixedWeights, RefreshMode, WeightSource
-from pipeline.runtime.weights import live_weights
+from pipeline.runtime.interface.code import Kernel
+from pipeline.runtime.interface.signature import Signature
+from pipeline.runtime.report.footprint import Footprint
+from pipeline.runtime.report.profiler import Profile
+from pipeline.runtime.weights.weight_binding import live_weights
+from pipeline.runtime.weights.weight_source import FixedWeights, RefreshMode, WeightSource
 
 
 @dataclass(frozen=True)

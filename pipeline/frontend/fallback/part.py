@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import fx
 
+from pipeline.frontend.capture.fingerprint import graph_fingerprint
 from pipeline.frontend.fallback.partition import is_given
 from pipeline.frontend.fallback.sizes import arguments_for_sizes
-from pipeline.frontend.fingerprint import graph_fingerprint
-from pipeline.frontend.graph import Captured, GraphReader, TypeOf, read_graph, tensor_type
+from pipeline.frontend.importer.graph_reader import Captured, GraphReader, TypeOf, read_graph, tensor_type
 from pipeline.program import Dump, Program, Source
-from pipeline.runtime.signature import Argument, Signature, TensorType, Weight
+from pipeline.runtime.interface.signature import Argument, Signature, TensorType, Weight
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import Any
 
 from pipeline.errors import PipelineError
 from pipeline.frontend.fallback.steps import NodeStep, PartStep, Step
-from pipeline.frontend.importer import target_name
-from pipeline.frontend.source_lines import source_line
+from pipeline.frontend.fx_passes.source_lines import source_line
+from pipeline.frontend.importer.fx_importer import target_name
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.peak import measured_peak
-from pipeline.runtime.profiler import Profile, Row, measured_rows
+from pipeline.runtime.report.machine_peak import measured_peak
+from pipeline.runtime.report.profiler import Profile, Row, measured_rows
 
 
 class StepTimes:

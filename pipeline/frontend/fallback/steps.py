@@ -12,9 +12,9 @@ from torch import fx
 from torch._ops import OpOverload
 
 from pipeline.errors import PipelineError
-from pipeline.frontend.graph_passes import attribute
-from pipeline.frontend.importer import target_name
-from pipeline.frontend.source_lines import source_line
+from pipeline.frontend.fx_passes.simplify import attribute
+from pipeline.frontend.fx_passes.source_lines import source_line
+from pipeline.frontend.importer.fx_importer import target_name
 from pipeline.runtime.executable import Executable
 
 #: The values of a call, by the nodes of the graph.

@@ -10,8 +10,8 @@ import torch
 from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
-from pipeline.frontend.graph import has_type
-from pipeline.frontend.replacements.factorizations import MOST_ROWS
+from pipeline.frontend.decompositions.replacements.factorizations import MOST_ROWS
+from pipeline.frontend.importer.graph_reader import has_type
 
 aten = torch.ops.aten
 

@@ -14,8 +14,8 @@ from pipeline.errors import PipelineError
 from pipeline.frontend.numbers.askers import place_in_model
 from pipeline.frontend.numbers.assumed_sizes import assumed
 from pipeline.remarks import note
-from pipeline.runtime.signature import Guard
-from pipeline.runtime.symbols import evaluate
+from pipeline.runtime.call.symbolic_sizes import evaluate
+from pipeline.runtime.interface.signature import Guard
 
 
 def guards_of(graph: fx.Graph) -> tuple[Guard, ...]:

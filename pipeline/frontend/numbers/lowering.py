@@ -8,9 +8,9 @@ import torch
 from torch import fx
 
 from pipeline.errors import UnsupportedOpError
+from pipeline.frontend.fx_passes.source_lines import source_line
 from pipeline.frontend.numbers.boxes import Boxes, dtype_of, is_number, value_of
 from pipeline.frontend.numbers.functions import FUNCTIONS, stays_number
-from pipeline.frontend.source_lines import source_line
 
 aten = torch.ops.aten
 

@@ -21,8 +21,8 @@ from torch.utils._sympy.functions import (
 )
 
 from pipeline.frontend.shapes.expressions import Expressions
+from pipeline.ir.rewriting import size_of
 from pipeline.mlir import arith, ir, math
-from pipeline.passes.rewriting import size_of
 
 
 class ComputedSizes:

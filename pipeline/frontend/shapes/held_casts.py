@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pipeline import remarks
 from pipeline.frontend.shapes.expressions import HELD, Expressions
+from pipeline.ir.rewriting import before, replace, size_of
 from pipeline.mlir import arith, ir, run_pipeline, scf, tensor, walk
-from pipeline.passes.rewriting import before, replace, size_of
 
 _UNKNOWN = ir.ShapedType.get_dynamic_size()
 

@@ -12,8 +12,8 @@ from pipeline.errors import CompileError
 from pipeline.frontend.shapes.computed_sizes import ComputedSizes
 from pipeline.frontend.shapes.expressions import Expressions
 from pipeline.frontend.shapes.held_casts import assert_sizes
+from pipeline.ir.rewriting import before, size_of
 from pipeline.mlir import arith, ir, terminator, walk
-from pipeline.passes.rewriting import before, size_of
 
 _SIZES = "pipeline.sizes"
 

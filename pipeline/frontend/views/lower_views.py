@@ -10,9 +10,15 @@ import math
 from collections.abc import Sequence
 
 from pipeline import remarks
-from pipeline.frontend.builtin_tensors import builtin_type, from_builtin, load_conversions, to_builtin, to_index
+from pipeline.frontend.importer.builtin_tensors import (
+    builtin_type,
+    from_builtin,
+    load_conversions,
+    to_builtin,
+    to_index,
+)
+from pipeline.ir.rewriting import before, replace, size_of
 from pipeline.mlir import arith, defining_op, ir, scf, tensor, walk
-from pipeline.passes.rewriting import before, replace, size_of
 
 _COLLAPSE, _EXPAND = "pipeline.collapse_shape", "pipeline.expand_shape"
 

@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from pipeline import timing
 from pipeline.errors import PipelineError
 from pipeline.mlir import called_function, function, ir, walk
-from pipeline.passes.become import CALLS, OUTPUTS
-from pipeline.passes.pipeline_text import PassPipeline
-from pipeline.passes.plan_memory import WORKSPACE
-from pipeline.passes.profile_kernels import PROFILE, SITES
+from pipeline.passes.bufferization.plan_memory import WORKSPACE
+from pipeline.passes.fusion.group_replacement import CALLS, OUTPUTS
+from pipeline.passes.kernels.profile_kernels import PROFILE, SITES
+from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.program import Dump
-from pipeline.runtime.code import Code, External, Site
-from pipeline.runtime.entry_point import DYNAMIC, EntryPoint, Value
-from pipeline.runtime.signature import Signature, Source, TensorType
+from pipeline.runtime.interface.code import Code, External, Site
+from pipeline.runtime.interface.entry_point import DYNAMIC, EntryPoint, Value
+from pipeline.runtime.interface.signature import Signature, Source, TensorType
+from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
+from pipeline.targets.common.mutated_arguments import mark_updates, report_copies
+from pipeline.targets.common.target import Form
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import Isa
 from pipeline.targets.cpu.lower import (
@@ -28,9 +31,6 @@ from pipeline.targets.cpu.lower import (
     workspace_bytes,
 )
 from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
-from pipeline.targets.entries import check_messages, entry_names, kernels_of, result_types, sources_of
-from pipeline.targets.target import Form
-from pipeline.targets.updates import mark_updates, report_copies
 
 _VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview")
 

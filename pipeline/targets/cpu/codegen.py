@@ -8,13 +8,13 @@ from llvmlite import ir as llvm_ir
 
 from pipeline import timing
 from pipeline.mlir import ir, to_llvm_ir
-from pipeline.passes.spawn_chunks import TEAM_SIZE
-from pipeline.runtime.entry_point import EntryPoint, Value
-from pipeline.runtime.watched_words import GUARDED
+from pipeline.passes.cpu.lower_chunks_to_libgomp import TEAM_SIZE
+from pipeline.runtime.interface.entry_point import EntryPoint, Value
+from pipeline.runtime.weights.watched_words import GUARDED
 from pipeline.targets.cpu.guarded_entry import define_guarded_entry
 from pipeline.targets.cpu.machine_code import WORTH_A_PROCESS, Unit
-from pipeline.targets.cpu.recorder import define_recorder
-from pipeline.targets.cpu.split import split
+from pipeline.targets.cpu.profile_recorder import define_recorder
+from pipeline.targets.cpu.split_module import split
 
 _I64 = llvm_ir.IntType(64)
 _POINTER = llvm_ir.PointerType()
@@ -54,7 +54,7 @@ def _symbols(entries: list[tuple[str, EntryPoint]]) -> tuple[str, ...]:
 
 
 def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int) -> str:
-    """A module of functions that unpack slots and call the entries; see `pipeline.runtime.entry_point`."""
+    """A module of functions that unpack slots and call the entries; see `pipeline.runtime.interface.entry_point`."""
     module = llvm_ir.Module()
     if "main" in dict(entries):
         threads = llvm_ir.GlobalVariable(module, llvm_ir.IntType(32), TEAM_SIZE)

@@ -1,10 +1,10 @@
-"""The entry that calls @main only if no watched word of memory has changed; see `pipeline.runtime.watched_words`."""
+"""The entry that calls @main only if no watched word of memory has changed; see `pipeline.runtime.weights.watched_words`."""
 
 from __future__ import annotations
 
 from llvmlite import ir as llvm_ir
 
-from pipeline.runtime.watched_words import GUARDED
+from pipeline.runtime.weights.watched_words import GUARDED
 
 _I32 = llvm_ir.IntType(32)
 _I64 = llvm_ir.IntType(64)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from math import prod
 
-from pipeline.analysis.kernel_kinds import has_control_flow
-from pipeline.analysis.updates import IN_PLACE, updates_of
+from pipeline.ir.kernels import has_control_flow
+from pipeline.ir.rewriting import add_argument, branch_on_selects
 from pipeline.mlir import bufferization, func, function, ir, memref, run_pipeline, terminator, walk
-from pipeline.passes.pipeline_text import PassPipeline
-from pipeline.passes.placement import begin_in, place_of, put, shape_of, start_of
-from pipeline.passes.plan_memory import WORKSPACE
-from pipeline.passes.plan_scratch import THREAD_BYTES
-from pipeline.passes.rewriting import add_argument, branch_on_selects
-from pipeline.runtime.entry_point import Where
-from pipeline.runtime.memory import ALIGNMENT
+from pipeline.passes.bufferization.destinations import begin_in, place_of, put, shape_of, start_of
+from pipeline.passes.bufferization.plan_kernel_scratch import THREAD_BYTES
+from pipeline.passes.bufferization.plan_memory import WORKSPACE
+from pipeline.passes.bufferization.updated_arguments import IN_PLACE, updates_of
+from pipeline.passmanager.pass_pipeline import PassPipeline
+from pipeline.runtime.interface.aligned_memory import ALIGNMENT
+from pipeline.runtime.interface.entry_point import Where
 from pipeline.targets.cpu.isa import Isa
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()

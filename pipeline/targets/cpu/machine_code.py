@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from llvmlite import binding
 
 from pipeline.errors import CompileError
-from pipeline.runtime.native import initialize_llvm
-from pipeline.targets.cpu.llvm_text import to_llvm22
+from pipeline.runtime.native.object_loader import initialize_llvm
+from pipeline.targets.common.llvm_text import to_llvm22
 
 #: Below so many characters of LLVM IR a second process takes longer to start than it saves.
 WORTH_A_PROCESS = 150_000

@@ -6,11 +6,11 @@ import platform
 from typing import TYPE_CHECKING
 
 from pipeline.program import Dump
-from pipeline.runtime.code import Code
-from pipeline.runtime.native import host_features
-from pipeline.runtime.signature import Signature
+from pipeline.runtime.interface.code import Code
+from pipeline.runtime.interface.signature import Signature
+from pipeline.runtime.native.object_loader import host_features
+from pipeline.targets.common.target import PLAIN, Form, Target
 from pipeline.targets.cpu.isa import LEAST_MASKED, isa
-from pipeline.targets.target import PLAIN, Form, Target
 
 if TYPE_CHECKING:
     from pipeline.mlir import ir

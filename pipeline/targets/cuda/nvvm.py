@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pipeline.errors import CompileError
 from pipeline.mlir import clone, ir, run_pipeline, symbol_name, to_llvm_ir, walk
-from pipeline.passes.pipeline_text import PassPipeline
-from pipeline.passes.split_dispatches import DISPATCH
+from pipeline.passes.gpu.outline_dispatches import DISPATCH
+from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.targets.gpu.scalars import passed_type, unpack
 
 #: bf16 and f16 are computed in f32 and rounded after each op, as on CPUs and in PyTorch.

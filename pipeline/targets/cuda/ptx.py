@@ -11,7 +11,7 @@ from pathlib import Path
 from llvmlite import binding
 
 from pipeline.errors import CompileError
-from pipeline.targets.cpu.llvm_text import to_llvm22
+from pipeline.targets.common.llvm_text import to_llvm22
 from pipeline.targets.cuda.toolkit import libdevice, ptxas
 
 _TRIPLE = "nvptx64-nvidia-cuda"

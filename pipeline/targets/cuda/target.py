@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pipeline.errors import OptionError
 from pipeline.mlir import ir, symbol_name, walk
-from pipeline.passes.split_dispatches import DISPATCH
+from pipeline.passes.gpu.outline_dispatches import DISPATCH
 from pipeline.program import Dump
-from pipeline.runtime.storage import as_is
+from pipeline.runtime.interface.storage_types import as_is
 from pipeline.targets.cuda import nvvm, ptx
 from pipeline.targets.cuda.toolkit import libdevice
 from pipeline.targets.gpu.lower import Stages

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from pipeline.mlir import ir, symbol_name, walk
-from pipeline.runtime.storage import Stored, numpy_dtype
+from pipeline.runtime.interface.storage_types import Stored, numpy_dtype
 
 _NUMPY = {"i1": "bool", "f16": "float16", "f32": "float32", "f64": "float64"}
 

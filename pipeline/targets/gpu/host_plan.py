@@ -7,14 +7,14 @@ from typing import Any
 
 from pipeline.errors import CompileError
 from pipeline.mlir import function, ir, refusal
-from pipeline.passes.gemms import GEMM
-from pipeline.passes.split_dispatches import DISPATCH, THREADS
-from pipeline.runtime.host_ops import OPS
-from pipeline.runtime.plan import Plan, Step
-from pipeline.runtime.storage import Stored
-from pipeline.targets.gpu.arena import place_in_arena
+from pipeline.passes.gpu.matmul.strided_gemm import GEMM
+from pipeline.passes.gpu.outline_dispatches import DISPATCH, THREADS
+from pipeline.runtime.device.host_arithmetic import OPS
+from pipeline.runtime.device.host_plan import Plan, Step
+from pipeline.runtime.interface.storage_types import Stored
+from pipeline.targets.gpu.arena_offsets import place_in_arena
 from pipeline.targets.gpu.constants import Constants
-from pipeline.targets.gpu.gemm import read_gemm
+from pipeline.targets.gpu.gemm_step import read_gemm
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DYNAMIC_STRIDE = ir.ShapedType.get_dynamic_stride_or_offset()

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.mlir import function, ir, run_pipeline, symbol_name, walk
-from pipeline.passes.pipeline_text import PassPipeline
-from pipeline.passes.split_dispatches import DISPATCH
+from pipeline.passes.gpu.outline_dispatches import DISPATCH
+from pipeline.passmanager.pass_pipeline import PassPipeline
 
 #: No deallocations: the plan knows by itself when a buffer is needed last. No cse in front: fills and scratch that are
 #: equal would become one, and then copies.

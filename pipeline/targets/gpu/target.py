@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 from pipeline.errors import CompileError
 from pipeline.mlir import function, ir, symbol_name, walk
-from pipeline.passes.become import CALLS
-from pipeline.passes.split_dispatches import DISPATCH, THREADS
+from pipeline.passes.fusion.group_replacement import CALLS
+from pipeline.passes.gpu.outline_dispatches import DISPATCH, THREADS
 from pipeline.program import Dump
-from pipeline.runtime.device_code import DeviceCode, DeviceKernel
-from pipeline.runtime.signature import Signature
-from pipeline.runtime.storage import Stored
+from pipeline.runtime.device.device_code import DeviceCode, DeviceKernel
+from pipeline.runtime.interface.signature import Signature
+from pipeline.runtime.interface.storage_types import Stored
+from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
+from pipeline.targets.common.target import Target
 from pipeline.targets.cpu.lower import results_to_arguments
-from pipeline.targets.entries import check_messages, entry_names, kernels_of, result_types, sources_of
 from pipeline.targets.gpu.constants import Constants
 from pipeline.targets.gpu.host_plan import build_plan
 from pipeline.targets.gpu.lower import Stages, lower
 from pipeline.targets.gpu.scalars import passed_type
-from pipeline.targets.target import Target
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DYNAMIC_STRIDE = ir.ShapedType.get_dynamic_stride_or_offset()

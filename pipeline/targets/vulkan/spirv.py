@@ -6,6 +6,7 @@ import math
 import struct
 from collections.abc import Iterable
 
+from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import (
     arith,
     constant_integer,
@@ -18,9 +19,8 @@ from pipeline.mlir import (
     symbol_name,
     walk,
 )
-from pipeline.passes.pipeline_text import PassPipeline
-from pipeline.passes.rewriting import before, replace
-from pipeline.passes.split_dispatches import DISPATCH
+from pipeline.passes.gpu.outline_dispatches import DISPATCH
+from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.targets.gpu.scalars import passed_type, unpack
 
 _CAPABILITIES = "Shader, Int64, Float64"

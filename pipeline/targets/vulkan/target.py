@@ -6,7 +6,7 @@ import struct
 
 from pipeline.mlir import ir
 from pipeline.program import Dump
-from pipeline.runtime.storage import in_words
+from pipeline.runtime.interface.storage_types import in_words
 from pipeline.targets.gpu.target import Generated, GpuTarget
 from pipeline.targets.vulkan.spirv import legalize, serialize
 

@@ -1,0 +1,149 @@
+"""Alignment: which loops of several linalg ops run over the same thing, and so can be one loop around all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipeline.ir.linalg_op import Structured
+from pipeline.mlir import ir
+
+#: A loop of one of the ops: (number of the op, number of the loop).
+Loop = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The loops of ops that hand values to each other, in program order.
+
+    Two loops are the same if one op writes a dim of a value along the first, and another reads it along the second.
+
+    Attributes:
+        ops: the ops.
+        classes: the loops that are the same, as (op, loop) pairs.
+        common: for each loop of more than one iteration that all ops have once, in parallel, its number in each op.
+            One loop around all ops can take its place: with such loops alone, no element is computed twice, and of a
+            value that is handed on only what one iteration needs has to exist at a time.
+    """
+
+    ops: tuple[Structured, ...]
+    classes: tuple[frozenset[Loop], ...]
+    common: tuple[tuple[int, ...], ...]
+
+    @cached_property
+    def inner(self) -> dict[ir.Value, int]:
+        """The values that one of the ops reads and another one computes, each with the number of the latter."""
+        return _handed_on(self.ops)
+
+    def in_step(self, one: int, other: int) -> bool:
+        """Whether a common loop is the same loop of two ops, given by number.
+
+        Then a tensor that both go over in the order of their loops is read and written by both in the same tiles.
+        """
+        return all(loops[one] == loops[other] for loops in self.common)
+
+    def sizes(self, value: ir.Value) -> tuple[int | None, ...]:
+        """The size of each dim of a value that one of the ops computes, for one iteration of the common loops."""
+        number = next(number for number, one in enumerate(self.ops) if value in list(one.op.results))
+        view = self.ops[number]
+        around = {loops[number] for loops in self.common}
+        kind = ir.ShapedType(value.type)
+        sizes: list[int | None] = []
+        for dim, expression in enumerate(_result_map(view, value).results):
+            if isinstance(expression, ir.AffineDimExpr) and ir.AffineDimExpr(expression).position in around:
+                sizes.append(1)
+            else:
+                sizes.append(None if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim))
+        return tuple(sizes)
+
+
+def align(ops: Sequence[Structured]) -> Alignment:
+    """The alignment of some ops, given in program order."""
+    union = _Union()
+    blocked: set[Loop] = set()
+    for number, one in enumerate(ops):
+        for loop in range(one.loops):
+            union.find((number, loop))
+        for indexing in one.maps:
+            blocked |= {(number, loop) for loop in _loops_in_arithmetic(indexing)}
+    handed_on = _handed_on(ops)
+    for number, one in enumerate(ops):
+        for operand, indexing in zip(one.op.operands, one.maps, strict=True):
+            if operand not in handed_on:
+                continue
+            producer = handed_on[operand]
+            for wrote, reads in zip(_result_map(ops[producer], operand).results, indexing.results, strict=True):
+                written, read = _position(wrote), _position(reads)
+                if written is not None and read is not None:
+                    union.join((producer, written), (number, read))
+                elif written is not None:
+                    blocked.add((producer, written))
+    classes = tuple(frozenset(one) for one in union.classes())
+    common = tuple(
+        tuple(loop for _, loop in sorted(one))
+        for one in classes
+        if _is_common(one, ops) and not one & blocked and ops[0].size(min(one)[1]) != 1
+    )
+    return Alignment(tuple(ops), classes, common)
+
+
+def _handed_on(ops: Sequence[Structured]) -> dict[ir.Value, int]:
+    made = {result: number for number, one in enumerate(ops) for result in one.op.results}
+    return {operand: made[operand] for one in ops for operand in one.op.operands if operand in made}
+
+
+def _result_map(view: Structured, value: ir.Value) -> ir.AffineMap:
+    return view.maps[view.inputs + ir.OpResult(value).result_number]
+
+
+def _is_common(loops: frozenset[Loop], ops: Sequence[Structured]) -> bool:
+    owners = [number for number, _ in loops]
+    return sorted(owners) == list(range(len(ops))) and not any(ops[number].reductions[loop] for number, loop in loops)
+
+
+def _position(expression: ir.AffineExpr) -> int | None:
+    return ir.AffineDimExpr(expression).position if isinstance(expression, ir.AffineDimExpr) else None
+
+
+def _loops_in_arithmetic(indexing: ir.AffineMap) -> set[int]:
+    """The loops that an index is computed from, other than by being it."""
+    found: set[int] = set()
+
+    def visit(expression: ir.AffineExpr) -> None:
+        if isinstance(expression, ir.AffineDimExpr):
+            found.add(ir.AffineDimExpr(expression).position)
+        elif not isinstance(expression, (ir.AffineConstantExpr, ir.AffineSymbolExpr)):
+            binary = ir.AffineBinaryExpr(expression)
+            visit(binary.lhs)
+            visit(binary.rhs)
+
+    for expression in indexing.results:
+        if not isinstance(expression, ir.AffineDimExpr):
+            visit(expression)
+    return found
+
+
+class _Union:
+    """Disjoint sets of loops."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Loop, Loop] = {}
+
+    def find(self, loop: Loop) -> Loop:
+        """The loop that stands for the set of this one."""
+        parent = self._parent.setdefault(loop, loop)
+        if parent != loop:
+            self._parent[loop] = parent = self.find(parent)
+        return parent
+
+    def join(self, left: Loop, right: Loop) -> None:
+        """Makes two sets one."""
+        self._parent[self.find(left)] = self.find(right)
+
+    def classes(self) -> list[set[Loop]]:
+        """The sets, in the order of their first loops."""
+        found: dict[Loop, set[Loop]] = {}
+        for loop in self._parent:
+            found.setdefault(self.find(loop), set()).add(loop)
+        return list(found.values())

@@ -1,0 +1,151 @@
+"""Which ops torch takes apart before import, and how: torch-mlir's table with our own decompositions on top."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch._decomp import get_decompositions
+from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+from pipeline.frontend.complex_numbers import on_parts
+from pipeline.frontend.decompositions.convolutions import convolution
+from pipeline.frontend.decompositions.low_precision import factors_in_float32, fold_in_float32
+from pipeline.frontend.decompositions.norms import instance_norm, native_group_norm, rms_norm
+from pipeline.frontend.decompositions.rank_zero import give_a_dim
+from pipeline.frontend.decompositions.replacements import REPLACEMENTS
+from pipeline.frontend.decompositions.transformer_layers import (
+    masked_softmax,
+    multi_head_attention,
+    transformer_encoder_layer,
+)
+from pipeline.frontend.recurrent import RECURRENT
+
+aten = torch.ops.aten
+
+#: torch's own decompositions that torch-mlir's table leaves out, though its lowering of these ops is missing or wrong.
+_TORCHS = (
+    aten.addmv.default,
+    aten.logaddexp.default,
+    aten.mish_backward.default,
+    aten.silu_backward.default,
+)
+
+
+@functools.cache
+def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
+    """The decompositions by op, as `ExportedProgram.run_decompositions` takes them; the same object each time."""
+    table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **REPLACEMENTS, **RECURRENT}
+    table[aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
+    table[aten.var_mean.correction] = _var_mean
+    table[aten.convolution.default] = convolution
+    table[aten.native_group_norm.default] = native_group_norm
+    table[aten.instance_norm.default] = instance_norm
+    table[aten.rms_norm.default] = rms_norm
+    table[aten._transformer_encoder_layer_fwd.default] = transformer_encoder_layer
+    table[aten._native_multi_head_attention.default] = multi_head_attention
+    table[aten._masked_softmax.default] = masked_softmax
+    table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
+    table = on_parts(give_a_dim(fold_in_float32(factors_in_float32(table))))
+    return MappingProxyType({op: function for op, function in table.items() if not _is_in_place(op)})
+
+
+def _is_in_place(op: Any) -> bool:
+    """Whether the op is one like `zero_`: functionalization takes those away, a decomposition would hinder it."""
+    return (
+        isinstance(op, torch._ops.OpOverload)
+        and op._schema.is_mutable
+        and op._schema.name.endswith("_")
+        and op._schema.is_mutable
+    )
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: torch.Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """softmax(query @ key.T * scale + mask) @ value: [N, H, L, E], its dims in memory in the order of the query's.
+
+    Gets round a defect of torch: its own decomposition lays the result out as [L, N, H, E] whatever the query's layout,
+    so that a view of the result that was right when exported fails (GPT-2 with a batch). Remove when torch._decomp's
+    `scaled_dot_product_flash_attention_for_cpu` keeps the layout that the op itself has, `empty_like(query)`.
+    """
+    if attn_mask is None:
+        output, weights = _plain_attention(query, key, value, is_causal, scale)
+    else:  # a row may be masked as a whole, which torch's own decomposition takes care of
+        output, weights = aten._scaled_dot_product_attention_math.default(
+            query,
+            key,
+            value,
+            attn_mask=attn_mask,
+            dropout_p=dropout_p,
+            is_causal=is_causal,
+            dropout_mask=None,
+            scale=scale,
+            enable_gqa=query.size(1) != key.size(1),
+        )
+    order, _ = compute_elementwise_output_logical_to_physical_perm(query)
+    back = [order.index(dim) for dim in range(4)]
+    return output.permute(order).contiguous().permute(back), weights
+
+
+def _plain_attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, is_causal: bool, scale: float | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """softmax(query * scale @ key.T) @ value, and the weights; with `is_causal` a row sees columns up to its own."""
+    if query.size(1) != key.size(1):
+        repeats = query.size(1) // key.size(1)
+        key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
+    factor = query.size(-1) ** -0.5 if scale is None else scale
+    scores = (query * factor) @ key.transpose(-2, -1)
+    if is_causal:
+        rows, columns = query.size(-2), key.size(-2)
+        visible = torch.ones(rows, columns, dtype=torch.bool, device=query.device).tril()
+        scores = torch.where(visible, scores, float("-inf"))
+    weights = torch.softmax(scores, -1, dtype=torch.float32 if query.dtype.itemsize == 2 else None).to(query.dtype)
+    return weights @ value, weights
+
+
+def _share(total: torch.Tensor, count: Any, correction: float) -> torch.Tensor:
+    """total / (count - correction); NaN for a count of 0, of which torch knows nothing where sizes are symbolic."""
+    if isinstance(count, int):
+        return total / max(count - correction, 0)
+    if correction == 0:
+        return total / count
+    all_of_them, rest = (torch.full([], number, dtype=total.dtype) for number in (count, count - correction))
+    return total / count * (all_of_them / rest)
+
+
+def _var_mean(
+    x: torch.Tensor,
+    dim: list[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """var_mean(x) -> sum((x - mean(x))**2) / (n - correction), mean(x): two passes, in float32 for 16 bits.
+
+    torch-mlir computes a variance in float64, which is needless work with two passes.
+    """
+    dims = [d % x.dim() for d in dim] if dim else list(range(x.dim()))
+    wide = x.float() if x.dtype.itemsize == 2 else x
+    count = math.prod(x.size(d) for d in dims)
+    mean = wide.mean(dims, keepdim=True) if dims else wide
+    deviation = wide - mean
+    squares = deviation * deviation
+    total = squares.sum(dims, keepdim=True) if dims else squares
+    var = _share(total, count, 1 if correction is None else correction)
+    if not keepdim:
+        var, mean = (t.reshape([size for d, size in enumerate(x.shape) if d not in dims]) for t in (var, mean))
+    return var.to(x.dtype), mean.to(x.dtype)

@@ -1,0 +1,229 @@
+"""Reading and writing at indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.frontend.decompositions.replacements.arithmetic import floor_divide_integers
+from pipeline.frontend.decompositions.replacements.joint_indices import joined
+from pipeline.frontend.decompositions.replacements.selection import index_by_masks, put_by_mask, without_masks
+from pipeline.frontend.decompositions.replacements.table import aten, is_float, replaces
+
+
+@replaces(aten.index.Tensor)
+def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
+    """index(x, i32) → index(x, i64); index(x, mask) → index(x, places where the mask is set); see `joined`, too."""
+    if any(one is not None and one.dtype in (torch.bool, torch.uint8) for one in indices):
+        return index_by_masks(x, indices)
+    wide = _wide_indices(indices)
+    return joined(x, wide) if wide is indices else aten.index.Tensor(x, wide)
+
+
+@replaces(aten.index_put.default)
+def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+    """index_put(x, mask, value) → see `put_by_mask`; else the values get the shape of what the indices select.
+
+    Torch-mlir broadcasts the values wrongly where they lack a dimension or have a size of 1, and divides by the number
+    of indices, which ends the process where there are none.
+    """
+    mask = indices[0] if len(indices) == 1 else None
+    if mask is not None and mask.dtype == torch.bool:
+        return put_by_mask(x, mask, values, accumulate=accumulate)
+    if any(one is not None and one.dtype == torch.bool for one in indices):
+        return aten.index_put.default(x, without_masks(indices), values, accumulate)
+    if any(one is not None and 0 in _known(one.shape) for one in indices):
+        return x.clone()
+    if accumulate and x.dtype == torch.bool:
+        return aten.index_put.default(x.to(torch.int32), indices, values.to(torch.int32), True) != 0
+    wide = _wide_indices(indices)
+    selected = aten.index.Tensor(x, wide).shape
+    if wide is indices and values.shape == selected:
+        return NotImplemented
+    return aten.index_put.default(x, wide, values.expand(selected), accumulate)
+
+
+@replaces(aten.gather.default)
+def gather(x: Tensor, dim: int, places: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """gather(x: [], places) → gather(x as [1], places)."""
+    if x.dim() and places.dim():
+        return NotImplemented
+    return aten.gather.default(x.reshape(-1), 0, places.reshape(-1)).view(places.shape)
+
+
+@replaces(aten.take.default)
+def take(x: Tensor, places: Tensor) -> Tensor:
+    """take(x, places) → index(flatten(x), places); torch's own takes a single place for a number that it knows."""
+    return aten.index.Tensor(x.reshape(-1), [places.reshape(-1)]).view(places.shape)
+
+
+@replaces(aten.diagonal_scatter.default)
+def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """diagonal_scatter(x, s) → index_put(x, (0, 1, ..), (0, 1, ..), s) with the two dimensions in front."""
+    front = x.movedim((dim1, dim2), (0, 1))
+    count = torch.arange(source.size(-1))
+    places = [count + max(0, -offset), count + max(0, offset)]
+    return aten.index_put.default(front, places, source.movedim(-1, 0)).movedim((0, 1), (dim1, dim2))
+
+
+@replaces(aten.scatter.value)
+def scatter_value(x: Tensor, dim: int, places: Tensor, value: Any) -> Tensor:
+    """scatter(x, places, number) → scatter(x, places, tensor), which torch-mlir lowers without crashing."""
+    return aten.scatter.src(x, dim, places, torch.full(places.shape, value, dtype=x.dtype))
+
+
+@replaces(aten.scatter.reduce, aten.scatter.value_reduce)
+def scatter_by(x: Tensor, dim: int, places: Tensor, source: Any, *, reduce: str) -> Tensor:
+    """scatter(x, places, s, reduce=add or multiply) → scatter_reduce(x, places, s, sum or prod)."""
+    if not isinstance(source, Tensor):
+        source = torch.full(places.shape, source, dtype=x.dtype)
+    return aten.scatter_reduce.two(x, dim, places, source, {"add": "sum", "multiply": "prod"}[reduce])
+
+
+@replaces(aten.scatter.src)
+def scatter(x: Tensor, dim: int, places: Tensor, source: Tensor) -> Tensor:
+    """scatter(x, places, s) → index_put of the elements of x in one line, where sizes are known."""
+    return _put_in_line(x, dim, places, source, accumulate=False)
+
+
+@replaces(aten.scatter_add.default)
+def scatter_add(x: Tensor, dim: int, places: Tensor, source: Tensor) -> Tensor:
+    """scatter_add(x: bool) → scatter_add(x as integers) != 0; others as `scatter`, which adds."""
+    if x.dtype != torch.bool:
+        return _put_in_line(x, dim, places, source, accumulate=True)
+    return aten.scatter_add.default(x.to(torch.int32), dim, places, source.to(torch.int32)) != 0
+
+
+def _put_in_line(x: Tensor, dim: int, places: Tensor, source: Tensor, *, accumulate: bool) -> Tensor:
+    """Scatters to places in the line of all elements of x: one index for each, which is computed by vectors.
+
+    Torch-mlir makes a table of the indices in all dimensions, with divisions. An index out of range becomes one behind
+    the end of the line, which is found when the call checks it.
+    """
+    sizes = [*x.shape, *places.shape]
+    if x.dim() == 0 or not all(isinstance(size, int) and size > 0 for size in sizes):
+        return NotImplemented
+    dim %= x.dim()
+    steps = [math.prod(x.shape[axis + 1 :]) for axis in range(x.dim())]
+    line = places.long() * steps[dim]
+    for axis in range(x.dim()):
+        if axis != dim and places.size(axis) > 1:
+            counter = torch.arange(places.size(axis)) * steps[axis]
+            line = line + counter.view([-1 if one == axis else 1 for one in range(x.dim())])
+    inside = (places >= 0) & (places < x.size(dim))
+    line = torch.where(inside, line, x.numel()).reshape(-1)
+    used = source[tuple(slice(size) for size in places.shape)].reshape(-1)
+    return aten.index_put.default(x.reshape(-1), [line], used, accumulate).reshape(x.shape)
+
+
+@replaces(aten.scatter_reduce.two)
+def scatter_reduce(
+    x: Tensor, dim: int, places: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """scatter_reduce(x: bool) → scatter_reduce(x as integers) != 0; see `_scatter_mean` for the mean of integers."""
+    if x.dtype == torch.bool:
+        wide = (x.to(torch.int32), dim, places, source.to(torch.int32), reduce)
+        return aten.scatter_reduce.two(*wide, include_self=include_self) != 0
+    if is_float(x) or reduce != "mean":
+        return NotImplemented
+    return _scatter_mean(x, dim, places, source, include_self)
+
+
+def _scatter_mean(x: Tensor, dim: int, places: Tensor, source: Tensor, include_self: bool) -> Tensor:
+    """The sum of what is scattered to a place, divided by how much it is."""
+    added = torch.zeros_like(x).scatter_add(dim, places, torch.ones_like(source))
+    kept = added == 0
+    start = x if include_self else torch.where(kept, x, torch.zeros_like(x))
+    total = start.scatter_add(dim, places, source)
+    return floor_divide_integers(total, added + 1 if include_self else torch.where(kept, torch.ones_like(x), added))
+
+
+@replaces(aten._embedding_bag.default, aten._embedding_bag_forward_only.default)
+def embedding_bag(
+    weight: Tensor,
+    places: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Any:
+    """embedding_bag(table, places, offsets) → the sums of each bag's rows times their weights; for means, divided.
+
+    torch-mlir has sums alone, without padding, and does not look at the weights.
+    """
+    is_plain = mode == 0 and per_sample_weights is None and padding_idx < 0 and not include_last_offset
+    if is_plain or mode > 1:
+        return NotImplemented
+    count = offsets.size(0) - int(include_last_offset)
+    bags = searchsorted(offsets[:count], torch.arange(places.size(0), dtype=offsets.dtype), right=True) - 1
+    counts = (places != padding_idx).to(weight.dtype)
+    rows = weight.index_select(0, places)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    if padding_idx >= 0:
+        rows = torch.where((places == padding_idx).unsqueeze(1), 0, rows)
+    result = torch.zeros(count, weight.size(1), dtype=weight.dtype).index_add(0, bags, rows)
+    if mode == 1:
+        sizes = torch.zeros(count, dtype=weight.dtype).index_add(0, bags, counts)
+        result = result / sizes.clamp(min=1).unsqueeze(1)
+    unused = torch.zeros_like(offsets)  # what a backward pass would want
+    return result, unused, unused.clone(), unused.clone()
+
+
+@replaces(aten.searchsorted.Tensor)
+def searchsorted(
+    line: Tensor,
+    values: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """searchsorted(line, v) → how many elements are less than v, or not greater if `right`; for NaN all of them."""
+    if sorter is not None:
+        line = line.gather(-1, sorter)
+    elements = line.unsqueeze(-2) if line.dim() > 1 else line
+    behind = torch.gt if right or side == "right" else torch.ge
+    before = behind(elements, values.unsqueeze(-1)).logical_not()
+    return before.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+
+
+@replaces(aten.bucketize.Tensor)
+def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """bucketize(x, line) → searchsorted(line, x)."""
+    return searchsorted(boundaries, x, out_int32=out_int32, right=right)
+
+
+def _known(sizes: Iterable[Any]) -> list[int]:
+    """Those of some sizes that do not change from call to call."""
+    return [size for size in sizes if isinstance(size, int)]
+
+
+def _wide_indices(indices: list[Tensor | None]) -> list[Tensor | None]:
+    """The indices in int64; the same list if they are already."""
+    if all(one is None or one.dtype in (torch.int64, torch.bool, torch.uint8) for one in indices):
+        return indices
+    return [one.long() if one is not None else None for one in indices]
+
+
+@replaces(aten.select_scatter.default)
+def select_scatter(x: Tensor, row: Tensor, dim: int, index: Any) -> Tensor:
+    """select_scatter(x, row, dim, n) → slice_scatter of one row; index_put(x, [n], row) for an n that is not known.
+
+    Torch's own decomposition asks whether n is negative, and writes all of x for one row of it.
+    """
+    dim %= x.dim()
+    size, row = x.shape[dim], row.unsqueeze(dim).to(x.dtype)
+    if isinstance(index, int):
+        start = index + size if index < 0 else index
+        return torch.slice_scatter(x, row.expand(x.narrow(dim, 0, 1).shape), dim, start, start + 1)
+    place = torch.full([1], index, dtype=torch.int64)  # an index in a tensor is checked
+    return torch.ops.aten.index_put(x, [*[None] * dim, place], row)

@@ -1,0 +1,124 @@
+"""Sorting, and what is found by order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.frontend.decompositions.replacements.table import Decomposition, aten, in_float32, is_float, replaces
+
+
+@replaces(aten.sort.stable)
+def sort_stable(x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    """sort(x, stable=..) → sort(x), which is always stable here."""
+    return aten.sort.default(x, dim, descending)
+
+
+@replaces(aten.sort.default)
+def sort(x: Tensor, dim: int = -1, descending: bool = False) -> Any:
+    """sort(x: bool) → sort(x as integers) as bools."""
+    if x.dtype != torch.bool:
+        return NotImplemented
+    values, indices = aten.sort.default(x.to(torch.int32), dim, descending)
+    return values.to(torch.bool), indices
+
+
+@replaces(aten.kthvalue.default)
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """kthvalue(x, k) → element k - 1 of sort(x)."""
+    values, indices = torch.sort(x, dim=dim)
+    kth = (part.select(dim, k - 1) for part in (values, indices))
+    first, second = (part.unsqueeze(dim) if keepdim else part for part in kth)
+    return first, second
+
+
+@replaces(aten.median.default)
+def median(x: Tensor) -> Tensor:
+    """median(x) → the middle element of sort(x), the lower of two; NaN if there is one."""
+    line = x.flatten()
+    middle = torch.sort(line)[0][(line.numel() - 1) // 2]
+    return torch.where((line != line).any(), torch.full_like(middle, math.nan), middle) if is_float(x) else middle
+
+
+@replaces(aten.median.dim)
+def median_dim(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """median(x, dim) → the middle element of sort(x, dim), the lower of two; the first NaN if there is one."""
+    values, places = (part.select(dim, (x.size(dim) - 1) // 2) for part in torch.sort(x, dim=dim))
+    if is_float(x):
+        nan = x != x
+        has_nan = nan.any(dim)
+        values = torch.where(has_nan, math.nan, values)
+        places = torch.where(has_nan, torch.argmax(nan.to(torch.int32), dim), places)
+    return (values.unsqueeze(dim), places.unsqueeze(dim)) if keepdim else (values, places)
+
+
+@replaces(aten.nanmedian.dim)
+def nanmedian_dim(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """nanmedian(x, dim) → the middle one of the elements of sort(x, dim) before the NaN, which are the last."""
+    middle = (((x != x).logical_not().sum(dim, True) - 1) >> 1).clamp(min=0)
+    values, places = (part.gather(dim, middle) for part in torch.sort(x, dim=dim))
+    return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
+
+
+@replaces(aten.nanmedian.default)
+def nanmedian(x: Tensor) -> Tensor:
+    """nanmedian(x) → nanmedian(flatten(x), 0)."""
+    return torch.nanmedian(x.flatten(), 0)[0]
+
+
+@replaces(aten.cummax.default)
+def cummax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """cummax(x) → see `_running_extreme`."""
+    return _running_extreme(x, dim, torch.ge)
+
+
+@replaces(aten.cummin.default)
+def cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """cummin(x) → see `_running_extreme`."""
+    return _running_extreme(x, dim, torch.le)
+
+
+@replaces(aten.logcumsumexp.default)
+def logcumsumexp(x: Tensor, dim: int) -> Tensor:
+    """logcumsumexp(x) → by doubling with logaddexp, which does not overflow; 16 bits in float32.
+
+    A size that is not known leaves it to torch-mlir, which adds up exponentials.
+    """
+    if not isinstance(x.size(dim), int):
+        return NotImplemented
+    return in_float32(lambda wide: _running_log_sum(wide, dim))(x)
+
+
+def _running_log_sum(x: Tensor, dim: int) -> Tensor:
+    """After step k each element knows the sum of the 2 ** k up to it."""
+    size, reach = x.size(dim), 1
+    while reach < size:
+        earlier, later = x.narrow(dim, 0, size - reach), x.narrow(dim, reach, size - reach)
+        x = torch.cat([x.narrow(dim, 0, reach), torch.logaddexp(later, earlier)], dim)
+        reach *= 2
+    return x.clone()
+
+
+def _running_extreme(x: Tensor, dim: int, wins: Decomposition) -> tuple[Tensor, Tensor]:
+    """The extreme so far and its last place, by doubling: after step k each element knows the 2 ** k before it."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    size = x.size(dim)
+    shape = [size if index == dim % x.dim() else 1 for index in range(x.dim())]
+    values, places = x, torch.arange(size).view(shape).expand(x.shape)
+    reach = 1
+    while reach < size:
+        earlier, earlier_places = (part.narrow(dim, 0, size - reach) for part in (values, places))
+        later, later_places = (part.narrow(dim, reach, size - reach) for part in (values, places))
+        takes_later = wins(later, earlier)
+        if is_float(x):
+            takes_later = takes_later | (later != later)
+        values, places = (
+            torch.cat([whole.narrow(dim, 0, reach), torch.where(takes_later, after, before)], dim)
+            for whole, after, before in ((values, later, earlier), (places, later_places, earlier_places))
+        )
+        reach *= 2
+    return values.clone(), places.clone()

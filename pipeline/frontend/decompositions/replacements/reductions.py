@@ -1,0 +1,104 @@
+"""Reductions, with their places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.frontend.decompositions.replacements.table import Decomposition, aten, is_float, replaces
+
+
+@replaces(aten.any.default, aten.any.dim, aten.any.dims)
+def any_(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """any(x: numbers) → any(x != 0); in uint8 for uint8."""
+    return NotImplemented if x.dtype == torch.bool else _quantified(torch.any, x, dim, keepdim)
+
+
+@replaces(aten.all.default, aten.all.dim, aten.all.dims)
+def all_(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """all(x: numbers) → all(x != 0); in uint8 for uint8."""
+    return NotImplemented if x.dtype == torch.bool else _quantified(torch.all, x, dim, keepdim)
+
+
+def _quantified(quantifier: Decomposition, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    holds = x != 0
+    result = quantifier(holds) if dim is None else quantifier(holds, dim, keepdim)
+    return result.to(torch.uint8) if x.dtype == torch.uint8 else result
+
+
+@replaces(aten.mean.dim)
+def mean(x: Tensor, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """mean(x, dtype=f64) → mean(x in f64)."""
+    return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).mean(dim, keepdim)
+
+
+@replaces(aten._cdist_forward.default)
+def cdist(a: Tensor, b: Tensor, p: float, mode: int | None) -> Tensor:
+    """cdist(a, b, p) → the p-norms of the differences of all rows."""
+    return torch.linalg.vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), p, -1)
+
+
+@replaces(aten.linalg_vector_norm.default)
+def vector_norm(
+    x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    """vector_norm(x, 2) → sqrt(sum(x * x)), vector_norm(x, 1) → sum(|x|), instead of powers; 16 bits in float32."""
+    if ord not in (1, 2) or x.is_complex():
+        return NotImplemented
+    given = x if dtype is None else x.to(dtype)
+    wide = given.float() if given.dtype.itemsize == 2 else given
+    dims = list(range(x.dim())) if dim is None else dim
+    result = (wide * wide).sum(dims, keepdim).sqrt() if ord == 2 else wide.abs().sum(dims, keepdim)
+    return result.to(given.dtype)
+
+
+@replaces(aten.linalg_norm.default)
+def norm(
+    x: Tensor, ord: float | None = None, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    """linalg.norm(x) → vector_norm(x, 2), and likewise for norms of vectors that are given."""
+    if ord is not None and (x.dim() if dim is None else len(dim)) != 1:
+        return NotImplemented
+    return torch.linalg.vector_norm(x, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+@replaces(aten.dist.default)
+def dist(a: Tensor, b: Tensor, p: float = 2) -> Tensor:
+    """dist(a, b, p) → vector_norm(a - b, p)."""
+    return torch.linalg.vector_norm(a - b, p)
+
+
+@replaces(aten.max.dim)
+def max_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """max(x: float, dim) → (amax(x, dim), argmax(x, dim)): torch-mlir's index misses a NaN."""
+    if not is_float(x):
+        return NotImplemented
+    return x.amax(dim, keepdim), x.argmax(dim, keepdim)
+
+
+@replaces(aten.min.dim)
+def min_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """min(x: float, dim) → (amin(x, dim), argmin(x, dim))."""
+    if not is_float(x):
+        return NotImplemented
+    return x.amin(dim, keepdim), x.argmin(dim, keepdim)
+
+
+@replaces(aten.argmax.default)
+def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """argmax(x: float) → see `_first_extreme`."""
+    return _first_extreme(x, dim, keepdim, torch.amax) if is_float(x) else NotImplemented
+
+
+@replaces(aten.argmin.default)
+def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """argmin(x: float) → see `_first_extreme`."""
+    return _first_extreme(x, dim, keepdim, torch.amin) if is_float(x) else NotImplemented
+
+
+def _first_extreme(x: Tensor, dim: int | None, keepdim: bool, extreme: Decomposition) -> Tensor:
+    """The first place that holds the extreme or a NaN: argmax of an int32 that is 1 there."""
+    at_extreme = (x == (extreme(x) if dim is None else extreme(x, dim, True))) | (x != x)
+    return torch.argmax(at_extreme.to(torch.int32), dim, keepdim)

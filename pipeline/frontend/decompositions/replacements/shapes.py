@@ -1,0 +1,42 @@
+"""Shapes and memory layouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.frontend.decompositions.replacements.table import aten, replaces
+
+
+@replaces(aten.constant_pad_nd.default)
+def pad(x: Tensor, padding: list[int], value: Any = 0) -> Tensor:
+    """pad(x, (-1, 2)) → pad(slice(x, 1, ..), (0, 2))."""
+    if not any(isinstance(amount, int) and amount < 0 for amount in padding):
+        return NotImplemented
+    for number in range(len(padding) // 2):
+        dim = x.dim() - 1 - number
+        first, last = (max(0, -amount) for amount in padding[2 * number : 2 * number + 2])
+        x = x.narrow(dim, first, x.size(dim) - first - last)
+    return aten.constant_pad_nd.default(x, [max(0, amount) for amount in padding], value)
+
+
+@replaces(aten.roll.default)
+def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type: ignore[assignment]  # torch wants a list
+    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x; a number stays as it is."""
+    if x.dim() == 0:
+        return x.clone()
+    return NotImplemented if dims else aten.roll.default(x.flatten(), shifts, [0]).view(x.shape)
+
+
+@replaces(aten.empty_strided.default)
+def empty_strided(size: list[int], stride: list[int], **kwargs: Any) -> Tensor:
+    """empty_strided(size, ..) → empty(size): strides mean nothing in functional code."""
+    return torch.empty(size, dtype=kwargs.get("dtype"), device=kwargs.get("device"))
+
+
+@replaces(aten.as_strided_copy.default)
+def as_strided_copy(x: Tensor, size: list[int], stride: list[int], storage_offset: int | None = None) -> Tensor:
+    """as_strided_copy(x, ..) → clone(as_strided(x, ..))."""
+    return torch.as_strided(x, size, stride, storage_offset).clone()

@@ -1,0 +1,46 @@
+"""Signs, and the functions that turn on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.frontend.decompositions.replacements.table import aten, is_float, promoted, replaces
+
+
+@replaces(aten.neg.default)
+def neg(x: Tensor) -> Tensor:
+    """neg(x) → x * -1 for integers, which torch-mlir negates in floating point."""
+    return NotImplemented if is_float(x) else x * -1
+
+
+@replaces(aten.abs.default)
+def absolute(x: Tensor) -> Tensor:
+    """abs(x) → x for unsigned integers."""
+    return NotImplemented if x.dtype.is_signed else x.clone()
+
+
+@replaces(aten.signbit.default)
+def signbit(x: Tensor) -> Tensor:
+    """signbit(x) → the bits of x as an integer < 0, so that -0.0 and NaN have their own signs."""
+    return _bits(x) < 0 if is_float(x) else x < 0
+
+
+@replaces(aten.copysign.Tensor, aten.copysign.Scalar)
+def copysign(x: Tensor, sign: Any) -> Tensor:
+    """copysign(x, s) → the bits of x but the first, which is that of s."""
+    x, sign = promoted(x, sign)
+    if not is_float(x):
+        x, sign = x.to(torch.get_default_dtype()), sign.to(torch.get_default_dtype())
+    first = torch.iinfo(_INTEGERS[x.dtype.itemsize]).min
+    return ((_bits(x) & ~first) | (_bits(sign) & first)).view(x.dtype)
+
+
+#: The integers that have as many bytes.
+_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _bits(x: Tensor) -> Tensor:
+    return x.view(_INTEGERS[x.dtype.itemsize])

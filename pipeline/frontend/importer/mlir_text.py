@@ -1,0 +1,72 @@
+"""MLIR text → Program: the signature is that of `@main`. Free of torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.errors import PipelineError
+from pipeline.ir.tensor_types import tensor_type
+from pipeline.mlir import context, function, ir, parse
+from pipeline.program import Dump, Program, Source
+from pipeline.runtime.interface.pytree import LEAF, Tree
+from pipeline.runtime.interface.signature import Argument, Result, Signature, TensorType
+
+
+@dataclass(frozen=True)
+class MlirSource(Source):
+    """MLIR text, with a name for messages."""
+
+    text: str
+    name: str
+
+    def program(self, dump: Dump) -> Program:
+        """See `from_mlir`."""
+        return from_mlir(self.text, self.name, dump)
+
+    def fingerprint(self) -> str:
+        """The text itself; the name is in locations."""
+        return f"mlir {self.name}\n{self.text}"
+
+
+def from_mlir(source: str, name: str, dump: Dump) -> Program:
+    """The Program of a module in linalg on tensors with a function `@main` on tensors and 64-bit integers.
+
+    Its arguments are called `arg0`, `arg1`, ...; a single result comes alone, several as a tuple. Arrays are NumPy's
+    where no argument is a tensor of torch's. In the IR of a model's stages the weights are marked: here, where there is
+    no model, they are arguments as any other.
+    """
+    module = parse(source, context(), name)
+    main = function(module, "main")
+    if "arg_attrs" in main.attributes:
+        del main.attributes["arg_attrs"]
+    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    arguments = tuple(_argument(number, given) for number, given in enumerate(kind.inputs))
+    results = tuple(
+        Result("computed", number, _type(given, f"result {number}")) for number, given in enumerate(kind.results)
+    )
+    leaves = (LEAF,) * len(results)
+    signature = Signature(
+        arguments=arguments,
+        argument_tree=Tree("tuple", (Tree("tuple", (LEAF,) * len(arguments)), Tree("dict"))),
+        parameters=tuple(argument.name for argument in arguments),
+        results=results,
+        result_tree=leaves[0] if len(leaves) == 1 else Tree("tuple", leaves),
+    )
+    dump("linalg", module)
+    return Program(module, signature, weights_library="numpy")
+
+
+def _argument(number: int, kind: ir.Type) -> Argument:
+    name = f"arg{number}"
+    given = _type(kind, f"argument {name}", f"d{number}_")
+    return Argument(name, "tensor", given) if given is not None else Argument(name, "int", value=f"n{number}")
+
+
+def _type(kind: ir.Type, what: str, symbol: str = "d") -> TensorType | None:
+    """The type of a tensor, its unknown sizes called after the argument; None for a 64-bit integer."""
+    if str(kind) in ("i64", "index"):
+        return None
+    try:
+        return tensor_type(kind, symbol)
+    except PipelineError as error:
+        raise PipelineError(f"{what} of @main: {error}") from None

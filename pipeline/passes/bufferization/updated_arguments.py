@@ -1,0 +1,95 @@
+"""What a function writes to its arguments: which there are, and what shares memory with them.
+
+An argument marked `pipeline.updated = n` is written to: its new value is result n of the function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.ir.destination_passing import tied_operand
+from pipeline.mlir import ir
+
+#: The mark of an argument whose new value is a result, with the result's number.
+UPDATED = "pipeline.updated"
+
+#: In the place of that mark: the code writes the new value to the argument's memory itself.
+IN_PLACE = "pipeline.in_place"
+
+#: What such an argument is called in remarks.
+ARGUMENT_NAME = "pipeline.name"
+
+#: Ops whose result lies in the memory of their first operand.
+VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.reshape")
+
+
+@dataclass(frozen=True)
+class Update:
+    """An argument of a function that is written to.
+
+    Attributes:
+        argument: the argument, with its old value.
+        number: the number of the result that is its new value.
+        name: what it is called in remarks.
+    """
+
+    argument: ir.BlockArgument
+    number: int
+    name: str
+
+
+def updates_of(function: ir.Operation, mark: str = UPDATED) -> list[Update]:
+    """The arguments of a function that have a mark, in order."""
+    if "arg_attrs" not in function.attributes:
+        return []
+    arguments = function.regions[0].blocks[0].arguments
+    found = []
+    for argument, marks in zip(arguments, function.attributes["arg_attrs"], strict=False):
+        if mark in marks:
+            name = (
+                ir.StringAttr(marks[ARGUMENT_NAME]).value
+                if ARGUMENT_NAME in marks
+                else f"argument {argument.arg_number}"
+            )
+            found.append(Update(argument, ir.IntegerAttr(marks[mark]).value, name))
+    return found
+
+
+def sharing(value: ir.Value) -> set[ir.Value]:
+    """The tensors that may lie in the memory of `value`, itself among them: its views and what is written into it."""
+    found: set[ir.Value] = set()
+    left = [value]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            for use in one.uses:
+                left += _following(one, use)
+    return found
+
+
+def views(value: ir.Value) -> set[ir.Value]:
+    """`value` and what looks at it in another way."""
+    found = {value}
+    for use in value.uses:
+        op = use.owner.operation
+        if op.name in VIEWS and use.operand_number == 0:
+            found |= views(op.results[0])
+    return found
+
+
+def _following(value: ir.Value, use: ir.OpOperand) -> list[ir.Value]:
+    """What may lie in the memory of `value` because of one use of it."""
+    op = use.owner.operation
+    if op.name == "func.call":
+        tied = {  # None where nobody can tell
+            result: tied_operand(op, result) for result in op.results if isinstance(result.type, ir.RankedTensorType)
+        }
+        return [result for result, operand in tied.items() if operand is None or operand == value]
+    if op.name in ("tensor.extract", "tensor.dim", "func.return"):
+        return []
+    if op.name in ("tensor.insert_slice", "tensor.insert", "bufferization.materialize_in_destination"):
+        return list(op.results) if use.operand_number == 1 else []
+    around = op.parent.operation if op.name in ("scf.yield", "scf.condition") else op
+    inside = [argument for region in around.regions for block in region.blocks for argument in block.arguments]
+    return [one for one in (*around.results, *inside) if isinstance(one.type, ir.RankedTensorType)]

@@ -1,0 +1,60 @@
+"""expand-tensor-selects: choosing between two tensors is a linalg op, or a copy, where memory could be mixed up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.analysis.const_expr import byte_size
+from pipeline.ir.rewriting import before, choose, replace
+from pipeline.mlir import bufferization, ir, walk
+from pipeline.passes.control_flow.if_conversion import CALL_BYTES
+from pipeline.passmanager.base import Pass
+
+
+@dataclass(frozen=True)
+class ExpandTensorSelects(Pass):
+    """Rewrite an arith.select of tensors, which `canonicalize` makes of branches that only hand on what there is.
+
+    On buffers it chooses an address. That costs nothing where the result is only read; where it is small, a linalg op
+    that chooses each element costs less, since it fuses. A result that a loop carries or that is updated shares memory
+    with one of the tensors, nobody knows which: there a linalg op makes a new tensor, or, for a size that is known at
+    run time only, a copy.
+    """
+
+    name: ClassVar[str] = "expand-tensor-selects"
+    anchor: ClassVar[str] = "func.func"
+
+    def run(self, op: ir.Operation) -> None:
+        """Rewrites the selects of one function."""
+        for select in walk(op, "arith.select"):
+            if isinstance(select.results[0].type, ir.RankedTensorType) and str(select.operands[0].type) == "i1":
+                self._expand(select)
+
+    def _expand(self, select: ir.Operation) -> None:
+        """select c, a, b -> generic { select c, a[i], b[i] }."""
+        size = byte_size(select.results[0].type)
+        is_read = all(map(_reads, select.results[0].uses))
+        if is_read and (size is None or size > CALL_BYTES):
+            self.missed(select, "chooses an address: its result is only read")
+        elif size is None:
+            self.passed(select, "its result is copied: it may be written to")
+            with before(select):
+                copy = bufferization.AllocTensorOp(select.results[0].type, [], copy=select.results[0]).operation
+            copy.move_after(select)
+            select.results[0].replace_all_uses_except(copy.results[0], copy)
+        else:
+            self.passed(select, "chooses element by element")
+            with before(select):
+                value = choose(*select.operands)
+            replace(select, [value])
+
+
+def _reads(use: ir.OpOperand) -> bool:
+    """Whether a use only reads a tensor, and hands on nothing that shares its memory."""
+    op = use.owner.operation
+    if op.name.startswith("linalg."):
+        return use.operand_number < len(op.operands) - len(op.results)
+    if op.name in ("tensor.insert_slice", "tensor.insert"):
+        return use.operand_number == 0
+    return op.name in ("tensor.extract", "tensor.dim", "func.return")

@@ -1,0 +1,287 @@
+"""Writes the loops of a linalg op over register tiles; what the pass tile-and-vectorize emits."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import ClassVar
+
+from pipeline.analysis.epilogue import Epilogue
+from pipeline.analysis.transposed_conv import taps_of_phase
+from pipeline.ir.indexing_maps import Loops, coefficient, moves
+from pipeline.mlir import affine, arith, ir, memref, scf, vector
+from pipeline.passes.cpu.microkernel import narrow_elements, window_unrolling
+from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, Run, blocks_of
+from pipeline.passes.cpu.microkernel.pad_pattern import Pad
+from pipeline.passes.cpu.microkernel.register_tile import Window
+from pipeline.passes.cpu.microkernel.tile_sizes import Tile, fold_ops, is_scalar
+from pipeline.passes.cpu.microkernel.tiled_op import Stage
+from pipeline.passes.cpu.microkernel.vector_builders import (
+    MultiplyAdds,
+    constant_index,
+    floor_to,
+    multiply_adds,
+    parallel_loop,
+)
+
+#: How many bytes of weights may be read again and again: a part of the second-level cache.
+_IN_CACHE = 1 << 18
+
+
+@dataclass(frozen=True)
+class Context:
+    """What stands around an op.
+
+    Attributes:
+        initials: for outputs that a fill came before, the number that they start from.
+        epilogues: what runs on each tile of results while it is in registers.
+        between: the buffers that only hand results to another one of the ops: nothing is stored there.
+        prologues: what computes, for a row reduction, the elements that it reads.
+        pads: the inputs that are read where they are not padded yet.
+    """
+
+    initials: dict[int, ir.Value] = field(default_factory=dict)
+    epilogues: tuple[Epilogue, ...] = ()
+    between: frozenset[ir.Value] = frozenset()
+    prologues: tuple[Epilogue, ...] = ()
+    pads: Mapping[int, Pad] = field(default_factory=dict)
+
+
+class Emitter:
+    """Writes the loops of one op at the insertion point.
+
+    Attributes:
+        window_type: what loads and computes a tile of the op itself.
+        long_sums_in_blocks: whether sums are so exact that the length of a chain of additions matters.
+    """
+
+    window_type: ClassVar[type[Window]] = Window
+    long_sums_in_blocks: ClassVar[bool] = True
+
+    def __init__(self, generic: ir.Operation, loops: Loops, tile: Tile, fma: bool, context: Context):
+        sums = multiply_adds(generic.regions[0].blocks[0], loops) if fma else MultiplyAdds({}, set())
+        self.generic = generic
+        self.loops = loops
+        self.tile = tile
+        self.context = context
+        self.stage = Stage(generic, loops, tile, sums, context.pads)
+        self.reductions = [dim for dim, reduction in enumerate(loops.reductions) if reduction]
+        self._unrolled = window_unrolling.unrolled(loops, tile)
+        self.blocks = self._blocks_of_sums() if self.long_sums_in_blocks else None
+
+    def emit(self) -> None:
+        """The whole nest."""
+        at: dict[int, ir.Value] = {}
+        if self._rows_outermost():
+            self._rows(at, lambda at, rows: self.nest(at, lambda at: self._columns(at, rows)))
+        elif self._vectors_outermost():
+            self._vector_tiles(
+                at,
+                lambda at, vectors, mask: self.nest(
+                    at, lambda at: self._rows(at, lambda at, rows: self._tile(at, rows, vectors, mask))
+                ),
+            )
+        else:
+            self.nest(at, lambda at: self._vector_loop(at))
+
+    def _rows_outermost(self) -> bool:
+        """Whether what is fixed along vectors (weights of a convolution) is larger than what moves, so is read once."""
+        if self.tile.row_dim is None or not self.tile.outer:
+            return False
+        fixed, moving = self._input_bytes()
+        return fixed is not None and moving is not None and fixed > moving
+
+    def _vectors_outermost(self) -> bool:
+        """Whether what moves along vectors (weights with channels last) is too large to be read once a row."""
+        tile = self.tile
+        if tile.row_dim is None or not tile.outer:
+            return False
+        fixed, moving = self._input_bytes()
+        return fixed is not None and moving is not None and moving > max(fixed, _IN_CACHE)
+
+    def _input_bytes(self) -> tuple[int | None, int | None]:
+        """The bytes of the inputs that are fixed along vectors, and of those that move; None if not known."""
+        sizes = {True: 0, False: 0}
+        for operand in range(self.loops.inputs):
+            if is_scalar(self.generic.operands[operand]):
+                continue
+            kind = ir.ShapedType(self.generic.operands[operand].type)
+            if not kind.has_static_shape or None in self.loops.sizes:
+                return None, None
+            width = max(8, kind.element_type.width) // 8
+            sizes[moves(self.loops.maps[operand], self.tile.vector_dim) == "fixed"] += prod(kind.shape) * width
+        return sizes[True], sizes[False]
+
+    def nest(self, at: dict[int, ir.Value], inner: Callable[[dict[int, ir.Value]], None]) -> None:
+        """The loops around the tiles."""
+
+        def level(depth: int, at: dict[int, ir.Value]) -> None:
+            if depth == len(self.tile.outer):
+                inner(at)
+                return
+            dim = self.tile.outer[depth]
+            parallel_loop(constant_index(0), self.size(dim), 1, lambda i: level(depth + 1, {**at, dim: i}))
+
+        level(0, at)
+
+    def _vector_loop(self, at: dict[int, ir.Value]) -> None:
+        """Vectors outside, rows inside: what moves along vectors stays in cache while the rows go by."""
+        self._vector_tiles(
+            at, lambda at, vectors, mask: self._rows(at, lambda at, rows: self._tile(at, rows, vectors, mask))
+        )
+
+    def _columns(self, at: dict[int, ir.Value], rows: int) -> None:
+        self._vector_tiles(at, lambda at, vectors, mask: self._tile(at, rows, vectors, mask))
+
+    def _vector_tiles(self, at: dict[int, ir.Value], inner: Callable[..., None]) -> None:
+        """Full tiles, then the rest: exactly as many vectors as it needs, the last one masked."""
+        dim, lanes = self.tile.vector_dim, self.tile.lanes
+        step = self.tile.vectors * lanes
+        size = self.loops.sizes[dim]
+        if size is None:
+            total = self.size(dim)
+            full = floor_to(total, step)
+            parallel_loop(constant_index(0), full, step, lambda i: inner({**at, dim: i}, self.tile.vectors, None))
+            if self.tile.single_edges:
+                with self._single():
+                    parallel_loop(full, total, 1, lambda i: inner({**at, dim: i}, 1, None))
+                return
+            parallel_loop(full, total, lanes, lambda i: inner({**at, dim: i}, 1, arith.SubIOp(total, i).result))
+            return
+        full = size // step * step
+        if full:
+            parallel_loop(
+                constant_index(0), constant_index(full), step, lambda i: inner({**at, dim: i}, self.tile.vectors, None)
+            )
+        if full < size and self.tile.single_edges and size % lanes:
+            whole = size // lanes * lanes
+            if full < whole:
+                inner({**at, dim: constant_index(full)}, (whole - full) // lanes, None)
+            with self._single():
+                parallel_loop(constant_index(whole), constant_index(size), 1, lambda i: inner({**at, dim: i}, 1, None))
+        elif full < size:
+            rest = size - full
+            mask = constant_index(rest % lanes) if rest % lanes else None
+            inner({**at, dim: constant_index(full)}, -(-rest // lanes), mask)
+
+    @contextlib.contextmanager
+    def _single(self) -> Iterator[None]:
+        """Vectors of one element."""
+        tile, stage = self.tile, self.stage
+        self.tile = replace(tile, vectors=1, lanes=1)
+        self.stage = replace(stage, tile=self.tile)
+        yield
+        self.tile, self.stage = tile, stage
+
+    def _rows(self, at: dict[int, ir.Value], inner: Callable[[dict[int, ir.Value], int], None]) -> None:
+        dim, rows = self.tile.row_dim, self.tile.rows
+        if dim is None:
+            inner(at, 1)
+            return
+        size = self.loops.sizes[dim]
+        if size is None:
+            total = self.size(dim)
+            full = floor_to(total, rows)
+            parallel_loop(constant_index(0), full, rows, lambda i: inner({**at, dim: i}, rows))
+            parallel_loop(full, total, 1, lambda i: inner({**at, dim: i}, 1))
+            return
+        full = size // rows * rows
+        if full:
+            parallel_loop(constant_index(0), constant_index(full), rows, lambda i: inner({**at, dim: i}, rows))
+        if full < size:
+            inner({**at, dim: constant_index(full)}, size - full)
+
+    def _tile(self, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None) -> None:
+        """Loads the accumulators, runs the reductions on them and the epilogues on the results, stores these."""
+        window = self.window_type(self.stage, at, rows, vectors, mask)
+        accumulators = [
+            self.start(window, output, at, row, column)
+            for output in self.loops.outputs
+            for row in range(rows)
+            for column in range(vectors)
+        ]
+        self.finish(window, self.reduction(0, window, at, accumulators), at, rows, vectors, mask)
+
+    def finish(
+        self,
+        window: Window,
+        results: list[ir.Value],
+        at: dict[int, ir.Value],
+        rows: int,
+        vectors: int,
+        mask: ir.Value | None,
+    ) -> None:
+        """Runs the epilogues on the results of a tile, and stores what is needed."""
+        known: dict[ir.Value, list[ir.Value]] = {}
+        self.store(window, results, known)
+        for epilogue in self.context.epilogues:
+            stage = Stage(epilogue.op, epilogue.loops, self.tile, MultiplyAdds({}, set()))
+            window = Window(stage, at, rows, vectors, mask)
+            self.store(window, window.compute(at, [], known), known)
+
+    def start(self, window: Window, output: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+        """What a vector of an output starts from."""
+        if output not in self.context.initials:
+            return window.load(output, at, row, column)
+        number = narrow_elements.number(self.context.initials[output])
+        return vector.BroadcastOp(ir.VectorType.get([self.tile.lanes], number.type), number).result
+
+    def store(self, window: Window, results: list[ir.Value], known: dict[ir.Value, list[ir.Value]]) -> None:
+        """Stores what a stage has computed, if anything but an epilogue needs it."""
+        stage = window.stage
+        count = len(results) // len(stage.loops.outputs)
+        for number, output in enumerate(stage.loops.outputs):
+            vectors = results[number * count : (number + 1) * count]
+            known[stage.generic.operands[output]] = vectors
+            if stage.generic.operands[output] not in self.context.between:
+                window.store_all(vectors, output)
+
+    def reduction(self, depth: int, window: Window, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
+        """The sums over the reductions from the one of that number on, added to `values`."""
+        outer = self.reductions[: len(self.reductions) - len(self._unrolled)]
+        if depth == len(outer) and self._unrolled:
+            return window.compute_taps(at, window_unrolling.taps(self.loops, self._unrolled), values)
+        if depth == len(outer):
+            return window.compute(at, values)
+        dim = outer[depth]
+        if self.loops.sizes[dim] == 1:
+            return self.reduction(depth + 1, window, {**at, dim: constant_index(0)}, values)
+
+        def run(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
+            loop = scf.ForOp(first, last, constant_index(1), values)
+            with ir.InsertionPoint(loop.body):
+                inner = {**at, dim: loop.induction_variable}
+                scf.YieldOp(self.reduction(depth + 1, window, inner, list(loop.inner_iter_args)))
+            return list(loop.results)
+
+        return self.in_blocks(depth, self._steps(dim, at), values, run)
+
+    def in_blocks(self, depth: int, end: ir.Value, values: list[ir.Value], run: Run, step: int = 1) -> list[ir.Value]:
+        """The reduction of a number from 0 to `end`, in blocks if it is the one that is cut."""
+        if self.blocks is not None and self.blocks.depth == depth:
+            return self.blocks.run(end, values, run, step)
+        return run(constant_index(0), end, values)
+
+    def _blocks_of_sums(self) -> Blocks | None:
+        """Where the reductions are cut; what is unrolled stays whole."""
+        blocks = blocks_of([self.loops.sizes[dim] for dim in self.reductions], fold_ops(self.generic))
+        return blocks if blocks is not None and blocks.depth < len(self.reductions) - len(self._unrolled) else None
+
+    def _steps(self, dim: int, at: dict[int, ir.Value]) -> ir.Value:
+        """The number of iterations of a sum; those in which a weight is known to be zero are left out."""
+        taps = taps_of_phase(self.generic, self.loops, dim)
+        used = [loop for loop in range(len(self.loops.sizes)) if taps is not None and coefficient(taps, loop) != 0]
+        if taps is None or not set(used) <= set(self.tile.outer):
+            return self.size(dim)
+        values = [at[loop] if loop in used else constant_index(0) for loop in range(len(self.loops.sizes))]
+        return affine.AffineApplyOp(ir.AffineMap.get(len(values), 0, [taps]), values).result
+
+    def size(self, dim: int) -> ir.Value:
+        """The number of iterations of a loop."""
+        known = self.loops.sizes[dim]
+        if known is not None:
+            return constant_index(known)
+        operand, position = self.loops.bounds[dim]
+        return memref.DimOp(self.generic.operands[operand], constant_index(position)).result

@@ -1,0 +1,100 @@
+"""Pads inside of kernels: a buffer that holds a tensor with a border of one number, and which ops can do without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.analysis.epilogue import is_fill
+from pipeline.ir.indexing_maps import Loops, coefficient, moves
+from pipeline.mlir import constant_integer, defining_op, ir
+
+_ALLOCATIONS = ("memref.alloc", "memref.alloca")
+_TOUCHES_NOTHING = ("arith.", "affine.apply", "memref.subview", "memref.alloc", "memref.dealloc")
+
+
+@dataclass(frozen=True)
+class Pad:
+    """A buffer that is filled with a number, and then in part with another buffer.
+
+    Attributes:
+        source: the other buffer.
+        low: in which place of each dim of the padded buffer it starts.
+        number: what is around it.
+        ops: what makes the padded buffer, in program order, and frees it.
+    """
+
+    source: ir.Value
+    low: tuple[int, ...]
+    number: ir.Value
+    ops: tuple[ir.Operation, ...]
+
+
+def pad_of(generic: ir.Operation, operand: int) -> Pad | None:
+    """The pad that an input of an op on buffers is and that nothing else reads; None if it is none."""
+    buffer = generic.operands[operand]
+    allocation = defining_op(buffer)
+    if allocation is None or allocation.name not in _ALLOCATIONS or list(generic.operands).count(buffer) > 1:
+        return None
+    users = [use.owner.operation for use in buffer.uses]
+    fill = next((one for one in users if is_fill(one)), None)
+    part = next((one for one in users if one.name == "memref.subview"), None)
+    if fill is None or part is None:
+        return None
+    if any(one not in (fill, part, generic) and one.name != "memref.dealloc" for one in users):
+        return None
+    copies = [use.owner.operation for use in part.results[0].uses]
+    if len(copies) != 1 or not _is_copy(copies[0], part.results[0]) or len(part.operands) != 1:
+        return None
+    block = [op.operation for op in generic.block.operations]
+    if any(op not in block for op in (fill, part, copies[0])):
+        return None
+    between = block[block.index(fill) + 1 : block.index(generic)]
+    quiet = all(op == copies[0] or is_fill(op) or op.name.startswith(_TOUCHES_NOTHING) for op in between)
+    source = copies[0].operands[0]
+    if not quiet or copies[0] not in between or any(op.operands[1] == source for op in between if is_fill(op)):
+        return None
+    strides = list(ir.DenseI64ArrayAttr(part.attributes["static_strides"]))
+    low = tuple(ir.DenseI64ArrayAttr(part.attributes["static_offsets"]))
+    if set(strides) != {1} or not ir.MemRefType(source.type).has_static_shape:
+        return None
+    frees = [one for one in users if one.name == "memref.dealloc"]
+    return Pad(source, low, fill.operands[0], (allocation, fill, part, copies[0], *frees))
+
+
+def _is_copy(op: ir.Operation, destination: ir.Value) -> bool:
+    """Whether an op copies its first operand to a buffer, element by element."""
+    if op.name == "memref.copy":
+        return op.operands[1] == destination
+    if op.name != "linalg.generic" or len(op.operands) != 2 or op.operands[1] != destination:
+        return False
+    block = op.regions[0].blocks[0]
+    maps = list(op.attributes["indexing_maps"])
+    return (
+        len(block.operations) == 1
+        and block.operations[0].operation.operands[0] == block.arguments[0]
+        and maps[0] == maps[1]
+    )
+
+
+def can_do_without(kind: ir.RankedTensorType | ir.MemRefType, loops: Loops, operand: int, vector_dim: int) -> bool:
+    """Whether vectors along a loop can be loaded of a padded operand under masks: 32 or 64 bits, one by one."""
+    if not isinstance(kind.element_type, (ir.F32Type, ir.F64Type)) or None in loops.sizes:
+        return False
+    indexing = loops.maps[operand]
+    linear = all(coefficient(one, dim) is not None for one in indexing.results for dim in range(len(loops.sizes)))
+    return linear and moves(indexing, vector_dim) == "unit"
+
+
+def range_of(value: ir.Value) -> tuple[int, int] | None:
+    """The least and the largest value of a constant index or of a loop's counter; None if they are not known."""
+    number = constant_integer(value)
+    if number is not None:
+        return number, number
+    owner = value.owner
+    loop = owner.owner.operation if isinstance(owner, ir.Block) else None
+    if loop is None or loop.name != "scf.for" or ir.BlockArgument(value).arg_number:
+        return None
+    first, last, step = map(constant_integer, list(loop.operands)[:3])
+    if first is None or last is None or not step or first >= last:
+        return None
+    return first, first + (last - 1 - first) // step * step

@@ -1,0 +1,100 @@
+"""Loads vectors of a padded tensor from the tensor itself: lanes outside of it get the number around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.ir.indexing_maps import coefficient
+from pipeline.mlir import affine, arith, ir, vector
+from pipeline.passes.cpu.microkernel.pad_pattern import Pad, range_of
+from pipeline.passes.cpu.microkernel.vector_builders import constant_index
+
+_WORD = 32
+
+
+def load_padded(
+    pad: Pad, indexing: ir.AffineMap, at: Sequence[ir.Value], shifts: Sequence[int], vector_dim: int, lanes: int
+) -> ir.Value:
+    """A vector of a padded buffer whose map from loops is linear.
+
+    Args:
+        pad: the buffer.
+        indexing: the map.
+        at: the value of each loop.
+        shifts: what is added to each.
+        vector_dim: the loop that vectors run along, which moves the last index one by one.
+        lanes: how many elements a vector has.
+    """
+    shape = list(ir.MemRefType(pad.source.type).shape)
+    kind = ir.VectorType.get([lanes], ir.MemRefType(pad.source.type).element_type)
+    indices: list[ir.Value] = []
+    inside: list[ir.Value] = []
+    lanes_inside = None
+    for dim, expression in enumerate(indexing.results):
+        index = _shifted(expression, indexing.n_dims, at, shifts, -pad.low[dim])
+        indices.append(index)
+        along = coefficient(expression, vector_dim) != 0
+        if _is_inside(expression, at, shifts, -pad.low[dim], shape[dim] - (lanes - 1 if along else 0)):
+            continue
+        if along:
+            lanes_inside = _lanes_inside(index, shape[dim], lanes)
+        else:
+            inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, index, constant_index(shape[dim])).result)
+    mask = _all(inside, lanes_inside, lanes)
+    if mask is None:
+        return vector.LoadOp(kind, pad.source, indices).result
+    outside = vector.BroadcastOp(kind, pad.number).result
+    return vector.MaskedLoadOp(kind, pad.source, indices, mask, outside).result
+
+
+def _shifted(
+    expression: ir.AffineExpr, loops: int, at: Sequence[ir.Value], shifts: Sequence[int], more: int
+) -> ir.Value:
+    moved = [
+        ir.AffineExpr.get_add(ir.AffineDimExpr.get(dim), ir.AffineConstantExpr.get(shift))
+        for dim, shift in enumerate(shifts)
+    ]
+    whole = ir.AffineExpr.get_add(
+        expression.compose(ir.AffineMap.get(loops, 0, moved)), ir.AffineConstantExpr.get(more)
+    )
+    return affine.AffineApplyOp(ir.AffineMap.get(loops, 0, [whole]), list(at)).result
+
+
+def _is_inside(expression: ir.AffineExpr, at: Sequence[ir.Value], shifts: Sequence[int], more: int, size: int) -> bool:
+    """Whether an index plus `more` is known to be from 0 up to below `size`."""
+    zeros = ir.AffineMap.get(len(at), 0, [ir.AffineConstantExpr.get(0)] * len(at))
+    least = greatest = ir.AffineConstantExpr(expression.compose(zeros)).value + more
+    for dim, (value, shift) in enumerate(zip(at, shifts, strict=True)):
+        factor = coefficient(expression, dim)
+        if factor == 0:
+            continue
+        ends = range_of(value)
+        if factor is None or ends is None:
+            return False
+        moved = sorted(factor * (end + shift) for end in ends)
+        least, greatest = least + moved[0], greatest + moved[1]
+    return least >= 0 and greatest < size
+
+
+def _lanes_inside(index: ir.Value, size: int, lanes: int) -> ir.Value:
+    """The mask of the lanes whose index, counted from that of the first one, is from 0 up to below `size`."""
+    word = ir.IntegerType.get_signless(_WORD)
+    kind = ir.VectorType.get([lanes], word)
+    numbers = ir.DenseElementsAttr.get(np.arange(lanes, dtype=np.int32), type=kind)
+    first = vector.BroadcastOp(kind, arith.IndexCastOp(word, index).result).result
+    here = arith.AddIOp(first, arith.ConstantOp(kind, numbers).result).result
+    bound = arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(word, size))).result
+    return arith.CmpIOp(arith.CmpIPredicate.ult, here, bound).result
+
+
+def _all(conditions: list[ir.Value], mask: ir.Value | None, lanes: int) -> ir.Value | None:
+    """The lanes of a mask if all conditions hold, else none."""
+    if not conditions:
+        return mask
+    every = conditions[0]
+    for condition in conditions[1:]:
+        every = arith.AndIOp(every, condition).result
+    spread = vector.BroadcastOp(ir.VectorType.get([lanes], ir.IntegerType.get_signless(1)), every).result
+    return spread if mask is None else arith.AndIOp(spread, mask).result

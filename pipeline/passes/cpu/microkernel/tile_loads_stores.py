@@ -1,0 +1,200 @@
+"""How a register tile at a place reaches memory: by vectors of neighbours, of elements apart, or across its lines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.ir.indexing_maps import coefficient, moves
+from pipeline.mlir import affine, arith, ir, memref, vector
+from pipeline.passes.cpu.microkernel import narrow_elements
+from pipeline.passes.cpu.microkernel.padded_loads import load_padded
+from pipeline.passes.cpu.microkernel.tile_sizes import crosses_vectors, element_type, is_scalar
+from pipeline.passes.cpu.microkernel.tiled_op import Stage
+from pipeline.passes.cpu.microkernel.vector_builders import constant_index, zeros
+from pipeline.passes.cpu.microkernel.vector_transpose import transposed
+
+
+class TileAccesses:
+    """A tile at a place: loads and stores its vectors, the last of a row under a mask if there is one."""
+
+    def __init__(self, stage: Stage, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None):
+        self.stage = stage
+        self._at = at
+        self._rows = rows
+        self._vectors = vectors
+        self._mask = mask
+        self._crossed: dict[tuple[int, int], list[ir.Value]] = {}
+
+    def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+        """A vector of an operand: loaded where it moves along vectors, else one element broadcast."""
+        tile = self.stage.tile
+        source = self.stage.generic.operands[operand]
+        if is_scalar(source):
+            return self._broadcast(narrow_elements.number(source))
+        if operand in self.stage.pads:
+            return self._load_padded(operand, at, row, column)
+        if self._crosses(operand):
+            return self._load_crossed(operand, at, column)[row]
+        indices, element = self._indices(operand, at, row, column), element_type(source)
+        if moves(self.stage.loops.maps[operand], tile.vector_dim) == "fixed":
+            number = memref.LoadOp(self._buffer(operand), indices).result
+            return self._broadcast(narrow_elements.after_load(number, element))
+        kind = ir.VectorType.get([tile.lanes], narrow_elements.stored(element))
+        return narrow_elements.after_load(self._load_vector(kind, operand, indices, column), element)
+
+    def _load_padded(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+        tile, indexing = self.stage.tile, self.stage.loops.maps[operand]
+        moved = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
+        used = [moves(indexing, dim) != "fixed" for dim in range(indexing.n_dims)]
+        values = [at[dim] if used[dim] else constant_index(0) for dim in range(indexing.n_dims)]
+        shifts = [moved.get(dim, 0) for dim in range(indexing.n_dims)]
+        return load_padded(self.stage.pads[operand], indexing, values, shifts, tile.vector_dim, tile.lanes)
+
+    def _crosses(self, operand: int) -> bool:
+        tile = self.stage.tile
+        return crosses_vectors(self.stage.loops, operand, tile.vector_dim, tile.row_dim)
+
+    def _load_crossed(self, operand: int, at: dict[int, ir.Value], column: int) -> list[ir.Value]:
+        """The vectors of all rows of an operand that moves along rows: loaded along those, and transposed.
+
+        Behind the edge of the vectors the last element before it is loaded again.
+        """
+        if (operand, column) in self._crossed:
+            return self._crossed[operand, column]
+        tile, source = self.stage.tile, self._buffer(operand)
+        kind = ir.VectorType.get([tile.lanes], element_type(source))
+        rows = None if self._rows == tile.lanes else self._first_lanes(self._rows)
+        lines = []
+        for lane in range(tile.lanes):
+            step = constant_index(column * tile.lanes + lane)
+            if self._is_masked(column):
+                last = arith.SubIOp(self._mask, constant_index(1)).result
+                step = arith.MinUIOp(step, arith.AddIOp(constant_index(column * tile.lanes), last).result).result
+            place = arith.AddIOp(at[tile.vector_dim], step).result
+            indices = self._indices(operand, {**at, tile.vector_dim: place}, 0, 0)
+            if rows is None:
+                lines.append(vector.LoadOp(kind, source, indices).result)
+            else:
+                lines.append(vector.MaskedLoadOp(kind, source, indices, rows, zeros(kind)).result)
+        element = element_type(self.stage.generic.operands[operand])
+        self._crossed[operand, column] = [narrow_elements.after_load(line, element) for line in transposed(lines)]
+        return self._crossed[operand, column]
+
+    def _store_crossed(self, vectors: list[ir.Value], operand: int) -> None:
+        """Stores the tile of an output that moves along rows: transposed, then along those."""
+        tile, buffer = self.stage.tile, self._buffer(operand)
+        element = element_type(self.stage.generic.operands[operand])
+        rows = None if self._rows == tile.lanes else self._first_lanes(self._rows)
+        for column in range(self._vectors):
+            lines = [narrow_elements.before_store(one, element) for one in vectors[column :: self._vectors]]
+            kind = ir.VectorType(lines[0].type)
+            lines += [zeros(kind)] * (tile.lanes - len(lines))
+            for lane, line in enumerate(transposed(lines)):
+                step = constant_index(column * tile.lanes + lane)
+                place = arith.AddIOp(self._at[tile.vector_dim], step).result
+                indices = self._indices(operand, {**self._at, tile.vector_dim: place}, 0, 0)
+                if rows is None:
+                    vector.StoreOp(line, buffer, indices)
+                else:
+                    vector.MaskedStoreOp(buffer, indices, rows, line)
+
+    def _first_lanes(self, count: int) -> ir.Value:
+        return vector.CreateMaskOp(self._mask_type(), [constant_index(count)]).result
+
+    def _buffer(self, operand: int) -> ir.Value:
+        return narrow_elements.stored_view(self.stage.generic.operands[operand])
+
+    def _broadcast(self, number: ir.Value) -> ir.Value:
+        return vector.BroadcastOp(ir.VectorType.get([self.stage.tile.lanes], number.type), number).result
+
+    def _load_vector(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int) -> ir.Value:
+        """A vector of elements as they are stored."""
+        if moves(self.stage.loops.maps[operand], self.stage.tile.vector_dim) == "strided":
+            return self._load_strided(kind, operand, indices, column)
+        buffer = self._buffer(operand)
+        if not self._is_masked(column):
+            return vector.LoadOp(kind, buffer, indices).result
+        return vector.MaskedLoadOp(kind, buffer, indices, self._mask_vector(), zeros(kind)).result
+
+    def _load_strided(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int) -> ir.Value:
+        """A vector whose elements are a constant number of elements apart."""
+        step = coefficient(self.stage.loops.maps[operand].results[-1], self.stage.tile.vector_dim)
+        assert step is not None
+        if step in (2, 4):
+            return self._load_and_thin_out(kind, operand, indices, column, step)
+        return self._gather(kind, operand, indices, column, step)
+
+    def _load_and_thin_out(
+        self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int, step: int
+    ) -> ir.Value:
+        """All elements from the first to the last, of which every second or fourth is kept: faster than a gather."""
+        lanes = self.stage.tile.lanes
+        wide = ir.VectorType.get([lanes * step], kind.element_type)
+        mask_type = ir.VectorType.get([lanes * step], ir.IntegerType.get_signless(1))
+        count = self._mask if self._is_masked(column) else constant_index(lanes)
+        last = arith.SubIOp(arith.MulIOp(count, constant_index(step)).result, constant_index(step - 1)).result
+        mask = vector.CreateMaskOp(mask_type, [last]).result
+        buffer = self._buffer(operand)
+        value = vector.MaskedLoadOp(wide, buffer, indices, mask, zeros(wide)).result
+        while ir.VectorType(value.type).shape[0] > lanes:
+            value = vector.DeinterleaveOp(value).results[0]
+        return value
+
+    def _gather(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int, step: int) -> ir.Value:
+        """Every element by itself."""
+        tile = self.stage.tile
+        offsets = ir.VectorType.get([tile.lanes], ir.IntegerType.get_signless(32))
+        steps = ir.DenseElementsAttr.get(np.arange(tile.lanes, dtype=np.int32) * step, type=offsets)
+        buffer = self._buffer(operand)
+        mask = self._mask_vector() if self._is_masked(column) else self._full_mask()
+        return vector.GatherOp(kind, buffer, indices, arith.ConstantOp(offsets, steps).result, mask, zeros(kind)).result
+
+    def store(self, value: ir.Value, operand: int, row: int, column: int) -> None:
+        """Stores a vector of an output."""
+        buffer = self._buffer(operand)
+        value = narrow_elements.before_store(value, element_type(self.stage.generic.operands[operand]))
+        indices = self._indices(operand, self._at, row, column)
+        if self._is_masked(column):
+            vector.MaskedStoreOp(buffer, indices, self._mask_vector(), value)
+        else:
+            vector.StoreOp(value, buffer, indices)
+
+    def store_all(self, vectors: list[ir.Value], operand: int) -> None:
+        """Stores the whole tile of an output."""
+        if self._crosses(operand):
+            self._store_crossed(vectors, operand)
+            return
+        values = iter(vectors)
+        for row in range(self._rows):
+            for column in range(self._vectors):
+                self.store(next(values), operand, row, column)
+
+    def _indices(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> list[ir.Value]:
+        tile, indexing = self.stage.tile, self.stage.loops.maps[operand]
+        shifts = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
+        used = [dim for dim in range(indexing.n_dims) if moves(indexing, dim) != "fixed"]
+        place = {dim: at[dim] for dim in used}
+        values = [place.get(dim, constant_index(0)) for dim in range(indexing.n_dims)]
+        shifted = [
+            ir.AffineExpr.get_add(ir.AffineDimExpr.get(d), ir.AffineConstantExpr.get(shifts.get(d, 0)))
+            for d in range(indexing.n_dims)
+        ]
+        indices = []
+        for expression in indexing.results:
+            moved = expression.compose(ir.AffineMap.get(indexing.n_dims, 0, shifted))
+            indices.append(affine.AffineApplyOp(ir.AffineMap.get(indexing.n_dims, 0, [moved]), values).result)
+        return indices
+
+    def _is_masked(self, column: int) -> bool:
+        return self._mask is not None and column == self._vectors - 1
+
+    def _mask_vector(self) -> ir.Value:
+        assert self._mask is not None
+        return vector.CreateMaskOp(self._mask_type(), [self._mask]).result
+
+    def _full_mask(self) -> ir.Value:
+        true = ir.IntegerAttr.get(ir.IntegerType.get_signless(1), 1)
+        return arith.ConstantOp(self._mask_type(), ir.DenseElementsAttr.get_splat(self._mask_type(), true)).result
+
+    def _mask_type(self) -> ir.VectorType:
+        return ir.VectorType.get([self.stage.tile.lanes], ir.IntegerType.get_signless(1))

@@ -1,0 +1,380 @@
+"""Register tiles: which loops of a linalg op on buffers become vectors and rows, and how many of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pipeline.ir.indexing_maps import Loops, block_of, coefficient, moves, slid_along, slides
+from pipeline.ir.schedule import DEFAULT, Schedule
+from pipeline.mlir import defining_op, ir
+from pipeline.passes.cpu.microkernel.data_dependent_indexing import COUNTER, LOAD
+
+#: What has a vector form that lowers to vector instructions, or to a call for each element (math).
+_BODY_DIALECTS = ("arith.", "math.")
+_NO_VECTOR_FORM = ("arith.index_cast", "arith.index_castui")
+
+#: How much of the register file the accumulators of a tile take; the rest holds what is loaded.
+_ACCUMULATORS = 5 / 8
+
+#: How many of 32 registers accumulators leave at least, where few rows come out even then.
+_LEAST_FREE, _MANY = 4, 32
+
+#: Elements of fewer bits are small: their vectors have as many lanes as those of what is computed from them.
+_SMALL = 32
+
+#: Ops that trap if their second operand is 0; processors have them for one number at a time.
+DIVISIONS = {f"arith.{name}" for name in ("divsi", "divui", "ceildivsi", "ceildivui", "floordivsi", "remsi", "remui")}
+
+#: What a body may do with a bf16, which is held as its bits.
+_BF16_OPS = ("arith.extf", "arith.truncf", "arith.select", "arith.constant", "arith.bitcast")
+
+#: How many vectors of partial results a row reduction has, to hide the latency of the op that folds.
+_MOST_FOLDS = 4
+
+#: Associative ops: their vector.reduction kind, and what combined with x gives x (for integers, of the full width).
+FOLDS: dict[str, tuple[str, float | str]] = {
+    "arith.addf": ("add", -0.0),
+    "arith.mulf": ("mul", 1.0),
+    "arith.maximumf": ("maximumf", float("-inf")),
+    "arith.minimumf": ("minimumf", float("inf")),
+    "arith.maxnumf": ("maxnumf", float("-inf")),
+    "arith.minnumf": ("minnumf", float("inf")),
+    "arith.addi": ("add", 0),
+    "arith.muli": ("mul", 1),
+    "arith.andi": ("and", -1),
+    "arith.ori": ("or", 0),
+    "arith.xori": ("xor", 0),
+    "arith.maxsi": ("maxsi", "least"),
+    "arith.minsi": ("minsi", "greatest"),
+    "arith.maxui": ("maxui", 0),
+    "arith.minui": ("minui", -1),
+}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How an op is tiled: `rows` of loop `row_dim` by `vectors` of `lanes` elements of loop `vector_dim`.
+
+    Attributes:
+        outer: the parallel loops around the tile.
+        folds: where `vector_dim` is a reduction, the op that combines partial results, for each output.
+        single_edges: whether what is left of `vector_dim` is done element by element, not as a masked vector.
+    """
+
+    vector_dim: int
+    row_dim: int | None
+    rows: int
+    vectors: int
+    lanes: int
+    outer: tuple[int, ...]
+    folds: tuple[str, ...] = ()
+    single_edges: bool = False
+
+
+def choose_tile(
+    generic: ir.Operation,
+    loops: Loops,
+    vector_bytes: int,
+    registers: int,
+    masked_bits: int = 8,
+    schedule: Schedule = DEFAULT,
+) -> Tile | str:
+    """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none.
+
+    A schedule's rows and vectors are those of sums that have rows, as far as their loops are long enough.
+    """
+    parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
+    lanes = _lanes(generic, vector_bytes)
+    candidates = [dim for dim in parallel if loops.sizes[dim] != 1 and _can_be_vector_dim(loops, dim, lanes)]
+    if not candidates:
+        crossing = _crossing(generic, loops, lanes, masked_bits)
+        return crossing or _row_reduction(generic, loops, lanes, tuple(parallel))
+    vector_dim = candidates[0]
+    size = loops.sizes[vector_dim]
+    reduces = any(loops.reductions)
+    rest = [dim for dim in parallel if dim != vector_dim]
+    row_dim = _row_dim(loops, rest, vector_dim) if reduces else None
+    vectors = 1 if _keeps_taps(loops, vector_dim) else _vectors(size, lanes, row_dim is None, reduces)
+    if row_dim is not None and schedule.vectors is not None:
+        vectors = schedule.vectors if size is None else max(1, min(schedule.vectors, -(-size // lanes)))
+    while not _lies_in_blocks(loops, vector_dim, vectors * lanes):
+        vectors -= 1
+    rows = 1 if row_dim is None else choose_rows(loops.sizes[row_dim], vectors, registers)
+    if row_dim is not None and schedule.rows is not None:
+        most = loops.sizes[row_dim]
+        rows = schedule.rows if most is None else max(1, min(schedule.rows, most))
+    outer = tuple(dim for dim in rest if dim != row_dim)
+    single = _masks_are_bad(generic, loops, masked_bits)
+    return Tile(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
+
+
+def _keeps_taps(loops: Loops, vector_dim: int) -> bool:
+    """Whether a window has taps of its own for each lane, which take registers beside the accumulators."""
+    if not slides(loops):
+        return False
+    reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
+    windows = set().union(*(slid_along(loops, dim) for dim in reductions))
+    inputs = loops.maps[: loops.inputs]
+    return any(
+        moves(indexing, vector_dim) == "unit" and all(moves(indexing, dim) == "fixed" for dim in windows)
+        for indexing in inputs
+    )
+
+
+def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
+    """Whether an elementwise op, with maps from the loops that a tile is of, can run on vectors of that tile."""
+    step = tile.vectors * tile.lanes
+    size = loops.sizes[tile.vector_dim]
+    whole = size is not None and size % tile.lanes == 0
+    operands = range(len(loops.maps))
+    crossing = [number for number in operands if crosses_vectors(loops, number, tile.vector_dim, tile.row_dim)]
+    if any(not whole or tile.rows > tile.lanes or not _can_be_crossed(op.operands[number]) for number in crossing):
+        return False
+    if any(number in crossing for number in loops.outputs) and _masks_are_bad(op, loops, masked_bits):
+        return False  # its rows are stored under a mask
+    kept = [number for number in operands if number not in crossing]
+    rest = replace(loops, maps=tuple(loops.maps[n] for n in kept), inputs=sum(number < loops.inputs for number in kept))
+    if tile.folds or not _can_be_vector_dim(rest, tile.vector_dim, step):
+        return False
+    return whole or tile.single_edges or not _masks_are_bad(op, loops, masked_bits)
+
+
+def fits_fold(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
+    """Whether an elementwise op, with maps from the loops of a row reduction, can run on the vectors along its rows."""
+    return _can_be_vector_dim(loops, tile.vector_dim, tile.lanes) and not _masks_are_bad(op, loops, masked_bits)
+
+
+def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int) -> Tile | None:
+    """Square tiles for an op that transposes: some inputs move along rows where the outputs move along vectors.
+
+    Where masks are bad, only whole tiles will do.
+    """
+    if any(loops.reductions):
+        return None
+    masked = _masks_are_bad(generic, loops, masked_bits)
+    dims = range(len(loops.sizes))
+    usable = [dim for dim in dims if not masked or (loops.sizes[dim] or 1) % lanes == 0]
+    pairs = [(dim, row) for dim in usable for row in usable if dim != row]
+    for dim, row in pairs:
+        walks = [moves(indexing, dim) for indexing in loops.maps]
+        crosses = [operand for operand in range(loops.inputs) if crosses_vectors(loops, operand, dim, row)]
+        plain = all(walks[operand] in ("fixed", "unit") for operand in range(loops.inputs) if operand not in crosses)
+        whole = all(_can_be_crossed(generic.operands[operand]) for operand in crosses)
+        if crosses and plain and whole and all(walks[output] == "unit" for output in loops.outputs):
+            outer = tuple(other for other in range(len(loops.sizes)) if other not in (dim, row))
+            return Tile(dim, row, lanes, 1, lanes, outer)
+    return None
+
+
+def crosses_vectors(loops: Loops, operand: int, vector_dim: int, row_dim: int | None) -> bool:
+    """Whether an operand moves one by one along the rows of a tile, and in steps of whole rows along its vectors."""
+    indexing = loops.maps[operand]
+    if row_dim is None or moves(indexing, row_dim) != "unit" or moves(indexing, vector_dim) != "other":
+        return False
+    return None not in [coefficient(expression, vector_dim) for expression in indexing.results]
+
+
+def _can_be_crossed(operand: ir.Value) -> bool:
+    """Whether vectors of an operand's elements can be shuffled."""
+    kind = element_type(operand)
+    return isinstance(kind, (ir.FloatType, ir.IntegerType)) and kind.width in (16, 32, 64)
+
+
+def _lanes(generic: ir.Operation, vector_bytes: int) -> int:
+    """How many elements a vector has: as many as fit of the widest operand, or of the widest value for small ones."""
+    widths = [element_type(operand).width for operand in generic.operands]
+    if max(widths) < _SMALL:
+        widths += _body_widths(generic, index_bits=_SMALL)
+    return vector_bytes * 8 // max(8, *widths)
+
+
+def _body_widths(generic: ir.Operation, index_bits: int = 64) -> list[int]:
+    """The bits of what the body computes; divisions of integers, which are done one by one, count as wide."""
+    widths = []
+    for op in (op.operation for op in generic.regions[0].blocks[0].operations):
+        widths += [value.type.width for value in op.results if hasattr(value.type, "width")]
+        widths += [index_bits for value in op.results if isinstance(value.type, ir.IndexType)]
+        if op.name in DIVISIONS:
+            widths.append(_SMALL)
+    return widths
+
+
+def _masks_are_bad(generic: ir.Operation, loops: Loops, masked_bits: int) -> bool:
+    """Whether edges are done element by element, because masks are dear or wrong.
+
+    LLVM 22 miscompiles a masked store of truncated integers whose mask lets one lane through: it stores the wide
+    integer, past the end of the buffer (X86's reduceMaskedStoreToScalarStore ignores that the store truncates). Remove
+    that part when it is mended in llvmlite's LLVM. A bf16 is a truncated integer, too.
+    """
+    widths = [max(8, element_type(operand).width) for operand in generic.operands]
+    widest = max([*widths, *_body_widths(generic)])
+    return min(widths) < masked_bits or any(
+        widths[output] < widest and not isinstance(element_type(generic.operands[output]), (ir.F32Type, ir.F64Type))
+        for output in loops.outputs
+    )
+
+
+def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tuple[int, ...]) -> Tile | str:
+    """Vectors along a reduction: each lane has a partial result, and they are combined at the end of the row."""
+    folds = fold_ops(generic)
+    if folds is None:
+        return "no parallel loop runs along the innermost dimension of the output, and the reduction is no plain fold"
+    for dim, reduction in enumerate(loops.reductions):
+        walks = [moves(loops.maps[operand], dim) for operand in range(loops.inputs)]
+        fixed = all(moves(loops.maps[output], dim) == "fixed" for output in loops.outputs)
+        if reduction and fixed and "unit" in walks and not {"other", "blocked"} & set(walks):
+            size = loops.sizes[dim]
+            vectors = _MOST_FOLDS if size is None else max(1, min(_MOST_FOLDS, -(-size // lanes)))
+            return Tile(dim, None, 1, vectors, lanes, parallel, folds)
+    return "no loop runs along the innermost dimension of the operands"
+
+
+def fold_ops(generic: ir.Operation) -> tuple[str, ...] | None:
+    """For each output the associative op that folds a value into it; None if an output is computed otherwise."""
+    body = generic.regions[0].blocks[0]
+    *ops, terminator = [op.operation for op in body.operations]
+    outputs = list(body.arguments)[len(body.arguments) - len(terminator.operands) :]
+    names = []
+    for output, value in zip(outputs, terminator.operands, strict=True):
+        users = [use.owner.operation for use in output.uses]
+        producer = defining_op(value)
+        if producer is None or producer.name not in FOLDS or users != [producer]:
+            return None
+        if len(list(producer.results[0].uses)) > 1:  # what reads the running value would read a partial one
+            return None
+        names.append(producer.name)
+    return tuple(names)
+
+
+def _can_be_vector_dim(loops: Loops, dim: int, lanes: int) -> bool:
+    walks = [moves(indexing, dim) for indexing in loops.maps]
+    if "other" in walks or not _lies_in_blocks(loops, dim, lanes):
+        return False
+    return all(walks[output] == "unit" for output in loops.outputs)
+
+
+def _lies_in_blocks(loops: Loops, dim: int, step: int) -> bool:
+    """Whether no block of an operand ends within a step along a loop."""
+    return all((block_of(indexing, dim) or step) % step == 0 for indexing in loops.maps)
+
+
+def _row_dim(loops: Loops, candidates: list[int], vector_dim: int) -> int | None:
+    """The loop whose rows share the most vector loads: one in which what moves along vectors is fixed, if possible.
+
+    For windows, one that they slide along: neighbours read the same elements.
+    """
+    reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
+    windows = set().union(*(slid_along(loops, dim) for dim in reductions)) if slides(loops) else set()
+
+    def gain(dim: int) -> tuple[bool, bool, int, int]:
+        vectors_move = any(
+            moves(loops.maps[operand], vector_dim) != "fixed" and moves(loops.maps[operand], dim) != "fixed"
+            for operand in range(loops.inputs)
+        )
+        return (
+            dim in windows,
+            not vectors_move,
+            loops.sizes[dim] or 64,
+            dim,
+        )  # rows next to each other, of those of one size
+
+    usable = [dim for dim in candidates if loops.sizes[dim] != 1]
+    return max(usable, key=gain, default=None)
+
+
+def _vectors(size: int | None, lanes: int, alone: bool, reduces: bool) -> int:
+    """How many vectors side by side: as many as hide the latency of the accumulators, where there are no rows."""
+    most = 1 if not reduces else 8 if alone else 2
+    if size is None:
+        return most
+    return max(1, min(most, -(-size // lanes)))
+
+
+def choose_rows(size: int | None, vectors: int, registers: int) -> int:
+    """How many rows of some vectors: as many as there are registers for, preferably without a rest."""
+    most = max(1, int(registers * _ACCUMULATORS) // vectors)
+    if size == 0:
+        return 1
+    whole = (registers - _LEAST_FREE) // vectors
+    if (
+        registers >= _MANY
+        and vectors > 1
+        and size is not None
+        and most < whole <= size < 4 * most
+        and size % whole == 0
+    ):
+        return whole
+    if size is None or size >= 4 * most:
+        return next((rows for rows in range(most, most // 2, -1) if size and size % rows == 0), min(most, 8))
+    return next(
+        (rows for rows in range(min(size, most), 0, -1) if size % rows == 0 and rows * 2 > most), min(size, most)
+    )
+
+
+def unsupported(generic: ir.Operation, places: bool = False) -> str | None:
+    """Why an op has no vector form; None if it has. With `places` its body may count and load at computed indices."""
+    if any(isinstance(operand.type, ir.RankedTensorType) for operand in generic.operands):
+        return "it is not on buffers"
+    for operand in generic.operands:
+        element = element_type(operand)
+        if not _is_element(element):
+            return f"elements of {element} are not vectorized"
+        if not is_scalar(operand) and not _is_row_major(operand.type):
+            return "an operand's innermost dimension is strided"
+    for op in generic.regions[0].blocks[0].operations:
+        op = op.operation
+        if op.name == "linalg.yield" or (places and op.name == COUNTER):
+            continue
+        if places and op.name == LOAD:
+            problem = _cannot_be_gathered(op.operands[0])
+            if problem:
+                return problem
+            continue
+        indexes = places or op.name not in _NO_VECTOR_FORM
+        if not op.name.startswith(_BODY_DIALECTS) or not indexes or op.regions:
+            return f"{op.name} has no vector form"
+        kinds = [value.type for value in (*op.operands, *op.results)]
+        if places:
+            kinds = [kind for kind in kinds if not isinstance(kind, ir.IndexType)]
+        odd = next((kind for kind in kinds if not _is_element(kind)), None)
+        if odd is not None:
+            return f"{op.name} computes with a {odd}"
+        if op.name not in _BF16_OPS and any(isinstance(kind, ir.BF16Type) for kind in kinds):
+            return f"{op.name} computes with a bf16"
+    return None
+
+
+def _cannot_be_gathered(table: ir.Value) -> str | None:
+    """Why elements of a buffer cannot be loaded at an index for each lane; None if they can."""
+    element = element_type(table)
+    if not _is_element(element):
+        return f"elements of {element} are not vectorized"
+    return None if _is_row_major(table.type) else "a table's innermost dimension is strided"
+
+
+def is_scalar(operand: ir.Value) -> bool:
+    """Whether an operand of a linalg op is a number, not a buffer."""
+    return not isinstance(operand.type, ir.ShapedType)
+
+
+def element_type(operand: ir.Value) -> ir.Type:
+    """The type of an operand's elements."""
+    return operand.type if is_scalar(operand) else ir.ShapedType(operand.type).element_type
+
+
+def element_bytes(value: ir.Value) -> int:
+    """What an element of a tensor or buffer takes in memory, or a number itself; 8 for an index."""
+    kind = element_type(value)
+    return -(-kind.width // 8) if isinstance(kind, (ir.IntegerType, ir.FloatType)) else 8
+
+
+def _is_element(kind: ir.Type) -> bool:
+    """Whether vectors may have elements of a type."""
+    if isinstance(kind, ir.IntegerType):
+        return kind.is_signless and kind.width in (1, 8, 16, 32, 64)
+    return isinstance(kind, (ir.F16Type, ir.BF16Type, ir.F32Type, ir.F64Type))
+
+
+def _is_row_major(kind: ir.MemRefType) -> bool:
+    strides, _ = kind.get_strides_and_offset()
+    return not strides or strides[-1] == 1

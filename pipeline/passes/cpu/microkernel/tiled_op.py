@@ -1,0 +1,53 @@
+"""An op that runs on a register tile, and what is known of its body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pipeline.ir.indexing_maps import Loops
+from pipeline.mlir import ir
+from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places, uniform_ops
+from pipeline.passes.cpu.microkernel.pad_pattern import Pad
+from pipeline.passes.cpu.microkernel.tile_sizes import Tile
+from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An op as it runs on a tile: its maps go from the loops that the tile is of.
+
+    `pads` has the inputs that are padded copies, which are not there: their elements are loaded from what is padded.
+    """
+
+    generic: ir.Operation
+    loops: Loops
+    tile: Tile
+    multiply_adds: MultiplyAdds
+    pads: Mapping[int, Pad] = field(default_factory=dict)
+
+    @property
+    def body(self) -> ir.Block:
+        """What runs for each element."""
+        return self.generic.regions[0].blocks[0]
+
+    @cached_property
+    def body_ops(self) -> list[ir.Operation]:
+        """The ops of the body, without its terminator."""
+        return [op.operation for op in self.body.operations][:-1]
+
+    @cached_property
+    def body_values(self) -> set[ir.Value]:
+        """What the body takes and computes."""
+        return {*self.body.arguments, *(result for op in self.body_ops for result in op.results)}
+
+    @cached_property
+    def uniform(self) -> list[ir.Operation]:
+        """Of a body that computes places, the ops that are the same for all lanes: they are done once, on numbers."""
+        return uniform_ops(self.body, self.loops, self.tile.vector_dim) if computes_places(self.body) else []
+
+    @cached_property
+    def varying(self) -> set[ir.Value]:
+        """What is not computed by those."""
+        return self.body_values - {op.results[0] for op in self.uniform}

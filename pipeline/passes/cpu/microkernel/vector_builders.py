@@ -1,0 +1,101 @@
+"""Small pieces of vector code: constants, loops, and which additions become fused multiply-adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipeline.ir.indexing_maps import Loops
+from pipeline.mlir import arith, ir, scf, terminator, vector
+from pipeline.passes.cpu.microkernel import narrow_elements
+from pipeline.passes.cpu.microkernel.tile_sizes import FOLDS
+from pipeline.passes.cpu.parallelize_kernels import PARALLEL, PLACES
+
+
+@dataclass(frozen=True)
+class MultiplyAdds:
+    """Additions to an accumulator that become fused multiply-adds: each with its factors and addend."""
+
+    products: dict[ir.Operation, tuple[ir.Value, ir.Value, ir.Value]]
+    absorbed: set[ir.Operation]
+
+
+def multiply_adds(body: ir.Block, loops: Loops) -> MultiplyAdds:
+    """A contraction's out + a * b, as every BLAS computes it; arithmetic of the model's own is left as written."""
+    accumulators = list(body.arguments)[loops.inputs :] if any(loops.reductions) else []
+    products: dict[ir.Operation, tuple[ir.Value, ir.Value, ir.Value]] = {}
+    absorbed: set[ir.Operation] = set()
+    yielded = terminator(body).operands
+    for op in (op.operation for op in body.operations):
+        if op.name != "arith.addf" or op.results[0] not in list(yielded):
+            continue
+        for product, addend in (list(op.operands), list(op.operands)[::-1]):
+            factor = product.owner
+            if isinstance(factor, ir.Block) or addend not in accumulators:
+                continue
+            if factor.operation.name == "arith.mulf" and len(list(product.uses)) == 1:
+                left, right = factor.operation.operands
+                products[op] = (left, right, addend)
+                absorbed.add(factor.operation)
+                break
+    return MultiplyAdds(products, absorbed)
+
+
+def splat(constant: ir.Operation, lanes: int) -> ir.Value:
+    """A vector of a constant."""
+    if isinstance(constant.results[0].type, ir.BF16Type):
+        bits = narrow_elements.number(constant.clone().results[0])
+        return vector.BroadcastOp(ir.VectorType.get([lanes], bits.type), bits).result
+    kind = ir.VectorType.get([lanes], constant.results[0].type)
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, constant.attributes["value"])).result
+
+
+def combine(fold: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    """Two values by an op that folds."""
+    return ir.Operation.create(fold, results=[left.type], operands=[left, right]).result
+
+
+def splat_of(kind: ir.VectorType, fold: str) -> ir.Value:
+    """What an op that folds starts from, in every element."""
+    neutral = FOLDS[fold][1]
+    element = kind.element_type
+    if isinstance(element, ir.IntegerType):
+        ends = {"least": -(1 << (element.width - 1)), "greatest": (1 << (element.width - 1)) - 1}
+        number = ends[neutral] if isinstance(neutral, str) else int(neutral)
+        value: ir.Attribute = ir.IntegerAttr.get(element, number & 1 if element.width == 1 else number)
+    else:
+        value = ir.FloatAttr.get(element, float(neutral))
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, value)).result
+
+
+def splat_of_number(kind: ir.VectorType, number: float) -> ir.Value:
+    """A vector of floats that are one number."""
+    value = ir.FloatAttr.get(kind.element_type, number)
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, value)).result
+
+
+def zeros(kind: ir.VectorType) -> ir.Value:
+    """A vector of zeros."""
+    element = kind.element_type
+    zero = ir.IntegerAttr.get(element, 0) if isinstance(element, ir.IntegerType) else ir.FloatAttr.get(element, 0.0)
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, zero)).result
+
+
+def parallel_loop(first: ir.Value, last: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
+    """A loop whose iterations write to different places."""
+    loop = scf.ForOp(first, last, constant_index(step))
+    loop.operation.attributes[PARALLEL] = ir.StringAttr.get(PLACES)
+    with ir.InsertionPoint(loop.body):
+        body(loop.induction_variable)
+        scf.YieldOp([])
+
+
+def floor_to(value: ir.Value, step: int) -> ir.Value:
+    """The largest multiple of a step that is not larger than an index."""
+    rest = arith.RemUIOp(value, constant_index(step)).result
+    return arith.SubIOp(value, rest).result
+
+
+def constant_index(value: int) -> ir.Value:
+    """An index."""
+    return arith.ConstantOp(ir.IndexType.get(), value).result

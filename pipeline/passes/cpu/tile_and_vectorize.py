@@ -1,0 +1,178 @@
+"""tile-and-vectorize: linalg on buffers → loops over register tiles of vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import TYPE_CHECKING, ClassVar
+
+from pipeline.analysis.bf16_dot import LANES, multiplies_bf16
+from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between, prologues
+from pipeline.analysis.fourier import transform_of
+from pipeline.analysis.op_naming import is_reduction
+from pipeline.ir.indexing_maps import Loops, loops_of
+from pipeline.ir.schedule import Schedule, schedule_of
+from pipeline.mlir import ir, terminator, walk
+from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
+from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
+from pipeline.passes.cpu.microkernel.tile_sizes import Tile, choose_tile, fits_fold, fits_tile, unsupported
+from pipeline.passmanager.base import Pass
+
+if TYPE_CHECKING:
+    from pipeline.passes.cpu.microkernel.loop_nest import Context, Emitter
+
+
+@dataclass(frozen=True)
+class TileAndVectorize(Pass):
+    """Turn linalg.generic on buffers into loops over tiles that live in vector registers.
+
+    A tile is some rows of some vectors of the output: the vectors run along a parallel loop in which every operand is
+    either fixed (it is broadcast) or moves one by one along its innermost dimension; the rows along another parallel
+    loop. Reductions run inside, with the tile as their accumulator. Matrix products, direct convolutions, pooling,
+    column reductions and elementwise ops all have this form. A fold along the innermost dimension, such as a sum, has
+    partial results in vectors instead, which are combined at the end of each row; elementwise ops that compute what
+    it reads run in the same loop. Edges are masked, or done element by element where a mask would be dear or wrong.
+    What has neither form is left for convert-linalg-to-loops, with a remark.
+    """
+
+    name: ClassVar[str] = "tile-and-vectorize"
+    anchor: ClassVar[str] = "func.func"
+
+    vector_bytes: int = field(default=64, metadata={"help": "the width of a vector register"})
+    registers: int = field(default=32, metadata={"help": "how many vector registers there are"})
+    masked_bits: int = field(default=8, metadata={"help": "the smallest elements that can be loaded under a mask"})
+    fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding in contractions"})
+    bf16_dots: bool = field(default=False, metadata={"help": "sum products of bf16 by AVX512_BF16's dot product"})
+
+    def run(self, op: ir.Operation) -> None:
+        """Vectorizes what it can of one function."""
+        for reduces in (True, False):  # reductions take in fills before them and epilogues behind them
+            generics = [one for one in walk(op, "linalg.generic") if is_reduction(one) == reduces]
+            for generic in generics:  # chosen before: the epilogues of a reduction are gone when it is done
+                self._vectorize(generic, schedule_of(op))
+
+    def _vectorize(self, generic: ir.Operation, schedule: Schedule) -> None:
+        """Vectorizes an op together with the ops behind it that are its epilogues."""
+        if self._as_transform(generic):
+            return
+        problem, loops = unsupported(generic, places=True), loops_of(generic)
+        if problem or loops is None:
+            self.missed(generic, problem or "a loop is bounded by no operand's dimension")
+            return
+        if schedule.winograd != 0 and self._by_winograd(generic, loops):
+            return
+        tile = choose_tile(generic, loops, self.vector_bytes, self.registers, self.masked_bits, schedule)
+        if isinstance(tile, str):
+            self.missed(generic, tile)
+            return
+        context, replaced = _context(generic, loops, tile, self.masked_bits)
+        self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{_and_others(context)}")
+        with generic.location, ir.InsertionPoint(replaced[0]):
+            self._emitter(generic, tile)(generic, loops, tile, self.fma, context).emit()
+        for gone in replaced:
+            gone.erase()
+
+    def _emitter(self, generic: ir.Operation, tile: Tile) -> type[Emitter]:
+        """What writes the loops; emitters need MLIR's vector dialect, which is slow to import."""
+        if tile.folds:
+            from pipeline.passes.cpu.microkernel.row_folds import FoldEmitter
+
+            return FoldEmitter
+        if self.bf16_dots and tile.lanes == LANES and multiplies_bf16(generic.regions[0].blocks[0]):
+            from pipeline.passes.cpu.microkernel.bf16_dot_tile import DotEmitter
+
+            return DotEmitter
+        from pipeline.passes.cpu.microkernel.loop_nest import Emitter
+
+        return Emitter
+
+    def _as_transform(self, generic: ir.Operation) -> bool:
+        """Writes a Fourier transform in n log n steps; False if it is none."""
+        transform = transform_of(generic)
+        if transform is None:
+            return False
+        from pipeline.passes.cpu.microkernel.fourier_tiles import FourierEmitter
+
+        fill = initial_fill(generic, 1)
+        if fill is None:
+            self.missed(generic, "a Fourier transform that is added to something is a sum of n² terms")
+            return False
+        self.passed(generic, f"Fourier transform of length {transform.n}")
+        with generic.location, ir.InsertionPoint(generic):
+            FourierEmitter(generic, transform, self.vector_bytes, self.fma, _function_around(generic)).emit()
+        for gone in (generic, fill):
+            gone.erase()
+        return True
+
+    def _by_winograd(self, generic: ir.Operation, loops: Loops) -> bool:
+        """Writes a convolution that is meant for it by Winograd's algorithm; False if it is not."""
+        from pipeline.passes.cpu.microkernel.winograd_nest import WinogradEmitter, winograd_tile
+
+        tile = winograd_tile(generic, loops, self.vector_bytes, self.registers)
+        if tile is None:
+            return False
+        if isinstance(tile, str):
+            self.missed(generic, f"not by Winograd's algorithm: {tile}")
+            return False
+        context, replaced = _context(generic, loops, tile.register_tile, self.masked_bits)
+        self.passed(generic, f"Winograd's algorithm, {tile.m} x {tile.m} results a tile{_and_others(context)}")
+        with generic.location, ir.InsertionPoint(replaced[0]):
+            WinogradEmitter(generic, loops, tile, self.fma, context).emit()
+        for gone in replaced:
+            gone.erase()
+        return True
+
+
+def _function_around(op: ir.Operation) -> ir.Operation:
+    while op.name != "func.func":
+        op = op.parent.operation
+    return op
+
+
+def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> tuple[Context, list[ir.Operation]]:
+    """What stands around a reduction; and the ops that are then done with, the last one first."""
+    from pipeline.passes.cpu.microkernel.loop_nest import Context
+
+    if not any(loops.reductions):
+        return Context(), [generic]
+    fills = {output: fill for output in loops.outputs if (fill := initial_fill(generic, output)) is not None}
+    before, behind = [], []
+    if tile.folds and not computes_places(generic.regions[0].blocks[0]):
+        before = prologues(generic, loops, lambda one: fits_fold(one.op, one.loops, tile, masked_bits))
+    elif not tile.folds:
+        behind = list(takewhile(lambda one: fits_tile(one.op, one.loops, tile, masked_bits), epilogues(generic, loops)))
+    ops = [generic, *fills.values(), *(one.op for one in (*before, *behind))]
+    outputs = {buffer for op in ops for buffer in list(op.operands)[len(op.operands) - _outputs(op) :]}
+    between = (
+        frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if before or behind else frozenset()
+    )
+    initials = {output: fill.operands[0] for output, fill in fills.items()}
+    pads = {} if tile.folds else _pads(generic, loops, tile)
+    made = [op for pad in pads.values() for op in reversed(pad.ops)]
+    done = [*reversed([one.op for one in behind]), generic, *reversed([one.op for one in before]), *fills.values()]
+    return Context(initials, tuple(behind), between, tuple(before), pads), [*done, *made]
+
+
+def _pads(generic: ir.Operation, loops: Loops, tile: Tile) -> dict[int, Pad]:
+    """The inputs that are padded copies which the op can do without."""
+    found = {number: pad_of(generic, number) for number in range(loops.inputs)}
+    return {
+        number: pad
+        for number, pad in found.items()
+        if pad is not None
+        and can_do_without(ir.MemRefType(generic.operands[number].type), loops, number, tile.vector_dim)
+    }
+
+
+def _and_others(context: Context) -> str:
+    if context.prologues:
+        return f" with {len(context.prologues)} prologues"
+    pads = " of what is padded" if context.pads else ""
+    return pads + (f" with {len(context.epilogues)} epilogues" if context.epilogues else "")
+
+
+def _outputs(op: ir.Operation) -> int:
+    if is_fill(op):
+        return 1
+    block = op.regions[0].blocks[0]
+    return len(terminator(block).operands)

@@ -1,0 +1,229 @@
+"""fuse-elementwise: elementwise producers are computed where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pipeline.analysis.body_cost import CHEAP_BODY, body_cost
+from pipeline.dialects.fusion import behind_barriers, stops_fusion
+from pipeline.fusion_rules import reasons
+from pipeline.fusion_rules.reasons import Refusal
+from pipeline.fusion_rules.rules import FusionRules, load_rules
+from pipeline.ir.indexing_maps import moves
+from pipeline.ir.linalg_op import Structured, bounded_loops, is_permutation, moves_rows, reads_input_again, structured
+from pipeline.ir.rewriting import before, build_generic, is_unused, replace
+from pipeline.mlir import affine, defining_op, ir, linalg, walk
+from pipeline.passes.fusion.elementwise_legality import why_not_join
+from pipeline.passmanager.base import Pass
+
+
+@dataclass(frozen=True)
+class FuseElementwise(Pass):
+    """Compute an elementwise linalg op inside of the linalg.generic that uses its result.
+
+    A producer moves into its one consumer, an elementwise op or a reduction in the same block, if every element is then
+    still computed once. What only moves or converts elements moves into every consumer; what costs next to nothing may
+    be computed several times in a broadcast. Only what moves whole rows goes into a contraction, a convolution or a
+    pool, which read an input again and again. Nothing moves that the table of fusion rules refuses, that a barrier is
+    in front of, or that goes by another target's table.
+    """
+
+    name: ClassVar[str] = "fuse-elementwise"
+    anchor: ClassVar[str] = "func.func"
+
+    rules: str = field(default="cpu", metadata={"help": "the table of fusion rules: a target's name or a YAML file"})
+
+    def run(self, op: ir.Operation) -> None:
+        """Fuses what it can in one function: first what is free everywhere, then the rest, producers first.
+
+        Producers first, because what an op costs as a producer is what it has come to after its own fusions.
+        """
+        rules = load_rules(self.rules)
+        for most in (0, None):
+            for consumer in walk(op, "linalg.generic"):
+                self._fuse_into(consumer, most, rules)
+        for consumer in walk(op, "linalg.generic"):
+            self._explain(consumer, rules)
+
+    def _fuse_into(self, consumer: ir.Operation, most: int | None, rules: FusionRules) -> None:
+        """Fuses producers of `consumer` that cost `most` or less, then theirs, until there are none left."""
+        while True:
+            view = structured(consumer)
+            assert view is not None
+            found = next(
+                (
+                    (operand, producer)
+                    for operand, producer in _producers(view)
+                    if (most is None or body_cost(producer) <= most)
+                    and _why_not(view, operand, producer, rules) is None
+                ),
+                None,
+            )
+            if found is None:
+                return
+            operand, producer = found
+            self.passed(consumer, f"computes its operand {operand}, {producer.op.name}, itself", producer.op)
+            consumer = _fuse(view, operand, producer)
+
+    def _explain(self, consumer: ir.Operation, rules: FusionRules) -> None:
+        """Says of each producer that is left why it is."""
+        view = structured(consumer)
+        assert view is not None
+        for operand, producer in _producers(view):
+            refusal = _why_not(view, operand, producer, rules)
+            assert refusal is not None
+            text = f"does not compute its operand {operand}, {producer.op.name}, itself: {refusal.detail}"
+            self.missed(consumer, text, refusal.reason, producer.op)
+
+
+def _producers(consumer: Structured) -> list[tuple[int, Structured]]:
+    """The ops that might be computed in the consumer, each with the first input that is its result."""
+    found: dict[ir.Operation, tuple[int, Structured]] = {}
+    for operand in range(consumer.inputs):
+        op = behind_barriers(defining_op(consumer.op.operands[operand]))
+        producer = structured(op)
+        if op is not None and producer is not None and op not in found:
+            found[op] = (operand, producer)
+    return list(found.values())
+
+
+def _why_not(consumer: Structured, operand: int, producer: Structured, rules: FusionRules) -> Refusal | None:
+    """Why the producer is not computed in the consumer; None if it can be."""
+    if stops_fusion(consumer.op.operands[operand]):
+        return Refusal(reasons.BARRIER, "fusion stops behind it")
+    if len(producer.op.results) != 1 or not producer.is_elementwise:
+        return Refusal(reasons.NOT_ELEMENTWISE, "it is not elementwise with one result")
+    if producer.op.block != consumer.op.block:
+        return Refusal(reasons.ANOTHER_BLOCK, "it is in another block")
+    if reads_input_again(consumer) and not moves_rows(producer) and not _gives_lines(producer, consumer, operand):
+        return Refusal(reasons.READS_AGAIN, "the consumer reads its input again and again")
+    cost = body_cost(producer)
+    same = _same_reads(consumer, operand)
+    uses = list(producer.op.results[0].uses)
+    users = {use.owner.operation for use in uses}
+    if len(users) > 1 and cost > 0:
+        return Refusal(reasons.MULTI_USE, f"it has {len(users)} users")
+    if len(uses) > len(same) and cost > 0:
+        return Refusal(reasons.SEVERAL_READS, "the consumer reads it in several ways")
+    if not consumer.reads_once(operand) and cost > CHEAP_BODY:
+        return Refusal(reasons.COST, "it would be computed several times for each element")
+    maps = _Fused.of(consumer, operand, producer).maps
+    if bounded_loops(maps) != set(range(consumer.loops)):
+        return Refusal(reasons.LOOP_BOUND, "it alone says how often a loop runs")
+    return why_not_join(rules, producer.op, consumer.op, len(maps))
+
+
+def _gives_lines(producer: Structured, consumer: Structured, operand: int) -> bool:
+    """Whether a reduction that reads each element once reads along the lines of what the producer transposes.
+
+    y[0, n] = sum(x[0, k] * transposed(w)[k, n])   ->   y[0, n] = sum(x[0, k] * w[n, k])
+    """
+    if producer.inputs != 1 or producer.body_ops or producer.yielded != [producer.body.arguments[0]]:
+        return False
+    read = consumer.loops_read(operand)
+    loops = [loop for loop in range(consumer.loops) if consumer.size(loop) != 1]
+    if any(loop not in read for loop in loops) or not is_permutation(producer.maps[0]):
+        return False
+    into = _loops_of_producer(consumer.maps[operand], producer)
+    innermost = _compose(producer.maps[0], into).results[-1]
+    line = next((loop for loop in loops if consumer.reductions[loop] and innermost == ir.AffineDimExpr.get(loop)), None)
+    others = (one for number, one in enumerate(consumer.maps) if number != operand)
+    return line is not None and all(moves(one, line) in ("fixed", "unit") for one in others)
+
+
+def _same_reads(consumer: Structured, operand: int) -> list[int]:
+    """The inputs that read the same elements of the same tensor as `operand` does, itself among them."""
+    value, indexing = consumer.op.operands[operand], consumer.maps[operand]
+    return [n for n in range(consumer.inputs) if consumer.op.operands[n] == value and consumer.maps[n] == indexing]
+
+
+@dataclass(frozen=True)
+class _Fused:
+    """What a fused op reads: the consumer's `others`, then what the producer reads; and all its maps, outputs' too.
+
+    `into` goes from the consumer's loops to the producer's.
+    """
+
+    others: list[int]
+    into: ir.AffineMap
+    maps: list[ir.AffineMap]
+
+    @staticmethod
+    def of(consumer: Structured, operand: int, producer: Structured) -> _Fused:
+        """For a producer whose result is read by `operand` of the consumer."""
+        same = _same_reads(consumer, operand)
+        others = [number for number in range(consumer.inputs) if number not in same]
+        into = _loops_of_producer(consumer.maps[operand], producer)
+        composed = [_compose(indexing, into) for indexing in producer.maps[: producer.inputs]]
+        outputs = consumer.maps[consumer.inputs :]
+        return _Fused(others, into, [*(consumer.maps[number] for number in others), *composed, *outputs])
+
+
+def _fuse(consumer: Structured, operand: int, producer: Structured) -> ir.Operation:
+    """consumer(.., producer(a, b), ..) -> consumer'(.., a, b, ..); erases the producer if nothing else needs it."""
+    fused, same = _Fused.of(consumer, operand, producer), _same_reads(consumer, operand)
+    inputs = [consumer.op.operands[number] for number in fused.others]
+    inputs += list(producer.op.operands)[: producer.inputs]
+    outputs = list(consumer.op.operands)[consumer.inputs :]
+
+    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
+        of_producer, of_outputs = elements[len(fused.others) : len(inputs)], elements[len(inputs) :]
+        value = _inline_copy(producer, of_producer, fused.into)
+        known: dict[int, ir.Value] = dict(zip(fused.others, elements, strict=False))
+        known |= dict.fromkeys(same, value)
+        return _move_body(consumer.body, [*(known[number] for number in range(consumer.inputs)), *of_outputs])
+
+    with before(consumer.op):
+        generic = build_generic(inputs, outputs, fused.maps, list(consumer.op.attributes["iterator_types"]), body)
+    for name in consumer.op.attributes:
+        if name not in generic.attributes:
+            generic.attributes[name] = consumer.op.attributes[name]
+    replace(consumer.op, list(generic.results))
+    if is_unused(producer.op.results[0]):
+        producer.op.erase()
+    return generic
+
+
+def _loops_of_producer(indexing: ir.AffineMap, producer: Structured) -> ir.AffineMap:
+    """From the consumer's loops to the producer's: the inverse of how it writes after how the consumer reads."""
+    written = [ir.AffineDimExpr(expression).position for expression in producer.maps[producer.inputs].results]
+    results = [indexing.results[written.index(loop)] for loop in range(producer.loops)]
+    return ir.AffineMap.get(indexing.n_dims, 0, results)
+
+
+def _compose(indexing: ir.AffineMap, into: ir.AffineMap) -> ir.AffineMap:
+    return ir.AffineMap.get(into.n_dims, 0, [expression.compose(into) for expression in indexing.results])
+
+
+def _inline_copy(producer: Structured, inputs: Sequence[ir.Value], into: ir.AffineMap) -> ir.Value:
+    """The producer's element, computed at the insertion point by a copy of its body."""
+    copy = producer.op.clone()
+    body = copy.regions[0].blocks[0]
+    for index in walk(copy, "linalg.index"):
+        with before(index):
+            value = _loop_index(into.results[ir.IntegerAttr(index.attributes["dim"]).value], into.n_dims)
+        replace(index, [value])
+    (value,) = _move_body(body, [*inputs, *list(body.arguments)[len(inputs) :]])
+    copy.erase()
+    return value
+
+
+def _move_body(body: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Value]:
+    """Moves the ops of `body` to the end of the block that is being built; returns what its terminator took."""
+    target = ir.InsertionPoint.current.block
+    for argument, value in zip(body.arguments, arguments, strict=True):
+        argument.replace_all_uses_with(value)
+    *ops, terminator = [op.operation for op in body.operations]
+    for op in ops:
+        target.append(op)
+    return list(terminator.operands)
+
+
+def _loop_index(expression: ir.AffineExpr, loops: int) -> ir.Value:
+    """The value of an expression of the loops of the linalg op that is being built."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return linalg.IndexOp(ir.AffineDimExpr(expression).position).result
+    indices = [linalg.IndexOp(dim).result for dim in range(loops)]
+    return affine.AffineApplyOp(ir.AffineMap.get(loops, 0, [expression]), indices).result

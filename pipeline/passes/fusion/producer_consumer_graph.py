@@ -1,0 +1,145 @@
+"""A block as a graph: which op needs which, seen through the groups that have been formed in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import heappop, heappush
+
+from pipeline.analysis.concat import insertion
+from pipeline.analysis.op_naming import op_kind, op_label
+from pipeline.fusion_rules.op_facts import OpFacts
+from pipeline.ir.linalg_op import Structured, any_structured
+from pipeline.mlir import captured_values, defining_op, ir
+from pipeline.passes.cpu.microkernel.tile_sizes import element_type
+
+#: Dialects whose ops may change places as long as each comes after what it needs.
+_PURE_DIALECTS = ("linalg", "tensor", "arith", "math", "affine", "index", "complex", "fusion")
+
+
+@dataclass(eq=False)
+class Node:
+    """An op of the block.
+
+    Attributes:
+        op: the op.
+        index: its place in the block.
+        inputs: the nodes whose results it reads, in its regions too.
+        users: the nodes that read its results.
+        unit: the nodes that become one op with it, itself included; in program order.
+    """
+
+    op: ir.Operation
+    index: int
+    inputs: list[Node] = field(default_factory=list)
+    users: list[Node] = field(default_factory=list)
+    unit: list[Node] = field(default_factory=list)
+
+    @cached_property
+    def view(self) -> Structured | None:
+        """The loops, maps and body of a linalg op, or the loops and maps of a tensor.insert_slice."""
+        return any_structured(self.op) or insertion(self.op)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """What a linalg op does, in the words of its label."""
+        return op_label(self.op)
+
+    @cached_property
+    def kind(self) -> str:
+        """What kind of kernel a linalg op would be by itself."""
+        return op_kind(self.op)
+
+    @cached_property
+    def facts(self) -> OpFacts:
+        """The op as predicates see it."""
+        return OpFacts(self.op)
+
+    @cached_property
+    def dtype(self) -> str:
+        """The type of the elements that a linalg op computes."""
+        return str(element_type(self.op.results[0]))
+
+    @property
+    def first_init(self) -> int:
+        """The number of the first operand that the op updates: a linalg op's first `outs`, a loop's first init."""
+        return len(self.op.operands) - len(self.op.results)
+
+
+class BlockGraph:
+    """The ops of a block. Nothing in the block may be changed while it is in use."""
+
+    def __init__(self, block: ir.Block):
+        self.nodes = [Node(op.operation, index) for index, op in enumerate(block.operations)]
+        by_op = {node.op: node for node in self.nodes}
+        self._by_result = {result: node for node in self.nodes for result in node.op.results}
+        impure: Node | None = None
+        for node in self.nodes:
+            node.unit = [node]
+            read = captured_values(node.op) if len(node.op.regions) else list(node.op.operands)
+            for producer in dict.fromkeys(map(defining_op, read)):
+                if producer is not None and producer in by_op:
+                    _connect(by_op[producer], node)
+            if node.op.name.partition(".")[0] not in _PURE_DIALECTS:
+                if impure is not None and impure not in node.inputs:
+                    _connect(impure, node)
+                impure = node
+
+    def node_of(self, value: ir.Value) -> Node | None:
+        """The node that computes a value; None for one from outside of the block."""
+        return self._by_result.get(value)
+
+    def join(self, nodes: Iterable[Node]) -> None:
+        """Makes one op of some nodes."""
+        unit = sorted(nodes, key=lambda node: node.index)
+        for node in unit:
+            node.unit = unit
+
+    def stays_acyclic(self, nodes: Sequence[Node]) -> bool:
+        """Whether some nodes can become one op: nothing that needs one of them is needed by another."""
+        inside = set(nodes)
+        first = min(node.index for node in nodes)
+        pending = [source for node in nodes for source in node.inputs if source not in inside]
+        seen: set[Node] = set()
+        while pending:
+            node = pending.pop()
+            if node in seen or node.unit[-1].index < first:
+                continue
+            seen.update(node.unit)
+            for source in (source for member in node.unit for source in member.inputs):
+                if source in inside:
+                    return False
+                pending.append(source)
+        return True
+
+    def in_order(self) -> list[list[Node]]:
+        """The units, each after those that it needs, otherwise by the place of their last op."""
+        units = {id(node.unit): node.unit for node in self.nodes}
+        needs = {key: _needed_units(unit) for key, unit in units.items()}
+        needed_by: dict[int, list[int]] = {key: [] for key in units}
+        for key, sources in needs.items():
+            for source in sources:
+                needed_by[source].append(key)
+        missing = {key: len(sources) for key, sources in needs.items()}
+        ready = [(unit[-1].index, key) for key, unit in units.items() if not missing[key]]
+        ready.sort()
+        order = []
+        while ready:
+            _, key = heappop(ready)
+            order.append(units[key])
+            for user in needed_by[key]:
+                missing[user] -= 1
+                if not missing[user]:
+                    heappush(ready, (units[user][-1].index, user))
+        assert len(order) == len(units), "groups depend on each other"
+        return order
+
+
+def _connect(producer: Node, user: Node) -> None:
+    user.inputs.append(producer)
+    producer.users.append(user)
+
+
+def _needed_units(unit: list[Node]) -> set[int]:
+    return {id(source.unit) for node in unit for source in node.inputs} - {id(unit)}

@@ -1,0 +1,46 @@
+"""How many threads a launch of a device needs, where that is known at run time only."""
+
+from __future__ import annotations
+
+from pipeline.ir.indexing_maps import loops_of
+from pipeline.mlir import arith, constant_integer, ir, memref
+from pipeline.passes.gpu.thread.launch_patterns import block_nest, iterations, parallel_nest
+
+
+def dynamic_threads(root: ir.Operation) -> ir.Value | None:
+    """The number of parallel iterations of `root` as a value at the insertion point; None where it is a constant."""
+    if root.name == "memref.copy":
+        sizes = _copied_sizes(root)
+    elif nest := parallel_nest(root) or block_nest(root):
+        return _dynamic_product([iterations(loop) for loop in nest])
+    elif root.name == "linalg.generic":
+        loops = loops_of(root)
+        if loops is None:
+            return None
+        places = [loops.bounds[dim] for dim, reduction in enumerate(loops.reductions) if not reduction]
+        sizes = [(root.operands[operand], dim) for operand, dim in places]
+    else:
+        return None
+    if not any(ir.MemRefType(value.type).is_dynamic_dim(dim) for value, dim in sizes):
+        return None
+    total = arith.ConstantOp(ir.IndexType.get(), 1).result
+    for value, dim in sizes:
+        size = memref.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result
+        total = arith.MulIOp(total, size).result
+    return total
+
+
+def _dynamic_product(factors: list[ir.Value | int]) -> ir.Value | None:
+    """The product of numbers; None if all of them are known."""
+    if all(isinstance(factor, int) or constant_integer(factor) is not None for factor in factors):
+        return None
+    total = arith.ConstantOp(ir.IndexType.get(), 1).result
+    for factor in factors:
+        known = arith.ConstantOp(ir.IndexType.get(), factor).result if isinstance(factor, int) else factor
+        total = arith.MulIOp(total, known).result
+    return total
+
+
+def _copied_sizes(op: ir.Operation) -> list[tuple[ir.Value, int]]:
+    target = op.operands[1]
+    return [(target, dim) for dim in range(ir.MemRefType(target.type).rank)]

@@ -1,0 +1,133 @@
+"""Writes what one thread does for a linalg op on buffers: one element of each result; what map-to-threads emits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipeline.ir.indexing_maps import Loops
+from pipeline.mlir import ir, memref, scf
+from pipeline.passes.gpu.thread import vector_access, warp_reduction
+from pipeline.passes.gpu.thread.thread_results import (
+    Results,
+    as_value,
+    clone_block,
+    index,
+    is_private,
+    load,
+    unravel,
+    zero,
+)
+
+
+@dataclass
+class Thread:
+    """What a thread does for a linalg.generic on buffers.
+
+    Attributes:
+        output: the op, and what becomes of its results.
+        filled: what a fill in front of the op has put into a buffer.
+    """
+
+    output: Results
+    filled: dict[ir.Value, ir.Value]
+
+    @property
+    def generic(self) -> ir.Operation:
+        """The op."""
+        return self.output.anchor
+
+    @property
+    def loops(self) -> Loops:
+        """Its loops."""
+        return self.output.loops
+
+    @property
+    def parallel(self) -> list[int]:
+        """The parallel loops, outermost first; as the dimensions of the first result are, where that says."""
+        dims = [dim for dim, reduction in enumerate(self.loops.reductions) if not reduction]
+        results = self.loops.maps[self.loops.inputs].results
+        order = [ir.AffineDimExpr(e).position for e in results if isinstance(e, ir.AffineDimExpr)]
+        return [dim for dim in dims if dim not in order] + [dim for dim in order if dim in dims]
+
+    def size(self, dim: int) -> ir.Value | int:
+        """The number of iterations of a loop."""
+        operand, position = self.loops.bounds[dim]
+        return size_of(self.generic.operands[operand], position)
+
+    @property
+    def kinds(self) -> list[ir.Type]:
+        """The types of the results' elements."""
+        return [ir.MemRefType(self.generic.operands[output].type).element_type for output in self.loops.outputs]
+
+    def emit_rows(self, emitter: warp_reduction.Emitter) -> None:
+        """Everything, by a block for each point of the parallel loops."""
+        sizes = [self.size(dim) for dim in self.parallel]
+        at = dict(zip(self.parallel, unravel(emitter.row, sizes), strict=True))
+        reductions = [dim for dim, reduction in enumerate(self.loops.reductions) if reduction]
+        lengths = [self.size(dim) for dim in reductions]
+
+        def body(place: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
+            return self._body(at | dict(zip(reductions, unravel(place, lengths), strict=True)), values)
+
+        def finish(total: list[ir.Value]) -> None:
+            folds = zip(self.loops.outputs, total, emitter.rows.folds, strict=True)
+            whole = [warp_reduction.combine(fold, self._start(output, at), value) for output, value, fold in folds]
+            self.output.write(at, whole)
+
+        emitter.emit(body, finish)
+
+    def emit_wide(self, lanes: int) -> Callable[[list[ir.Value]], None]:
+        """Everything, for several elements side by side."""
+
+        def write(point: list[ir.Value]) -> None:
+            known: dict[ir.Value, list[ir.Value]] = {}
+            for op, loops in self._ops():
+                vector_access.emit(op, loops, lanes, point[0], known)
+
+        return write
+
+    def lanes(self, access_bytes: int) -> int:
+        """How many elements side by side all ops can take at a time, with accesses of so many bytes."""
+        return min(vector_access.lanes(op, loops, access_bytes) for op, loops in self._ops())
+
+    def _ops(self) -> list[tuple[ir.Operation, Loops]]:
+        return [(self.generic, self.loops), *((one.op, one.loops) for one in self.output.behind)]
+
+    def emit(self, point: list[ir.Value]) -> None:
+        """Everything, for one point of the parallel loops."""
+        at = dict(zip(self.parallel, point, strict=True))
+        reductions = [dim for dim, reduction in enumerate(self.loops.reductions) if reduction]
+        values = [self._start(output, at) for output in self.loops.outputs]
+        self.output.write(at, self._reduce(reductions, at, values))
+
+    def _start(self, output: int, at: dict[int, ir.Value]) -> ir.Value:
+        """What a result's element is before: what a fill has put there, else what is in memory."""
+        buffer = self.generic.operands[output]
+        if buffer in self.filled:
+            return self.filled[buffer]
+        if is_private(buffer):  # nothing has been written yet
+            return zero(ir.MemRefType(buffer.type).element_type)
+        return load(buffer, self.loops.maps[output], at)
+
+    def _reduce(self, dims: list[int], at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
+        if not dims:
+            return self._body(at, values)
+        loop = scf.ForOp(index(0), as_value(self.size(dims[0])), index(1), values)
+        with ir.InsertionPoint(loop.body):
+            inner = {**at, dims[0]: loop.induction_variable}
+            scf.YieldOp(self._reduce(dims[1:], inner, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def _body(self, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
+        block = self.generic.regions[0].blocks[0]
+        inputs = [load(self.generic.operands[n], self.loops.maps[n], at) for n in range(self.loops.inputs)]
+        return clone_block(block, inputs + values, [at[dim] for dim in range(len(self.loops.reductions))])
+
+
+def size_of(value: ir.Value, dim: int) -> ir.Value | int:
+    """A dimension's size, as a number if it is known."""
+    kind = ir.MemRefType(value.type)
+    if not kind.is_dynamic_dim(dim):
+        return kind.get_dim_size(dim)
+    return memref.DimOp(value, index(dim)).result

@@ -1,0 +1,139 @@
+"""Writes what becomes of an element that a thread has computed: ops behind it, and stores; what map-to-threads emits.
+
+The elements that ops of one launch hand to each other stay in registers: a buffer that nothing else touches is never
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.analysis.epilogue import Epilogue, base
+from pipeline.ir.indexing_maps import Loops
+from pipeline.ir.rewriting import replace
+from pipeline.mlir import affine, arith, defining_op, ir, memref, remap_operands, walk
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a launch computes.
+
+    Attributes:
+        anchor: the op whose loops the launch runs.
+        loops: its loops.
+        behind: the elementwise ops that run on its results.
+    """
+
+    anchor: ir.Operation
+    loops: Loops
+    behind: tuple[Epilogue, ...] = ()
+
+    def write(self, at: Mapping[int, ir.Value], values: Sequence[ir.Value]) -> None:
+        """The anchor's results for one point of its parallel loops: what is behind them, and stores."""
+        known: dict[ir.Value, ir.Value] = {}
+        self._keep(self.anchor, self.loops, at, values, known)
+        for one in self.behind:
+            elements = [self._element(one, number, at, known) for number in range(len(one.op.operands))]
+            self._keep(one.op, one.loops, at, clone_block(one.op.regions[0].blocks[0], elements, []), known)
+
+    def _keep(
+        self,
+        op: ir.Operation,
+        loops: Loops,
+        at: Mapping[int, ir.Value],
+        values: Sequence[ir.Value],
+        known: dict[ir.Value, ir.Value],
+    ) -> None:
+        for output, value in zip(loops.outputs, values, strict=True):
+            buffer = op.operands[output]
+            known[buffer] = value
+            if not is_private(buffer):
+                memref.StoreOp(value, buffer, indices(loops.maps[output], at))
+
+    def _element(
+        self, one: Epilogue, number: int, at: Mapping[int, ir.Value], known: dict[ir.Value, ir.Value]
+    ) -> ir.Value:
+        operand = one.op.operands[number]
+        if number not in one.loops.outputs:
+            return known[operand] if operand in known else load(operand, one.loops.maps[number], at)
+        return zero(ir.MemRefType(operand.type).element_type)  # elementwise ops do not read what they write
+
+
+def is_private(buffer: ir.Value) -> bool:
+    """Whether a buffer is one that only this launch has."""
+    owner = defining_op(base(buffer))
+    return owner is not None and owner.name in ("memref.alloc", "memref.alloca")
+
+
+def load(operand: ir.Value, indexing: ir.AffineMap, at: Mapping[int, ir.Value]) -> ir.Value:
+    """The element of an operand at a point of the loops; of a number, itself."""
+    if not isinstance(operand.type, ir.MemRefType):
+        return operand
+    return memref.LoadOp(operand, indices(indexing, at)).result
+
+
+def indices(indexing: ir.AffineMap, at: Mapping[int, ir.Value]) -> list[ir.Value]:
+    """The indices that a map gives for a point of the loops; loops that the point does not name are at 0."""
+    values = [at[dim] if dim in at else index(0) for dim in range(indexing.n_dims)]
+    found = []
+    for expression in indexing.results:
+        if isinstance(expression, ir.AffineDimExpr):
+            found.append(values[ir.AffineDimExpr(expression).position])
+        elif isinstance(expression, ir.AffineConstantExpr):
+            found.append(index(ir.AffineConstantExpr(expression).value))
+        else:
+            found.append(affine.AffineApplyOp(ir.AffineMap.get(indexing.n_dims, 0, [expression]), values).result)
+    return found
+
+
+def clone_block(block: ir.Block, arguments: Sequence[ir.Value], counters: Sequence[ir.Value]) -> list[ir.Value]:
+    """Copies a linalg body to the insertion point; returns what it yields. `counters` are what linalg.index gives."""
+    known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, arguments, strict=True))
+    *ops, terminator = [op.operation for op in block.operations]
+    for op in ops:
+        if op.name == "linalg.index":
+            known[op.results[0]] = counters[ir.IntegerAttr(op.attributes["dim"]).value]
+            continue
+        copy = op.clone()
+        remap_operands(copy, known)
+        for inner in walk(copy, "linalg.index"):
+            replace(inner, [counters[ir.IntegerAttr(inner.attributes["dim"]).value]])
+        known.update(zip(op.results, copy.results, strict=True))
+    return [known.get(value, value) for value in terminator.operands]
+
+
+def zero(kind: ir.Type) -> ir.Value:
+    """0 of a type."""
+    attribute = ir.FloatAttr.get(kind, 0.0) if isinstance(kind, ir.FloatType) else ir.IntegerAttr.get(kind, 0)
+    return arith.ConstantOp(kind, attribute).result
+
+
+def index(value: int) -> ir.Value:
+    """A constant of type index."""
+    return arith.ConstantOp(ir.IndexType.get(), value).result
+
+
+def plus(left: ir.Value, right: ir.Value) -> ir.Value:
+    """The sum of two indices."""
+    return arith.AddIOp(left, right).result
+
+
+def unravel(number: ir.Value, sizes: Sequence[ir.Value | int]) -> list[ir.Value]:
+    """The indices of point `number` of a box, the last one running fastest."""
+    places: list[ir.Value] = []
+    for position in reversed(range(len(sizes))):
+        size = sizes[position]
+        if size == 1:
+            places.insert(0, index(0))
+        elif all(outer == 1 for outer in sizes[:position]):
+            places.insert(0, number)
+        else:
+            places.insert(0, arith.RemUIOp(number, as_value(size)).result)
+            number = arith.DivUIOp(number, as_value(size)).result
+    return places
+
+
+def as_value(size: ir.Value | int) -> ir.Value:
+    """A number as a value."""
+    return index(size) if isinstance(size, int) else size

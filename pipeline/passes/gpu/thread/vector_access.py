@@ -1,0 +1,93 @@
+"""Writes what a thread does for an elementwise op on several elements side by side; what map-to-threads emits.
+
+A thread loads, computes and stores as many elements as fill 16 bytes, which is the widest access of a GPU.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from pipeline.ir.indexing_maps import Loops
+from pipeline.mlir import arith, ir, memref, vector
+from pipeline.passes.gpu.thread.launch_patterns import is_arithmetic
+from pipeline.passes.gpu.thread.thread_results import clone_block, is_private, zero
+
+#: Types that fill whole bytes, and whose vectors every code generator takes.
+BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+
+
+def lanes(generic: ir.Operation, loops: Loops, width: int) -> int:
+    """How many elements a thread takes if accesses have `width` bytes; 1 where elements are not side by side."""
+    buffers = [operand for operand in generic.operands if isinstance(operand.type, ir.MemRefType)]
+    if not width or any(loops.reductions) or not is_arithmetic(generic) or not all(map(_is_row_major, buffers)):
+        return 1
+    identity = ir.AffineMap.get_identity(len(loops.reductions))
+    for operand, indexing in zip(generic.operands, loops.maps, strict=True):
+        if isinstance(operand.type, ir.MemRefType) and indexing != identity:
+            return 1
+    elements = [str(ir.MemRefType(buffer.type).element_type) for buffer in buffers]
+    if any(element not in BYTES for element in elements):
+        return 1
+    count = width // max(BYTES[element] for element in elements)
+    return count if prod(ir.MemRefType(buffers[0].type).shape) % count == 0 else 1
+
+
+def _is_row_major(buffer: ir.Value) -> bool:
+    kind = ir.MemRefType(buffer.type)
+    if not kind.has_static_shape or kind.rank == 0:
+        return False
+    with buffer.location:
+        return kind == ir.MemRefType.get(kind.shape, kind.element_type)
+
+
+def emit(
+    generic: ir.Operation, loops: Loops, count: int, number: ir.Value, known: dict[ir.Value, list[ir.Value]]
+) -> None:
+    """Elements `number * count` to `(number + 1) * count` of an elementwise op.
+
+    `known` has elements that are in registers, by buffer; those of the results are added. A buffer of the launch's own
+    is not written.
+    """
+    first = arith.MulIOp(number, arith.ConstantOp(ir.IndexType.get(), count).result).result
+    block = generic.regions[0].blocks[0]
+    columns: list[list[ir.Value]] = []
+    for operand, argument in zip(generic.operands, block.arguments, strict=True):
+        columns.append(_lanes(operand, bool(list(argument.uses)), first, count, known))
+    results = [clone_block(block, [column[lane] for column in columns], []) for lane in range(count)]
+    for position, output in enumerate(loops.outputs):
+        buffer = generic.operands[output]
+        known[buffer] = [lane[position] for lane in results]
+        if is_private(buffer):
+            continue
+        kind = ir.VectorType.get([count], known[buffer][0].type)
+        whole = vector.FromElementsOp(kind, known[buffer]).result
+        vector.StoreOp(whole, _flat(buffer), [first], alignment=_alignment(kind))
+
+
+def _lanes(
+    operand: ir.Value, is_used: bool, first: ir.Value, count: int, known: dict[ir.Value, list[ir.Value]]
+) -> list[ir.Value]:
+    """The elements of an operand; a number itself; of what nobody reads, anything of its type."""
+    if not isinstance(operand.type, ir.MemRefType):
+        return [operand] * count
+    if not is_used:
+        return [zero(ir.MemRefType(operand.type).element_type)] * count
+    if operand in known:
+        return known[operand]
+    kind = ir.VectorType.get([count], ir.MemRefType(operand.type).element_type)
+    loaded = vector.LoadOp(kind, _flat(operand), [first], alignment=_alignment(kind)).result
+    return [vector.ExtractOp(loaded, [], [lane]).result for lane in range(count)]
+
+
+def _flat(operand: ir.Value) -> ir.Value:
+    """A buffer as one row."""
+    if not isinstance(operand.type, ir.MemRefType) or operand.type.rank == 1:
+        return operand
+    kind = ir.MemRefType(operand.type)
+    size = prod(kind.shape)
+    row = ir.MemRefType.get([size], kind.element_type)
+    return memref.ReinterpretCastOp(row, operand, [], [], [], [0], [size], [1]).result
+
+
+def _alignment(kind: ir.VectorType) -> int:
+    return kind.shape[0] * BYTES[str(kind.element_type)]

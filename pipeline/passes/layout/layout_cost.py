@@ -1,0 +1,265 @@
+"""Layouts: which tensors of a function are better held with channels innermost, and what that saves and costs.
+
+Images come as [N, C, H, W] (channels first). Channels last is [N, H, W, C]: a convolution then has its vectors along
+its own channels, whatever the width of the image, and a depthwise one or a pool along those of its data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import ceil, prod
+
+from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.winograd import Sizes
+from pipeline.analysis.zero_insertion import puts_among_zeros, zeros_between
+from pipeline.ir.linalg_op import Structured, any_structured, structured
+from pipeline.mlir import defining_op, ir
+
+#: The dim of a tensor with channels first that each dim of one with channels last is, and the other way round.
+LAST = (0, 2, 3, 1)
+FIRST = (0, 3, 1, 2)
+
+#: Ops that sum over channels: their data may lie in either way.
+CONVOLUTIONS = ("linalg.conv_2d_nchw_fchw",)
+
+#: Ops that compute each channel by itself: their data has the layout of their result. With what they are called then.
+WINDOWS = {
+    "linalg.depthwise_conv_2d_nchw_chw": "linalg.depthwise_conv_2d_nhwc_hwc",
+    "linalg.pooling_nchw_max": "linalg.pooling_nhwc_max",
+    "linalg.pooling_nchw_sum": "linalg.pooling_nhwc_sum",
+}
+
+#: Tensors that can be made in any layout.
+_MADE = ("linalg.fill", "tensor.empty")
+
+#: What kernels reach on one core of an AVX-512 machine, in operations a nanosecond: channels first (where rows fill
+#: their vectors), last. The ratio is what matters.
+_CONVOLUTION = (90.0, 113.0)
+_CONVOLUTION_IN_BF16 = (100.0, 200.0)
+_WINDOW = (75.0, 90.0)
+
+#: What it takes to give an element its place in the other layout, in nanoseconds.
+_TRANSPOSE = 0.15
+
+#: What a conversion takes besides, in nanoseconds: a kernel of its own.
+_CONVERSION = 300.0
+
+#: How many channels of a result a block of weights is for: two vectors of the widest registers.
+BLOCK = 32
+
+#: The elements of a row that fill whole vectors.
+_LANES = 16
+
+#: The size of a dim that is known at run time only, for estimates: the batch, others.
+_BATCH, _SIZE = 1, 32
+
+
+@dataclass
+class Component:
+    """Tensors that are held in one layout, since ops compute each of them from others of them.
+
+    Attributes:
+        values: the tensors.
+        first: the op that computes the first of them.
+        gain: the nanoseconds that their ops take less with channels last.
+        cost: the nanoseconds that it takes to convert what comes in and what goes out.
+    """
+
+    first: ir.Operation
+    values: list[ir.Value] = field(default_factory=list)
+    gain: float = 0.0
+    cost: float = 0.0
+
+
+def components(function: ir.Operation, weights: Weights) -> list[Component]:
+    """The components of a function, in program order, that a convolution or a window has a gain in."""
+    sets = _Sets()
+    ops = [op for op in _ops(function) if not _is_known(op, weights)]
+    for op in ops:
+        sets.join(op, tied(op, weights))
+    found: dict[ir.Value, Component] = {}
+    for value, op in sets.values():
+        found.setdefault(sets.root(value), Component(op)).values.append(value)
+    for component in found.values():
+        component.gain = sum(gain(op) for value in component.values if (op := defining_op(value)) is not None)
+        component.gain += sum(_gain_of_use(use) for value in component.values for use in value.uses)
+        component.cost = sum(_border(value, weights) for value in component.values)
+    return [component for component in found.values() if component.gain > 0]
+
+
+def tied(op: ir.Operation, weights: Weights) -> list[ir.Value]:
+    """The tensors that have one layout because of an op: what it computes, and what it computes that from."""
+    if not op.results or not _is_image(op.results[0]):
+        return []
+    if op.name in CONVOLUTIONS:
+        return [op.results[0]] if op.operands[1] in weights else []
+    if op.name in WINDOWS:
+        return [op.results[0], *_unknown([op.operands[0]], weights)]
+    if op.name == "tensor.pad":
+        return [op.results[0], *_unknown([op.operands[0]], weights)] if pads_with_number(op) else []
+    if op.name == "tensor.insert_slice":
+        zeros = puts_among_zeros(op) and is_made(op.operands[1])
+        return [op.results[0], *_unknown([op.operands[0]], weights)] if zeros else []
+    if op.name == "tensor.concat":
+        return [op.results[0], *_unknown(op.operands, weights)]
+    view = structured(op)
+    if view is None or op.name != "linalg.generic" or not is_pointwise(view):
+        return []
+    images = [op.operands[number] for number in range(view.inputs) if reads_image(view, number)]
+    return [*op.results, *_unknown(images, weights)]
+
+
+def is_pointwise(view: Structured) -> bool:
+    """Whether an op computes images element by element."""
+    return view.loops == 4 and view.is_elementwise and all(map(_is_identity, view.maps[view.inputs :]))
+
+
+def reads_image(view: Structured, number: int) -> bool:
+    """Whether an op reads all of an operand, element by element; dims of size 1 may be read as such."""
+    if not _is_image(view.op.operands[number]):
+        return False
+    kind = ir.RankedTensorType(view.op.operands[number].type)
+    return all(
+        expression == ir.AffineDimExpr.get(dim) or (kind.shape[dim] == 1 and view.size(dim) == 1)
+        for dim, expression in enumerate(view.maps[number].results)
+    )
+
+
+def pads_with_number(pad: ir.Operation) -> bool:
+    """Whether what a tensor.pad adds is one number, as many of it as is known."""
+    block = pad.regions[0].blocks[0]
+    number = block.operations[0].operation.operands
+    return len(pad.operands) == 1 and len(block.operations) == 1 and number[0].owner != block
+
+
+def gain(op: ir.Operation) -> float:
+    """The nanoseconds that an op takes less with channels last."""
+    if op.name not in CONVOLUTIONS and op.name not in WINDOWS:
+        return 0.0
+    view = any_structured(op)
+    assert view is not None
+    first, last = _CONVOLUTION if op.name in CONVOLUTIONS else _WINDOW
+    sizes = [view.size(loop) for loop in range(view.loops)]
+    image = ir.RankedTensorType(op.results[0].type)
+    width = _SIZE if image.is_dynamic_dim(3) else max(1, image.get_dim_size(3))
+    operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes)) / zeros_between(op.operands[0])
+    filled = width / (ceil(width / _LANES) * _LANES)
+    return operations / (first * filled) - operations / last
+
+
+def _gain_of_use(use: ir.OpOperand) -> float:
+    """The nanoseconds that a convolution saves whose data has channels last: by Winograd's algorithm, or in bf16."""
+    op = use.owner.operation
+    if op.name not in CONVOLUTIONS or use.operand_number != 0:
+        return 0.0
+    if isinstance(ir.RankedTensorType(op.operands[0].type).element_type, ir.BF16Type):
+        return _gain_in_bf16(op)
+    kinds = [ir.RankedTensorType(operand.type) for operand in op.operands]
+    steps = [step for name in ("strides", "dilations") for step in ir.DenseIntElementsAttr(op.attributes[name])]
+    if (
+        set(steps) != {1}
+        or zeros_between(op.operands[0]) > 1
+        or not all(kind.has_static_shape and isinstance(kind.element_type, ir.F32Type) for kind in kinds)
+    ):
+        return 0.0
+    f, c, *taps = kinds[1].shape
+    if taps != [3, 3] or f % BLOCK or c % _LANES:
+        return 0.0
+    n, _, h, w = kinds[2].shape
+    return Sizes(n, h, w, c, f).saves(2)
+
+
+def _gain_in_bf16(op: ir.Operation) -> float:
+    """Dot products take two channels at once, where these lie side by side; else two places of a window."""
+    view = any_structured(op)
+    assert view is not None
+    sizes = [view.size(loop) for loop in range(view.loops)]
+    operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes))
+    first, last = _CONVOLUTION_IN_BF16
+    channels = ir.RankedTensorType(op.operands[0].type).shape[1]
+    return operations / first - operations / last if channels > 0 and channels % 2 == 0 else 0.0
+
+
+def _border(value: ir.Value, weights: Weights) -> float:
+    """The nanoseconds that it takes to convert a value, where it comes from or goes to something of its own layout."""
+    producer = defining_op(value)
+    comes = producer is None or not tied(producer, weights)
+    goes = any(_needs_first(use, weights) for use in value.uses)
+    kind = ir.RankedTensorType(value.type)
+    sizes = [None if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(kind.rank)]
+    elements = prod(_guess(size, dim) for dim, size in enumerate(sizes))
+    return (comes + goes) * (_CONVERSION + _TRANSPOSE * elements)
+
+
+def _needs_first(use: ir.OpOperand, weights: Weights) -> bool:
+    """Whether an op reads its operand with channels first."""
+    user = use.owner.operation
+    if user.name in CONVOLUTIONS:
+        return use.operand_number != 0
+    if user.name == "linalg.generic" and any("reduction" in str(kind) for kind in user.attributes["iterator_types"]):
+        return False
+    return not tied(user, weights)
+
+
+def _guess(size: int | None, dim: int) -> int:
+    return size if size is not None else _SIZE if dim else _BATCH
+
+
+def _ops(function: ir.Operation) -> Iterator[ir.Operation]:
+    for region in function.regions:
+        for block in region.blocks:
+            for op in (one.operation for one in block.operations):
+                yield op
+                if not op.name.startswith(("linalg.", "tensor.")):
+                    yield from _ops(op)
+
+
+def _is_known(op: ir.Operation, weights: Weights) -> bool:
+    return bool(op.results) and all(result in weights for result in op.results)
+
+
+def _unknown(values: list[ir.Value], weights: Weights) -> list[ir.Value]:
+    """The values that are data, and not made in any layout."""
+    return [value for value in values if value not in weights and not is_made(value)]
+
+
+def is_made(value: ir.Value) -> bool:
+    """Whether a tensor holds one number everywhere, or nothing yet."""
+    producer = defining_op(value)
+    return producer is not None and producer.name in _MADE
+
+
+def _is_image(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and ir.RankedTensorType(value.type).rank == 4
+
+
+def _is_identity(indexing: ir.AffineMap) -> bool:
+    return indexing == ir.AffineMap.get_identity(4)
+
+
+class _Sets:
+    """Disjoint sets of values."""
+
+    def __init__(self) -> None:
+        self._parents: dict[ir.Value, ir.Value] = {}
+        self._ops: dict[ir.Value, ir.Operation] = {}
+
+    def join(self, op: ir.Operation, values: list[ir.Value]) -> None:
+        """Makes one set of those of the values, because of an op."""
+        for value in values:
+            self._parents.setdefault(value, value)
+            self._ops.setdefault(value, op)
+        for value in values[1:]:
+            self._parents[self.root(value)] = self.root(values[0])
+
+    def root(self, value: ir.Value) -> ir.Value:
+        """The value that stands for the set of another."""
+        while self._parents[value] != value:
+            self._parents[value] = self._parents[self._parents[value]]
+            value = self._parents[value]
+        return value
+
+    def values(self) -> list[tuple[ir.Value, ir.Operation]]:
+        """All values, in the order in which they came, each with the op that it came with."""
+        return list(self._ops.items())

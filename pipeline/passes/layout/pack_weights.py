@@ -1,0 +1,190 @@
+"""pack-weights: products read their weights in the order in which @prepare has put them for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import ClassVar
+
+from pipeline.analysis.bf16_dot import multiplies_bf16
+from pipeline.analysis.op_naming import is_product
+from pipeline.ir.linalg_op import Structured, bounded_loops, structured
+from pipeline.ir.rewriting import update_signature
+from pipeline.ir.schedule import schedule_of
+from pipeline.mlir import calls_of, ir, symbol_name, walk
+from pipeline.passes.cpu.microkernel.tile_sizes import element_bytes
+from pipeline.passes.layout.prepared_weights import PreparedWeights, is_weight
+from pipeline.passes.layout.weight_panels import Packing, PanelLayout
+from pipeline.passes.tensor.loop_splitting import SplitLoops
+from pipeline.passes.tensor.propagate_reshapes import PropagateReshapes
+from pipeline.passes.tensor.reshape_splits import Splits
+from pipeline.passmanager.base import Pass
+
+
+@dataclass(frozen=True)
+class PackWeights(Pass):
+    """Give kernels of matrix products their weights in panels of some columns, row after row.
+
+    w[k, n]  ->  packed[n / 32, k, n % 32]
+
+    A tile of the product runs over the columns of one panel, whose elements follow each other then: the rows of a large
+    weight are a page of memory apart, and each would take an entry of the address translation. The columns of the
+    kernel's result, and of what its epilogue reads, are seen as panels, too, which costs nothing. @prepare packs the
+    weights, once. Where the last panel is not full, the kernel's columns stay as they are, and the rest of the panel is
+    never read. For dot products of bf16 each two rows lie side by side, if their number is even and panels are full:
+
+    w[k, n]  ->  packed[n / 32, k / 2, 2 * (n % 32) + k % 2]
+
+    Only where all calls of a kernel hand it a weight of the model, and enough rows meet the weight.
+    """
+
+    name: ClassVar[str] = "pack-weights"
+
+    columns: int = field(default=32, metadata={"help": "how many columns a panel has"})
+    pairs: bool = field(default=False, metadata={"help": "put each two rows of bf16 side by side"})
+    least_bytes: int = field(default=1 << 16, metadata={"help": "a smaller weight stays as it is"})
+    least_rows: int = field(default=4, metadata={"help": "a weight that meets fewer rows stays as it is"})
+
+    def run(self, op: ir.Operation) -> None:
+        """Packs the weights of all kernels of a module."""
+        functions = {symbol_name(one): one for one in walk(op, "func.func")}
+        if "main" not in functions:
+            return
+        prepared, packing = PreparedWeights(op), Packing(op, set(functions))
+        calls = calls_of(op)
+        with op.location:
+            for name, kernel in functions.items():
+                for product in _products(kernel):
+                    self._pack(product, calls.get(name, []), prepared, packing)
+            prepared.finish()
+
+    def _pack(self, product: _Product, calls: list[ir.Operation], prepared: PreparedWeights, packing: Packing) -> None:
+        handed = [call.operands[product.weight.arg_number] for call in calls]
+        if not any(map(is_weight, handed)):
+            return
+        columns = schedule_of(product.weight.owner.owner.operation).columns or self.columns
+        sums = [product.view.reductions[loop] for loop in product.loops]
+        fills_panels = product.columns <= columns or product.columns % columns == 0
+        row = product.row_in_pairs if self.pairs and fills_panels else None
+        layout = PanelLayout(ir.RankedTensorType(product.weight.type), sums, columns, row)
+        reason = self._why_not(product, layout, columns, handed)
+        if reason:
+            self.missed(product.view.op, f"its weight is not packed: {reason}")
+            return
+        self.passed(
+            product.view.op, f"reads its weight in panels of {layout.columns} columns{' of pairs' * layout.pairs}"
+        )
+        number = product.weight.arg_number
+        kernel = packing.kernel(layout)
+        for call in calls:
+            call.operands[number] = prepared.computed(call.operands[number], kernel, layout.packed)
+        _read_packed(product, layout)
+
+    def _why_not(self, product: _Product, layout: PanelLayout, columns: int, handed: list[ir.Value]) -> str | None:
+        """Why a weight stays as it is; None if it is to be packed."""
+        kind, view = ir.RankedTensorType(product.weight.type), product.view
+        if not all(map(is_weight, handed)):
+            return "some call hands the kernel something else than a weight of the model"
+        if any(view.size(loop) is None for loop in product.loops):
+            return "its sizes are not known"
+        size = prod(kind.shape) * element_bytes(product.weight)
+        if size < self.least_bytes:
+            return f"it has {size} bytes, fewer than {self.least_bytes}"
+        rows = [view.size(loop) for loop in product.rows]
+        if None not in rows and prod(size or 1 for size in rows) < self.least_rows:
+            return f"it meets fewer than {self.least_rows} rows"
+        if layout.missing * 4 > product.columns:
+            return f"its {product.columns} columns would fill too little of {layout.panels} panels of {columns}"
+        return "it lies as it is read" if layout.is_plain else None
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A matrix product in a kernel, one operand of which is an argument of the kernel that nothing else reads.
+
+    Attributes:
+        operand: the number of that operand, the weight. Its innermost dim is the innermost one of the result.
+    """
+
+    view: Structured
+    operand: int
+
+    @cached_property
+    def weight(self) -> ir.BlockArgument:
+        """The kernel's argument."""
+        return ir.BlockArgument(self.view.op.operands[self.operand])
+
+    @cached_property
+    def loops(self) -> list[int]:
+        """The loop of each dim of the weight; that of the columns is the last."""
+        return self.view.loops_read(self.operand)
+
+    @property
+    def columns(self) -> int:
+        """How many columns lie side by side; a negative number where that is not known."""
+        return ir.RankedTensorType(self.weight.type).shape[-1]
+
+    @property
+    def row_in_pairs(self) -> int | None:
+        """The dim of the weight whose rows go in pairs, in which dot products of bf16 run; None if there is none.
+
+        A loop has to be an index of some operand. That of the rows no longer is one of the weight: a convolution whose
+        innermost sum runs along a window (`x[2 * i + k]`) has it nowhere else.
+        """
+        sums = [loop for loop, reduces in enumerate(self.view.reductions) if reduces]
+        if sums[-1] not in self.loops[:-1] or not multiplies_bf16(self.view.body):
+            return None
+        others = [indexing for operand, indexing in enumerate(self.view.maps) if operand != self.operand]
+        if sums[-1] not in bounded_loops(others):
+            return None
+        row = self.loops.index(sums[-1])
+        return row if ir.RankedTensorType(self.weight.type).shape[row] % 2 == 0 else None
+
+    @property
+    def rows(self) -> list[int]:
+        """The parallel loops that the weight does not depend on."""
+        return [loop for loop, sums in enumerate(self.view.reductions) if not sums and loop not in self.loops]
+
+
+def _products(kernel: ir.Operation) -> Iterator[_Product]:
+    """The products in a kernel, each with the operand that may be a weight.
+
+    A convolution in f32 is none: propagate-layouts has put its weight into blocks.
+    """
+    kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value if "pipeline.kernel" in kernel.attributes else ""
+    if kind not in ("matmul", "conv"):
+        return
+    for generic in walk(kernel, "linalg.generic"):
+        view = structured(generic)
+        if view is None or not is_product(generic) or (kind == "conv" and not multiplies_bf16(view.body)):
+            continue
+        column = view.loops_read(2)[-1:]
+        for operand in (1, 0):
+            value, loops = generic.operands[operand], view.loops_read(operand)
+            plain = len(set(loops)) == len(view.maps[operand].results)
+            alone = isinstance(value.owner, ir.Block) and len(list(value.uses)) == 1
+            if plain and alone and column and loops[-1:] == column:
+                yield _Product(view, operand)
+                break
+
+
+def _read_packed(product: _Product, layout: PanelLayout) -> None:
+    """Has a kernel take the packed weight: its loop over columns is split, and that of the ops behind it."""
+    view, weight = product.view, product.weight
+    kernel = weight.owner.owner.operation
+    generic = view.op
+    if layout.panels > 1 and not layout.missing:
+        generic = SplitLoops(view, Splits({product.loops[-1]: (layout.panels, layout.columns)})).run()
+    read = generic.operands[product.operand]
+    weight.set_type(layout.packed)
+    generic.operands[product.operand] = weight
+    if read != weight:
+        read.owner.erase()
+    maps = [ir.AffineMapAttr(one).value for one in generic.attributes["indexing_maps"]]
+    places = layout.places(list(maps[product.operand].results))
+    maps[product.operand] = ir.AffineMap.get(maps[0].n_dims, 0, places)
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps])
+    update_signature(kernel)
+    PropagateReshapes().run(kernel)

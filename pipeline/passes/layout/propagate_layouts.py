@@ -1,0 +1,287 @@
+"""propagate-layouts: images get their channels innermost where the convolutions between them gain by that."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pipeline.analysis.const_expr import Weights
+from pipeline.ir.linalg_op import Structured, any_structured
+from pipeline.ir.rewriting import before, build_generic, copy_body, is_unused, iterator_types
+from pipeline.mlir import defining_op, ir, linalg, tensor
+from pipeline.passes.layout.layout_cost import (
+    BLOCK,
+    CONVOLUTIONS,
+    FIRST,
+    LAST,
+    WINDOWS,
+    Component,
+    components,
+    is_made,
+    reads_image,
+    tied,
+)
+from pipeline.passes.layout.tensor_shapes import transpose
+from pipeline.passmanager.base import Pass
+
+
+@dataclass(frozen=True)
+class PropagateLayouts(Pass):
+    """Hold images with channels innermost: [N, C, H, W] becomes [N, H, W, C] between convolutions and pools.
+
+    conv_nchw(x, w)  ->  transpose(conv_nhwc(transpose(x), transpose(w)))
+
+    The tensors that pads, zeros between elements, pools, depthwise convolutions and elementwise ops connect have one
+    layout. It changes where the convolutions and pools among them save more time than it takes to convert what comes in
+    from and goes out to other ops (by an estimate, in `analysis/layouts.py`). A convolution may read data with channels
+    first and write its result with channels last, as the first one of a network does; a reduction reads either. Weights
+    are transposed, too, which is @prepare's work.
+    """
+
+    name: ClassVar[str] = "propagate-layouts"
+    anchor: ClassVar[str] = "func.func"
+
+    always: bool = field(default=False, metadata={"help": "convert whatever it costs"})
+
+    def run(self, op: ir.Operation) -> None:
+        """Converts what pays in one function."""
+        weights = Weights(op)
+        chosen = [one for one in components(op, weights) if self._pays(one)]
+        if chosen:
+            _Rewriter(weights, {value for one in chosen for value in one.values}).run(op)
+
+    def _pays(self, component: Component) -> bool:
+        gain, cost = (round(time / 1000) for time in (component.gain, component.cost))
+        reason = f"it saves about {gain} us, and conversions take {cost}"
+        if self.always or component.gain > component.cost:
+            self.passed(component.first, f"channels last: {reason}")
+            return True
+        self.missed(component.first, f"channels stay first: {reason}")
+        return False
+
+
+class _Rewriter:
+    """Builds the ops of some tensors anew, with channels last.
+
+    Attributes of a tensor's layouts: `_last` has, for tensors with channels first, the same with channels last.
+    """
+
+    def __init__(self, weights: Weights, chosen: set[ir.Value]):
+        self._weights = weights
+        self._chosen = chosen
+        self._last: dict[ir.Value, ir.Value] = {}
+        self._old: list[ir.Operation] = []
+
+    def run(self, function: ir.Operation) -> None:
+        """Rewrites the ops that compute chosen tensors, then those that read them."""
+        self._visit(function)
+        for value in [result for op in self._old for result in op.results]:
+            self._serve(value)
+        for op in reversed(self._old):
+            assert all(map(is_unused, op.results)), f"{op.name} is still used"
+            op.erase()
+
+    def _visit(self, parent: ir.Operation) -> None:
+        for region in parent.regions:
+            for block in region.blocks:
+                for op in [one.operation for one in block.operations]:
+                    if op.results and op.results[0] in self._chosen and tied(op, self._weights):
+                        self._rewrite(op)
+                    elif not op.name.startswith(("linalg.", "tensor.")):
+                        self._visit(op)
+
+    def _rewrite(self, op: ir.Operation) -> None:
+        with before(op):
+            if op.name in CONVOLUTIONS:
+                new = self._convolution(op)
+            elif op.name in WINDOWS:
+                new = self._window(op)
+            elif op.name == "tensor.pad":
+                new = self._pad(op)
+            elif op.name == "tensor.insert_slice":
+                new = self._insert(op)
+            elif op.name == "tensor.concat":
+                new = self._concat(op)
+            else:
+                new = self._pointwise(op)
+        for name in op.attributes:
+            if name.startswith("pipeline."):
+                new.attributes[name] = op.attributes[name]
+        self._last.update(zip(op.results, new.results, strict=True))
+        self._old.append(op)
+
+    def _convolution(self, op: ir.Operation) -> ir.Operation:
+        data, weight, output = op.operands
+        is_last = data in self._chosen
+        view = any_structured(op)
+        assert view is not None
+        n, h, w, f, *sums = (ir.AffineDimExpr.get(loop) for loop in range(7))
+        r, s, c = sums if is_last else [*sums[1:], sums[0]]  # the innermost loop is along rows of the data
+        strides, dilations = (list(ir.DenseIntElementsAttr(op.attributes[name])) for name in ("strides", "dilations"))
+        first = [n, c, h * strides[0] + r * dilations[0], w * strides[1] + s * dilations[1]]
+        taps, places = _pack(weight, [f, c, r, s], [2, 3, 1] if is_last else [1, 2, 3])
+        results = [_permuted(first, LAST) if is_last else first, places, [n, h, w, f]]
+        return build_generic(
+            [self._in_last(data) if is_last else data, taps],
+            [self._in_last(output)],
+            [ir.AffineMap.get(7, 0, one) for one in results],
+            iterator_types([False] * 4 + [True] * 3),
+            lambda elements: copy_body(view, elements),
+        )
+
+    def _window(self, op: ir.Operation) -> ir.Operation:
+        data, taps, output = op.operands
+        if ir.RankedTensorType(taps.type).rank == 3:
+            taps = transpose(taps, (1, 2, 0))
+        return _named(WINDOWS[op.name], op, [self._in_last(data), taps, self._in_last(output)])
+
+    def _pad(self, op: ir.Operation) -> ir.Operation:
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        for name in ("static_low", "static_high"):
+            sizes = list(ir.DenseI64ArrayAttr(attributes[name]))
+            attributes[name] = ir.DenseI64ArrayAttr.get(_permuted(sizes, LAST))
+        source, number = self._in_last(op.operands[0]), op.regions[0].blocks[0].operations[0].operation.operands[0]
+        kind = _permuted_type(op.results[0].type, LAST)
+        pad = ir.Operation.create("tensor.pad", [kind], [source], attributes, regions=1)
+        block = ir.Block.create_at_start(pad.regions[0], [ir.IndexType.get()] * 4)
+        with ir.InsertionPoint(block):
+            tensor.YieldOp(number)
+        return pad
+
+    def _insert(self, op: ir.Operation) -> ir.Operation:
+        """insert_slice(x, zeros), to places that are known; sizes may not be."""
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        static = list(ir.DenseI64ArrayAttr(attributes["static_sizes"]))
+        given = iter(list(op.operands)[2:])
+        sizes = [next(given) if size == ir.ShapedType.get_dynamic_size() else None for size in static]
+        for name in ("static_offsets", "static_sizes", "static_strides"):
+            numbers = list(ir.DenseI64ArrayAttr(attributes[name]))
+            attributes[name] = ir.DenseI64ArrayAttr.get(_permuted(numbers, LAST))
+        operands = [self._in_last(op.operands[0]), self._in_last(op.operands[1])]
+        operands += [size for size in _permuted(sizes, LAST) if size is not None]
+        return ir.Operation.create("tensor.insert_slice", [operands[1].type], operands, attributes)
+
+    def _concat(self, op: ir.Operation) -> ir.Operation:
+        dim = LAST.index(ir.IntegerAttr(op.attributes["dim"]).value)
+        parts = [self._in_last(part) for part in op.operands]
+        return tensor.ConcatOp(_permuted_type(op.results[0].type, LAST), dim, parts).operation
+
+    def _pointwise(self, op: ir.Operation) -> ir.Operation:
+        view = any_structured(op)
+        assert view is not None
+        operands = [self._operand(view, number) for number in range(len(op.operands))]
+        values = [value for value, _ in operands]
+        to_last = ir.AffineMap.get(4, 0, _permuted(ir.AffineMap.get_identity(4).results, FIRST))
+        maps = [ir.AffineMap.get(4, 0, [one.compose(to_last) for one in read.results]) for _, read in operands]
+        return build_generic(
+            values[: view.inputs],
+            values[view.inputs :],
+            maps,
+            list(op.attributes["iterator_types"]),
+            lambda elements: copy_body(view, elements, lambda loop: linalg.IndexOp(LAST.index(loop)).result),
+        )
+
+    def _operand(self, view: Structured, number: int) -> tuple[ir.Value, ir.AffineMap]:
+        """An operand as it is now, and its map from the loops of channels first."""
+        value, indexing = view.op.operands[number], view.maps[number]
+        if value in self._chosen or reads_image(view, number):
+            return self._in_last(value), ir.AffineMap.get(4, 0, _permuted(indexing.results, LAST))
+        return value, indexing
+
+    def _in_last(self, value: ir.Value) -> ir.Value:
+        """A tensor with channels last."""
+        if value not in self._last:
+            producer = defining_op(value)
+            if producer is not None and is_made(value):
+                self._last[value] = self._made(producer)
+            else:
+                with _behind(value):
+                    self._last[value] = transpose(value, LAST)
+        return self._last[value]
+
+    def _made(self, producer: ir.Operation) -> ir.Value:
+        """A tensor.empty or a linalg.fill of one."""
+        if producer.name == "linalg.fill":
+            number, output = producer.operands
+            into = self._in_last(output)
+            with _behind(producer.results[0]):
+                return linalg.fill(number, outs=[into])
+        kind = ir.RankedTensorType(producer.results[0].type)
+        sizes = iter(producer.operands)
+        shape = [next(sizes) if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(4)]
+        with _behind(producer.results[0]):
+            return tensor.EmptyOp(_permuted(shape, LAST), kind.element_type).result
+
+    def _serve(self, value: ir.Value) -> None:
+        """Has the ops that have not been rewritten read a tensor with channels last, or its transpose."""
+        last, first = self._last[value], None
+        for use in list(value.uses):
+            user = use.owner.operation
+            if user in self._old:
+                continue
+            if user.name == "linalg.generic" and use.operand_number < len(user.operands) - len(user.results):
+                _read_last(user, use.operand_number, last)
+                continue
+            if first is None:
+                with _behind(last):
+                    first = transpose(last, FIRST)
+            user.operands[use.operand_number] = first
+
+
+def _named(name: str, op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Operation:
+    """A named linalg op with the strides and dilations of another."""
+    build = getattr(linalg, name.partition(".")[2])
+    data, taps, output = operands
+    result = build(data, taps, outs=[output], strides=op.attributes["strides"], dilations=op.attributes["dilations"])
+    return result.owner.operation if isinstance(result, ir.Value) else result.operation
+
+
+def _pack(weight: ir.Value, loops: Sequence[ir.AffineExpr], order: list[int]) -> tuple[ir.Value, list[ir.AffineExpr]]:
+    """A weight [F, C, R, S] with the dims of the sum in an order, F behind them; and where the loops are in it.
+
+    F is split into blocks where that goes, [F / block, .., block]: what a tile reads lies in one piece then.
+    """
+    kind = ir.RankedTensorType(weight.type)
+    size = kind.get_dim_size(0)
+    places = _permuted(loops, [*order, 0])
+    if kind.is_dynamic_dim(0) or size % BLOCK or not isinstance(kind.element_type, (ir.F32Type, ir.F64Type)):
+        return transpose(weight, [*order, 0]), places
+    shape = [size // BLOCK, BLOCK, *kind.shape[1:]]
+    split = tensor.ExpandShapeOp(
+        ir.RankedTensorType.get(shape, kind.element_type), weight, [[0, 1], [2], [3], [4]], [], shape
+    ).result
+    block = ir.AffineExpr.get_floor_div(loops[0], BLOCK), ir.AffineExpr.get_mod(loops[0], BLOCK)
+    return transpose(split, [0, *(dim + 1 for dim in order), 1]), [block[0], *places[:-1], block[1]]
+
+
+def _read_last(generic: ir.Operation, number: int, value: ir.Value) -> None:
+    """Has an op read the same tensor with channels last."""
+    maps = list(generic.attributes["indexing_maps"])
+    indexing = ir.AffineMapAttr(maps[number]).value
+    permuted = ir.AffineMap.get(indexing.n_dims, indexing.n_symbols, _permuted(indexing.results, LAST))
+    maps[number] = ir.AffineMapAttr.get(permuted)
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+    generic.operands[number] = value
+
+
+@contextlib.contextmanager
+def _behind(value: ir.Value) -> Iterator[None]:
+    """Builds ops right behind what defines a value."""
+    producer = defining_op(value)
+    if producer is None:
+        with ir.Location.unknown(), ir.InsertionPoint.at_block_begin(value.owner):
+            yield
+    else:
+        with producer.location, ir.InsertionPoint.after(producer):
+            yield
+
+
+def _permuted(values: Sequence, permutation: Sequence[int]) -> list:
+    return [values[dim] for dim in permutation]
+
+
+def _permuted_type(kind: ir.Type, permutation: Sequence[int]) -> ir.Type:
+    old = ir.RankedTensorType(kind)
+    return ir.RankedTensorType.get(_permuted(old.shape, permutation), old.element_type)

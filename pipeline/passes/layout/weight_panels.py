@@ -1,0 +1,215 @@
+"""Panels of weights: how a weight lies in them, and the kernels of @prepare that put it there; for pack-weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipeline.analysis.bf16_dot import in_pairs
+from pipeline.ir.rewriting import build_generic, iterator_types
+from pipeline.mlir import arith, func, ir, linalg, tensor
+
+
+class PanelLayout:
+    """How a weight is packed: its columns cut into panels, its rows into pairs, then its dims put in another order.
+
+    Attributes:
+        kind: the type of the weight.
+        panels: how many panels there are; 1 where the columns are not cut.
+        columns: how many columns one has.
+        missing: how many columns of the last panel the weight does not have; they are 0, and rows are not in pairs.
+        pairs: whether the steps of the innermost sum are cut into pairs.
+        parts: for each dim of the weight the sizes of those that it becomes.
+        order: these dims, as they follow each other in the packed weight; the two last ones are one if there are pairs.
+    """
+
+    def __init__(self, kind: ir.RankedTensorType, sums: Sequence[bool], columns: int, row: int | None = None):
+        """`sums`: whether the product sums over each dim; rows along dim `row` go in pairs, if panels are full."""
+        self.kind = kind
+        given = kind.shape[-1]
+        cut = given > columns
+        self.panels = -(-given // columns) if cut else 1
+        self.columns = columns if cut else given
+        self.missing = self.panels * self.columns - given
+        self.pairs = row is not None
+        self.parts = [[size // 2, 2] if dim == row else [size] for dim, size in enumerate(kind.shape)]
+        if cut:
+            self.parts[-1] = [self.panels, self.columns]
+        first = [dims[0] for dims in self.groups]
+        outer = [first[dim] for dim in range(len(sums) - 1) if not sums[dim]]
+        outer += [first[-1]] * cut
+        inner = [first[dim] for dim in range(len(sums) - 1) if sums[dim]]
+        self.order = [*outer, *inner, self.groups[-1][-1]]
+        if row is not None:
+            self.order.append(first[row] + 1)
+
+    @property
+    def cut(self) -> list[int]:
+        """The sizes of the weight with its dims cut, and the last panel full."""
+        return [size for sizes in self.parts for size in sizes]
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """For each dim of the weight those that it becomes."""
+        starts = [sum(map(len, self.parts[:dim])) for dim in range(len(self.parts))]
+        return [[start + part for part in range(len(sizes))] for start, sizes in zip(starts, self.parts, strict=True)]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the elements stay where they are."""
+        return self.order == sorted(self.order)
+
+    @property
+    def ordered(self) -> list[int]:
+        """The sizes of the dims in their order."""
+        return [self.cut[dim] for dim in self.order]
+
+    @property
+    def packed(self) -> ir.RankedTensorType:
+        """The type of the packed weight."""
+        *outer, last = self.ordered
+        shape = [*outer[:-1], outer[-1] * last] if self.pairs else [*outer, last]
+        return ir.RankedTensorType.get(shape, self.kind.element_type)
+
+    def places(self, indices: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
+        """Where an element of the weight is in the packed one.
+
+        `indices` are those of the weight with its columns cut; of the weight as it is, where columns are missing.
+        """
+        if self.missing:
+            *outer, column = indices
+            panel, rest = ir.AffineExpr.get_floor_div(column, self.columns), ir.AffineExpr.get_mod(column, self.columns)
+            indices = [*outer, panel, rest]
+        row = next((dim for dim, sizes in enumerate(self.parts[:-1]) if len(sizes) > 1), None)
+        if row is None:
+            return [indices[dim] for dim in self.order]
+        half, place = in_pairs(indices[-1], indices[row])
+        cut = [*indices[:row], half, indices[row], *indices[row + 1 :]]
+        return [*(cut[dim] for dim in self.order[:-2]), place]
+
+
+class Packing:
+    """The kernels of @prepare that pack: one for each type and layout."""
+
+    def __init__(self, module: ir.Operation, taken: set[str]):
+        self._module = module
+        self._taken = taken
+        self._known: dict[tuple[str, str, tuple[int, ...]], str] = {}
+
+    def kernel(self, layout: PanelLayout) -> str:
+        """The name of the kernel(weight, destination) that packs."""
+        key = (str(layout.kind), str(layout.packed), tuple(layout.order))
+        if key not in self._known:
+            self._known[key] = self._create(layout)
+        return self._known[key]
+
+    def _create(self, layout: PanelLayout) -> str:
+        name = next(name for count in range(len(self._taken) + 1) if (name := f"pack_{count}") not in self._taken)
+        self._taken.add(name)
+        kind = ir.FunctionType.get([layout.kind, layout.packed], [layout.packed])
+        words = {
+            "kernel": ir.StringAttr.get("elementwise"),
+            "ops": _strings("linalg.generic"),
+            "words": _strings("pack"),
+        }
+        with self._module.location, ir.InsertionPoint.at_block_begin(self._module.regions[0].blocks[0]):
+            made = func.FuncOp(name, kind, visibility="private")
+            for key, value in words.items():
+                made.attributes[f"pipeline.{key}"] = value
+            with ir.InsertionPoint(made.add_entry_block()):
+                func.ReturnOp([_packed(made.arguments[0], made.arguments[1], layout)])
+        return name
+
+
+def _strings(word: str) -> ir.ArrayAttr:
+    return ir.ArrayAttr.get([ir.StringAttr.get(word)])
+
+
+def _packed(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
+    """The packed weight in the memory of `out`: whole panels, then the one that the last columns do not fill."""
+    if layout.pairs:
+        return _pairs(source, out, layout)
+    if not layout.missing:
+        return _panels(source, out, layout)
+    whole = layout.panels - 1
+    first = Slice(list(layout.kind.shape), -1, 0, whole * layout.columns)
+    rest = Slice(list(layout.kind.shape), -1, whole * layout.columns, layout.columns - layout.missing)
+    panel = layout.order.index(len(layout.order) - 2)
+    sizes = list(layout.packed.shape)
+    out = Slice(sizes, panel, 0, whole).update(out, lambda part: _panels(first.of(source), part, layout))
+    zero = arith.ConstantOp(layout.kind.element_type, _zero(layout.kind.element_type)).result
+    filled, last = Slice(sizes, panel, whole, 1), list(sizes)
+    last[panel] = 1
+    columns = Slice(last, -1, 0, layout.columns - layout.missing)
+    out = filled.update(out, lambda part: linalg.fill(zero, outs=[part]))
+    return filled.update(out, lambda part: columns.update(part, lambda inner: _panels(rest.of(source), inner, layout)))
+
+
+def _pairs(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
+    """The weight with its rows in pairs."""
+    count = len(layout.order)
+    groups = [*([dim] for dim in range(count - 2)), [count - 2, count - 1]]
+    cut = _expanded(source, layout.groups, layout.cut)
+    result = _transposed(cut, _expanded(out, groups, layout.ordered), layout.order)
+    return tensor.CollapseShapeOp(layout.packed, result, groups).result
+
+
+def _panels(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
+    """Some columns of the weight, as panels in `out`."""
+    shape, sizes = list(ir.RankedTensorType(source.type).shape), list(ir.RankedTensorType(out.type).shape)
+    if layout.panels > 1:
+        rank = len(shape)
+        cut = [*shape[:-1], sizes[layout.order.index(rank - 1)], sizes[-1]]
+        source = _expanded(source, [*([dim] for dim in range(rank - 1)), [rank - 1, rank]], cut)
+    return _transposed(source, out, layout.order)
+
+
+def _expanded(value: ir.Value, groups: list[list[int]], sizes: list[int]) -> ir.Value:
+    kind = ir.RankedTensorType.get(sizes, ir.RankedTensorType(value.type).element_type)
+    return tensor.ExpandShapeOp(kind, value, groups, [], sizes).result
+
+
+def _transposed(source: ir.Value, out: ir.Value, order: list[int]) -> ir.Value:
+    """out[i0, i1, ...] = source, whose dim order[d] is indexed by i_d."""
+    rank = len(order)
+    indices = [ir.AffineDimExpr.get(order.index(dim)) for dim in range(rank)]
+    maps = [ir.AffineMap.get(rank, 0, indices), ir.AffineMap.get_identity(rank)]
+    loops = iterator_types([False] * rank)
+    return build_generic([source], [out], maps, loops, lambda elements: [elements[0]]).results[0]
+
+
+def _zero(kind: ir.Type) -> ir.Attribute:
+    return ir.IntegerAttr.get(kind, 0) if isinstance(kind, ir.IntegerType) else ir.FloatAttr.get(kind, 0.0)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of tensors of shape `sizes`: along `dim`, from `offset` on, so many elements."""
+
+    sizes: list[int]
+    dim: int
+    offset: int
+    count: int
+
+    def of(self, value: ir.Value) -> ir.Value:
+        """The part of a tensor."""
+        kind = ir.RankedTensorType.get(self._shape, ir.RankedTensorType(value.type).element_type)
+        ones = [1] * len(self.sizes)
+        return tensor.ExtractSliceOp(kind, value, [], [], [], self._offsets, self._shape, ones).result
+
+    def update(self, value: ir.Value, change: Callable[[ir.Value], ir.Value]) -> ir.Value:
+        """A tensor whose part has changed."""
+        part, ones = change(self.of(value)), [1] * len(self.sizes)
+        return tensor.InsertSliceOp(part, value, [], [], [], self._offsets, self._shape, ones).result
+
+    @property
+    def _shape(self) -> list[int]:
+        shape = list(self.sizes)
+        shape[self.dim] = self.count
+        return shape
+
+    @property
+    def _offsets(self) -> list[int]:
+        offsets = [0] * len(self.sizes)
+        offsets[self.dim] = self.offset
+        return offsets

@@ -1,0 +1,34 @@
+"""convert-through-i32: no conversion of a float to a small integer in one step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.ir.rewriting import before, replace
+from pipeline.mlir import arith, ir, walk
+from pipeline.passmanager.base import Pass
+
+
+@dataclass(frozen=True)
+class ConvertThroughI32(Pass):
+    """Rewrite fptosi f32 -> i8 as f32 -> i32 -> i8; for fptoui, other floats and i16, too.
+
+    What does not fit is undefined in one step, and depends on the instructions that are chosen: 200 would become 127 in
+    some vectors. In two steps it wraps around, as in PyTorch.
+    """
+
+    name: ClassVar[str] = "convert-through-i32"
+
+    def run(self, op: ir.Operation) -> None:
+        """Rewrites every conversion in the module."""
+        for conversion in walk(op, "arith.fptosi", "arith.fptoui"):
+            kind = conversion.results[0].type
+            element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+            if element.width not in (8, 16):
+                continue
+            with before(conversion):
+                i32 = ir.IntegerType.get_signless(32)
+                middle = ir.VectorType.get(kind.shape, i32) if isinstance(kind, ir.VectorType) else i32
+                value = arith.TruncIOp(kind, arith.FPToSIOp(middle, conversion.operands[0]).result).result
+            replace(conversion, [value])

@@ -1,0 +1,75 @@
+"""fold-unit-reshapes: linalg.generics read through reshapes that only add or take away dims of size 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.analysis.channel_vectors import reassociation
+from pipeline.ir.linalg_op import bounded_loops, structured
+from pipeline.mlir import defining_op, ir, walk
+from pipeline.passmanager.base import Pass
+
+
+@dataclass(frozen=True)
+class FoldUnitReshapes(Pass):
+    """Let a linalg.generic read what a reshape reads, if that only adds or drops dims of size 1.
+
+    expand_shape [[0, 1]] : 64 -> 64x1, read at (d0, d1)  =>  64, read at (d0)
+    collapse_shape [[0, 1]] : 1x64 -> 64, read at (d0)    =>  1x64, read at (0, d0)
+
+    Such a reshape stands between a reduction and what it is broadcast to (`keepdim`), and hides that they have rows in
+    common.
+    """
+
+    name: ClassVar[str] = "fold-unit-reshapes"
+    anchor: ClassVar[str] = "func.func"
+
+    def run(self, op: ir.Operation) -> None:
+        """Folds the reshapes before the generics of one function."""
+        for generic in walk(op, "linalg.generic"):
+            while self._fold(generic):
+                pass
+
+    def _fold(self, generic: ir.Operation) -> bool:
+        view = structured(generic)
+        assert view is not None
+        for number in range(view.inputs):
+            reshape = defining_op(generic.operands[number])
+            if reshape is None or reshape.name not in ("tensor.expand_shape", "tensor.collapse_shape"):
+                continue
+            through = _read_through(view.maps[number], reshape)
+            if through is None:
+                continue
+            maps = [*view.maps[:number], through, *view.maps[number + 1 :]]
+            if len(bounded_loops(maps)) < view.loops:
+                continue
+            generic.operands[number] = reshape.operands[0]
+            generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps])
+            if not list(reshape.results[0].uses):
+                reshape.erase()
+            return True
+        return False
+
+
+def _read_through(indexing: ir.AffineMap, reshape: ir.Operation) -> ir.AffineMap | None:
+    """The map that reads the reshape's operand as `indexing` reads its result; None if more than unit dims differ."""
+    source = ir.RankedTensorType(reshape.operands[0].type)
+    result = ir.RankedTensorType(reshape.results[0].type)
+    expands = reshape.name == "tensor.expand_shape"
+    many = result if expands else source
+    zero = ir.AffineConstantExpr.get(0)
+    read: list[ir.AffineExpr] = []
+    if not expands and not result.rank:  # a single number: there are no groups
+        read = [zero] * source.rank
+    for one, group in enumerate(reassociation(reshape)):
+        large = [dim for dim in group if many.is_dynamic_dim(dim) or many.get_dim_size(dim) != 1]
+        if len(large) > 1:
+            return None
+        if expands:
+            read.append(indexing.results[large[0]] if large else zero)
+        else:
+            read += [indexing.results[one] if dim in large else zero for dim in group]
+    if not expands and not result.rank:
+        read = [zero] * source.rank
+    return ir.AffineMap.get(indexing.n_dims, 0, read)

@@ -1,0 +1,143 @@
+"""Splits loops of linalg ops, and the dims that they write and read; what propagate-reshapes and pack-weights do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.analysis.channel_vectors import reassociation
+from pipeline.ir.linalg_op import Structured
+from pipeline.ir.rewriting import before, build_generic, copy_body, replace
+from pipeline.mlir import affine, arith, defining_op, ir, linalg, tensor
+from pipeline.passes.tensor.reshape_splits import Splits
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+class SplitLoops:
+    """Builds an op anew with some of its loops split."""
+
+    def __init__(self, view: Structured, splits: Splits):
+        self._view = view
+        self._splits = splits
+        self._first = [sum(splits.parts(before) for before in range(loop)) for loop in range(view.loops)]
+        self._loops = sum(splits.parts(loop) for loop in range(view.loops))
+
+    def run(self) -> ir.Operation:
+        """Puts the new op in the place of the old one; its results are collapsed for those that read the old ones."""
+        view = self._view
+        iterators = [
+            one
+            for loop, one in enumerate(view.op.attributes["iterator_types"])
+            for _ in range(self._splits.parts(loop))
+        ]
+        with before(view.op):
+            operands = [
+                self._expanded(operand, indexing) for operand, indexing in zip(view.op.operands, view.maps, strict=True)
+            ]
+            new = build_generic(
+                operands[: view.inputs],
+                operands[view.inputs :],
+                [self._map(indexing) for indexing in view.maps],
+                iterators,
+                lambda elements: copy_body(view, elements, self._index),
+            )
+        for name in view.op.attributes:
+            if name not in new.attributes:
+                new.attributes[name] = view.op.attributes[name]
+        with view.op.location, ir.InsertionPoint.after(new):
+            results = [self._collapsed(*pair) for pair in zip(view.op.results, new.results, strict=True)]
+        replace(view.op, results)
+        return new
+
+    def _map(self, indexing: ir.AffineMap) -> ir.AffineMap:
+        """An indexing map with all dims that its operand has then."""
+        firsts = [ir.AffineDimExpr.get(first) for first in self._first]
+        moved = ir.AffineMap.get(self._loops, 0, firsts)
+        results: list[ir.AffineExpr] = []
+        for expression in indexing.results:
+            if isinstance(expression, ir.AffineDimExpr):
+                first = self._first[ir.AffineDimExpr(expression).position]
+                parts = self._splits.parts(ir.AffineDimExpr(expression).position)
+                results += [ir.AffineDimExpr.get(first + part) for part in range(parts)]
+            else:
+                results.append(expression.compose(moved))
+        return ir.AffineMap.get(self._loops, 0, results)
+
+    def _groups(self, indexing: ir.AffineMap) -> list[list[int]]:
+        """For each dim of an operand the dims that it becomes."""
+        groups: list[list[int]] = []
+        count = 0
+        for expression in indexing.results:
+            is_loop = isinstance(expression, ir.AffineDimExpr)
+            parts = self._splits.parts(ir.AffineDimExpr(expression).position) if is_loop else 1
+            groups.append(list(range(count, count + parts)))
+            count += parts
+        return groups
+
+    def _expanded(self, value: ir.Value, indexing: ir.AffineMap) -> ir.Value:
+        """An operand with more dims."""
+        if not isinstance(value.type, ir.RankedTensorType):
+            return value
+        groups = self._groups(indexing)
+        if len(groups) == sum(map(len, groups)):
+            return value
+        producer = defining_op(value)
+        if producer is not None and producer.name == "tensor.collapse_shape":
+            source = producer.operands[0]
+            if reassociation(producer) == groups and list(ir.RankedTensorType(source.type).shape) == self._shape(
+                value, indexing
+            ):
+                return source
+        sizes = self._sizes(value, indexing)
+        if producer is not None and producer.name == "tensor.empty":
+            return tensor.EmptyOp(sizes, ir.RankedTensorType(value.type).element_type).result
+        if producer is not None and producer.name == "linalg.fill":
+            init = self._expanded(producer.operands[1], indexing)
+            return linalg.fill(producer.operands[0], outs=[init])
+        return _expand(value, groups, sizes)
+
+    def _shape(self, value: ir.Value, indexing: ir.AffineMap) -> list[int]:
+        return [size if isinstance(size, int) else _DYNAMIC for size in self._sizes(value, indexing)]
+
+    def _sizes(self, value: ir.Value, indexing: ir.AffineMap) -> list[int | ir.Value]:
+        sizes: list[int | ir.Value] = []
+        kind = ir.RankedTensorType(value.type)
+        for dim, expression in enumerate(indexing.results):
+            loop = ir.AffineDimExpr(expression).position if isinstance(expression, ir.AffineDimExpr) else None
+            if loop not in self._splits.sizes:
+                sizes.append(_dim(value, dim) if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim))
+                continue
+            sizes += self._splits.sizes[loop]
+        return sizes
+
+    def _collapsed(self, old: ir.Value, new: ir.Value) -> ir.Value:
+        """What users of a result read; those that only expanded it read the new one."""
+        indexing = self._view.maps[self._view.inputs + ir.OpResult(old).result_number]
+        groups = self._groups(indexing)
+        if len(groups) == sum(map(len, groups)):
+            return new
+        for user in {use.owner.operation for use in old.uses}:
+            if user.name == "tensor.expand_shape" and user.results[0].type == new.type:
+                replace(user, [new])
+        return tensor.CollapseShapeOp(old.type, new, groups).result
+
+    def _index(self, loop: int) -> ir.Value:
+        """The counter of a loop as it was, from those that it has become."""
+        first = self._first[loop]
+        value = linalg.IndexOp(first).result
+        for part, size in enumerate(self._splits.sizes.get(loop, ())[1:], first + 1):
+            d0, d1 = ir.AffineDimExpr.get(0), ir.AffineDimExpr.get(1)
+            linear = ir.AffineMap.get(2, 0, [d0 * size + d1])
+            value = affine.AffineApplyOp(linear, [value, linalg.IndexOp(part).result]).result
+        return value
+
+
+def _dim(value: ir.Value, dim: int) -> ir.Value:
+    return tensor.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result
+
+
+def _expand(value: ir.Value, groups: Sequence[Sequence[int]], sizes: Sequence[int | ir.Value]) -> ir.Value:
+    shape = [size if isinstance(size, int) else _DYNAMIC for size in sizes]
+    kind = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
+    known = [size for size in sizes if not isinstance(size, int)]
+    return tensor.ExpandShapeOp(kind, value, groups, known, shape).result

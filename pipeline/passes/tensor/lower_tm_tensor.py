@@ -1,0 +1,175 @@
+"""lower-tm-tensor: torch-mlir's scan, scatter and sort become loops on tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.ir.rewriting import build_generic, iterator_types
+from pipeline.mlir import arith, defining_op, ir, refusal, tensor, walk
+from pipeline.passes.tensor.sort_lowering import sort_lines
+from pipeline.passes.tensor.tensor_loop_nest import index, inline, loops, sizes_of
+from pipeline.passmanager.base import Pass
+
+#: A shorter row is written element by element.
+_SHORTEST_ROW = 8
+
+
+@dataclass(frozen=True)
+class LowerTmTensor(Pass):
+    """Rewrite tm_tensor.scan, scatter and sort as scf.for nests on tensors, each to become one kernel.
+
+    A sort of which only the first few elements are read, as in `topk`, is a selection of these.
+    The dialect's own lowering works on buffers and its bufferization does not mix with one-shot-bufferize.
+    """
+
+    name: ClassVar[str] = "lower-tm-tensor"
+
+    def run(self, op: ir.Operation) -> None:
+        """Lowers every tm_tensor op in the module."""
+        for kind, lower in _LOWERINGS.items():
+            for found in walk(op, f"tm_tensor.{kind}"):
+                with found.location, ir.InsertionPoint(found):
+                    results = lower(found)
+                loop = results[0].owner.operation
+                if kind in _BY_LINE:
+                    _mark_lines(loop, ir.RankedTensorType(found.operands[0].type).rank - 1)
+                loop.attributes["pipeline.kernel"] = ir.StringAttr.get(kind, op.context)
+                for before, after in zip(found.results, results, strict=True):
+                    before.replace_all_uses_with(after)
+                found.erase()
+        for left in walk(op, "tm_tensor.attention", "tm_tensor.topk"):
+            raise refusal(left, f"{left.name} is not supported")
+
+
+def _scan(op: ir.Operation) -> list[ir.Value]:
+    """out[.., i, ..] = running = combine(in[.., i, ..], running), for i along the dimension."""
+    source, out, accumulator = op.operands
+    filled = defining_op(out)
+    if filled is not None and filled.name == "linalg.fill":
+        out = filled.operands[1]  # every element is written
+    dim = ir.IntegerAttr(op.attributes["dimension"]).value
+    inclusive = ir.BoolAttr(op.attributes["inclusive"]).value
+    sizes = sizes_of(source)
+    outer = [size for index, size in enumerate(sizes) if index != dim]
+
+    def one_line(at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
+        out, accumulator = carried
+
+        def one_element(step: list[ir.Value], inner: list[ir.Value]) -> list[ir.Value]:
+            place = [*at[:dim], *step, *at[dim:]]
+            out, running = inner
+            element = tensor.ExtractOp(source, place).result
+            (following,) = inline(op, [element, running])
+            return [tensor.InsertOp(following if inclusive else running, out, place).result, following]
+
+        running = tensor.ExtractOp(accumulator, at).result
+        out, running = loops([sizes[dim]], [out, running], one_element)
+        return [out, tensor.InsertOp(running, accumulator, at).result]
+
+    return loops(outer, [out, accumulator], one_line)
+
+
+def _scatter(op: ir.Operation) -> list[ir.Value]:
+    """original[indices[u] + w] = combine(updates[u, w], original[..]), one update after the other.
+
+    `indices[u]` are offsets in the dims of `dimension_map`, `w` runs over a window of the last dims of `original`.
+    Where that has whole rows, a row is written at a time.
+    """
+    updates, indices, original = op.operands
+    dims = list(ir.DenseI64ArrayAttr(op.attributes["dimension_map"]))
+    sizes, around = sizes_of(original), sizes_of(updates)
+    width = _width_of_rows(updates, original, dims)
+    if width is not None:
+        around = around[:-1]
+
+    def one_update(at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
+        (target,) = carried
+        update, *window = at if width is None else [*at, index(0)]
+        place = [index(0)] * (len(sizes) - len(window)) + window
+        for number, dim in enumerate(dims):
+            raw = tensor.ExtractOp(indices, [update, index(number)]).result
+            offset = _wrap(arith.IndexCastOp(ir.IndexType.get(), raw).result, sizes[dim])
+            place[dim] = arith.AddIOp(offset, place[dim]).result
+        inside = _inside(place, sizes)
+        safe = [arith.SelectOp(inside, one, index(0)).result for one in place]
+        if width is not None:
+            return [_write_row(op, target, safe[:-1], updates, at, inside, width)]
+        old = tensor.ExtractOp(target, safe).result
+        (new,) = inline(op, [tensor.ExtractOp(updates, at).result, old])
+        kept = arith.SelectOp(inside, new, old).result
+        return [tensor.InsertOp(kept, target, safe).result]
+
+    return loops(around, [original], one_update)
+
+
+def _width_of_rows(updates: ir.Value, original: ir.Value, dims: list[int]) -> int | None:
+    """How long the rows are that a scatter writes as a whole; None if it writes parts of rows."""
+    rank = ir.RankedTensorType(original.type).rank
+    sizes = [ir.RankedTensorType(value.type).shape[-1] for value in (updates, original)]
+    has_window = ir.RankedTensorType(updates.type).rank > 1 and rank > 1 and rank - 1 not in dims
+    return sizes[0] if has_window and sizes[0] == sizes[1] and sizes[0] >= _SHORTEST_ROW else None
+
+
+def _write_row(
+    op: ir.Operation,
+    target: ir.Value,
+    place: list[ir.Value],
+    updates: ir.Value,
+    at: list[ir.Value],
+    inside: ir.Value,
+    width: int,
+) -> ir.Value:
+    """target[place, :] = combine(updates[at, :], target[place, :]), unless that is not `inside`."""
+    row = ir.RankedTensorType.get([width], ir.RankedTensorType(target.type).element_type)
+    update = ir.RankedTensorType.get([width], ir.RankedTensorType(updates.type).element_type)
+    there, here = _row_at(place, width), _row_at(at, width)
+    old = tensor.ExtractSliceOp(row, target, place, [], [], *there).result
+    new = tensor.ExtractSliceOp(update, updates, at, [], [], *here).result
+    along, single = ir.AffineMap.get_identity(1), ir.AffineMap.get(1, 0, [])
+
+    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
+        added, taken, kept = elements
+        return [arith.SelectOp(taken, inline(op, [added, kept])[0], kept).result]
+
+    written = build_generic([new, inside], [old], [along, single, along], iterator_types([False]), body).results[0]
+    return tensor.InsertSliceOp(written, target, place, [], [], *there).result
+
+
+def _row_at(place: list[ir.Value], width: int) -> tuple[list[int], list[int], list[int]]:
+    """The static offsets, sizes and strides of a row."""
+    ones = [1] * len(place)
+    return [*([ir.ShapedType.get_dynamic_size()] * len(place)), 0], [*ones, width], [*ones, 1]
+
+
+def _wrap(given: ir.Value, size: ir.Value) -> ir.Value:
+    """Index + size where the given index is negative, as torch counts from the end."""
+    negative = arith.CmpIOp(arith.CmpIPredicate.slt, given, index(0)).result
+    return arith.SelectOp(negative, arith.AddIOp(given, size).result, given).result
+
+
+def _inside(place: list[ir.Value], sizes: list[ir.Value]) -> ir.Value:
+    """Whether an index lies in a tensor of these sizes; unsigned comparison covers negative ones."""
+    inside = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
+    for value, size in zip(place, sizes, strict=True):
+        below = arith.CmpIOp(arith.CmpIPredicate.ult, value, size).result
+        inside = arith.AndIOp(inside, below).result
+    return inside
+
+
+#: Work on each line along a dimension on its own: the loops around are parallel.
+_BY_LINE = ("scan", "sort")
+
+#: Marks loops over lines, which do not depend on each other; GPUs give each a thread.
+LINES = "pipeline.lines"
+
+
+def _mark_lines(loop: ir.Operation, depth: int) -> None:
+    """Marks `depth` nested loops, from the outermost one on."""
+    for _ in range(depth):
+        loop.attributes[LINES] = ir.UnitAttr.get(loop.context)
+        loop = next(op.operation for op in loop.regions[0].blocks[0].operations if op.operation.name == "scf.for")
+
+
+_LOWERINGS = {"scan": _scan, "scatter": _scatter, "sort": sort_lines}

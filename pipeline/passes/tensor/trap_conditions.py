@@ -1,0 +1,89 @@
+"""Ops that could trap made harmless, with the condition under which they would not have trapped."""
+
+from __future__ import annotations
+
+from pipeline.ir.rewriting import size_of
+from pipeline.mlir import arith, defining_op, ir
+
+
+def is_unknown(value: ir.Value) -> bool:
+    """Whether a value in a generic's body comes from tensors' elements, not from loop indices and constants alone.
+
+    What is defined outside of the body (a size, a constant) counts as known unless it is no constant and no size.
+    """
+    producer = defining_op(value)
+    if producer is None:
+        return True
+    if producer.name == "arith.constant":
+        return ir.IntegerAttr(producer.attributes["value"]).value == 0
+    if producer.name in ("linalg.index", "tensor.dim"):
+        return False
+    if producer.name == "tensor.extract":
+        return True
+    return not producer.operands or any(is_unknown(operand) for operand in producer.operands if not _is_zero(operand))
+
+
+def _is_zero(value: ir.Value) -> bool:
+    producer = defining_op(value)
+    return producer is not None and producer.name == "arith.constant"
+
+
+def clamp(gather: ir.Operation) -> list[ir.Value]:
+    """Makes a tensor.extract read index 0 where its indices are out of range; returns whether each is not."""
+    source, *indices = gather.operands
+    with gather.location, ir.InsertionPoint(gather):
+        inside = []
+        zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+        for dim, index in enumerate(indices):
+            if not is_unknown(index):
+                continue
+            size = size_of(source, dim)
+            below = arith.CmpIOp(arith.CmpIPredicate.ult, index, size).result  # unsigned: covers negative ones
+            inside.append(below)
+            gather.operands[1 + dim] = arith.SelectOp(below, index, zero).result
+    return inside
+
+
+def make_divisible(division: ir.Operation) -> ir.Value:
+    """Divides by 1 where the divisor is 0; signed division divides magnitudes; returns divisor != 0.
+
+    The magnitudes are divided as unsigned numbers, because x86 traps on the least integer divided by -1. Choosing
+    another divisor for that case does not help: LLVM sees through it.
+    """
+    dividend, divisor = division.operands
+    with division.location, ir.InsertionPoint(division):
+        zero, one = (arith.ConstantOp(divisor.type, number).result for number in (0, 1))
+        nonzero = arith.CmpIOp(arith.CmpIPredicate.ne, divisor, zero).result
+        safe = arith.SelectOp(nonzero, divisor, one).result
+        if division.name in ("arith.divui", "arith.remui"):
+            division.operands[1] = safe
+            return nonzero
+        replacement = _signed(division.name, dividend, safe, zero)
+    division.results[0].replace_all_uses_with(replacement)
+    division.erase()
+    return nonzero
+
+
+def _signed(name: str, dividend: ir.Value, divisor: ir.Value, zero: ir.Value) -> ir.Value:
+    """What the signed division `name` gives, by unsigned division of the magnitudes."""
+    negative, by_negative = (arith.CmpIOp(arith.CmpIPredicate.slt, x, zero).result for x in (dividend, divisor))
+    numerator, denominator = _negated_if(negative, dividend, zero), _negated_if(by_negative, divisor, zero)
+    signs_differ = arith.XOrIOp(negative, by_negative).result
+    rest = arith.RemUIOp(numerator, denominator).result
+    if name == "arith.remsi":
+        return _negated_if(negative, rest, zero)
+    quotient = _negated_if(signs_differ, arith.DivUIOp(numerator, denominator).result, zero)
+    if name == "arith.divsi":
+        return quotient
+    is_broken = arith.CmpIOp(arith.CmpIPredicate.ne, rest, zero).result
+    one = arith.ConstantOp(zero.type, 1).result
+    if name == "arith.floordivsi":
+        down = arith.AndIOp(is_broken, signs_differ).result
+        return arith.SelectOp(down, arith.SubIOp(quotient, one).result, quotient).result
+    signs_agree = arith.CmpIOp(arith.CmpIPredicate.eq, negative, by_negative).result
+    up = arith.AndIOp(is_broken, signs_agree).result
+    return arith.SelectOp(up, arith.AddIOp(quotient, one).result, quotient).result
+
+
+def _negated_if(condition: ir.Value, value: ir.Value, zero: ir.Value) -> ir.Value:
+    return arith.SelectOp(condition, arith.SubIOp(zero, value).result, value).result

@@ -1,0 +1,214 @@
+"""Writes a loop nest over tiles around the ops of a kernel; what the pass tile-groups emits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from pipeline.analysis.concat import INSERT
+from pipeline.analysis.loop_alignment import Alignment
+from pipeline.ir.destination_passing import origin
+from pipeline.ir.linalg_op import Structured, is_identity
+from pipeline.ir.rewriting import is_unused
+from pipeline.mlir import arith, defining_op, ir, scf, tensor, terminator, walk
+from pipeline.passes.cpu.parallelize_kernels import PARALLEL, TILES
+from pipeline.passes.tiling.group_tile_sizes import in_tiling_order
+from pipeline.passes.tiling.tile_slices import Part, Place, Span, extract, index, insert, place_in, sizes_of
+
+
+class Tiler:
+    """Tiles the ops of one kernel.
+
+    `lodgers` has, for values that may lie where a result will be until that is computed from them, this result.
+    """
+
+    def __init__(
+        self,
+        kernel: ir.Operation,
+        alignment: Alignment,
+        tiles: Sequence[int],
+        lodgers: Mapping[ir.Value, ir.Value] = MappingProxyType({}),
+    ):
+        block = kernel.regions[0].blocks[0]
+        self._terminator = terminator(block)
+        self._alignment = alignment
+        self._loops = in_tiling_order(alignment)
+        self._tiles = tiles
+        self._returned = list(self._terminator.operands)
+        self._lodgers = lodgers
+        self._scratch: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
+
+    def emit(self) -> None:
+        """Writes the nest in the place of the ops."""
+        with self._terminator.location, ir.InsertionPoint(self._terminator):
+            self._start = arith.ConstantOp(ir.IndexType.get(), 0).operation
+            results = self._nest({}, [origin(value) for value in self._returned])
+        for number, value in enumerate(results):
+            self._terminator.operands[number] = value
+        for view in reversed(self._alignment.ops):
+            inits = list(view.op.operands)[view.inputs :]
+            view.op.erase()
+            for init in inits:
+                _erase_unused(init)
+
+    def _nest(self, at: dict[int, Span], carried: list[ir.Value]) -> list[ir.Value]:
+        """The loops that are left, around the ops."""
+        number = len(at)
+        if number == len(self._loops):
+            return self._tile(at, carried)
+        first, loop = self._alignment.ops[0], self._loops[number][0]
+        size = first.size(loop)
+        tile = self._tiles[number]
+        if size is not None and size <= tile:
+            return self._nest({**at, number: Span(0, size)}, carried)
+        if size is None:
+            operand, dim = first.bound(loop) or (0, 0)
+            total = tensor.DimOp(first.op.operands[operand], index(dim)).result
+            full = arith.SubIOp(total, arith.RemUIOp(total, index(tile)).result).result
+            carried = self._for(index(0), full, tile, at, carried)
+            return self._for(full, total, 1, at, carried) if tile > 1 else carried
+        full = size // tile * tile
+        carried = self._for(index(0), index(full), tile, at, carried)
+        rest = Span(index(full), size - full)
+        return self._nest({**at, number: rest}, carried) if full < size else carried
+
+    def _for(
+        self, first: ir.Value, last: ir.Value, step: int, at: dict[int, Span], carried: list[ir.Value]
+    ) -> list[ir.Value]:
+        loop = scf.ForOp(first, last, index(step), carried)
+        loop.operation.attributes[PARALLEL] = ir.StringAttr.get(TILES)
+        with ir.InsertionPoint(loop.body):
+            span = Span(loop.induction_variable, step)
+            scf.YieldOp(self._nest({**at, len(at): span}, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def _tile(self, at: dict[int, Span], carried: list[ir.Value]) -> list[ir.Value]:
+        """The ops on one tile; returns the tensors that it is a part of."""
+        known: dict[ir.Value, ir.Value] = {}
+        carried = list(carried)
+        for number, view in enumerate(self._alignment.ops):
+            spans = {loops[number]: at[place] for place, loops in enumerate(self._loops)}
+            with view.op.location:
+                copy = self._copy(view, spans, known, carried)
+                for result, value in zip(view.op.results, copy.results, strict=True):
+                    known[result] = value
+                    for place in (place for place, one in enumerate(self._returned) if one == result):
+                        indexing = view.maps[view.inputs + ir.OpResult(result).result_number]
+                        carried[place] = insert(value, carried[place], place_in(result.type, indexing, spans))
+        return carried
+
+    def _copy(
+        self, view: Structured, spans: dict[int, Span], known: dict[ir.Value, ir.Value], carried: list[ir.Value]
+    ) -> ir.Operation:
+        """One op on its part of the operands."""
+        operands = []
+        parts: dict[tuple[ir.Value, Place], ir.Value] = {}  # what is read and written is one value
+
+        def part(source: ir.Value, place: Place) -> ir.Value:
+            if (source, place) not in parts:
+                parts[source, place] = extract(source, place)
+            return parts[source, place]
+
+        for number, (operand, indexing) in enumerate(zip(view.op.operands, view.maps, strict=True)):
+            if operand in known:
+                operands.append(known[operand])
+            elif not isinstance(operand.type, ir.ShapedType):
+                operands.append(operand)
+            elif number < view.inputs:
+                source = self._as_written(view, number, carried)
+                operands.append(part(source, place_in(operand.type, indexing, spans)))
+            else:
+                result = view.op.results[number - view.inputs]
+                lodger = next((one for one, host in self._lodgers.items() if host == result and one in known), None)
+                if lodger is not None:
+                    operands.append(known[lodger])
+                    continue
+                operands.append(self._initial(operand, result, place_in(operand.type, indexing, spans), carried, part))
+        if view.op.name == INSERT:
+            return self._insertion(view, operands)
+        copy = view.op.clone()
+        for number, value in enumerate(operands):
+            copy.operands[number] = value
+        for result, value in zip(copy.results, operands[view.inputs :], strict=True):
+            result.set_type(value.type)
+        _shift_indices(copy, spans)
+        return copy
+
+    def _insertion(self, view: Structured, operands: list[ir.Value]) -> ir.Operation:
+        """A tensor.insert_slice of a part into a tile of the whole."""
+        part, whole = operands
+        offsets = list(ir.DenseI64ArrayAttr(view.op.attributes["static_offsets"]))
+        sizes = list(ir.RankedTensorType(part.type).shape)
+        return tensor.InsertSliceOp(part, whole, [], [], [], offsets, sizes, [1] * len(sizes)).operation
+
+    def _as_written(self, view: Structured, number: int, carried: list[ir.Value]) -> ir.Value:
+        """An operand that is read; for one that the kernel updates, the carried tensor that it becomes.
+
+        The tile of that still has the old elements, up to the op that writes them. So nothing has to be copied.
+        """
+        operand = view.op.operands[number]
+        for place, result in enumerate(self._returned):
+            writer = next((one for one in self._alignment.ops if result in list(one.op.results)), None)
+            if (
+                writer is not None
+                and self._updates(writer, result, operand)
+                and self._reads_first(view, writer, number)
+            ):
+                return carried[place]
+        return operand
+
+    def _updates(self, writer: Structured, result: ir.Value, operand: ir.Value) -> bool:
+        """Whether an op writes a result, element by element, into `operand`."""
+        if not writer.op.name.startswith("linalg."):
+            return False
+        output = writer.inputs + ir.OpResult(result).result_number
+        return writer.op.operands[output] == operand and writer.is_elementwise and is_identity(writer.maps[output])
+
+    def _reads_first(self, reader: Structured, writer: Structured, number: int) -> bool:
+        """Whether an op reads an operand tile by tile as the writer does that writes it, and not after that."""
+        one, other = self._alignment.ops.index(reader), self._alignment.ops.index(writer)
+        return one <= other and is_identity(reader.maps[number]) and self._alignment.in_step(one, other)
+
+    def _initial(self, init: ir.Value, result: ir.Value, place: Place, carried: list[ir.Value], part: Part) -> ir.Value:
+        """What an op starts from for a tile: a part of the destination, scratch, or one of these filled."""
+        result = self._lodgers.get(result, result)
+        producer = defining_op(init)
+        if producer is not None and producer.name == "linalg.fill":
+            tile = self._initial(producer.operands[1], result, place, carried, part)
+            fill = producer.clone()
+            fill.operands[1] = tile
+            fill.results[0].set_type(tile.type)
+            return fill.results[0]
+        if result in self._returned:
+            return part(carried[self._returned.index(result)], place)
+        if producer is None or producer.name != "tensor.empty":
+            return part(init, place)
+        key = (result, place.key)
+        if key not in self._scratch:
+            with ir.InsertionPoint(self._start):
+                self._scratch[key] = tensor.EmptyOp(
+                    sizes_of(init, place), ir.RankedTensorType(init.type).element_type
+                ).result
+        return self._scratch[key]
+
+
+def _shift_indices(op: ir.Operation, spans: dict[int, Span]) -> None:
+    """Adds the offset of a tile to the loop counters that the body reads."""
+    for counter in walk(op, "linalg.index"):
+        span = spans.get(ir.IntegerAttr(counter.attributes["dim"]).value)
+        if span is None or isinstance(span.offset, int):
+            continue
+        with counter.location, ir.InsertionPoint(counter):
+            own = counter.clone().results[0]
+            counter.results[0].replace_all_uses_with(arith.AddIOp(own, span.offset).result)
+        counter.erase()
+
+
+def _erase_unused(init: ir.Value) -> None:
+    """Erases what made an initial value that nothing reads any more."""
+    while (op := defining_op(init)) is not None and op.name in ("linalg.fill", "tensor.empty") and is_unused(init):
+        following = op.operands[1] if op.name == "linalg.fill" else None
+        op.erase()
+        if following is None:
+            return
+        init = following

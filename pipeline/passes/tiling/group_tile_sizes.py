@@ -1,0 +1,126 @@
+"""Tiles of groups: how much of the loops that several ops have in common goes into one tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from pipeline.analysis.loop_alignment import Alignment
+from pipeline.analysis.op_naming import is_product
+from pipeline.ir.destination_passing import origin
+from pipeline.ir.linalg_op import Structured, is_identity
+from pipeline.mlir import defining_op, ir
+from pipeline.passes.cpu.microkernel.tile_sizes import element_bytes
+
+#: A matrix product of fewer rows does not fill the registers.
+_ROWS_OF_A_PRODUCT = 32
+
+#: What a tile with matrix products may take, in multiples of what another one may: it is read again and again.
+_SCRATCH_OF_A_PRODUCT = 32
+
+#: What a tile of columns may take, in multiples of what one of rows may: each row of it is far from the next one, often
+#: as far as cache lines that exclude each other.
+_SCRATCH_OF_COLUMNS = 8
+
+#: Elements of the widest vectors of f32.
+_VECTOR = 16
+
+
+def in_tiling_order(alignment: Alignment) -> list[tuple[int, ...]]:
+    """The common loops, outermost first: in the order of the dims of what the last op computes."""
+    last = len(alignment.ops) - 1
+    results = alignment.ops[last].maps[-1].results
+    order = [ir.AffineDimExpr(one).position for one in results if isinstance(one, ir.AffineDimExpr)]
+    return sorted(alignment.common, key=lambda loops: order.index(loops[last]))
+
+
+def choose_tiles(alignment: Alignment, scratch: int) -> list[int]:
+    """The size of a tile along each common loop, outermost first: outer loops are cut until a tile fits into `scratch`.
+
+    Inner loops stay whole as long as that is possible: vectors run along them. A part of one that lies side by side in
+    memory is some whole vectors; it may be larger, since the next row of it lies elsewhere. A loop of unknown length
+    takes as much as fits, and leaves the rest to those around it.
+    """
+    loops = in_tiling_order(alignment)
+    sizes = [alignment.ops[0].size(loop[0]) for loop in loops]
+    one = _bytes_of_one(alignment)
+    has_product = any(is_product(view.op) for view in alignment.ops)
+    factor = _SCRATCH_OF_A_PRODUCT if has_product else _SCRATCH_OF_COLUMNS if _are_columns(alignment) else 1
+    most = max(1, scratch * factor // max(1, one))
+    tiles: list[int] = []
+    inner = 1
+    for number, size in reversed(list(enumerate(sizes))):
+        tile = max(1, most // inner)
+        if has_product and number == len(sizes) - 1:
+            tile = max(tile, _ROWS_OF_A_PRODUCT)
+        if number == len(sizes) - 1 and factor == _SCRATCH_OF_COLUMNS and tile > _VECTOR:
+            tile -= tile % _VECTOR
+        tiles.insert(0, tile if size is None else min(tile, max(1, size)))
+        inner *= tile if size is None else max(1, size)
+    return tiles
+
+
+def _are_columns(alignment: Alignment) -> bool:
+    """Whether ops that reduce have a common loop along the innermost dim of all that the ops read and write."""
+    return any(any(view.reductions) for view in alignment.ops) and any(
+        all(_is_innermost(view, loop) for view, loop in zip(alignment.ops, loops, strict=True))
+        for loops in alignment.common
+    )
+
+
+def _is_innermost(view: Structured, loop: int) -> bool:
+    """Whether a loop is the last index of each operand of an op that has the most indices."""
+    most = max(len(indexing.results) for indexing in view.maps)
+    dim = ir.AffineDimExpr.get(loop)
+    return most > 0 and all(one.results[-1] == dim for one in view.maps if len(one.results) == most)
+
+
+def _bytes_of_one(alignment: Alignment) -> int:
+    """What the values between the ops take for one iteration of the common loops."""
+    total = 0
+    for value in alignment.inner:
+        total += prod(256 if size is None else size for size in alignment.sizes(value)) * element_bytes(value)
+    return total
+
+
+def lodgers(alignment: Alignment, returned: Sequence[ir.Value]) -> dict[ir.Value, ir.Value]:
+    """The values that can lie, until a result is computed from them, in the memory of that result; with the result.
+
+    The result must be computed element by element, in the order in which it lies there, by the last op that reads the
+    value, and nothing may read what is in that memory before.
+    """
+    found: dict[ir.Value, ir.Value] = {}
+    for result in returned:
+        number = next((n for n, view in enumerate(alignment.ops) if result in list(view.op.results)), None)
+        if number is None or not _is_written_in_order(alignment.ops[number], result):
+            continue
+        read = {operand for view in alignment.ops for operand in view.op.operands[: view.inputs]}
+        if returned.count(result) > 1 or origin(result) in read:
+            continue
+        writer = alignment.ops[number]
+        for value in writer.op.operands[: writer.inputs]:
+            if value.type != result.type or value not in alignment.inner or value in (*returned, *found):
+                continue
+            if _reads_in_order(writer, value) and _is_made_for(alignment, value, number):
+                found[value] = result
+                break
+    return found
+
+
+def _is_made_for(alignment: Alignment, value: ir.Value, reader: int) -> bool:
+    """Whether an op makes a value from nothing, in the tiles in which `reader`, the last that reads it, does so."""
+    maker = alignment.inner[value]
+    view = alignment.ops[maker]
+    later = [one for one in alignment.ops[reader + 1 :] if value in list(one.op.operands)]
+    init = defining_op(view.op.operands[view.inputs + ir.OpResult(value).result_number])
+    from_nothing = init is not None and init.name == "tensor.empty"
+    return not later and from_nothing and _is_written_in_order(view, value) and alignment.in_step(maker, reader)
+
+
+def _reads_in_order(view: Structured, value: ir.Value) -> bool:
+    return all(is_identity(view.maps[n]) for n in range(view.inputs) if view.op.operands[n] == value)
+
+
+def _is_written_in_order(view: Structured, result: ir.Value) -> bool:
+    indexing = view.maps[view.inputs + ir.OpResult(result).result_number]
+    return view.op.name.startswith("linalg.") and view.is_elementwise and is_identity(indexing)

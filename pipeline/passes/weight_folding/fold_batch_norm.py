@@ -1,0 +1,70 @@
+"""fold-batch-norm: a scale and shift of channels goes into the convolution or matrix product before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.scale_shift import Chain, Elementwise, read_chain, read_elementwise
+from pipeline.mlir import ir, walk
+from pipeline.passes.weight_folding.scale_absorption import Absorption, Sink, describe, into_producers
+from pipeline.passes.weight_folding.scale_propagation import Refusal
+from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
+from pipeline.passmanager.base import Pass
+
+
+@dataclass(frozen=True)
+class FoldBatchNorm(Pass):
+    """Fold batch norms and other affines of channels into the convolution or matrix product before them.
+
+    (conv(x, w) + b) * s + t  ->  conv(x, w * s) + (b * s + t)
+
+    Covered is every chain of linalg.generics that add, subtract, multiply or divide by numbers that come from weights
+    (arguments marked `pipeline.weight`, constants) and run along dims that the weight has, through casts, reshapes,
+    transposes, concatenations and slices, out of regions, too. What is re-associated is arithmetic on weights alone;
+    that on data keeps its shape: a factor is not distributed over a sum of data. The new weights are ops on tensors,
+    which `hoist-to-prepare` moves out of the way.
+
+    Every value between the contraction and the end of the chain must have one user.
+    """
+
+    name: ClassVar[str] = "fold-batch-norm"
+    anchor: ClassVar[str] = "func.func"
+
+    def run(self, op: ir.Operation) -> None:
+        """Folds in one function, in program order: what a fold erases has been visited."""
+        weights = Weights(op)
+        for generic in walk(op, "linalg.generic"):
+            chain = read_chain(read_elementwise(generic, weights), weights)
+            if chain is not None:
+                self._fold(chain, weights)
+
+    def _fold(self, chain: Chain, weights: Weights) -> None:
+        """Folds the chain, and those that it reads through reshapes, if that is possible and saves something."""
+        root = chain.last
+        try:
+            absorption = into_producers(root, weights)
+        except Refusal as refusal:
+            if chain.reads_weights and chain.affine.scale is not None:
+                self.missed(root.op, f"not folded into what it reads: {refusal}")
+            return
+        if not absorption.saves:
+            return
+        self.passed(root.op, _report(absorption))
+        for sink in absorption.sinks:
+            _rewrite(sink, root, weights)
+        for one in absorption.gone:
+            drop(one)
+
+
+def _report(absorption: Absorption) -> str:
+    steps = sum(len(one.steps) for one in absorption.gone)
+    names = " and ".join(sorted({describe(sink.contraction.op) for sink in absorption.sinks}))
+    return f"folded {steps} operation{'s' if steps != 1 else ''} per element into the weights of {names}"
+
+
+def _rewrite(sink: Sink, root: Elementwise, weights: Weights) -> None:
+    op = sink.contraction.op
+    with root.op.location, ir.InsertionPoint(op):
+        fold_into(sink.contraction, sink.scale, sink.shift, WeightSide(weights, op))

@@ -1,0 +1,72 @@
+"""fold-affine-forward: a scale and shift of channels goes into the convolutions and matrix products after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.analysis.channel_vectors import Vector, combine
+from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.scale_shift import Chain, read_chain, read_elementwise
+from pipeline.ir.rewriting import before
+from pipeline.mlir import ir, walk
+from pipeline.passes.weight_folding.scale_absorption import Absorption, Sink, describe, into_consumers
+from pipeline.passes.weight_folding.scale_propagation import Refusal
+from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
+from pipeline.passmanager.base import Pass
+
+
+@dataclass(frozen=True)
+class FoldAffineForward(Pass):
+    """Fold batch norms and other affines of channels into the convolutions and matrix products after them.
+
+    conv(x * s + t, w)  ->  conv(x, w * s) + sum over c, k of w[f, c, k] * t[c]
+
+    Everything that reads the affine's result must be such a contraction. Padding with zeros between stops a shift, for
+    the padding is not shifted, but not a scale. Chains before which `fold-batch-norm` can do its work are gone by then.
+    """
+
+    name: ClassVar[str] = "fold-affine-forward"
+    anchor: ClassVar[str] = "func.func"
+
+    def run(self, op: ir.Operation) -> None:
+        """Folds in one function, in program order: what a fold erases has been visited."""
+        weights = Weights(op)
+        for generic in walk(op, "linalg.generic"):
+            chain = read_chain(read_elementwise(generic, weights), weights)
+            if chain is not None and chain.reads_weights and chain.affine.scale is not None:
+                self._fold(chain, weights)
+
+    def _fold(self, chain: Chain, weights: Weights) -> None:
+        try:
+            absorption = into_consumers(chain.last.op.results[0], chain.affine, weights)
+        except Refusal as refusal:
+            self.missed(chain.last.op, f"not folded into what reads it: {refusal}")
+            return
+        if not absorption.sinks:
+            return
+        self.passed(chain.last.op, _report(chain, absorption))
+        for sink in absorption.sinks:
+            _rewrite(sink, chain, weights)
+        for one in chain.links:
+            drop(one)
+
+
+def _report(chain: Chain, absorption: Absorption) -> str:
+    names = " and ".join(sorted({describe(sink.contraction.op) for sink in absorption.sinks}))
+    return f"folded {chain.work} into the weights of {names} after"
+
+
+def _rewrite(sink: Sink, chain: Chain, weights: Weights) -> None:
+    op = sink.contraction.op
+    side = WeightSide(weights, op)
+    with before(op), chain.last.op.location:
+        fold_into(sink.contraction, sink.scale, _shift(sink, side), side)
+
+
+def _shift(sink: Sink, side: WeightSide) -> Vector | None:
+    """What the shift of the data adds to the result, and the init that it takes the place of."""
+    if sink.projected is None:
+        return None
+    shift = side.projected(sink.contraction, sink.projected)
+    return shift if sink.shift is None else combine("add", sink.shift, shift)

@@ -1,0 +1,122 @@
+"""Branches: terms of a sum of data that are contractions, and the data that these read, up to scales and shifts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.analysis.channel_vectors import Vector, combine, reassociation
+from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.contraction import read_contraction, read_init
+from pipeline.analysis.scale_shift import Affine, Elementwise, compose, read_elementwise
+from pipeline.mlir import defining_op, ir
+from pipeline.passes.weight_folding.conv_window import Places, Window, own_places, read_window
+from pipeline.passes.weight_folding.scale_propagation import UPWARDS, Refusal
+
+_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A contraction, plus a shift, perhaps in another shape.
+
+    Attributes:
+        window: of the contraction.
+        shift: what is added to its result, the init included, along dims of the result.
+        steps: the ops that add, last first.
+        reshapes: the ops that give another shape, last first.
+    """
+
+    window: Window
+    shift: Vector | None
+    steps: tuple[Elementwise, ...]
+    reshapes: tuple[ir.Operation, ...]
+
+    @property
+    def form(self) -> list[tuple[str, list[list[int]]]]:
+        """What the reshapes do."""
+        return [(op.name, reassociation(op)) for op in self.reshapes]
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """The data that a contraction reads, times a scale, plus a shift: a weight that is zero but at some places.
+
+    Attributes:
+        places: in the contraction's weight.
+        scale: along dims of the weight; None for 1.
+        shift: along dims of the result.
+    """
+
+    places: Places
+    scale: Vector | None
+    shift: Vector | None
+
+
+def read_branch(value: ir.Value, weights: Weights) -> Branch | None:
+    """`value` as a branch; None if it is something else, or if it or a value behind it has another user."""
+    affine = Affine()
+    steps: list[Elementwise] = []
+    reshapes: list[ir.Operation] = []
+    while (op := defining_op(value)) is not None and len(list(value.uses)) == 1:
+        one = read_elementwise(op, weights)
+        contraction = read_contraction(op, weights)
+        if contraction is not None:
+            window = read_window(contraction)
+            known, bias = read_init(contraction, weights)
+            shift = add(bias, affine.shift)
+            if window is None or not known or affine.scale is not None or (shift is None and affine.shift is not None):
+                return None
+            return Branch(window, shift, tuple(steps), tuple(reshapes))
+        if one is not None:
+            steps.append(one)
+            composed = compose(affine, one)
+        elif op.name in _RESHAPES:
+            reshapes.append(op)
+            composed = _above(op, affine)
+        else:
+            return None
+        if composed is None:
+            return None
+        affine, value = composed, op.operands[0] if one is None else one.data
+    return None
+
+
+def read_diagonal(value: ir.Value, branch: Branch, weights: Weights) -> Diagonal | None:
+    """`value`, which is added to the branch, as the data that the branch reads; None if it is something else."""
+    affine: Affine | None = Affine()
+    kind, source = value.type, branch.window.value
+    while value != source:
+        one = read_elementwise(defining_op(value), weights)
+        if one is None or affine is None or len(list(value.uses)) > 1:
+            return None
+        affine = compose(affine, one)
+        value = one.data
+    groups = [[dim] for dim in range(ir.RankedTensorType(kind).rank)]
+    for op in branch.reshapes:
+        if op.name != "tensor.collapse_shape":
+            return None
+        affine = affine and _above(op, affine)
+        groups = [[part for dim in group for part in reassociation(op)[dim]] for group in groups]
+    if affine is None or kind != value.type or tuple(map(tuple, groups)) != branch.window.groups:
+        return None
+    scale = affine.scale and branch.window.contraction.output_to_weight(affine.scale)
+    if (scale is None) != (affine.scale is None):
+        return None
+    try:
+        return Diagonal(own_places(branch.window), scale, affine.shift)
+    except Refusal:
+        return None
+
+
+def add(left: Vector | None, right: Vector | None) -> Vector | None:
+    """The sum of two shifts; None if there is none, or if it would have more numbers than either."""
+    if left is None or right is None:
+        return right if left is None else left
+    return combine("add", left, right)
+
+
+def _above(op: ir.Operation, affine: Affine) -> Affine | None:
+    try:
+        return UPWARDS[op.name](op, affine)
+    except Refusal:
+        return None

@@ -1,0 +1,103 @@
+"""Textual pass pipelines that mix our passes with MLIR's, in the syntax of mlir-opt.
+
+    builtin.module(func.func(canonicalize,fold-x{a=1 b=2}),cse)
+
+or a bare list, `canonicalize,fold-x`, which stands for one inside `builtin.module(...)`. Parsing checks names, options
+and nesting, so that a wrong pipeline fails before anything runs and MLIR, which may abort the process, never sees it.
+
+A pass nests itself: `builtin.module(fold-x)` runs a pass of ours that is anchored on `func.func` on every function in
+the module, at any depth, and one of MLIR's that is restricted to `func.func` on every function directly in the module.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from pipeline import remarks, timing
+from pipeline.dialects.fusion import OPS
+from pipeline.errors import OptionError
+from pipeline.mlir import Verification, ir, run_pipeline
+from pipeline.passmanager import registry
+from pipeline.passmanager.parser import ROOT, Parser
+from pipeline.passmanager.pass_runner import ANY, Instrumentation, MlirPass, Step, run_watched
+
+
+@dataclass(frozen=True)
+class PassPipeline:
+    """A checked pass pipeline, ready to run on modules; `str` gives its text again."""
+
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The pipeline that `text` describes; raises `OptionError` for anything wrong with it."""
+        return cls(tuple(Parser(text).pipeline()))
+
+    def __str__(self) -> str:
+        return _nested(list(self.steps))
+
+    def run(
+        self,
+        module: ir.Module | ir.Operation,
+        instrumentation: Sequence[Instrumentation] = (),
+        *,
+        disable: frozenset[str] = frozenset(),
+        verify: Verification = "end",
+    ) -> None:
+        """Runs the passes on `module` in order.
+
+        Without instrumentation neighbouring passes of MLIR run as one PassManager; with it each runs by itself, op by
+        op, so that every call can name the pass and the op. Passes in `disable` are skipped, with a remark. The IR is
+        verified after each pass, or, by default, after each of ours and the last of neighbouring ones of MLIR.
+
+        Raises `CompileError` naming the pass if one fails, `OptionError` for an unknown name in `disable` or a nesting
+        in something that is no op.
+        """
+        root = module.operation
+        steps = self._enabled(root, disable)
+        _check_anchors(steps, root.context)
+        if instrumentation:
+            for step in steps:
+                for op in step.targets(root):
+                    run_watched(step, op, instrumentation, verify != "never")
+            return
+        for is_mlir, group in itertools.groupby(steps, lambda step: isinstance(step.pass_, MlirPass)):
+            if is_mlir:
+                steps_of_mlir = list(group)
+                with timing.stage(",".join(dict.fromkeys(step.pass_.name for step in steps_of_mlir))):
+                    run_pipeline(root, _nested(steps_of_mlir), verify=verify)
+                continue
+            for step in group:
+                with timing.stage(step.pass_.name):
+                    for op in step.targets(root):
+                        step.run(op, verify != "never")
+
+    def _enabled(self, root: ir.Operation, disable: frozenset[str]) -> list[Step]:
+        for name in disable:
+            if not registry.is_pass(name):
+                raise registry.unknown_pass(name)
+        for step in self.steps:
+            if step.pass_.name in disable:
+                remarks.missed(step.pass_.name, root, "the pass is disabled")
+        return [step for step in self.steps if step.pass_.name not in disable]
+
+
+def _nested(steps: Sequence[Step], depth: int = 0) -> str:
+    """The text of `steps`, which share the first `depth + 1` of their anchors."""
+    elements = []
+    for anchor, group in itertools.groupby(steps, lambda step: (step.anchors[depth + 1 :] or (None,))[0]):
+        if anchor:
+            elements.append(_nested(list(group), depth + 1))
+        else:
+            elements.extend(str(step.pass_) for step in group)
+    anchor = steps[0].anchors[depth] if steps else ROOT
+    return f"{anchor}({','.join(elements)})"
+
+
+def _check_anchors(steps: Sequence[Step], ctx: ir.Context) -> None:
+    for anchor in sorted({anchor for step in steps for anchor in step.anchors} - {ANY}):
+        if anchor not in OPS and not ctx.is_registered_operation(anchor):
+            raise OptionError(f"pass pipeline: nested in '{anchor}', which is no op")

@@ -1,0 +1,137 @@
+"""The registry of passes: ours, found by file in this folder, and those of plugins.
+
+A file of this folder that defines a `Pass` defines exactly one, and is named after it with `_` for `-`.
+MLIR's own passes are not in the registry; `pipeline.passmanager.mlir_passes` has their names, which no pass of ours may take.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pipeline.passes
+from pipeline import locks, plugins
+from pipeline.errors import OptionError
+from pipeline.passmanager import mlir_passes
+from pipeline.passmanager.base import Pass
+from pipeline.passmanager.options import nearest
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_lock = locks.recursive_lock()
+_classes: dict[str, type[Pass]] = {}
+_owners: dict[str, str] = {}
+
+
+def passes() -> dict[str, type[Pass]]:
+    """All passes of ours and of plugins by name, sorted; raises `OptionError` if a plugin cannot be loaded."""
+    with _lock:
+        return dict(sorted(_known().items()))
+
+
+def _known() -> dict[str, type[Pass]]:
+    with _lock:
+        if not _classes:
+            try:
+                _register_all()
+            except OptionError:
+                _classes.clear()  # so that the next call fails in the same way
+                raise
+        return _classes
+
+
+def get(name: str) -> type[Pass]:
+    """The pass called `name`; raises `OptionError` with the nearest name if there is none."""
+    known = _known().get(name)
+    if known is None:
+        raise unknown_pass(name)
+    return known
+
+
+def owner(name: str) -> str:
+    """Where the pass called `name` comes from: a module, a plugin file, an installed package or MLIR."""
+    get(name)
+    return _owners[name]
+
+
+def all_names() -> list[str]:
+    """The names of all passes: ours, those of plugins and MLIR's."""
+    return [*passes(), *mlir_passes.PASSES]
+
+
+def is_pass(name: str) -> bool:
+    """Whether `name` is a pass, of ours, of a plugin or of MLIR."""
+    return name in mlir_passes.PASSES or name in _known()
+
+
+def unknown_pass(name: str) -> OptionError:
+    """The error for a name that no pass has, ours or MLIR's."""
+    return OptionError(f"unknown pass '{name}'{nearest(name, all_names())}")
+
+
+def load_plugin(path: str | Path) -> None:
+    """Loads a plugin from a Python file; raises `OptionError` if that fails or one of its names is taken."""
+    with _lock:
+        passes()
+        loaded_before = Path(path).resolve() in plugins.files()
+        plugin = plugins.load_file(path)
+        try:
+            _register_plugin(plugin)
+        except OptionError:
+            if not loaded_before:
+                plugins.unload_file(plugin)
+            raise
+
+
+def _register_all() -> None:
+    for info in pkgutil.walk_packages(pipeline.passes.__path__, "pipeline.passes."):
+        module = importlib.import_module(info.name)
+        for cls in vars(module).values():
+            if isinstance(cls, type) and issubclass(cls, Pass) and cls.__module__ == info.name and cls is not Pass:
+                _register({cls.name: cls}, info.name)
+    for plugin in plugins.plugins():
+        _register_plugin(plugin)
+
+
+def _register_plugin(plugin: plugins.Plugin) -> None:
+    classes: dict[str, type[Pass]] = {}
+    for cls in plugin.classes(Pass):  # type: ignore[type-abstract]  # abstract ones are skipped below
+        if inspect.isabstract(cls):
+            continue
+        _check(cls, plugin.owner)
+        if cls.name in classes and classes[cls.name] is not cls:
+            raise _clash(cls.name, plugin.owner, plugin.owner)
+        classes[cls.name] = cls
+    _register(classes, plugin.owner)
+
+
+def _register(classes: dict[str, type[Pass]], owner: str) -> None:
+    """Adds all of `classes`, or, if a name is taken, none."""
+    for name, cls in classes.items():
+        if name in mlir_passes.PASSES:
+            raise _clash(name, owner, "MLIR")
+        if _classes.get(name, cls) is not cls:
+            raise _clash(name, owner, _owners[name])
+    _classes.update(classes)
+    _owners.update(dict.fromkeys(classes, owner))
+
+
+def _clash(name: str, newcomer: str, holder: str) -> OptionError:
+    return OptionError(f"two passes are called '{name}': that of {newcomer} and that of {holder}")
+
+
+def _check(cls: type[Pass], owner: str) -> None:
+    """Refuses a class that has not the form of a pass."""
+    name = getattr(cls, "name", None)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise OptionError(
+            f"{owner}: class {cls.__name__} needs a `name` of lower-case words joined by '-', has {name!r}"
+        )
+    if "__dataclass_fields__" not in vars(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # of dataclasses
+        raise OptionError(f"{owner}: class {cls.__name__} needs the decorator @dataclass(frozen=True)")
+    try:
+        cls.options()
+    except (NameError, TypeError) as error:
+        raise OptionError(f"{owner}: class {cls.__name__}: {error}") from None

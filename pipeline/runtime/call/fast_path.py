@@ -1,0 +1,134 @@
+"""The short way of a call: what most calls need, checked in a microsecond a tensor; everything else goes the long way.
+
+It takes torch tensors by position where all sizes are known and nothing is mutated. Whatever it does not expect, it
+leaves to `Executable`'s own checks, which then find what is wrong and say so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pipeline.runtime.call.array_libraries import torch_library
+from pipeline.runtime.call.result_pool import ResultMemory, is_small
+from pipeline.runtime.call.slot_layout import Layout
+from pipeline.runtime.call.workspace import Workspace
+from pipeline.runtime.interface.pytree import LEAF, Tree
+from pipeline.runtime.interface.signature import Signature
+from pipeline.runtime.weights.weight_binding import BoundWeights
+
+
+class FastPath:
+    """Prepared once for an executable whose calls may go that way; `suits` says whether they may."""
+
+    def __init__(
+        self,
+        signature: Signature,
+        layout: Layout,
+        workspace: Workspace,
+        memory: ResultMemory,
+    ):
+        torch = sys.modules["torch"]
+        self._tensor, self._strided = torch.Tensor, torch.strided
+        kinds = [argument.type for argument in signature.arguments]
+        starts = {index: start for index, start, _, _ in layout.argument_slots}
+        self._arguments = [
+            (getattr(torch, kind.dtype), torch.Size(kind.shape), starts.get(index, layout.slots - 1))
+            for index, kind in enumerate(kinds)
+            if kind is not None
+        ]
+        self._count = len(self._arguments)
+        self._results = [(_maker(memory, shape, dtype), slot) for _, slot, shape, dtype in layout.moved]
+        self._order = None if signature.result_tree == LEAF else [result.index for result in signature.results]
+        self._collect = tuple if signature.result_tree.kind == "tuple" else list
+        self._workspace = workspace
+        self._address, self._size = layout.workspace
+        self._seed, self._draw = layout.seed, torch_library().seed
+        self._copy = (ctypes.c_int64 * layout.slots).from_buffer_copy
+
+    def call(self, args: tuple[Any, ...], weights: BoundWeights) -> Any:
+        """What the call returns; `NotImplemented` if it has to go the long way, as where a weight has changed."""
+        if len(args) != self._count:
+            return NotImplemented
+        slots = self._copy(weights.template)
+        tensor, strided = self._tensor, self._strided
+        try:
+            for arg, (dtype, shape, slot) in zip(args, self._arguments, strict=False):
+                if (
+                    type(arg) is not tensor
+                    or arg.layout is not strided
+                    or arg.dtype is not dtype
+                    or arg.shape != shape
+                    or not arg.is_cpu
+                    or not arg.is_contiguous()
+                    or arg.is_neg()
+                    or arg.is_conj()
+                ):
+                    return NotImplemented
+                address = arg.data_ptr()
+                if not address and arg.numel():  # its memory was freed
+                    return NotImplemented
+                slots[slot] = address
+        except RuntimeError:  # nested, or inside of torch.func, where tensors have neither sizes nor memory
+            return NotImplemented
+        results = []
+        for make, slot in self._results:
+            result = make()
+            slots[slot] = result.data_ptr()
+            results.append(result)
+        workspace = self._workspace
+        if workspace.varies:
+            workspace.fit()
+        slots[self._address] = workspace.address
+        slots[self._size] = workspace.size
+        if self._seed is not None:
+            slots[self._seed] = self._draw()
+        watch = weights.watch
+        if watch.run(ctypes.addressof(slots), watch.record):
+            return NotImplemented
+        if self._order is None:
+            return results[0]
+        return self._collect([results[index] for index in self._order])
+
+
+def suits(signature: Signature, layout: Layout) -> bool:
+    """Whether calls of the executable may go the short way."""
+    if (
+        "torch" not in sys.modules
+        or layout.status is not None
+        or layout.profile is not None
+        or layout.kept
+        or any(dims for _, _, dims, _ in layout.argument_slots)
+        or signature.mutations
+    ):
+        return False
+    arguments, results = signature.arguments, signature.results
+    return (
+        len(arguments) > 0
+        and all(one.type is not None and all(isinstance(size, int) for size in one.type.shape) for one in arguments)
+        and all(one.kind == "computed" for one in results)
+        and _is_flat(signature.argument_tree.children[0])
+        and not signature.argument_tree.children[1].keys
+        and (signature.result_tree.kind == "leaf" or _is_flat(signature.result_tree))
+        and len({one.index for one in results}) == len(results) == len(layout.moved)
+    )
+
+
+def _is_flat(tree: Tree) -> bool:
+    return tree.kind in ("tuple", "list") and all(child.kind == "leaf" for child in tree.children)
+
+
+def _maker(memory: ResultMemory, shape: tuple[int, ...], dtype: str) -> Callable[[], Any]:
+    """What makes a tensor for a result, in a microsecond where it is small."""
+    torch = sys.modules["torch"]
+    if is_small(shape, dtype):
+        return functools.partial(torch.empty_strided, shape, _row_major(shape), dtype=getattr(torch, dtype))
+    return functools.partial(memory.tensor, torch_library(), shape, dtype)
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod([max(size, 1) for size in shape[dim + 1 :]]) for dim in range(len(shape)))

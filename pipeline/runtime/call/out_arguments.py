@@ -1,0 +1,78 @@
+"""`out=`: the caller's tensors that take the results of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.errors import ArgumentError
+from pipeline.runtime.call.arguments import Arguments, check_tensor, check_writable, take_over
+from pipeline.runtime.call.array_libraries import ArrayLibrary, Extent, copy, extent, library_of, overlap
+from pipeline.runtime.interface.pytree import flatten, leaf_paths
+from pipeline.runtime.interface.signature import Result, Signature, TensorType
+
+
+class Destinations:
+    """The leaves of `out` for one call, checked.
+
+    Leaves for what is no tensor (None, constants) are left as they are.
+    """
+
+    def __init__(self, signature: Signature, out: Any):
+        self.out = out
+        names = leaf_paths(signature.result_tree, "out")
+        self._taken: list[tuple[str, Result, Any]] = []
+        for name, result, leaf in zip(
+            names, signature.results, flatten(signature.result_tree, out, "out"), strict=True
+        ):
+            wanted = _wanted(signature, result)
+            if wanted is not None:
+                leaf = take_over(name, leaf)
+                check_tensor(name, wanted, leaf)
+                check_writable(name, leaf)
+                self._taken.append((name, result, leaf))
+            elif result.kind in ("computed", "number"):
+                raise ArgumentError(f"argument {name}: the model returns a number there, which no tensor can take")
+        self._check_overlap()
+
+    def _check_overlap(self) -> None:
+        extents = [(result.index, extent(name, leaf)) for name, result, leaf in self._taken]
+        for number, (index, one) in enumerate(extents):
+            for other_index, other in extents[:number]:
+                if index != other_index and overlap(one, other):
+                    raise ArgumentError(f"argument {one[0]}: shares memory with {other[0]}, which takes another result")
+
+    def written_by_code(self, call: Arguments, weights: Sequence[Extent]) -> dict[int, Any]:
+        """The tensors that the code can write directly, by the number of its result.
+
+        They are row-major, of the call's library, and nothing that the code reads lies in them: neither an argument nor
+        a weight.
+        """
+        read = [*weights, *(extent("", value) for value in call.values if library_of(value) is not None)]
+        places: dict[int, Any] = {}
+        for name, result, leaf in self._taken:
+            if result.kind == "computed" and _is_plain(leaf, call.library):
+                place = extent(name, leaf)
+                if not any(overlap(place, other) for other in read):
+                    places.setdefault(result.index, leaf)
+        return places
+
+    def fill(self, computed: Mapping[int, Any], leaves: Sequence[Any]) -> None:
+        """Copies what the code did not write itself; `leaves` are the call's."""
+        for name, result, leaf in self._taken:
+            source = computed[result.index] if result.kind == "computed" else leaves[result.index]
+            if source is leaf:
+                continue
+            if tuple(leaf.shape) != tuple(source.shape):
+                raise ArgumentError(f"argument {name}: has shape {tuple(leaf.shape)}, the result {tuple(source.shape)}")
+            copy(leaf, source)
+
+
+def _wanted(signature: Signature, result: Result) -> TensorType | None:
+    if result.kind == "argument":
+        return signature.arguments[result.index].type
+    return None if result.kind == "number" else result.type
+
+
+def _is_plain(leaf: Any, library: ArrayLibrary) -> bool:
+    return library_of(leaf) is library and library.is_row_major(leaf)

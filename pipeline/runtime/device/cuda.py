@@ -1,0 +1,298 @@
+"""NVIDIA GPUs, through CUDA's driver: memory, launches on torch's current stream, results read back.
+
+Needs the package cuda-bindings, and no toolkit: PTX is translated by the driver.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import PipelineError
+from pipeline.runtime.device.cublas import WORKSPACE_BYTES, Cublas
+from pipeline.runtime.device.cuda_graphs import Graphs
+from pipeline.runtime.device.device_code import DeviceKernel
+from pipeline.runtime.device.gemm_descriptor import Gemm, Matrix
+from pipeline.runtime.device.host_plan import View, row_major
+from pipeline.runtime.interface.signature import DTYPE_BYTES
+from pipeline.runtime.interface.storage_types import numpy_dtype
+
+#: Idle memory beyond this is given back to the driver.
+_IDLE_BYTES = 1 << 32
+
+#: Kernels access so many bytes at once; drivers and torch align memory better, views of tensors may not be.
+_ALIGNMENT = 16
+
+#: The most blocks along one dimension of a launch; kernels with more threads loop.
+_MOST_BLOCKS = 65535
+
+_C_TYPES: dict[str, Any] = {
+    "index": ctypes.c_int64,
+    "i64": ctypes.c_int64,
+    "i32": ctypes.c_int32,
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+}
+
+
+class _Memory:
+    """Memory of the device; goes back to the pool when nobody refers to it."""
+
+    def __init__(self, address: int, size: int, give_back: Callable[[int, int], None] | None, owner: Any = None):
+        self.address = address
+        self._size = size
+        self._give_back = give_back
+        self._owner = owner
+
+    def __del__(self) -> None:
+        if self._give_back is not None:
+            self._give_back(self.address, self._size)
+
+
+class CudaDevice:
+    """The current CUDA device, with the kernels of one executable; see `pipeline.runtime.device.device.Device`."""
+
+    def __init__(
+        self,
+        code: Sequence[bytes],
+        kernels: Sequence[DeviceKernel],
+        target: str,
+        driver: Any = None,
+        cublas: Any = None,
+    ):
+        self._driver = driver or _cuda_driver()
+        self._cublas_binding = cublas
+        self._cublas: tuple[Cublas, _Memory] | None = None
+        self._missing: str | None = None
+        self._kernels = kernels
+        self._target = target
+        self._free: dict[int, list[int]] = {}
+        self._idle = 0
+        self._stream = 0
+        self._check(self._driver.cuInit(0), "looking for a GPU")
+        self._device = self._check(self._driver.cuDeviceGet(_torch_device()), "cuDeviceGet")
+        self._context = self._check(self._driver.cuDevicePrimaryCtxRetain(self._device), "cuDevicePrimaryCtxRetain")
+        self._check(self._driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
+        self._graphs = Graphs(self._driver, self._check)
+        module = self._load(code)
+        self._functions = [
+            self._check(self._driver.cuModuleGetFunction(module, kernel.name.encode()), f"kernel {kernel.name}")
+            for kernel in kernels
+        ]
+
+    def begin(self) -> None:
+        """Takes over the context and torch's current stream; waits for the last one if that is another."""
+        self._check(self._driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
+        stream = _torch_stream()
+        if stream != self._stream:
+            self._check(self._driver.cuStreamSynchronize(self._stream), "cuStreamSynchronize")
+            self._stream = stream
+
+    def allocate(self, dtype: str, elements: int) -> _Memory:
+        """Memory for a tensor."""
+        return self._take(elements * DTYPE_BYTES[dtype])
+
+    def arena(self, size: int) -> _Memory:
+        """Memory for the temporaries of a call."""
+        return self._take(size)
+
+    def borrow(self, tensor: Any, dtype: str) -> View:
+        """A torch tensor on the device as a view, with no copy if it is aligned for kernels' widest accesses."""
+        view = row_major(_Memory(tensor.data_ptr(), 0, None, tensor), dtype, tuple(tensor.shape))
+        if tensor.data_ptr() % _ALIGNMENT == 0:
+            return view
+        aligned = row_major(self.allocate(dtype, view.elements), dtype, view.sizes)
+        self.copy(aligned, view)
+        return aligned
+
+    def upload(self, view: View, data: np.ndarray) -> None:
+        """Writes a whole tensor."""
+        data = np.ascontiguousarray(data)
+        if data.size:
+            copied = self._driver.cuMemcpyHtoDAsync(_address(view), data.ctypes.data, data.nbytes, self._stream)
+            self._check(copied, "a copy to the device")
+            self._check(self._driver.cuStreamSynchronize(self._stream), "a copy to the device")
+
+    def launch(self, kernel: int, threads: int, arguments: Sequence[Any]) -> None:
+        """Launches a kernel on the stream."""
+        info = self._kernels[kernel]
+        blocks = min(info.blocks(threads), _MOST_BLOCKS)
+        if not blocks:
+            return
+        views, numbers = info.split(arguments)
+        values = _in_order(info, views, numbers)
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        launched = self._driver.cuLaunchKernel(
+            self._functions[kernel], blocks, 1, 1, info.block, 1, 1, info.shared, self._stream,
+            ctypes.addressof(pointers), 0,
+        )  # fmt: skip
+        self._check(launched, f"kernel {info.name} with {blocks} blocks of {info.block} threads")
+
+    def multiply(self, product: Gemm, arguments: Sequence[View]) -> bool:
+        """Has cuBLAS compute a product on the stream; False if it is not there."""
+        if self._cublas is None and self._missing is None:
+            self._load_cublas()
+        if self._cublas is None:
+            return False
+
+        def address(matrix: Matrix, dtype: str) -> int:
+            return _address(arguments[matrix.argument]) + matrix.offset * DTYPE_BYTES[dtype]
+
+        self._cublas[0].multiply(product, address, int(self._stream))
+        return True
+
+    def missing(self) -> str | None:
+        """Why products are not left to cuBLAS, though they were to be; None if nothing is missed."""
+        return self._missing
+
+    def replay(self, parameters: Sequence[Any], work: Callable[[], Any]) -> bool:
+        """Does again in one go what `work` did for the same parameters, if it came often enough to be recorded.
+
+        `work` launches kernels and no more, and gets all its memory through `arena`.
+        """
+        key = tuple((_address(one), one.sizes) if isinstance(one, View) else one for one in parameters)
+
+        def record(stream: Any) -> Any:
+            current, self._stream = self._stream, stream
+            try:
+                return work()
+            finally:
+                self._stream = current
+
+        return self._graphs.replay(key, self._stream, record)
+
+    def read_number(self, buffer: _Memory, dtype: str, place: int) -> int | float:
+        """Waits, and reads one element."""
+        return self.download([View(buffer, dtype, place, 1, 0, (1,), (1,))])[0][0].item()
+
+    def download(self, views: Sequence[View]) -> list[np.ndarray]:
+        """Waits, and reads whole tensors."""
+        arrays = [np.empty(view.sizes, numpy_dtype(view.dtype)) for view in views]
+        for view, array in zip(views, arrays, strict=True):
+            if array.size:
+                copied = self._driver.cuMemcpyDtoHAsync(array.ctypes.data, _address(view), array.nbytes, self._stream)
+                self._check(copied, "a copy from the device")
+        self._check(self._driver.cuStreamSynchronize(self._stream), "waiting for the kernels")
+        return arrays
+
+    def copy(self, target: View, source: View) -> None:
+        """Copies a whole tensor on the device."""
+        size = source.elements * DTYPE_BYTES[source.dtype]
+        if size:
+            copied = self._driver.cuMemcpyDtoDAsync(_address(target), _address(source), size, self._stream)
+            self._check(copied, "a copy on the device")
+
+    def _load_cublas(self) -> None:
+        try:
+            workspace = self._take(WORKSPACE_BYTES)
+            self._cublas = Cublas(workspace.address, self._cublas_binding), workspace
+        except PipelineError as error:
+            self._missing = str(error)
+
+    def _take(self, size: int) -> _Memory:
+        size = max(256, -(-size // 256) * 256)
+        free = self._free.get(size)
+        if free:
+            self._idle -= size
+            return _Memory(free.pop(), size, self._take_back)
+        address = int(self._check(self._driver.cuMemAlloc(size), f"{size} bytes of memory"))
+        return _Memory(address, size, self._take_back)
+
+    def _take_back(self, address: int, size: int) -> None:
+        """Keeps memory for the next one who wants this size: launches run in order, so it may be used at once."""
+        if self._idle + size > _IDLE_BYTES:
+            self._driver.cuMemFree(address)
+            return
+        self._free.setdefault(size, []).append(address)
+        self._idle += size
+
+    def _load(self, code: Sequence[bytes]) -> Any:
+        """The machine code if it is for this GPU, else the PTX, translated by the driver."""
+        major, minor = (self._check(self._driver.cuDeviceGetAttribute(one, self._device), "cuDeviceGetAttribute")
+                        for one in _capability(self._driver))  # fmt: skip
+        here, wanted = 10 * major + minor, int(self._target.rpartition("_")[2])
+        if here < wanted:
+            raise PipelineError(f"the executable is for {self._target} and later, this GPU is sm_{here}")
+        if len(code) > 1 and major == wanted // 10:
+            return self._check(self._driver.cuModuleLoadData(code[1]), "loading the machine code")
+        return self._check(self._driver.cuModuleLoadData(code[0] + b"\0"), "translating the PTX")
+
+    def _check(self, returned: Sequence[Any], what: str) -> Any:
+        """What a function of the driver returns after its error code; raises `PipelineError` for an error."""
+        error, *values = returned
+        if int(error):
+            name = self._driver.cuGetErrorString(error)[1]
+            raise PipelineError(f"CUDA: {what}: {name.decode() if isinstance(name, bytes) else name}")
+        return values[0] if values else None
+
+
+def _in_order(info: DeviceKernel, views: list[View], numbers: list[tuple[str, Any]]) -> list[Any]:
+    """The kernel's parameters as ctypes: its arguments in order, then the sizes that go along."""
+    addresses, rest = iter(views), iter(numbers)
+    values: list[Any] = []
+    for kind in info.arguments:
+        if kind[0] == "buffer":
+            values.append(ctypes.c_uint64(_address(next(addresses))))
+        else:
+            values.append(_number(*next(rest)))
+    return values + [_number(*number) for number in rest]
+
+
+def _number(kind: str, value: Any) -> Any:
+    return _C_TYPES[kind](value)
+
+
+def _address(view: View) -> int:
+    return view.buffer.address + view.base * DTYPE_BYTES[view.dtype]
+
+
+def _capability(driver: Any) -> tuple[Any, Any]:
+    names = driver.CUdevice_attribute
+    prefix = "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_"
+    return getattr(names, prefix + "MAJOR"), getattr(names, prefix + "MINOR")
+
+
+def find_gpu(driver: Any = None) -> str:
+    """The name of the GPU that executables would run on; raises `PipelineError` if there is none, and says why."""
+    driver = driver or _cuda_driver()
+    error, *found = driver.cuInit(0)
+    if not int(error):
+        error, *found = driver.cuDeviceGet(_torch_device())
+    if not int(error):
+        error, *found = driver.cuDeviceGetName(128, found[0])
+    if int(error):
+        name = driver.cuGetErrorString(error)[1]
+        raise PipelineError(f"CUDA: looking for a GPU: {name.decode() if isinstance(name, bytes) else name}")
+    return bytes(found[0]).split(b"\0")[0].decode()
+
+
+def _cuda_driver() -> Any:
+    try:
+        from cuda.bindings import driver
+
+        driver.cuDriverGetVersion()  # loads the library
+    except ImportError:
+        raise PipelineError("the target cuda needs cuda-bindings; pip install 'pipeline[cuda]'") from None
+    except Exception as error:  # what the binding raises without a driver differs between versions
+        raise PipelineError(f"the target cuda needs NVIDIA's driver, which is not there: {error}") from None
+    return driver
+
+
+def _torch_cuda() -> Any:
+    """torch.cuda, if torch is in use and has it; this module does not import it."""
+    torch = sys.modules.get("torch")
+    return torch.cuda if torch is not None and torch.cuda.is_available() else None
+
+
+def _torch_device() -> int:
+    cuda = _torch_cuda()
+    return 0 if cuda is None else cuda.current_device()
+
+
+def _torch_stream() -> int:
+    cuda = _torch_cuda()
+    return 0 if cuda is None else cuda.current_stream().cuda_stream

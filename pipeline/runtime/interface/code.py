@@ -1,0 +1,161 @@
+"""What the compiler hands to the runtime: machine code and how to call it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from pipeline.runtime.interface.entry_point import EntryPoint
+from pipeline.runtime.interface.signature import Source, TensorType
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place where the program calls a kernel.
+
+    Attributes:
+        ops: the PyTorch ops that the kernel computes there, and their source lines, `file.py:12`, where known.
+    """
+
+    ops: tuple[tuple[str | None, str | None], ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of an executable.
+
+    Attributes:
+        name: its name, which is the symbol that profilers show.
+        kind: what it is, e.g. `elementwise`, `matmul`.
+        ops: the linalg ops that it computes, in order.
+        calls: in how many places the program calls it.
+        words: what these compute, as in kernels' names: `("conv2d", "add", "relu")`.
+        places: the places, not known of an executable that was loaded from a file.
+        operations: how many arithmetic operations a call takes; None if that depends on the call.
+        bytes: how many bytes it reads and writes at least, everything once; None if that depends on the call.
+    """
+
+    name: str
+    kind: str
+    ops: tuple[str, ...]
+    calls: int
+    words: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    operations: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the code that is timed: what runs there, a kernel or `copy`, and the PyTorch source line or ``."""
+
+    name: str
+    source: str
+
+
+@dataclass(frozen=True)
+class External:
+    """A function from outside that the code calls in place of a kernel.
+
+    Attributes:
+        symbol: what the object file calls it.
+        function: its name in its library; that of a Python function for the compiler.
+        library: the path of the shared library; empty for a Python function.
+        parameters: what it takes in order: for a tensor its element type, as MLIR spells it, and its rank; for a number
+            its type and None.
+        outputs: how many of the last tensors it writes.
+        numbers: what it takes after those, each as int64_t.
+    """
+
+    symbol: str
+    function: str
+    library: str
+    parameters: tuple[tuple[str, int | None], ...]
+    outputs: int
+    numbers: tuple[int, ...] = ()
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> External:
+        """The inverse of `dataclasses.asdict`."""
+        parameters = tuple((dtype, rank) for dtype, rank in data["parameters"])
+        return External(**{**data, "parameters": parameters, "numbers": tuple(data["numbers"])})
+
+
+@dataclass(frozen=True)
+class Code:
+    """Everything of an executable but its signature and weights.
+
+    Attributes:
+        objects: machine code, as object files that call each other.
+        main, main_sources: the entry for each call, and where each of its own arguments comes from.
+        prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
+        unread: the numbers of those results that main takes and yet doesn't read.
+        workspace: how many bytes main's temporaries take, and the scratch of its kernels with one thread.
+        thread_bytes: how many bytes of scratch each other thread that shares the work of a kernel takes.
+        checks: the messages of the checks that the code makes as it runs, by number from 1.
+        machine: the kind of machine that it is for, as Python's `platform.machine` has it.
+        cpu, required: the CPU that it is for, and the features that one must have to run it.
+        kernels: in the order of first use.
+        sites: what is timed, by number, in code that times its kernels; the first is main as a whole.
+        externals: the functions from outside that it calls.
+    """
+
+    objects: tuple[bytes, ...]
+    main: EntryPoint
+    main_sources: tuple[Source, ...]
+    prepare: EntryPoint | None
+    prepare_sources: tuple[Source, ...]
+    prepared: tuple[TensorType, ...]
+    workspace: int
+    checks: tuple[str, ...]
+    machine: str
+    cpu: str
+    required: tuple[str, ...]
+    kernels: tuple[Kernel, ...] = ()
+    sites: tuple[Site, ...] = ()
+    externals: tuple[External, ...] = ()
+    thread_bytes: int = 0
+    unread: tuple[int, ...] = ()
+
+    @property
+    def kept(self) -> dict[int, TensorType]:
+        """The types of those results of @prepare that main reads, by their numbers."""
+        return {number: kind for number, kind in enumerate(self.prepared) if number not in self.unread}
+
+    def prepared_weights(self, names: Iterable[str]) -> list[str]:
+        """Those of the model's weights that only @prepare reads."""
+        read = {source.name for source in self.main_sources if source.kind == "weight"}
+        return [name for name in names if name not in read]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the object files and the kernels' places, as JSON values."""
+        kernels = tuple(replace(kernel, places=()) for kernel in self.kernels)
+        return asdict(replace(self, objects=(), kernels=kernels)) | {"objects": len(self.objects)}
+
+    @staticmethod
+    def from_json(data: dict[str, Any], objects: tuple[bytes, ...]) -> Code:
+        """The inverse of `to_json`."""
+        return Code(
+            objects=objects,
+            main=EntryPoint.from_json(data["main"]),
+            main_sources=tuple(Source(**source) for source in data["main_sources"]),
+            prepare=None if data["prepare"] is None else EntryPoint.from_json(data["prepare"]),
+            prepare_sources=tuple(Source(**source) for source in data["prepare_sources"]),
+            prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
+            workspace=data["workspace"],
+            checks=tuple(data["checks"]),
+            machine=data["machine"],
+            cpu=data["cpu"],
+            required=tuple(data["required"]),
+            kernels=tuple(map(kernel_from_json, data["kernels"])),
+            sites=tuple(Site(**site) for site in data["sites"]),
+            externals=tuple(map(External.from_json, data["externals"])),
+            thread_bytes=data["thread_bytes"],
+            unread=tuple(data.get("unread", ())),  # artifacts made before it was known lack it
+        )
+
+
+def kernel_from_json(data: dict[str, Any]) -> Kernel:
+    """A kernel from JSON values, without its places."""
+    return Kernel(**{**data, "ops": tuple(data["ops"]), "words": tuple(data["words"]), "places": ()})

@@ -1,0 +1,195 @@
+"""Where the time of a call goes: measured by code that times its kernels, put into a table and a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import PipelineError
+from pipeline.runtime.interface.atomic_files import replacing
+from pipeline.runtime.interface.code import Code
+from pipeline.runtime.report.event_record import Record
+from pipeline.runtime.report.machine_peak import Peak, measured_peak
+
+if TYPE_CHECKING:
+    from pipeline.runtime.executable import Executable
+
+_WARMUP = 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a kernel, or `copy`, costs in one call of the model, at one line of the model's source.
+
+    Attributes:
+        source: the PyTorch source line, `file.py:12`; empty where unknown.
+        runs: how often it runs.
+        seconds: how long all runs together take.
+        operations: arithmetic operations of all runs; None where they depend on the call.
+        bytes: what all runs read and write at least; None where that depends on the call.
+    """
+
+    name: str
+    source: str
+    runs: float
+    seconds: float
+    operations: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The mean of several calls.
+
+    Attributes:
+        seconds: how long a call takes, as the caller sees it.
+        code_seconds: how long the compiled code takes of that; the rest is reading arguments and making results.
+        rows: what the compiled code spends it on, most first.
+        peak: what this machine can do.
+        calls: how many calls were measured.
+    """
+
+    seconds: float
+    code_seconds: float
+    rows: tuple[Row, ...]
+    peak: Peak
+    calls: int
+    _events: tuple[tuple[str, str, int, int], ...] = field(repr=False, default=())
+
+    @property
+    def accounted(self) -> float:
+        """The part of a call's time that kernels and copies take."""
+        return sum(row.seconds for row in self.rows) / self.seconds
+
+    def __str__(self) -> str:
+        return "\n".join([_title(self), "", *_table(self), ""])
+
+    def save_trace(self, path: str | Path) -> None:
+        """Writes the last call as a trace that chrome://tracing, Perfetto and speedscope show.
+
+        Raises:
+            PipelineError: the file cannot be written.
+        """
+        first = min((start for _, _, start, _ in self._events), default=0)
+        events = [
+            {
+                "name": name,
+                "ph": "X",
+                "ts": (start - first) / 1e3,
+                "dur": (end - start) / 1e3,
+                "pid": 1,
+                "tid": 1,
+                "args": {"source": source},
+            }
+            for name, source, start, end in self._events
+        ]
+        try:
+            with replacing(Path(path)) as temporary:
+                temporary.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}))
+        except OSError as error:
+            raise PipelineError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def measure(
+    executable: Executable, code: Code, record: Record, args: tuple[Any, ...], kwargs: Mapping[str, Any], repeats: int
+) -> Profile:
+    """Calls an executable that times its kernels, `repeats` times after two calls that do not count."""
+    if repeats < 1:
+        raise PipelineError(f"repeats: expected 1 or more, got {repeats}")
+    for _ in range(_WARMUP):
+        executable(*args, **kwargs)
+    record.clear()
+    seconds = 0.0
+    nanoseconds, runs = [0] * len(code.sites), [0] * len(code.sites)
+    for _ in range(repeats):
+        record.clear()
+        start = time.perf_counter()
+        executable(*args, **kwargs)
+        seconds += time.perf_counter() - start
+        nanoseconds = [old + new for old, new in zip(nanoseconds, record.nanoseconds(), strict=True)]
+        runs = [old + new for old, new in zip(runs, record.runs(), strict=True)]
+    events = [(code.sites[site].name, code.sites[site].source, start, end) for site, start, end in record.events()]
+    return Profile(
+        seconds=seconds / repeats,
+        code_seconds=nanoseconds[0] / 1e9 / repeats,
+        rows=tuple(sorted(measured_rows(code, nanoseconds, runs, repeats), key=lambda row: -row.seconds)),
+        peak=measured_peak(),
+        calls=repeats,
+        _events=tuple(sorted(events, key=lambda event: event[2])),
+    )
+
+
+def measured_rows(code: Code, nanoseconds: list[int], runs: list[int], repeats: int) -> Iterator[Row]:
+    """The rows of code whose sites ran so often and took so long in `repeats` calls of the model."""
+    kernels = {kernel.name: kernel for kernel in code.kernels}
+    places: dict[tuple[str, str], list[int]] = {}
+    for number, site in enumerate(code.sites[1:], 1):
+        places.setdefault((site.name, site.source), []).append(number)
+    for (name, source), numbers in places.items():
+        times = sum(runs[number] for number in numbers) / repeats
+        kernel = kernels.get(name)
+        operations = None if kernel is None or kernel.operations is None else round(kernel.operations * times)
+        moved = None if kernel is None or kernel.bytes is None else round(kernel.bytes * times)
+        taken = sum(nanoseconds[number] for number in numbers) / 1e9 / repeats
+        yield Row(name, source, times, taken, operations, moved)
+
+
+def _title(profile: Profile) -> str:
+    return (
+        f"{profile.seconds * 1e3:.3f} ms a call, mean of {profile.calls}; "
+        f"{profile.accounted:.1%} of it in kernels and copies\n"
+        f"this machine: {profile.peak.operations / 1e9:.0f} GFLOP/s, {profile.peak.bytes / 1e9:.1f} GB/s, one thread"
+    )
+
+
+def _table(profile: Profile) -> list[str]:
+    lines = [["ms", "% of call", "runs", "GFLOP/s", "GB/s", "% of peak", "kernel", "source"]]
+    lines += [_line(row, profile) for row in profile.rows]
+    inside = profile.code_seconds - sum(row.seconds for row in profile.rows)
+    for name, seconds in (
+        ("between kernels", inside),
+        ("arguments and results", profile.seconds - profile.code_seconds),
+    ):
+        share = f"{seconds / profile.seconds:.1%}"
+        lines.append([f"{seconds * 1e3:.4f}", share, "", "", "", "", f"({name})", ""])
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return ["  ".join(_aligned(line, widths)).rstrip() for line in lines]
+
+
+def _line(row: Row, profile: Profile) -> list[str]:
+    return [
+        f"{row.seconds * 1e3:.4f}",
+        f"{row.seconds / profile.seconds:.1%}",
+        f"{row.runs:g}",
+        _rate(row.operations, row.seconds),
+        _rate(row.bytes, row.seconds),
+        _share(row, profile.peak),
+        row.name,
+        _near(row.source),
+    ]
+
+
+def _near(source: str) -> str:
+    """A source line as seen from the current folder, where it lies inside of that."""
+    here = f"{os.getcwd()}{os.sep}"
+    return source.removeprefix(here)
+
+
+def _aligned(line: list[str], widths: list[int]) -> Iterator[str]:
+    for column, (cell, width) in enumerate(zip(line, widths, strict=True)):
+        yield cell.rjust(width) if column < 6 else cell.ljust(width)
+
+
+def _rate(amount: int | None, seconds: float) -> str:
+    return "-" if amount is None or not seconds else f"{amount / seconds / 1e9:.1f}"
+
+
+def _share(row: Row, peak: Peak) -> str:
+    if row.operations is None or row.bytes is None:
+        return "-"
+    return f"{peak.share(row.seconds, row.operations, row.bytes):.0%}"

@@ -1,0 +1,186 @@
+"""What the code of an executable reads of the model's weights."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipeline.errors import PipelineError
+from pipeline.runtime.call.array_libraries import Extent, dtype_and_shape, extent, library_of, place_of, pointer
+from pipeline.runtime.call.slot_layout import Layout, Slots
+from pipeline.runtime.interface.aligned_memory import Arena, offsets
+from pipeline.runtime.interface.code import Code
+from pipeline.runtime.interface.signature import Signature, TensorType, Weight
+from pipeline.runtime.native.object_loader import NativeCode
+from pipeline.runtime.weights.watch import Watch, Watched, watch
+from pipeline.runtime.weights.weight_source import WeightSource
+
+
+@dataclass(frozen=True)
+class BoundWeights:
+    """The weights at one time. `refresh` makes new ones, so that running calls keep one state.
+
+    Attributes:
+        template: the slots of a call with the weights' addresses filled in.
+        live: the model's own tensors, by name.
+        tensors: keeps what the addresses point to alive: the weights, then what was prepared.
+        extents: where they lie.
+        copies: for a mutated weight that is not row-major, the row-major copy that the code reads.
+        watch: notices when all this is old.
+        states: what those weights that are watched were, by name.
+    """
+
+    template: Slots
+    live: Mapping[str, Any]
+    tensors: tuple[Any, ...]
+    extents: tuple[Extent, ...]
+    copies: Mapping[str, Any]
+    watch: Watch
+    states: dict[str, Any]
+
+    def has_changed(self) -> bool:
+        """Whether a weight may not be what it was."""
+        return bool(self.watch.run(0, self.watch.record))
+
+    def accept_copies(self) -> None:
+        """Takes the weights that the code has a copy of as they are now: they were brought up to date with it."""
+        if not self.copies:
+            return
+        self.watch.accept(self.copies)
+        watched = {one.name: one for one in self.watch.weights}
+        self.states.update({name: watched[name].state() for name in self.copies if name in watched})
+
+
+def bind(
+    code: Code,
+    native: NativeCode,
+    signature: Signature,
+    layout: Layout,
+    source: WeightSource,
+    before: BoundWeights | None = None,
+    *,
+    is_watched: bool = True,
+) -> BoundWeights:
+    """Looks up the live weights and runs `@prepare` on them.
+
+    Args:
+        before: what was bound before; kept where no weight is another, whatever made it look so.
+        is_watched: whether new values of weights are to be noticed, not only that they have moved.
+
+    Raises:
+        PipelineError: a weight has another dtype or shape than when the model was compiled.
+    """
+    while True:
+        live = live_weights(signature, source)
+        watched = list(_watched(code, live, is_watched=is_watched))
+        noticing = watch(watched, source if is_watched else None, native.guarded(), native.entry(code.main.symbol))
+        if _are_current(live, source):  # a thread may have replaced one before it was watched
+            break
+    states = {one.name: one.state() for one in watched}
+    if before is not None and states == before.states:
+        return replace(before, watch=noticing)
+    tensors: dict[str, Any] = {}
+    copies: dict[str, Any] = {}
+    for weight in signature.weights:
+        tensors[weight.name] = _contiguous(live[weight.name])
+        if weight.mutated and not _is_row_major(live[weight.name]):
+            copies[weight.name] = tensors[weight.name]
+    prepared, places = _prepare(code, native, tensors)
+    template = (ctypes.c_int64 * layout.slots)()
+    for slot, source_of_slot in layout.weight_slots:
+        is_weight = source_of_slot.kind == "weight"
+        template[slot] = pointer(tensors[source_of_slot.name]) if is_weight else places[source_of_slot.index]
+    extents = tuple(extent(f"weight {name}", tensor) for name, tensor in tensors.items())
+    return BoundWeights(template, live, (*tensors.values(), prepared), extents, copies, noticing, states)
+
+
+def _are_current(live: Mapping[str, Any], source: WeightSource) -> bool:
+    now = source.tensors()
+    return all(now.get(name) is tensor for name, tensor in live.items())
+
+
+def live_weights(signature: Signature, source: WeightSource) -> dict[str, Any]:
+    """The tensors that the weights are now.
+
+    Raises:
+        PipelineError: one has another dtype or shape than at compilation, or no elements in memory.
+    """
+    tensors = source.tensors()
+    return {weight.name: _checked(weight, tensors) for weight in signature.weights}
+
+
+def _checked(weight: Weight, tensors: Mapping[str, Any]) -> Any:
+    live = tensors.get(weight.name)
+    if library_of(live) is None:
+        raise PipelineError(f"weight {weight.name}: expected {weight.type}, is now no tensor but {live!r:.40}")
+    place = place_of(live)
+    if place.partition(":")[0] not in ("cpu", "cuda"):
+        raise PipelineError(f"weight {weight.name}: expected a dense tensor, got {place}")
+    got = TensorType(*dtype_and_shape(live))
+    if got != weight.type:
+        raise PipelineError(f"weight {weight.name}: expected {weight.type}, is now {got}")
+    return live
+
+
+def _watched(code: Code, live: Mapping[str, Any], *, is_watched: bool) -> Iterator[Watched]:
+    """The weights that may change behind the executable's back: torch's, which are what can move."""
+    read = {source.name for source in code.main_sources if source.kind == "weight"}
+    prepared = {source.name for source in code.prepare_sources}
+    for name, tensor in live.items():
+        if not _is_torchs(tensor):
+            continue
+        in_place = _is_row_major(tensor)
+        one = Watched(name, tensor, name in read and in_place, is_watched and (name in prepared or not in_place))
+        if one.is_read or one.is_copied:
+            yield one
+
+
+def watched_copies(live: Mapping[str, Any]) -> list[Watched]:
+    """What is to be watched where code reads copies of the weights alone."""
+    return [Watched(name, tensor, False, True) for name, tensor in live.items() if _is_torchs(tensor)]
+
+
+def _is_torchs(tensor: Any) -> bool:
+    owner = library_of(tensor)
+    return owner is not None and owner.name == "torch"
+
+
+def _contiguous(tensor: Any) -> Any:
+    owner = library_of(tensor)
+    assert owner is not None
+    return owner.contiguous(tensor)
+
+
+def _is_row_major(tensor: Any) -> bool:
+    owner = library_of(tensor)
+    assert owner is not None
+    return owner.is_row_major(tensor)
+
+
+def _prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any]) -> tuple[Arena, list[int]]:
+    """What depends on the weights alone, computed: the memory that it lies in, and the address of each tensor."""
+    arena, starts = _lay_out(code.kept)
+    scratch, others = _lay_out({number: code.prepared[number] for number in code.unread})
+    known = {**starts, **others}
+    places = [known[number] for number in range(len(code.prepared))]
+    entry = code.prepare
+    if entry is None:
+        return arena, places
+    slots = (ctypes.c_int64 * entry.slots)()
+    first = entry.parameter_slots()
+    for slot, source in zip(first, code.prepare_sources, strict=False):
+        slots[slot] = pointer(tensors[source.name])
+    for slot, place in zip(first[len(code.prepare_sources) :], places, strict=True):
+        slots[slot] = place
+    native.entry(entry.symbol)(ctypes.addressof(slots))
+    del scratch  # code takes its addresses, and doesn't look there
+    return arena, places
+
+
+def _lay_out(types: Mapping[int, TensorType]) -> tuple[Arena, dict[int, int]]:
+    """Memory for tensors one behind the other, and the address of each by its number."""
+    *starts, size = offsets(list(types.values()))
+    arena = Arena(size)
+    return arena, {number: arena.address + start for number, start in zip(types, starts, strict=True)}

@@ -1,0 +1,93 @@
+"""What targets read of a module before they lower it: its entries, their arguments, its kernels and checks."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pipeline.analysis.flop_count import operations
+from pipeline.ir.locations import ORIGINS, pairs_of
+from pipeline.ir.tensor_types import tensor_type
+from pipeline.mlir import callee, function, ir, symbol_name, walk
+from pipeline.passes.bufferization.plan_memory import WORKSPACE
+from pipeline.passes.kernels.profile_kernels import PROFILE
+from pipeline.runtime.interface.aligned_memory import byte_size
+from pipeline.runtime.interface.code import Kernel, Place
+from pipeline.runtime.interface.signature import Source, TensorType
+
+
+def entry_names(module: ir.Module) -> list[str]:
+    """`main`, and `prepare` where the module has it."""
+    names = [symbol_name(op) for op in walk(module, "func.func")]
+    return [name for name in ("main", "prepare") if name in names]
+
+
+def check_messages(module: ir.Module) -> tuple[str, ...]:
+    """The messages of the checks that guard-traps made."""
+    attributes = module.operation.attributes
+    if "pipeline.checks" not in attributes:
+        return ()
+    return tuple(ir.StringAttr(message).value for message in ir.ArrayAttr(attributes["pipeline.checks"]))
+
+
+def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
+    """The kernels in the order in which main, then prepare, first call them."""
+    calls = Counter(callee(op) for op in walk(module, "func.call"))
+    places: dict[str, list[Place]] = {}
+    for name in entry_names(module):
+        for call in walk(function(module, name), "func.call"):
+            known = pairs_of(call.attributes[ORIGINS]) if ORIGINS in call.attributes else []
+            places.setdefault(callee(call), []).append(Place(tuple(known)))
+    kernels = []
+    for name in places:
+        kernel = function(module, name)
+        ops, words = (
+            tuple(ir.StringAttr(one).value for one in ir.ArrayAttr(kernel.attributes[key]))
+            for key in ("pipeline.ops", "pipeline.words")
+        )
+        kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
+        work = operations(kernel), _traffic(kernel)
+        kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name]), *work))
+    return tuple(kernels)
+
+
+def _traffic(kernel: ir.Operation) -> int | None:
+    """The bytes of what the kernel is given, each once; None where a size is known at the call only."""
+    kinds = [ir.RankedTensorType(one) for one in _inputs(kernel) if isinstance(one, ir.RankedTensorType)]
+    if not all(kind.has_static_shape for kind in kinds):
+        return None
+    return sum(byte_size(tensor_type(kind)) for kind in kinds)
+
+
+def sources_of(entry: ir.Operation) -> tuple[Source, ...]:
+    """Where each argument comes from, by the marks on it; an unmarked one is the caller's, by position."""
+    count = len(entry.regions[0].blocks[0].arguments)
+    marks = list(entry.attributes["arg_attrs"]) if "arg_attrs" in entry.attributes else [{}] * count
+    sources = []
+    for number, mark in enumerate(marks):
+        if "pipeline.weight" in mark:
+            sources.append(Source("weight", name=ir.StringAttr(mark["pipeline.weight"]).value))
+        elif "pipeline.prepared" in mark:
+            sources.append(Source("prepared", ir.IntegerAttr(mark["pipeline.prepared"]).value))
+        elif "pipeline.status" in mark:
+            sources.append(Source("status"))
+        elif "pipeline.seed" in mark:
+            sources.append(Source("seed"))
+        elif WORKSPACE in mark:
+            sources.append(Source("workspace"))
+        elif PROFILE in mark:
+            sources.append(Source("profile"))
+        elif "pipeline.argument" in mark:
+            sources.append(Source("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
+        else:
+            sources.append(Source("argument", number))
+    return tuple(sources)
+
+
+def result_types(entry: ir.Operation) -> tuple[TensorType, ...]:
+    """The types of the results of an entry."""
+    kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
+    return tuple(tensor_type(result) for result in kind.results)
+
+
+def _inputs(entry: ir.Operation) -> list[ir.Type]:
+    return list(ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value).inputs)

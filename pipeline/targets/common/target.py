@@ -1,0 +1,68 @@
+"""What a target is: how kernels become code for a processor."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeline.program import Dump
+from pipeline.runtime.device.device_code import DeviceCode
+from pipeline.runtime.interface.code import Code
+from pipeline.runtime.interface.signature import Signature
+
+if TYPE_CHECKING:
+    from pipeline.mlir import ir
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the code is made for.
+
+    Attributes:
+        assembly: dump the stage `asm`, too.
+        linked: one object file that a linker can take.
+        profile: time the kernels in every call.
+        parallel: let threads share the work of kernels.
+        rounds: round the operands of contractions to bf16.
+        winograd: the results of a tile along each dim by Winograd's algorithm; 0 for direct convolutions alone.
+    """
+
+    assembly: bool = False
+    linked: bool = False
+    profile: bool = False
+    parallel: bool = True
+    rounds: bool = False
+    winograd: int = 2
+
+
+PLAIN = Form()
+
+
+class Target(ABC):
+    """A processor that code is generated for.
+
+    Attributes:
+        contractions: the pipeline that chooses in which type operands of contractions are read.
+        runs_here: whether this machine can run the code on its CPU.
+    """
+
+    contractions: str = ""
+    runs_here: bool = False
+
+    @property
+    def layouts(self) -> str:
+        """The pipeline that changes in which order tensors lie in memory."""
+        return ""
+
+    def kernel_passes(self) -> str:
+        """The pipeline that changes kernels, and which there are, when they have become functions."""
+        return ""
+
+    @abstractmethod
+    def fingerprint(self) -> list[str]:
+        """What the code depends on besides the module: equal for targets that make equal code of equal modules."""
+
+    @abstractmethod
+    def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code | DeviceCode:
+        """Lowers a module of `@main`, `@prepare` and kernels to code; `dump` sees it at the stage `llvm`."""
