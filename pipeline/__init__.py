@@ -14,6 +14,7 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pipeline import fusions
 from pipeline.errors import (
     ArgumentError,
     ArtifactError,
@@ -24,9 +25,8 @@ from pipeline.errors import (
     PipelineError,
     UnsupportedOpError,
 )
-from pipeline.fusion_rules import custom_fusion
-from pipeline.fusion_rules.custom_fusion import fuse_into
 from pipeline.fusion_rules.rules import FusionRules, load_rules
+from pipeline.fusions import fuse_into
 from pipeline.runtime.call.generator import manual_seed
 
 if TYPE_CHECKING:

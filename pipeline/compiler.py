@@ -14,8 +14,8 @@ from pipeline import compile_cache, gc_pause, interrupts, targets, timing
 from pipeline.compile_cache import Outcome
 from pipeline.disk_cache import open_cache
 from pipeline.errors import LoweringError, OptionError, PipelineError, UnsupportedOpError, UnsupportedTypeError
-from pipeline.fusion_rules.custom_fusion import python_functions
 from pipeline.fusion_rules.rules import FusionRules, load_rules
+from pipeline.fusions import python_functions
 from pipeline.options import Options
 from pipeline.program import Program, Source
 from pipeline.remarks import Remark, collect, note, repeat

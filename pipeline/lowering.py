@@ -9,8 +9,8 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from pipeline import targets, timing
-from pipeline.fusion_rules.custom_fusion import lender
 from pipeline.fusion_rules.rules import FusionRules, lend
+from pipeline.fusions import lender
 from pipeline.mlir import ir
 from pipeline.options import Options
 from pipeline.passmanager.pass_pipeline import PassPipeline

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import OptionError
-from pipeline.fusion_rules.custom_fusion import Fusion
 from pipeline.fusion_rules.rules import FusionRules
+from pipeline.fusions import Fusion
 from pipeline.runtime.weights.weight_source import RefreshMode
 
 CAPTURE_MODES = ("export", "script")

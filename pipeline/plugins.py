@@ -1,8 +1,8 @@
 """Plugins: modules of other people that bring passes and dialects.
 
 A plugin is a Python file, or a module that an installed package names under the entry point group `pipeline.plugins`.
-What it brings are the `Pass` and `Dialect` classes found in it; who collects them is `pipeline.passmanager.registry` and
-`pipeline.dialects`.
+What it brings are the `Pass` and `Dialect` classes found in it; who collects them is `pipeline.passmanager.registry`
+and `pipeline.dialects`.
 """
 
 from __future__ import annotations

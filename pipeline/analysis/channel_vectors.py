@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 from pipeline.analysis.const_expr import Weights
+from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
 
 Arithmetic = Literal["add", "sub", "mul", "div"]
@@ -131,17 +132,6 @@ _READERS = {
     "tensor.expand_shape": _read_expand_shape,
     "tensor.collapse_shape": _read_collapse_shape,
 }
-
-
-def reassociation(op: ir.Operation) -> list[list[int]]:
-    """The groups of dims that a tensor.expand_shape or tensor.collapse_shape splits or merges."""
-    return [[ir.IntegerAttr(dim).value for dim in group] for group in ir.ArrayAttr(op.attributes["reassociation"])]
-
-
-def unit_groups(used: Sequence[int], rank: int) -> list[list[int]]:
-    """The dims of `rank` that each of the `used` ones becomes; those of size 1 go with the one in front of them."""
-    starts = [0, *used[1:], rank]
-    return [list(range(start, end)) for start, end in zip(starts, starts[1:], strict=False)] if used else []
 
 
 def split_dims(vector: Vector, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> Vector | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from pipeline.ir.element_types import element_bytes
 from pipeline.ir.linalg_op import Structured
 from pipeline.mlir import defining_op, ir
-from pipeline.passes.cpu.microkernel.tile_sizes import element_bytes
 
 #: What puts a part into its place.
 INSERT = "tensor.insert_slice"

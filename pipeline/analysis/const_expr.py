@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from pipeline.dialects.fusion import BARRIER
+from pipeline.ir.element_types import byte_size
 from pipeline.mlir import captured_values, ir
 
 _PURE = ("tensor.", "linalg.", "arith.", "math.", BARRIER)
@@ -74,18 +73,3 @@ def weight_arguments(function: ir.Operation) -> list[ir.BlockArgument]:
         for argument, mark in zip(arguments, marks, strict=True)
         if "pipeline.weight" in mark and "pipeline.mutable" not in mark and byte_size(argument.type) is not None
     ]
-
-
-def byte_size(kind: ir.Type) -> int | None:
-    """The bytes of a tensor or a scalar; None for a size that is not known."""
-    if not isinstance(kind, ir.RankedTensorType):
-        return 8
-    if not kind.has_static_shape:
-        return None
-    return math.prod(kind.shape) * max(1, _bits(kind.element_type) // 8)
-
-
-def _bits(element: ir.Type) -> int:
-    if isinstance(element, ir.ComplexType):
-        return 2 * element.element_type.width
-    return 64 if isinstance(element, ir.IndexType) else element.width

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from pipeline.analysis.channel_vectors import Vector, read_vector
 from pipeline.analysis.const_expr import Weights
-from pipeline.analysis.scale_shift import along_loops, loop_of
+from pipeline.analysis.scale_shift import along_loops
+from pipeline.ir.indexing_maps import loop_of
+from pipeline.ir.matchers import is_zero
 from pipeline.mlir import defining_op, ir, linalg, seen_through, terminator
 
 _CASTS = ("arith.extf", "arith.truncf")
@@ -124,18 +126,3 @@ def read_init(contraction: Contraction, weights: Weights) -> tuple[bool, Vector 
     init = contraction.op.operands[2]
     vector = read_vector(init, weights)
     return vector is not None, None if vector is None or is_zero(init) else vector
-
-
-def is_zero(value: ir.Value) -> bool:
-    """Whether a tensor is a fill with zero, seen through reshapes of it."""
-    producer = defining_op(value)
-    if producer is None:
-        return False
-    if producer.name in ("linalg.fill", "tensor.expand_shape", "tensor.collapse_shape"):
-        return is_zero(producer.operands[0])
-    if producer.name != "arith.constant":
-        return False
-    attribute = producer.attributes["value"]
-    if isinstance(attribute, ir.DenseFPElementsAttr) and attribute.is_splat:
-        attribute = attribute.get_splat_value()
-    return isinstance(attribute, ir.FloatAttr) and attribute.value == 0.0

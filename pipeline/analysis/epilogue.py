@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from pipeline.analysis.vectorizable import unsupported
 from pipeline.ir.indexing_maps import Loops, loops_of
-from pipeline.mlir import defining_op, ir, seen_through
-from pipeline.passes.cpu.microkernel.tile_sizes import unsupported
+from pipeline.ir.matchers import BUFFER_VIEWS, base, is_fill
+from pipeline.mlir import defining_op, ir
 
 #: Ops that may stand between: they touch no elements.
-_VIEWS = ("memref.subview", "memref.cast", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape")
-_TOUCHES_NOTHING = ("arith.", "affine.apply", "memref.dim", "memref.alloc", "memref.alloca", *_VIEWS)
+_TOUCHES_NOTHING = ("arith.", "affine.apply", "memref.dim", "memref.alloc", "memref.alloca", *BUFFER_VIEWS)
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,6 @@ def initial_fill(anchor: ir.Operation, output: int) -> ir.Operation | None:
             return None
         before = _neighbour(before, forward=False)
     return None
-
-
-def is_fill(op: ir.Operation) -> bool:
-    """Whether an op writes its first operand, a number, to all of its second one."""
-    if op.name == "linalg.fill":
-        return True
-    if op.name != "linalg.generic" or len(op.operands) != 2 or isinstance(op.operands[0].type, ir.ShapedType):
-        return False
-    block = op.regions[0].blocks[0]
-    return len(block.operations) == 1 and block.operations[0].operation.operands[0] == block.arguments[0]
 
 
 def _has_vector_form(op: ir.Operation) -> bool:
@@ -142,11 +132,6 @@ def follows_anchor(op: ir.Operation, loops: Loops) -> bool:
         return False
     made = {before.operands[output] for output in anchor.outputs}
     return any(op.operands[number] in made for number in range(loops.inputs))
-
-
-def base(buffer: ir.Value) -> ir.Value:
-    """The buffer that a view is a part of."""
-    return seen_through(buffer, _VIEWS)
 
 
 def is_only_between(buffer: ir.Value, ops: list[ir.Operation]) -> bool:

@@ -15,10 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt
 
+from pipeline.ir.attributes import TRANSFORM
 from pipeline.mlir import ir
-
-#: The mark of such an op: a dictionary of the attributes of `Transform` that shapes do not tell.
-TRANSFORM = "pipeline.transform"
 
 #: The longest transform that is one step of a longer one: two stages of eight.
 LONGEST_STEP = 64

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 
-from pipeline.analysis.fourier import TRANSFORM
+from pipeline.ir.attributes import TRANSFORM
 from pipeline.ir.linalg_op import Structured, any_structured
 from pipeline.mlir import arith, defining_op, ir, linalg, seen_through
 

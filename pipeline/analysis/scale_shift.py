@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.analysis.channel_vectors import Arithmetic, Given, Number, Vector, combine, read_vector
 from pipeline.analysis.const_expr import Weights
+from pipeline.ir.indexing_maps import loop_of
 from pipeline.mlir import defining_op, ir, terminator
 
 _ARITHMETIC: dict[str, Arithmetic] = {
@@ -245,8 +246,3 @@ def along_loops(vector: Vector, indexing: ir.AffineMap) -> Vector | None:
     """The vector, whose dims are those of an operand, along the loops of the op; None if an index is computed."""
     loops = [loop_of(indexing.results[dim]) for dim in vector.dims]
     return vector.along([loop for loop in loops if loop is not None]) if None not in loops else None
-
-
-def loop_of(expression: ir.AffineExpr) -> int | None:
-    """The number of the loop that an index is; None if it is computed."""
-    return expression.position if isinstance(expression, ir.AffineDimExpr) else None

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, gcd, prod
 
-from pipeline.analysis.contraction import is_zero
 from pipeline.analysis.zero_insertion import Spread, spread_of
+from pipeline.ir.attributes import TAPS
 from pipeline.ir.indexing_maps import Loops, coefficient
 from pipeline.ir.linalg_op import Structured
+from pipeline.ir.matchers import is_zero
 from pipeline.mlir import ir
 
 #: The most channels that are computed along rows of the result, not side by side.
@@ -26,10 +27,6 @@ _NARROW = 8
 
 #: The elements of a vector, for estimates.
 _LANES = 16
-
-#: What tells that a weight is zero where it was filled up: for each of its dims, how many elements the dim and the one
-#: behind it have together that are not; 0 for dims that were not filled up.
-TAPS = "pipeline.taps"
 
 
 @dataclass(frozen=True)

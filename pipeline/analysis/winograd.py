@@ -14,9 +14,6 @@ from math import ceil
 from pipeline.ir.indexing_maps import Loops, block_of
 from pipeline.mlir import ir
 
-#: What tells that the last input of a convolution is its weight, transformed for tiles of so many results.
-WINOGRAD = "pipeline.winograd"
-
 #: B^T, G and A^T of F(m, 3), by m.
 DATA = {
     2: ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),

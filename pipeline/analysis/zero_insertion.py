@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from pipeline.analysis.channel_vectors import reassociation
-from pipeline.analysis.contraction import is_zero
+from pipeline.ir.matchers import is_zero
+from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
 
 

@@ -119,3 +119,8 @@ def loops_of(generic: ir.Operation) -> Loops | None:
         bounds=tuple(bounds[dim] for dim in range(count)),
         inputs=len(maps) - len(terminator(generic.regions[0].blocks[0]).operands),
     )
+
+
+def loop_of(expression: ir.AffineExpr) -> int | None:
+    """The number of the loop that an index is; None if it is computed."""
+    return expression.position if isinstance(expression, ir.AffineDimExpr) else None

@@ -11,9 +11,6 @@ from collections.abc import Iterable
 
 from pipeline.mlir import ir, position
 
-#: On a call of a kernel: what `origins` says of the ops of the kernel in that place.
-ORIGINS = "pipeline.origins"
-
 _SILENT = ("arith.constant", "tensor.empty", "linalg.fill", "linalg.yield", "linalg.index", "fusion.yield")
 
 

@@ -9,10 +9,10 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pipeline.analysis.winograd import WINOGRAD
+from pipeline.ir.attributes import WINOGRAD
+from pipeline.ir.element_types import element_type
 from pipeline.ir.linalg_op import Structured, any_structured, bounded_loops, structured
 from pipeline.mlir import arith, clone, defining_op, ir, linalg, scf, symbol_name, tensor, walk
-from pipeline.passes.cpu.microkernel.tile_sizes import element_type
 
 #: Ops that give another shape to the same elements in the same order.
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")

@@ -1,4 +1,7 @@
-"""The C header of an object file or library: which slot of a call holds what; see `pipeline.runtime.interface.entry_point`."""
+"""The C header of an object file or library: which slot of a call holds what.
+
+See `pipeline.runtime.interface.entry_point`.
+"""
 
 from __future__ import annotations
 

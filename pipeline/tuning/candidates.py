@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
+from pipeline.analysis.kernel_ops import IN_REGISTERS, computing_ops
 from pipeline.analysis.op_naming import is_product, is_reduction
-from pipeline.analysis.winograd import WINOGRAD
+from pipeline.ir.attributes import WINOGRAD
 from pipeline.ir.schedule import Schedule
 from pipeline.mlir import ir, walk
-from pipeline.passes.tiling.tile_groups import IN_REGISTERS, computing_ops
 
 #: The scratch of a group, in bytes: parts of the first cache, of the second one.
 _SCRATCH = (2048, 4096, 16384, 32768, 131072)

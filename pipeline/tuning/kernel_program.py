@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from pipeline.analysis.winograd import WEIGHT, WINOGRAD
+from pipeline.analysis.winograd import WEIGHT
+from pipeline.ir.attributes import CALLS, WINOGRAD
 from pipeline.ir.tensor_types import tensor_type
 from pipeline.mlir import arith, defining_op, func, ir, tensor, walk
-from pipeline.passes.fusion.group_replacement import CALLS
 from pipeline.passes.layout.prepared_weights import is_weight
 from pipeline.runtime.interface.pytree import LEAF, Tree
 from pipeline.runtime.interface.signature import Argument, Result, Signature, Weight

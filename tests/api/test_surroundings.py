@@ -53,9 +53,7 @@ def test_copies_make_results_of_the_same_library():
 
 
 def test_what_calls_python_cannot_be_pickled():
-    becomes = pipeline.fuse_into(
-        ["exp"], name="mine", becomes=pipeline.fusion_rules.custom_fusion.Callback(lambda x: x)
-    )
+    becomes = pipeline.fuse_into(["exp"], name="mine", becomes=pipeline.fusions.Callback(lambda x: x))
     exe = pipeline.compile(Function(lambda x: x.exp()), (X,), fusions=[becomes])
     with pytest.raises(pipeline.PipelineError, match="Python"):
         pickle.dumps(exe)

@@ -12,7 +12,7 @@ from torch import nn
 
 import pipeline
 from pipeline import PipelineError, fuse_into
-from pipeline.fusion_rules.custom_fusion import Callback, Emitter, External, Intrinsic
+from pipeline.fusions import Callback, Emitter, External, Intrinsic
 from pipeline.mlir import linalg, tensor
 
 

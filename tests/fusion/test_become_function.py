@@ -14,7 +14,7 @@ from torch import nn
 
 import pipeline
 from pipeline import ArtifactError, PipelineError, fuse_into
-from pipeline.fusion_rules.custom_fusion import Callback, External
+from pipeline.fusions import Callback, External
 
 # Functions of a library
 

@@ -11,7 +11,7 @@ from torch._higher_order_ops.while_loop import while_loop
 
 import pipeline
 from pipeline import OptionError, PipelineError, fuse_into
-from pipeline.fusion_rules.custom_fusion import Callback
+from pipeline.fusions import Callback
 
 
 def test_ops_that_are_named_are_a_kernel_of_their_own():

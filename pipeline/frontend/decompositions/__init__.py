@@ -1,4 +1,4 @@
-"""Which ops torch takes apart before import, and how: torch-mlir's table with our own decompositions on top."""
+"""Which ops torch's programs are taken apart to: torch's own tables, and ours where torch has none or a worse one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""functionalize."""
+"""In-place code → functional code where torch's own functionalization does not reach: regions, aliases, effects."""

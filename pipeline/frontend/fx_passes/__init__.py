@@ -1,1 +1,1 @@
-"""fx_passes."""
+"""Rewrites of FX graphs between decomposition and import, and the source lines that they keep."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import pi
 
-from pipeline.analysis.fourier import TRANSFORM, Transform, read_transform
+from pipeline.analysis.fourier import Transform, read_transform
 from pipeline.dialects.fusion import BARRIER
 from pipeline.frontend.importer.builtin_tensors import builtin_type, from_builtin, load_conversions, to_builtin
+from pipeline.ir.attributes import TRANSFORM
 from pipeline.ir.rewriting import before, build_generic, iterator_types, replace, sizes_of
 from pipeline.mlir import arith, defining_op, ir, linalg, math, tensor, walk
 

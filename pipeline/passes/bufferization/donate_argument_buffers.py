@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pipeline.analysis.iter_args import carries_of, yielded
+from pipeline.analysis.kernel_ops import computing_ops
 from pipeline.analysis.loop_alignment import align
 from pipeline.analysis.op_naming import group_label
+from pipeline.ir.attributes import CALLS
 from pipeline.ir.destination_passing import tied_operand
 from pipeline.ir.rewriting import before, unused_name, update_signature
 from pipeline.mlir import called_function, callee, calls_of, defining_op, function, ir, ops_of, symbol_name, tensor
 from pipeline.passes.bufferization.updated_arguments import VIEWS, views
-from pipeline.passes.fusion.group_replacement import CALLS
-from pipeline.passes.tiling.tile_groups import computing_ops
 from pipeline.remarks import source_line
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")

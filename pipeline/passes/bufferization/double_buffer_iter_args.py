@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.const_expr import byte_size
 from pipeline.analysis.iter_args import Carry, carries_of
+from pipeline.ir.element_types import byte_size
 from pipeline.ir.kernels import has_control_flow
 from pipeline.mlir import ir, walk_innermost_first
 from pipeline.passes.bufferization.iter_arg_buffers import Rotation, rotate

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.const_expr import byte_size
 from pipeline.analysis.iter_args import Carry
+from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import arith, bufferization, ir, memref, scf
 from pipeline.passes.bufferization.destinations import place_of, put, shape_of

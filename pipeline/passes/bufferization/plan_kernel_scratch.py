@@ -5,19 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.ir.attributes import CHUNK, NUMBERED, THREAD_BYTES, WORKSPACE
 from pipeline.ir.rewriting import add_argument, before, replace
 from pipeline.mlir import arith, calls_of, func, ir, memref, symbol_name, walk
 from pipeline.passes.bufferization.offset_assignment import Buffer, become_view, buffers_of, place
-from pipeline.passes.bufferization.plan_memory import WORKSPACE, workspace_of
-from pipeline.passes.cpu.parallelize_kernels import CHUNK
+from pipeline.passes.bufferization.plan_memory import workspace_of
 from pipeline.passmanager.base import Pass
-
-#: The attribute of a function with a workspace: how many bytes more that needs for each further thread of a team.
-THREAD_BYTES = "pipeline.thread_bytes"
-
-#: The attribute of a chunk (see parallelize-kernels) whose threads need scratch of their own: its last two arguments
-#: are how many threads there is scratch for, and the number of the thread that runs it.
-NUMBERED = "pipeline.numbered"
 
 
 @dataclass(frozen=True)

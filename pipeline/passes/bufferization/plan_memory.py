@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.ir.attributes import WORKSPACE
 from pipeline.mlir import ir, memref, symbol_name, terminator
 from pipeline.passes.bufferization.offset_assignment import become_view, buffers_of, place
 from pipeline.passmanager.base import Pass
-
-#: The attribute of a function's argument that is its workspace, and of a function: how many bytes it needs.
-WORKSPACE = "pipeline.workspace"
 
 _PREPARE = "prepare"
 

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.ir.element_types import element_bytes
 from pipeline.ir.kernels import LOOP, kernel_kind
 from pipeline.ir.rewriting import replace
 from pipeline.mlir import ir, memref, walk
 from pipeline.passes.bufferization.stack_buffers import is_local
-from pipeline.passes.cpu.microkernel.tile_sizes import element_bytes
 from pipeline.passmanager.base import Pass
 
 

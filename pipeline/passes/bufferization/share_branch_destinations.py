@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.analysis.const_expr import byte_size
+from pipeline.ir.element_types import byte_size
 from pipeline.ir.kernels import has_control_flow
 from pipeline.ir.rewriting import before
 from pipeline.mlir import bufferization, ir, memref, seen_through, terminator, walk_innermost_first

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.ir.attributes import IN_PLACE, UPDATED
 from pipeline.mlir import ir, terminator
 from pipeline.passes.bufferization.donate_argument_buffers import OwnMemory, Refused
-from pipeline.passes.bufferization.updated_arguments import IN_PLACE, UPDATED, Update, sharing, updates_of
+from pipeline.passes.bufferization.updated_arguments import Update, sharing, updates_of
 from pipeline.passmanager.base import Pass
 
 

@@ -7,17 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.ir.attributes import ARGUMENT_NAME, UPDATED
 from pipeline.ir.destination_passing import tied_operand
 from pipeline.mlir import ir
-
-#: The mark of an argument whose new value is a result, with the result's number.
-UPDATED = "pipeline.updated"
-
-#: In the place of that mark: the code writes the new value to the argument's memory itself.
-IN_PLACE = "pipeline.in_place"
-
-#: What such an argument is called in remarks.
-ARGUMENT_NAME = "pipeline.name"
 
 #: Ops whose result lies in the memory of their first operand.
 VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.reshape")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.const_expr import byte_size
+from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import before, choose, replace
 from pipeline.mlir import bufferization, ir, walk
 from pipeline.passes.control_flow.if_conversion import CALL_BYTES

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.analysis.body_cost import body_cost
 from pipeline.analysis.code_motion import INITIAL, is_only_destination, why_not_speculated
-from pipeline.analysis.const_expr import byte_size
+from pipeline.ir.element_types import byte_size
 from pipeline.ir.linalg_op import structured
 from pipeline.ir.rewriting import RESHAPES, before, is_unused
 from pipeline.mlir import captured_values, defining_op, ir, is_inside, remap_operands, walk_innermost_first

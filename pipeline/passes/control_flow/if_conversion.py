@@ -6,7 +6,7 @@ import math
 
 from pipeline.analysis.body_cost import body_cost, op_cost
 from pipeline.analysis.code_motion import INITIAL, why_not_speculated
-from pipeline.analysis.const_expr import byte_size
+from pipeline.ir.element_types import byte_size
 from pipeline.ir.linalg_op import structured
 from pipeline.mlir import captured_values, ir, is_inside
 

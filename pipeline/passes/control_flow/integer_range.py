@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.ir.element_types import element_type
 from pipeline.ir.linalg_op import structured
 from pipeline.mlir import arith, constant_integer, defining_op, ir
-from pipeline.passes.cpu.microkernel.tile_sizes import element_type
 
 #: How many ops a value is followed back through.
 _DEPTH = 32

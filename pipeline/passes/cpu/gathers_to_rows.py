@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.ir.element_types import is_scalar
 from pipeline.ir.indexing_maps import Loops, loops_of, moves
 from pipeline.ir.rewriting import before, build_generic, iterator_types
 from pipeline.mlir import affine, arith, clone, defining_op, ir, memref, walk
-from pipeline.passes.cpu.microkernel.tile_sizes import is_scalar
 from pipeline.passmanager.base import Pass
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()

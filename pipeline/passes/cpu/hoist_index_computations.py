@@ -8,10 +8,11 @@ from typing import ClassVar
 
 from pipeline.analysis.body_cost import op_cost
 from pipeline.analysis.code_motion import needed_ops
+from pipeline.analysis.vectorizable import COUNTER
 from pipeline.ir.indexing_maps import Loops, coefficient, loops_of
 from pipeline.ir.rewriting import before, build_generic, iterator_types
 from pipeline.mlir import arith, clone, ir, linalg, memref, walk
-from pipeline.passes.cpu.microkernel.data_dependent_indexing import COUNTER, computes_places
+from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
 from pipeline.passmanager.base import Pass
 
 #: The most elements of a line; longer ones would leave the caches.

@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.ir.attributes import CHUNK, NUMBERED, TEAM_SIZE
 from pipeline.mlir import callee, ir, symbol_name, walk
-from pipeline.passes.bufferization.plan_kernel_scratch import NUMBERED
-from pipeline.passes.cpu.parallelize_kernels import CHUNK
 from pipeline.passmanager.base import Pass
-
-#: A global number of threads that the runtime sets; 0 for as many as OpenMP says.
-TEAM_SIZE = "pipeline_threads"
 
 _DECLARATIONS = f"""
 llvm.mlir.global external @{TEAM_SIZE}() {{addr_space = 0 : i32}} : i32

@@ -6,19 +6,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.trip_count import trip_count
+from pipeline.ir.attributes import CHUNK, PARALLEL, TILES
 from pipeline.ir.rewriting import before
 from pipeline.mlir import captured_values, constant_integer, defining_op, func, ir, remap_operands, symbol_name, walk
 from pipeline.passmanager.base import Pass
-
-#: The attribute of a loop without results whose iterations write to different places. Its value says what about
-#: buffers that are made outside of the loop: `tiles`, each iteration uses them as scratch of its own; `places`, they
-#: are written as anything else.
-PARALLEL = "pipeline.parallel"
-TILES, PLACES = "tiles", "places"
-
-#: The attribute of a function that runs the iterations of a loop from its first argument to its second, with the
-#: loop's step as its value; what calls it may as well have threads share its iterations.
-CHUNK = "pipeline.chunk"
 
 #: What a loop is taken to do where its number of iterations is not known.
 _UNKNOWN_TRIPS = 64

@@ -7,15 +7,17 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar
 
 from pipeline.analysis.bf16_dot import LANES, multiplies_bf16
-from pipeline.analysis.epilogue import epilogues, initial_fill, is_fill, is_only_between, prologues
+from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between, prologues
 from pipeline.analysis.fourier import transform_of
 from pipeline.analysis.op_naming import is_reduction
+from pipeline.analysis.vectorizable import unsupported
 from pipeline.ir.indexing_maps import Loops, loops_of
+from pipeline.ir.matchers import is_fill
 from pipeline.ir.schedule import Schedule, schedule_of
 from pipeline.mlir import ir, terminator, walk
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
-from pipeline.passes.cpu.microkernel.tile_sizes import Tile, choose_tile, fits_fold, fits_tile, unsupported
+from pipeline.passes.cpu.microkernel.tile_sizes import Tile, choose_tile, fits_fold, fits_tile
 from pipeline.passmanager.base import Pass
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pipeline.analysis.op_naming import group_kind
 from pipeline.dialects.fusion import stops_fusion, target_of
 from pipeline.errors import OptionError
 from pipeline.fusion_rules import reasons
-from pipeline.fusion_rules.custom_fusion import Emitter, External, Fusion, Intrinsic, fuse_into, lender
 from pipeline.fusion_rules.op_facts import OpFacts
 from pipeline.fusion_rules.reasons import Refusal
+from pipeline.fusions import Emitter, External, Fusion, Intrinsic, fuse_into, lender
 from pipeline.ir.linalg_op import structured
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.fusion.group_builder import blocks_of, build_units, erase_initial_values, is_root, wrap
@@ -34,7 +34,7 @@ class FuseInto(Pass):
 
     Ops belong together where one reads what another computes, in the same block, possibly through reshapes. A group
     stays one op among others: nothing that stays outside may stand between two of its ops. Groups form in every region;
-    values captured from outside become operands. What a group becomes (see `pipeline.fusion_rules.custom_fusion`) comes with a Fusion from
+    values captured from outside become operands. What a group becomes (see `pipeline.fusions`) comes with a Fusion from
     the API; in text it can be a function of a library.
     """
 

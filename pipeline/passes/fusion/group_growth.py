@@ -13,9 +13,9 @@ from pipeline.dialects.fusion import BARRIER, stops_fusion
 from pipeline.fusion_rules import reasons
 from pipeline.fusion_rules.reasons import Refusal
 from pipeline.fusion_rules.rules import FusionRules, Role
+from pipeline.ir.element_types import element_bytes
 from pipeline.ir.linalg_op import Structured
 from pipeline.mlir import ir
-from pipeline.passes.cpu.microkernel.tile_sizes import element_bytes
 from pipeline.passes.fusion.elementwise_legality import target_of
 from pipeline.passes.fusion.producer_consumer_graph import BlockGraph, Node
 

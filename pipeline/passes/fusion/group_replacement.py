@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.errors import CompileError
-from pipeline.fusion_rules.custom_fusion import Callback, Emitter, External, Fusion, Intrinsic
 from pipeline.fusion_rules.op_facts import OpFacts
+from pipeline.fusions import Callback, Emitter, External, Fusion, Intrinsic
+from pipeline.ir.attributes import CALLS, CUSTOM
 from pipeline.ir.destination_passing import origin
 from pipeline.ir.rewriting import empty_like
 from pipeline.mlir import defining_op, ir, linalg
-
-#: On a group and its kernel: the function that is called in its place, its library (empty for a Python function), and
-#: the numbers that it takes at the end.
-CALLS = "pipeline.calls"
-
-#: On a group that fuse-into made, and its kernel.
-CUSTOM = "pipeline.custom"
-
-#: On a kernel that is called: how many of its last arguments are what it writes.
-OUTPUTS = "pipeline.outputs"
-
-#: The numbers of its arguments that it is not called with: sizes of what its own body kept.
-SIZES = "pipeline.sizes"
 
 
 def become(group: ir.Operation, fusion: Fusion) -> None:

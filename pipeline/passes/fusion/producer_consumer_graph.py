@@ -10,9 +10,9 @@ from heapq import heappop, heappush
 from pipeline.analysis.concat import insertion
 from pipeline.analysis.op_naming import op_kind, op_label
 from pipeline.fusion_rules.op_facts import OpFacts
+from pipeline.ir.element_types import element_type
 from pipeline.ir.linalg_op import Structured, any_structured
 from pipeline.mlir import captured_values, defining_op, ir
-from pipeline.passes.cpu.microkernel.tile_sizes import element_type
 
 #: Dialects whose ops may change places as long as each comes after what it needs.
 _PURE_DIALECTS = ("linalg", "tensor", "arith", "math", "affine", "index", "complex", "fusion")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.dialects.fusion import GROUP
+from pipeline.ir.attributes import CALLS
 from pipeline.ir.destination_passing import tied_operand
 from pipeline.ir.rewriting import before, is_unused, replace
 from pipeline.mlir import defining_op, ir, remap_operands, walk
-from pipeline.passes.fusion.group_replacement import CALLS
 from pipeline.passmanager.base import Pass
 
 _SLICE = "tensor.extract_slice"

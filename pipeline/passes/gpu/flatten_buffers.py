@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.errors import CompileError
+from pipeline.ir.attributes import DISPATCH, THREADS
 from pipeline.ir.rewriting import before, replace, update_signature
 from pipeline.mlir import arith, ir, memref, nvgpu, refusal, vector, walk
-from pipeline.passes.gpu.outline_dispatches import DISPATCH, THREADS
 from pipeline.passmanager.base import Pass
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()

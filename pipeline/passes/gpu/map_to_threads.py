@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
 
-from pipeline.analysis.epilogue import epilogues, is_fill
+from pipeline.analysis.epilogue import epilogues
+from pipeline.ir.attributes import DISPATCH, STREAMED, THREADS
 from pipeline.ir.indexing_maps import loops_of
+from pipeline.ir.matchers import is_fill
 from pipeline.ir.rewriting import before, is_unused
 from pipeline.mlir import arith, clone, constant_integer, gpu, ir, memref, scf, walk
 from pipeline.passes.gpu.block import block_loops
@@ -16,10 +18,9 @@ from pipeline.passes.gpu.flash_attention import tensor_core_kernel
 from pipeline.passes.gpu.flash_attention.fma_kernel import StreamedFma
 from pipeline.passes.gpu.flash_attention.pattern import read_attention
 from pipeline.passes.gpu.flash_attention.tensor_core_kernel import StreamedTensorCores
-from pipeline.passes.gpu.mark_flash_attention import STREAMED, choose_tile
+from pipeline.passes.gpu.mark_flash_attention import choose_tile
 from pipeline.passes.gpu.matmul import shared_memory_matmul, tensor_core_matmul
 from pipeline.passes.gpu.matmul.shared_memory_matmul import split_contraction
-from pipeline.passes.gpu.outline_dispatches import DISPATCH, THREADS
 from pipeline.passes.gpu.thread import warp_reduction
 from pipeline.passes.gpu.thread.elementwise import Thread, size_of
 from pipeline.passes.gpu.thread.launch_patterns import block_nest, is_arithmetic, parallel_nest

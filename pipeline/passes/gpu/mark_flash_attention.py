@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.ir.attributes import CUSTOM, STREAMED
 from pipeline.mlir import ir
-from pipeline.passes.fusion.group_replacement import CUSTOM
 from pipeline.passes.gpu.flash_attention import fma_kernel, tensor_core_kernel
 from pipeline.passes.gpu.flash_attention.kernel import MOST_BLOCKS, Tile
 from pipeline.passes.gpu.flash_attention.pattern import Attention, read_attention
 from pipeline.passmanager.base import Pass
-
-#: Marks a kernel that is an attention, and the dispatch that it becomes: blocks go over its keys.
-STREAMED = "pipeline.streamed"
 
 #: Fewer queries are as well served by a block that has all of their scores.
 _ENOUGH_QUERIES = 16

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.ir.attributes import GEMM
 from pipeline.mlir import ir, walk
-from pipeline.passes.gpu.matmul.strided_gemm import GEMM, cast_behind, pays, read_product
+from pipeline.passes.gpu.matmul.strided_gemm import cast_behind, pays, read_product
 from pipeline.passes.gpu.thread.launch_patterns import epilogues_of
 from pipeline.passmanager.base import Pass
 

@@ -6,24 +6,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline import remarks
-from pipeline.analysis.epilogue import is_fill
+from pipeline.ir.attributes import DISPATCH, GEMM, LINES, PARALLEL, STREAMED, THREADS
+from pipeline.ir.matchers import is_fill
 from pipeline.ir.rewriting import before
 from pipeline.mlir import captured_values, clone, func, ir, is_inside, refusal, symbol_name, terminator, walk
-from pipeline.passes.cpu.parallelize_kernels import PARALLEL
 from pipeline.passes.gpu.backward_slice import slice_of
 from pipeline.passes.gpu.dispatch_thread_count import dynamic_threads
 from pipeline.passes.gpu.flash_attention.pattern import read_attention
-from pipeline.passes.gpu.mark_flash_attention import STREAMED
-from pipeline.passes.gpu.matmul.strided_gemm import GEMM, cast_behind
+from pipeline.passes.gpu.matmul.strided_gemm import cast_behind
 from pipeline.passes.gpu.thread.launch_patterns import VIEWS, block_nest, epilogues_of, is_pure
-from pipeline.passes.tensor.lower_tm_tensor import LINES
 from pipeline.passmanager.base import Pass
-
-#: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
-DISPATCH = "pipeline.dispatch"
-
-#: Marks the argument of a dispatch that says how many threads it needs, where that is known at run time only.
-THREADS = "pipeline.threads"
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
 
+from pipeline.analysis.kernel_ops import ops_to_tile
 from pipeline.analysis.loop_alignment import Alignment, align
 from pipeline.analysis.op_naming import is_product
+from pipeline.ir.attributes import STREAMED
+from pipeline.ir.element_types import element_bytes
 from pipeline.ir.linalg_op import Structured
 from pipeline.mlir import ir, terminator
-from pipeline.passes.cpu.microkernel.tile_sizes import element_bytes
-from pipeline.passes.gpu.mark_flash_attention import STREAMED
 from pipeline.passes.tiling.group_loop_nest import Tiler
 from pipeline.passes.tiling.group_tile_sizes import in_tiling_order
-from pipeline.passes.tiling.tile_groups import ops_to_tile
 from pipeline.passmanager.base import Pass
 
 #: No device stores what is handed on in less.
@@ -25,9 +25,9 @@ _LEAST_BYTES = 4
 class BlockGroups(Pass):
     """Put one loop nest around all ops of a kernel, so that a block of threads can do all of them for one iteration.
 
-    The loops are those that all ops have in common, see `pipeline.analysis.loop_alignment`: the rows of a softmax or of a
-    layer norm, the queries of an attention. What the ops hand to each other for one iteration is kept in registers or
-    in memory that the threads of the block share. Where a kernel has matrix products, a block takes several rows.
+    The loops are those that all ops have in common, see `pipeline.analysis.loop_alignment`: the rows of a softmax or of
+    a layer norm, the queries of an attention. What the ops hand to each other for one iteration is kept in registers
+    or in memory that the threads of the block share. Where a kernel has matrix products, a block takes several rows.
     What stream-attention has marked is left alone, and so are, with a remark, kernels for which that memory does not
     suffice, or is not known; kernels with no reduction, and matrix products, convolutions and pools with their
     epilogues, are left to map-to-threads.

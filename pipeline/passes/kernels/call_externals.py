@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.ir.attributes import CALLS, OUTPUTS, SIZES
 from pipeline.mlir import arith, func, ir, walk
-from pipeline.passes.fusion.group_replacement import CALLS, OUTPUTS, SIZES
 from pipeline.passmanager.base import Pass
 
 

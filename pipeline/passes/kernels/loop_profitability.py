@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.analysis.const_expr import byte_size
 from pipeline.analysis.flop_count import iterations, operations
 from pipeline.analysis.iter_args import Carry, carries_of
 from pipeline.ir.destination_passing import tied_operand
+from pipeline.ir.element_types import byte_size
 from pipeline.mlir import callee, defining_op, ir, ops_of, walk
 
 LOOPS = ("scf.for", "scf.while")

@@ -9,12 +9,12 @@ from typing import ClassVar
 from pipeline.analysis.concat import INSERT
 from pipeline.analysis.op_naming import words_of
 from pipeline.dialects.fusion import GROUP
+from pipeline.ir.attributes import CALLS, CUSTOM, ORIGINS, OUTPUTS, SIZES
 from pipeline.ir.destination_passing import origin
-from pipeline.ir.locations import ORIGINS, origins, pairs_attribute
+from pipeline.ir.locations import origins, pairs_attribute
 from pipeline.ir.rewriting import is_unused
 from pipeline.mlir import clone, defining_op, func, ir, remap_operands, symbol_name, terminator, walk
 from pipeline.passes.fusion.group_builder import INITIAL, own_initial_values
-from pipeline.passes.fusion.group_replacement import CALLS, CUSTOM, OUTPUTS, SIZES
 from pipeline.passmanager.base import Pass
 
 

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from pipeline.analysis.iter_args import Carry, carries_of
 from pipeline.analysis.op_naming import label_of
+from pipeline.ir.attributes import CALLS, ORIGINS
 from pipeline.ir.kernels import KERNEL, LOOP
-from pipeline.ir.locations import ORIGINS, pairs_attribute, pairs_of
+from pipeline.ir.locations import pairs_attribute, pairs_of
 from pipeline.ir.rewriting import before, is_unused, unused_name
 from pipeline.mlir import (
     callee,
@@ -23,7 +24,6 @@ from pipeline.mlir import (
     tensor,
     walk,
 )
-from pipeline.passes.fusion.group_replacement import CALLS
 from pipeline.passes.kernels.loop_profitability import LOOPS, Limits, is_in_place, why_no_kernel
 from pipeline.passmanager.base import Pass
 

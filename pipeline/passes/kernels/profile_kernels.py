@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.ir.attributes import PROFILE, SITES
 from pipeline.ir.rewriting import before
 from pipeline.mlir import arith, callee, func, ir, memref, symbol_name, terminator, walk
 from pipeline.passmanager.base import Pass
 from pipeline.remarks import source_line
-
-#: The attribute of a function's argument that is the record of a profile.
-PROFILE = "pipeline.profile"
-
-#: The attribute of a module that lists what is timed: a name and a source line each, by number.
-SITES = "pipeline.sites"
 
 #: What the code calls with the record's address and the site: to begin, which gives the time in nanoseconds; to record,
 #: with that time.

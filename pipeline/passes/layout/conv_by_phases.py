@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from pipeline.analysis.transposed_conv import TAPS, Axis, TransposedConvolution
+from pipeline.analysis.transposed_conv import Axis, TransposedConvolution
 from pipeline.dialects.fusion import BARRIER
+from pipeline.ir.attributes import TAPS
 from pipeline.ir.rewriting import before, build_generic, copy_body, iterator_types, replace, size_of
 from pipeline.mlir import affine, arith, ir, linalg, tensor
 from pipeline.passes.layout.tensor_shapes import expand, leading, pad_with_zeros, transpose, zero_of

@@ -10,11 +10,11 @@ from typing import ClassVar
 
 from pipeline.analysis.bf16_dot import multiplies_bf16
 from pipeline.analysis.op_naming import is_product
+from pipeline.ir.element_types import element_bytes
 from pipeline.ir.linalg_op import Structured, bounded_loops, structured
 from pipeline.ir.rewriting import update_signature
 from pipeline.ir.schedule import schedule_of
 from pipeline.mlir import calls_of, ir, symbol_name, walk
-from pipeline.passes.cpu.microkernel.tile_sizes import element_bytes
 from pipeline.passes.layout.prepared_weights import PreparedWeights, is_weight
 from pipeline.passes.layout.weight_panels import Packing, PanelLayout
 from pipeline.passes.tensor.loop_splitting import SplitLoops

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.const_expr import byte_size
+from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import is_unused
 from pipeline.mlir import defining_op, func, function, ir, symbol_name, tensor, terminator, walk
 

@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from pipeline.analysis.const_expr import Weights
-from pipeline.analysis.contraction import is_zero
-from pipeline.analysis.winograd import WEIGHT, WINOGRAD, read_sizes
+from pipeline.analysis.winograd import WEIGHT, read_sizes
+from pipeline.ir.attributes import WINOGRAD
 from pipeline.ir.indexing_maps import loops_of
 from pipeline.ir.linalg_op import Structured, structured
+from pipeline.ir.matchers import is_zero
 from pipeline.ir.rewriting import before, build_generic, copy_body, iterator_types, replace
 from pipeline.mlir import arith, ir, linalg, tensor, walk
 from pipeline.passmanager.base import Pass

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.ir.attributes import DISPATCH
 from pipeline.ir.rewriting import before, replace, update_signature
 from pipeline.mlir import arith, ir, memref, refusal, run_pipeline, walk
-from pipeline.passes.gpu.outline_dispatches import DISPATCH
 from pipeline.passmanager.base import Pass
 
 #: Have operands, and so a result, that are not negative.

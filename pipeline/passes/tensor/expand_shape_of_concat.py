@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.channel_vectors import reassociation
 from pipeline.analysis.concat import INSERT, parts_of
+from pipeline.ir.reshapes import reassociation
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import defining_op, ir, tensor
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.channel_vectors import reassociation
 from pipeline.ir.linalg_op import bounded_loops, structured
+from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir, walk
 from pipeline.passmanager.base import Pass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.channel_vectors import unit_groups
+from pipeline.ir.reshapes import unit_groups
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import ir, linalg, tensor, walk
 from pipeline.passmanager.base import Pass

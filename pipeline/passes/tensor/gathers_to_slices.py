@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.channel_vectors import unit_groups
 from pipeline.ir.indexing_maps import loops_of
 from pipeline.ir.linalg_op import structured
+from pipeline.ir.reshapes import unit_groups
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import constant_integer, defining_op, ir, tensor, walk
 from pipeline.passmanager.base import Pass

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.analysis.channel_vectors import reassociation
 from pipeline.ir.linalg_op import Structured
+from pipeline.ir.reshapes import reassociation
 from pipeline.ir.rewriting import before, build_generic, copy_body, replace
 from pipeline.mlir import affine, arith, defining_op, ir, linalg, tensor
 from pipeline.passes.tensor.reshape_splits import Splits

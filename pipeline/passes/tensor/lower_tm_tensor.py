@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.ir.attributes import LINES
 from pipeline.ir.rewriting import build_generic, iterator_types
 from pipeline.mlir import arith, defining_op, ir, refusal, tensor, walk
 from pipeline.passes.tensor.sort_lowering import sort_lines
@@ -160,9 +161,6 @@ def _inside(place: list[ir.Value], sizes: list[ir.Value]) -> ir.Value:
 
 #: Work on each line along a dimension on its own: the loops around are parallel.
 _BY_LINE = ("scan", "sort")
-
-#: Marks loops over lines, which do not depend on each other; GPUs give each a thread.
-LINES = "pipeline.lines"
 
 
 def _mark_lines(loop: ir.Operation, depth: int) -> None:

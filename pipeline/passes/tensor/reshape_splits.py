@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.channel_vectors import reassociation
 from pipeline.ir.linalg_op import Structured
+from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
 
 #: The sizes of the loops that one loop becomes; none is 1.

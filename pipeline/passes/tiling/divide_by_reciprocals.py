@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.ir.linalg_op import Structured, is_identity, structured
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import arith, defining_op, ir, walk
-from pipeline.passes.cpu.microkernel.tile_sizes import fold_ops
 from pipeline.passmanager.base import Pass
 
 

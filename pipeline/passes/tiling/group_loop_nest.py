@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 from pipeline.analysis.concat import INSERT
 from pipeline.analysis.loop_alignment import Alignment
+from pipeline.ir.attributes import PARALLEL, TILES
 from pipeline.ir.destination_passing import origin
 from pipeline.ir.linalg_op import Structured, is_identity
 from pipeline.ir.rewriting import is_unused
 from pipeline.mlir import arith, defining_op, ir, scf, tensor, terminator, walk
-from pipeline.passes.cpu.parallelize_kernels import PARALLEL, TILES
 from pipeline.passes.tiling.group_tile_sizes import in_tiling_order
 from pipeline.passes.tiling.tile_slices import Part, Place, Span, extract, index, insert, place_in, sizes_of
 

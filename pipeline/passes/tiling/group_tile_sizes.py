@@ -8,9 +8,9 @@ from math import prod
 from pipeline.analysis.loop_alignment import Alignment
 from pipeline.analysis.op_naming import is_product
 from pipeline.ir.destination_passing import origin
+from pipeline.ir.element_types import element_bytes
 from pipeline.ir.linalg_op import Structured, is_identity
 from pipeline.mlir import defining_op, ir
-from pipeline.passes.cpu.microkernel.tile_sizes import element_bytes
 
 #: A matrix product of fewer rows does not fill the registers.
 _ROWS_OF_A_PRODUCT = 32

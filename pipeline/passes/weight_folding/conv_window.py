@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.analysis.channel_vectors import reassociation
-from pipeline.analysis.contraction import Contraction, is_zero
-from pipeline.analysis.scale_shift import loop_of
-from pipeline.ir.indexing_maps import coefficient
+from pipeline.analysis.contraction import Contraction
+from pipeline.ir.indexing_maps import coefficient, loop_of
+from pipeline.ir.matchers import is_zero
+from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.weight_folding.scale_propagation import Refusal
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.channel_vectors import Given, Vector
-from pipeline.analysis.const_expr import Weights, byte_size
+from pipeline.analysis.const_expr import Weights
 from pipeline.analysis.contraction import Contraction, read_contraction, read_init
 from pipeline.analysis.scale_shift import Affine, Elementwise, read_elementwise
 from pipeline.dialects.fusion import STOP_FUSION
+from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import before
 from pipeline.mlir import arith, ir, linalg, tensor
 from pipeline.passes.weight_folding.join_points import meeting_ops

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.code_motion import needed_ops
-from pipeline.analysis.const_expr import GROWTH, Weights, byte_size, weight_arguments
+from pipeline.analysis.const_expr import GROWTH, Weights, weight_arguments
 from pipeline.dialects.fusion import BARRIER
+from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import RESHAPES, is_unused, update_signature
 from pipeline.mlir import captured_values, clone, defining_op, func, function, ir, seen_through
 from pipeline.passmanager.base import Pass

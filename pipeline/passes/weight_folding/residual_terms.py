@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.analysis.channel_vectors import Vector, combine, reassociation
+from pipeline.analysis.channel_vectors import Vector, combine
 from pipeline.analysis.const_expr import Weights
 from pipeline.analysis.contraction import read_contraction, read_init
 from pipeline.analysis.scale_shift import Affine, Elementwise, compose, read_elementwise
+from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.weight_folding.conv_window import Places, Window, own_places, read_window
 from pipeline.passes.weight_folding.scale_propagation import UPWARDS, Refusal

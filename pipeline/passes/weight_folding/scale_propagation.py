@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pipeline.analysis.channel_vectors import Sliced, Vector, merge_dims, reassociation, split_dims
-from pipeline.analysis.contraction import is_zero
+from pipeline.analysis.channel_vectors import Sliced, Vector, merge_dims, split_dims
 from pipeline.analysis.scale_shift import Affine
+from pipeline.ir.matchers import is_zero
+from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import ir
 
 

@@ -1,1 +1,1 @@
-"""device."""
+"""Executables on devices: Vulkan and CUDA through ctypes, the plan of launches, CUDA graphs."""

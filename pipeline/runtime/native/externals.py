@@ -70,8 +70,8 @@ class Externals:
         """Raises `ArtifactError` if there are Python functions, which no file can hold."""
         if self._python:
             raise ArtifactError(
-                "this executable calls Python functions (pipeline.fusion_rules.custom_fusion.Callback), which cannot be saved; "
-                "make them functions of a shared library (pipeline.fusion_rules.custom_fusion.External)"
+                "this executable calls Python functions (pipeline.fusions.Callback), which cannot be saved; "
+                "make them functions of a shared library (pipeline.fusions.External)"
             )
 
     def _wrapped(self, external: External, function: Callable[..., Any]) -> Any:

@@ -1,1 +1,1 @@
-"""report."""
+"""What an executable tells of itself: profiles, memory, fusion contracts."""

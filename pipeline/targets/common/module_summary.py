@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from pipeline.analysis.flop_count import operations
-from pipeline.ir.locations import ORIGINS, pairs_of
+from pipeline.ir.attributes import ORIGINS, PROFILE, WORKSPACE
+from pipeline.ir.locations import pairs_of
 from pipeline.ir.tensor_types import tensor_type
 from pipeline.mlir import callee, function, ir, symbol_name, walk
-from pipeline.passes.bufferization.plan_memory import WORKSPACE
-from pipeline.passes.kernels.profile_kernels import PROFILE
 from pipeline.runtime.interface.aligned_memory import byte_size
 from pipeline.runtime.interface.code import Kernel, Place
 from pipeline.runtime.interface.signature import Source, TensorType

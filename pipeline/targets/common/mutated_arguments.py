@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from pipeline import remarks
+from pipeline.ir.attributes import ARGUMENT_NAME, IN_PLACE, UPDATED
 from pipeline.mlir import defining_op, function, ir, walk
-from pipeline.passes.bufferization.updated_arguments import ARGUMENT_NAME, IN_PLACE, UPDATED
 from pipeline.runtime.interface.signature import Signature
 from pipeline.targets.common.module_summary import sources_of
 

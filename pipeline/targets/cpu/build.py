@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from pipeline import timing
 from pipeline.errors import PipelineError
+from pipeline.ir.attributes import CALLS, OUTPUTS, PROFILE, SITES, WORKSPACE
 from pipeline.mlir import called_function, function, ir, walk
-from pipeline.passes.bufferization.plan_memory import WORKSPACE
-from pipeline.passes.fusion.group_replacement import CALLS, OUTPUTS
-from pipeline.passes.kernels.profile_kernels import PROFILE, SITES
+from pipeline.passes.bufferization.results_to_out_params import results_to_arguments
 from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.program import Dump
 from pipeline.runtime.interface.code import Code, External, Site
@@ -21,15 +20,7 @@ from pipeline.targets.common.mutated_arguments import mark_updates, report_copie
 from pipeline.targets.common.target import Form
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import Isa
-from pipeline.targets.cpu.lower import (
-    add_memory,
-    bufferize,
-    place_results,
-    results_to_arguments,
-    to_llvm,
-    vectorize,
-    workspace_bytes,
-)
+from pipeline.targets.cpu.lower import add_memory, bufferize, place_results, to_llvm, vectorize, workspace_bytes
 from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
 
 _VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from llvmlite import ir as llvm_ir
 
 from pipeline import timing
+from pipeline.ir.attributes import TEAM_SIZE
 from pipeline.mlir import ir, to_llvm_ir
-from pipeline.passes.cpu.lower_chunks_to_libgomp import TEAM_SIZE
 from pipeline.runtime.interface.entry_point import EntryPoint, Value
 from pipeline.runtime.weights.watched_words import GUARDED
 from pipeline.targets.cpu.guarded_entry import define_guarded_entry

@@ -1,4 +1,7 @@
-"""The entry that calls @main only if no watched word of memory has changed; see `pipeline.runtime.weights.watched_words`."""
+"""The entry that calls @main only if no watched word of memory has changed.
+
+See `pipeline.runtime.weights.watched_words`.
+"""
 
 from __future__ import annotations
 

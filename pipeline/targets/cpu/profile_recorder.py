@@ -1,4 +1,7 @@
-"""The functions that the pass profile-kernels calls, in LLVM IR; what they write is `pipeline.runtime.report.event_record`'s."""
+"""The functions that the pass profile-kernels calls, in LLVM IR.
+
+What they write is read by `pipeline.runtime.report.event_record`.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipeline.errors import CompileError
+from pipeline.ir.attributes import DISPATCH
 from pipeline.mlir import clone, ir, run_pipeline, symbol_name, to_llvm_ir, walk
-from pipeline.passes.gpu.outline_dispatches import DISPATCH
 from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.targets.gpu.scalars import passed_type, unpack
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipeline.errors import OptionError
+from pipeline.ir.attributes import DISPATCH
 from pipeline.mlir import ir, symbol_name, walk
-from pipeline.passes.gpu.outline_dispatches import DISPATCH
 from pipeline.program import Dump
 from pipeline.runtime.interface.storage_types import as_is
 from pipeline.targets.cuda import nvvm, ptx

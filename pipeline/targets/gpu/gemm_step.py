@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pipeline.ir.attributes import GEMM
 from pipeline.mlir import ir, refusal, walk
-from pipeline.passes.gpu.matmul.strided_gemm import GEMM, Strides, cast_behind, read_product
+from pipeline.passes.gpu.matmul.strided_gemm import Strides, cast_behind, read_product
 from pipeline.runtime.device.gemm_descriptor import Gemm, Matrix
 from pipeline.runtime.interface.storage_types import Stored
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipeline.errors import CompileError
+from pipeline.ir.attributes import DISPATCH, GEMM, THREADS
 from pipeline.mlir import function, ir, refusal
-from pipeline.passes.gpu.matmul.strided_gemm import GEMM
-from pipeline.passes.gpu.outline_dispatches import DISPATCH, THREADS
 from pipeline.runtime.device.host_arithmetic import OPS
 from pipeline.runtime.device.host_plan import Plan, Step
 from pipeline.runtime.interface.storage_types import Stored

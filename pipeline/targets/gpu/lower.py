@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.ir.attributes import DISPATCH
 from pipeline.mlir import function, ir, run_pipeline, symbol_name, walk
-from pipeline.passes.gpu.outline_dispatches import DISPATCH
 from pipeline.passmanager.pass_pipeline import PassPipeline
 
 #: No deallocations: the plan knows by itself when a buffer is needed last. No cse in front: fills and scratch that are

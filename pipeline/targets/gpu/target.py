@@ -6,16 +6,15 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 
 from pipeline.errors import CompileError
+from pipeline.ir.attributes import CALLS, DISPATCH, THREADS
 from pipeline.mlir import function, ir, symbol_name, walk
-from pipeline.passes.fusion.group_replacement import CALLS
-from pipeline.passes.gpu.outline_dispatches import DISPATCH, THREADS
+from pipeline.passes.bufferization.results_to_out_params import results_to_arguments
 from pipeline.program import Dump
 from pipeline.runtime.device.device_code import DeviceCode, DeviceKernel
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.interface.storage_types import Stored
 from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
 from pipeline.targets.common.target import Target
-from pipeline.targets.cpu.lower import results_to_arguments
 from pipeline.targets.gpu.constants import Constants
 from pipeline.targets.gpu.host_plan import build_plan
 from pipeline.targets.gpu.lower import Stages, lower

@@ -6,6 +6,7 @@ import math
 import struct
 from collections.abc import Iterable
 
+from pipeline.ir.attributes import DISPATCH
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import (
     arith,
@@ -19,7 +20,6 @@ from pipeline.mlir import (
     symbol_name,
     walk,
 )
-from pipeline.passes.gpu.outline_dispatches import DISPATCH
 from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.targets.gpu.scalars import passed_type, unpack
 

@@ -38,7 +38,7 @@ __all__ = [
     "arithmetic",
     "comparisons",
     "frequencies",
-    "functions",
+    "special_functions",
     "indexing",
     "interpolation",
     "log_gamma",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from pipeline.analysis.vectorizable import COUNTER, LOAD
 from pipeline.ir.indexing_maps import Loops, moves
 from pipeline.mlir import defining_op, ir
-
-COUNTER, LOAD = "linalg.index", "memref.load"
 
 #: Ops that an index comes from or goes to.
 _CASTS = ("arith.index_cast", "arith.index_castui")

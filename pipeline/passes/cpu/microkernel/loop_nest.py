@@ -9,14 +9,16 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.analysis.epilogue import Epilogue
+from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.analysis.transposed_conv import taps_of_phase
+from pipeline.ir.element_types import is_scalar
 from pipeline.ir.indexing_maps import Loops, coefficient, moves
 from pipeline.mlir import affine, arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel import narrow_elements, window_unrolling
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, Run, blocks_of
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad
 from pipeline.passes.cpu.microkernel.register_tile import Window
-from pipeline.passes.cpu.microkernel.tile_sizes import Tile, fold_ops, is_scalar
+from pipeline.passes.cpu.microkernel.tile_sizes import Tile
 from pipeline.passes.cpu.microkernel.tiled_op import Stage
 from pipeline.passes.cpu.microkernel.vector_builders import (
     MultiplyAdds,

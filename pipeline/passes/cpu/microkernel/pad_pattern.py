@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.analysis.epilogue import is_fill
 from pipeline.ir.indexing_maps import Loops, coefficient, moves
+from pipeline.ir.matchers import is_fill
 from pipeline.mlir import constant_integer, defining_op, ir
 
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
 
+from pipeline.analysis.reduction_combiners import FOLDS
+from pipeline.analysis.vectorizable import COUNTER, LOAD
+from pipeline.ir.element_types import element_type, is_scalar
 from pipeline.ir.indexing_maps import moves
 from pipeline.mlir import arith, clone, ir, math, memref, terminator, vector
 from pipeline.passes.cpu.microkernel import gather_loads, narrow_elements
-from pipeline.passes.cpu.microkernel.data_dependent_indexing import COUNTER, LOAD, step_along
+from pipeline.passes.cpu.microkernel.data_dependent_indexing import step_along
 from pipeline.passes.cpu.microkernel.tile_loads_stores import TileAccesses
-from pipeline.passes.cpu.microkernel.tile_sizes import DIVISIONS, FOLDS, element_type, is_scalar
+from pipeline.passes.cpu.microkernel.tile_sizes import DIVISIONS
 from pipeline.passes.cpu.microkernel.vector_builders import combine, constant_index, splat
 from pipeline.passes.cpu.microkernel.window_unrolling import Tap, offsets
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pipeline.ir.element_types import element_type
 from pipeline.ir.indexing_maps import Loops
 from pipeline.mlir import arith, ir, scf
 from pipeline.passes.cpu.microkernel.blocked_sums import blocks_of
 from pipeline.passes.cpu.microkernel.loop_nest import Context, Emitter
 from pipeline.passes.cpu.microkernel.register_tile import Window
-from pipeline.passes.cpu.microkernel.tile_sizes import Tile, element_type
+from pipeline.passes.cpu.microkernel.tile_sizes import Tile
 from pipeline.passes.cpu.microkernel.tiled_op import Stage
 from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds, constant_index, floor_to, splat_of
 

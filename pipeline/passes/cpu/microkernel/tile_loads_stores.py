@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.ir.element_types import element_type, is_scalar
 from pipeline.ir.indexing_maps import coefficient, moves
 from pipeline.mlir import affine, arith, ir, memref, vector
 from pipeline.passes.cpu.microkernel import narrow_elements
 from pipeline.passes.cpu.microkernel.padded_loads import load_padded
-from pipeline.passes.cpu.microkernel.tile_sizes import crosses_vectors, element_type, is_scalar
+from pipeline.passes.cpu.microkernel.tile_sizes import crosses_vectors
 from pipeline.passes.cpu.microkernel.tiled_op import Stage
 from pipeline.passes.cpu.microkernel.vector_builders import constant_index, zeros
 from pipeline.passes.cpu.microkernel.vector_transpose import transposed

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pipeline.analysis.reduction_combiners import fold_ops
+from pipeline.ir.element_types import element_type
 from pipeline.ir.indexing_maps import Loops, block_of, coefficient, moves, slid_along, slides
 from pipeline.ir.schedule import DEFAULT, Schedule
-from pipeline.mlir import defining_op, ir
-from pipeline.passes.cpu.microkernel.data_dependent_indexing import COUNTER, LOAD
-
-#: What has a vector form that lowers to vector instructions, or to a call for each element (math).
-_BODY_DIALECTS = ("arith.", "math.")
-_NO_VECTOR_FORM = ("arith.index_cast", "arith.index_castui")
+from pipeline.mlir import ir
 
 #: How much of the register file the accumulators of a tile take; the rest holds what is loaded.
 _ACCUMULATORS = 5 / 8
@@ -25,30 +22,9 @@ _SMALL = 32
 #: Ops that trap if their second operand is 0; processors have them for one number at a time.
 DIVISIONS = {f"arith.{name}" for name in ("divsi", "divui", "ceildivsi", "ceildivui", "floordivsi", "remsi", "remui")}
 
-#: What a body may do with a bf16, which is held as its bits.
-_BF16_OPS = ("arith.extf", "arith.truncf", "arith.select", "arith.constant", "arith.bitcast")
 
 #: How many vectors of partial results a row reduction has, to hide the latency of the op that folds.
 _MOST_FOLDS = 4
-
-#: Associative ops: their vector.reduction kind, and what combined with x gives x (for integers, of the full width).
-FOLDS: dict[str, tuple[str, float | str]] = {
-    "arith.addf": ("add", -0.0),
-    "arith.mulf": ("mul", 1.0),
-    "arith.maximumf": ("maximumf", float("-inf")),
-    "arith.minimumf": ("minimumf", float("inf")),
-    "arith.maxnumf": ("maxnumf", float("-inf")),
-    "arith.minnumf": ("minnumf", float("inf")),
-    "arith.addi": ("add", 0),
-    "arith.muli": ("mul", 1),
-    "arith.andi": ("and", -1),
-    "arith.ori": ("or", 0),
-    "arith.xori": ("xor", 0),
-    "arith.maxsi": ("maxsi", "least"),
-    "arith.minsi": ("minsi", "greatest"),
-    "arith.maxui": ("maxui", 0),
-    "arith.minui": ("minui", -1),
-}
 
 
 @dataclass(frozen=True)
@@ -229,23 +205,6 @@ def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tu
     return "no loop runs along the innermost dimension of the operands"
 
 
-def fold_ops(generic: ir.Operation) -> tuple[str, ...] | None:
-    """For each output the associative op that folds a value into it; None if an output is computed otherwise."""
-    body = generic.regions[0].blocks[0]
-    *ops, terminator = [op.operation for op in body.operations]
-    outputs = list(body.arguments)[len(body.arguments) - len(terminator.operands) :]
-    names = []
-    for output, value in zip(outputs, terminator.operands, strict=True):
-        users = [use.owner.operation for use in output.uses]
-        producer = defining_op(value)
-        if producer is None or producer.name not in FOLDS or users != [producer]:
-            return None
-        if len(list(producer.results[0].uses)) > 1:  # what reads the running value would read a partial one
-            return None
-        names.append(producer.name)
-    return tuple(names)
-
-
 def _can_be_vector_dim(loops: Loops, dim: int, lanes: int) -> bool:
     walks = [moves(indexing, dim) for indexing in loops.maps]
     if "other" in walks or not _lies_in_blocks(loops, dim, lanes):
@@ -309,72 +268,3 @@ def choose_rows(size: int | None, vectors: int, registers: int) -> int:
     return next(
         (rows for rows in range(min(size, most), 0, -1) if size % rows == 0 and rows * 2 > most), min(size, most)
     )
-
-
-def unsupported(generic: ir.Operation, places: bool = False) -> str | None:
-    """Why an op has no vector form; None if it has. With `places` its body may count and load at computed indices."""
-    if any(isinstance(operand.type, ir.RankedTensorType) for operand in generic.operands):
-        return "it is not on buffers"
-    for operand in generic.operands:
-        element = element_type(operand)
-        if not _is_element(element):
-            return f"elements of {element} are not vectorized"
-        if not is_scalar(operand) and not _is_row_major(operand.type):
-            return "an operand's innermost dimension is strided"
-    for op in generic.regions[0].blocks[0].operations:
-        op = op.operation
-        if op.name == "linalg.yield" or (places and op.name == COUNTER):
-            continue
-        if places and op.name == LOAD:
-            problem = _cannot_be_gathered(op.operands[0])
-            if problem:
-                return problem
-            continue
-        indexes = places or op.name not in _NO_VECTOR_FORM
-        if not op.name.startswith(_BODY_DIALECTS) or not indexes or op.regions:
-            return f"{op.name} has no vector form"
-        kinds = [value.type for value in (*op.operands, *op.results)]
-        if places:
-            kinds = [kind for kind in kinds if not isinstance(kind, ir.IndexType)]
-        odd = next((kind for kind in kinds if not _is_element(kind)), None)
-        if odd is not None:
-            return f"{op.name} computes with a {odd}"
-        if op.name not in _BF16_OPS and any(isinstance(kind, ir.BF16Type) for kind in kinds):
-            return f"{op.name} computes with a bf16"
-    return None
-
-
-def _cannot_be_gathered(table: ir.Value) -> str | None:
-    """Why elements of a buffer cannot be loaded at an index for each lane; None if they can."""
-    element = element_type(table)
-    if not _is_element(element):
-        return f"elements of {element} are not vectorized"
-    return None if _is_row_major(table.type) else "a table's innermost dimension is strided"
-
-
-def is_scalar(operand: ir.Value) -> bool:
-    """Whether an operand of a linalg op is a number, not a buffer."""
-    return not isinstance(operand.type, ir.ShapedType)
-
-
-def element_type(operand: ir.Value) -> ir.Type:
-    """The type of an operand's elements."""
-    return operand.type if is_scalar(operand) else ir.ShapedType(operand.type).element_type
-
-
-def element_bytes(value: ir.Value) -> int:
-    """What an element of a tensor or buffer takes in memory, or a number itself; 8 for an index."""
-    kind = element_type(value)
-    return -(-kind.width // 8) if isinstance(kind, (ir.IntegerType, ir.FloatType)) else 8
-
-
-def _is_element(kind: ir.Type) -> bool:
-    """Whether vectors may have elements of a type."""
-    if isinstance(kind, ir.IntegerType):
-        return kind.is_signless and kind.width in (1, 8, 16, 32, 64)
-    return isinstance(kind, (ir.F16Type, ir.BF16Type, ir.F32Type, ir.F64Type))
-
-
-def _is_row_major(kind: ir.MemRefType) -> bool:
-    strides, _ = kind.get_strides_and_offset()
-    return not strides or strides[-1] == 1

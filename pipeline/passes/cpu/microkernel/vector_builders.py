@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pipeline.analysis.reduction_combiners import FOLDS
+from pipeline.ir.attributes import PARALLEL, PLACES
 from pipeline.ir.indexing_maps import Loops
 from pipeline.mlir import arith, ir, scf, terminator, vector
 from pipeline.passes.cpu.microkernel import narrow_elements
-from pipeline.passes.cpu.microkernel.tile_sizes import FOLDS
-from pipeline.passes.cpu.parallelize_kernels import PARALLEL, PLACES
 
 
 @dataclass(frozen=True)

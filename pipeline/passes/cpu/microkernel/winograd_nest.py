@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.winograd import DATA, RESULT, WINOGRAD, Sizes, read_sizes
+from pipeline.analysis.winograd import DATA, RESULT, Sizes, read_sizes
+from pipeline.ir.attributes import WINOGRAD
 from pipeline.ir.indexing_maps import Loops
 from pipeline.mlir import arith, ir, math, memref, scf, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import blocks_of

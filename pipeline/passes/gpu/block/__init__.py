@@ -1,1 +1,1 @@
-"""block."""
+"""Emitters of several ops in one block, with barriers between them; no passes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipeline.analysis.epilogue import base
+from pipeline.ir.matchers import base
 from pipeline.mlir import gpu, ir
 
 #: A view of a buffer, how many elements it has, and how many neighbours a thread takes: who has which element.

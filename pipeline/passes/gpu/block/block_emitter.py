@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pipeline.analysis.epilogue import base, is_fill
+from pipeline.ir.matchers import base, is_fill
 from pipeline.mlir import arith, gpu, ir, memref, scf, vector
 from pipeline.passes.gpu.block.barrier_insertion import Access, Numbering, Order
-from pipeline.passes.gpu.block.element_distribution import BlockOp, Shape, describe, is_aligned
+from pipeline.passes.gpu.block.element_distribution import BlockOp, Shape, describe
 from pipeline.passes.gpu.block.per_thread_reductions import Points, share
 from pipeline.passes.gpu.thread import warp_reduction
 from pipeline.passes.gpu.thread.thread_results import clone_block, index, indices, is_private, load, unravel, zero
+from pipeline.passes.gpu.thread.vector_access import is_aligned
 from pipeline.passes.gpu.thread.warp_reduction import Rows, combine
 
 

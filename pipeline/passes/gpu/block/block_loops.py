@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from pipeline.analysis.epilogue import is_fill
+from pipeline.ir.matchers import is_fill
 from pipeline.ir.rewriting import before, is_unused
 from pipeline.mlir import arith, constant_integer, defining_op, gpu, ir, memref, refusal, scf, walk
 from pipeline.passes.gpu.block.block_emitter import Emitter

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from pipeline.analysis.epilogue import base
+from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.ir.indexing_maps import Loops, coefficient, loops_of
-from pipeline.mlir import defining_op, ir
-from pipeline.passes.cpu.microkernel.tile_sizes import fold_ops
+from pipeline.mlir import ir
 from pipeline.passes.gpu.thread.thread_results import is_private
-from pipeline.passes.gpu.thread.vector_access import BYTES
+from pipeline.passes.gpu.thread.vector_access import BYTES, is_aligned
 
 Kind = Literal["number", "fold", "elements", "points"]
 
@@ -162,25 +161,3 @@ def _lanes(ops: Sequence[BlockOp], access_bytes: int) -> int:
     outside = [op.op.operands[number] for op, number in buffers if not is_private(op.op.operands[number])]
     fits = all(op.count % lanes == 0 and (op.sizes[-1] % lanes == 0) for op in ops)
     return lanes if fits and all(is_aligned(buffer, lanes) for buffer in outside) else 1
-
-
-def is_aligned(buffer: ir.Value, lanes: int) -> bool:
-    """Whether the innermost rows of a buffer, or of a part of it, start at multiples of `lanes` elements.
-
-    A row-major buffer does; what it is a part of must be whole along the innermost dim.
-    """
-    whole = ir.MemRefType(base(buffer).type)
-    with buffer.location:
-        if whole.rank == 0 or whole.layout != ir.MemRefType.get(whole.shape, whole.element_type).layout:
-            return False
-    size = whole.shape[-1]
-    if size == ir.ShapedType.get_dynamic_size() or size % lanes:
-        return False
-    op = defining_op(buffer)
-    while op is not None and op.name == "memref.subview":
-        offsets, strides = (ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]) for name in ("offsets", "strides"))
-        if offsets[len(offsets) - 1] != 0 or strides[len(strides) - 1] != 1:
-            return False
-        buffer = op.operands[0]
-        op = defining_op(buffer)
-    return op is None

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.mlir import arith, ir, memref, scf
-from pipeline.passes.cpu.microkernel.tile_sizes import fold_ops
 from pipeline.passes.gpu.block.element_distribution import BlockOp, Shape
 from pipeline.passes.gpu.matmul.shared_memory_matmul import contract_sums
 from pipeline.passes.gpu.thread import warp_reduction

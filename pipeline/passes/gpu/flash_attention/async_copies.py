@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.mlir import arith, ir, nvgpu
-from pipeline.passes.gpu.block.element_distribution import is_aligned
 from pipeline.passes.gpu.flash_attention.kernel import Streamed, shared_tile
 from pipeline.passes.gpu.flash_attention.op_graph import Step
 from pipeline.passes.gpu.thread.thread_results import index, indices, plus, unravel
+from pipeline.passes.gpu.thread.vector_access import is_aligned
 
 #: By how many elements rows are longer than what they hold, so that neighbours in a column lie in different banks.
 PADDING = 8

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.epilogue import base, is_fill
 from pipeline.ir.indexing_maps import Loops, loops_of
+from pipeline.ir.matchers import base, is_fill
 from pipeline.mlir import defining_op, ir, terminator
 
 _BESIDE = ("arith.constant", "tensor.empty", "memref.alloc", "memref.alloca", "func.return")

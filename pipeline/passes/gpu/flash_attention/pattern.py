@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.epilogue import base
 from pipeline.ir.indexing_maps import coefficient
+from pipeline.ir.matchers import base
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.gpu.flash_attention.causal_mask import limit_of_keys
 from pipeline.passes.gpu.flash_attention.op_graph import NotOne, Step, depends, is_product, need, read_steps

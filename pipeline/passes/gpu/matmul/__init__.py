@@ -1,1 +1,1 @@
-"""matmul."""
+"""Emitters of contractions: tiles in shared memory, tensor cores, a library's GEMM; no passes."""

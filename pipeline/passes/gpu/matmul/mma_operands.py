@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pipeline.ir.indexing_maps import Loops, coefficient
 from pipeline.mlir import arith, ir, memref, nvgpu, scf, vector
-from pipeline.passes.gpu.block.element_distribution import is_aligned
 from pipeline.passes.gpu.matmul.shared_memory_matmul import Side, Split, loops_in
 from pipeline.passes.gpu.thread.thread_results import Results, index, indices, load, unravel, zero
+from pipeline.passes.gpu.thread.vector_access import is_aligned
 from pipeline.passes.gpu.thread.warp_reduction import WARP
 
 

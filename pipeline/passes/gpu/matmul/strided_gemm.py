@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.epilogue import Epilogue, base, epilogues, initial_fill, is_only_between
+from pipeline.analysis.epilogue import Epilogue, epilogues, initial_fill, is_only_between
 from pipeline.ir.indexing_maps import coefficient, loops_of
+from pipeline.ir.matchers import base
 from pipeline.mlir import ir
 from pipeline.passes.gpu.matmul.shared_memory_matmul import Split, split_contraction
 from pipeline.passes.gpu.matmul.tensor_core_matmul import choose_form
 from pipeline.passes.gpu.thread.launch_patterns import is_arithmetic
-
-#: Marks a linalg.generic that a library computes, and the dispatch that does it otherwise: "f32", or "tf32".
-GEMM = "pipeline.gemm"
 
 _MOST = 2**31 - 1
 

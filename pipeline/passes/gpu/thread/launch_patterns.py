@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipeline.analysis.epilogue import epilogues, is_fill
+from pipeline.analysis.epilogue import epilogues
+from pipeline.ir.attributes import LINES, PARALLEL, TILES
 from pipeline.ir.indexing_maps import loops_of
+from pipeline.ir.matchers import is_fill
 from pipeline.mlir import constant_integer, ir, is_inside
-from pipeline.passes.cpu.parallelize_kernels import PARALLEL, TILES
-from pipeline.passes.tensor.lower_tm_tensor import LINES
 
 #: Give another shape or name to the same memory.
 VIEWS = (

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.epilogue import Epilogue, base
+from pipeline.analysis.epilogue import Epilogue
 from pipeline.ir.indexing_maps import Loops
+from pipeline.ir.matchers import base
 from pipeline.ir.rewriting import replace
 from pipeline.mlir import affine, arith, defining_op, ir, memref, remap_operands, walk
 

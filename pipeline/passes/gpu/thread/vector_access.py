@@ -8,12 +8,11 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.ir.indexing_maps import Loops
-from pipeline.mlir import arith, ir, memref, vector
+from pipeline.ir.matchers import base
+from pipeline.mlir import arith, defining_op, ir, memref, vector
 from pipeline.passes.gpu.thread.launch_patterns import is_arithmetic
 from pipeline.passes.gpu.thread.thread_results import clone_block, is_private, zero
-
-#: Types that fill whole bytes, and whose vectors every code generator takes.
-BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+from pipeline.passes.gpu.thread.vector_access import BYTES
 
 
 def lanes(generic: ir.Operation, loops: Loops, width: int) -> int:
@@ -91,3 +90,25 @@ def _flat(operand: ir.Value) -> ir.Value:
 
 def _alignment(kind: ir.VectorType) -> int:
     return kind.shape[0] * BYTES[str(kind.element_type)]
+
+
+def is_aligned(buffer: ir.Value, lanes: int) -> bool:
+    """Whether the innermost rows of a buffer, or of a part of it, start at multiples of `lanes` elements.
+
+    A row-major buffer does; what it is a part of must be whole along the innermost dim.
+    """
+    whole = ir.MemRefType(base(buffer).type)
+    with buffer.location:
+        if whole.rank == 0 or whole.layout != ir.MemRefType.get(whole.shape, whole.element_type).layout:
+            return False
+    size = whole.shape[-1]
+    if size == ir.ShapedType.get_dynamic_size() or size % lanes:
+        return False
+    op = defining_op(buffer)
+    while op is not None and op.name == "memref.subview":
+        offsets, strides = (ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]) for name in ("offsets", "strides"))
+        if offsets[len(offsets) - 1] != 0 or strides[len(strides) - 1] != 1:
+            return False
+        buffer = op.operands[0]
+        op = defining_op(buffer)
+    return op is None

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from pipeline.analysis.reduction_combiners import FOLDS, fold_ops
 from pipeline.ir.indexing_maps import Loops, coefficient
 from pipeline.mlir import arith, gpu, ir, memref, scf
-from pipeline.passes.cpu.microkernel.tile_sizes import FOLDS, fold_ops
 from pipeline.passes.gpu.thread.thread_results import index
 
 #: The threads of a warp can hand numbers to each other.

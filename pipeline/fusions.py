@@ -107,8 +107,8 @@ def fuse_into(predicate: Predicate | Sequence[str] | None, *, name: str, becomes
 
     Args:
         predicate: which ops: their names, as PyTorch's functions are called (`conv2d`) or as the words of kernels'
-            names (`add`), or a function of an op (`pipeline.fusion_rules.op_facts.OpFacts`) that says so. May be None for
-            an intrinsic, whose steps name them.
+            names (`add`), or a function of an op (`pipeline.fusion_rules.op_facts.OpFacts`) that says so. May be
+            None for an intrinsic, whose steps name them.
         name: what the groups and their kernels are called.
         becomes: what a group becomes; by default a kernel like any other.
 
