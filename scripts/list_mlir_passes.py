@@ -1,4 +1,4 @@
-"""Writes pipeline/passmanager/mlir_passes.py: the passes of the MLIR inside the torch_mlir wheel, and the op each is for.
+"""Writes pipeline/passmanager/mlir_passes.py: the passes of the torch_mlir wheel, and the op each is for.
 
 The bindings cannot list passes, but they can say whether a name is one. So every word in the wheel's libraries that
 looks like a pass name is asked about. Run it when the wheel changes: `python scripts/list_mlir_passes.py`.

@@ -1,7 +1,7 @@
 """The registry of passes: ours, found by file in the rooms of `pipeline.passes`, and those of plugins.
 
-A file there that defines a `Pass` defines exactly one, and is named after it with `_` for `-`. MLIR's own passes are not
-in the registry; `pipeline.passmanager.mlir_passes` has their names, which no pass of ours may take.
+A file there that defines a `Pass` defines exactly one, and is named after it with `_` for `-`. MLIR's own passes are
+not in the registry; `pipeline.passmanager.mlir_passes` has their names, which no pass of ours may take.
 """
 
 from __future__ import annotations

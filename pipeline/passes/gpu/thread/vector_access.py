@@ -12,7 +12,9 @@ from pipeline.ir.matchers import base
 from pipeline.mlir import arith, defining_op, ir, memref, vector
 from pipeline.passes.gpu.thread.launch_patterns import is_arithmetic
 from pipeline.passes.gpu.thread.thread_results import clone_block, is_private, zero
-from pipeline.passes.gpu.thread.vector_access import BYTES
+
+#: Types that fill whole bytes, and whose vectors every code generator takes.
+BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 
 def lanes(generic: ir.Operation, loops: Loops, width: int) -> int:
