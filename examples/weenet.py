@@ -3,7 +3,7 @@ r"""WeeNet: a depthwise convolution, a batch norm and a ReLU; what folding and f
 Usage:
   pipeline-compile examples/weenet.py -o weenet.pipeline
   pipeline-compile examples/weenet.py -o plain.pipeline \
-    --disable fold-batch-norm --disable merge-affines --disable fuse-elementwise
+    --disable fold-batch-norm --disable merge-scale-shifts --disable fuse-elementwise
   python -c "import numpy; numpy.save('x.npy', numpy.random.rand(1, 64, 128, 128).astype('float32'))"
   pipeline-run weenet.pipeline --input x.npy --benchmark --against plain.pipeline --repeats 500
 """

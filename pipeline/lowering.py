@@ -27,7 +27,7 @@ SIMPLIFY = """
     func.func(fold-unit-transposes),
     func.func(convert-elementwise-to-linalg),
     inline-constant-regions,
-    remove-dead-argmax,
+    remove-unused-results,
     guard-traps,
     lower-tm-tensor,
     canonicalize,
@@ -38,10 +38,10 @@ SIMPLIFY = """
     fold-batch-norm,
     merge-parallel-convs,
     merge-linears,
-    fold-affine-forward,
+    fold-scale-shift-forward,
     separate-bias,
-    merge-affines,
-    join-siblings
+    merge-scale-shifts,
+    fuse-horizontal-contractions
 """
 
 #: What the target has chosen the layouts for → linalg in which weights are prepared.
@@ -56,15 +56,15 @@ PREPARE = """
 
 #: What moves into branches and out of them, and out of loops, so that fusion and loops find it in its place.
 REGIONS = """
-    remove-unused-carries,
-    compute-numbers,
-    fold-known-ranges,
+    remove-unused-iter-args,
+    scalarize-unit-tensors,
+    fold-integer-ranges,
     canonicalize,
-    counted-loops,
-    fold-known-ranges,
+    uplift-while-to-for,
+    fold-integer-ranges,
     gathers-to-slices,
-    slices-of-concats,
-    compute-counters,
+    fold-slices-of-concats,
+    rematerialize-iota,
     canonicalize,
     cse,
     inline-constant-regions,
@@ -72,7 +72,7 @@ REGIONS = """
     hoist-common-ops,
     hoist-loop-invariants,
     sink-into-branches,
-    move-consumers-into-branches,
+    sink-consumers-into-branches,
     branches-to-selects,
     canonicalize,
     cse,
@@ -100,7 +100,7 @@ FUSE = """
 """
 
 #: Which ops become a kernel, by a table of fusion rules.
-GROUP = "form-groups{{rules={rules}}}, move-slices-into-groups"
+GROUP = "form-groups{{rules={rules}}}, sink-slices-into-groups"
 
 #: What only told the passes before what to do goes; kernels take the tensors whose slices they read.
 AFTER_GROUPS = "fuse-siblings, erase-barriers"

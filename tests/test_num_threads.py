@@ -175,7 +175,7 @@ COUNT = """
 import ctypes, os, sys
 import numpy as np
 import pipeline
-from pipeline.runtime import threads
+from pipeline.runtime.native import openmp_team as threads
 
 def running():
     return len(os.listdir("/proc/self/task"))

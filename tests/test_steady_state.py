@@ -72,7 +72,9 @@ def convolutions():
 
 def test_scratch_of_kernels_lies_in_the_workspace(convolutions):
     executable, _, _ = convolutions
-    assert sum("Winograd" in remark.reason for remark in executable.remarks if remark.pass_name == "winograd") == 2
+    assert (
+        sum("Winograd" in remark.reason for remark in executable.remarks if remark.pass_name == "winograd-weights") == 2
+    )
     assert executable.code.thread_bytes > 0
     assert allocations(executable) == 0
 

@@ -1,4 +1,4 @@
-// RUN: pipeline-opt %s --pass-pipeline="builtin.module(func.func(compute-numbers,merge-equal-conditions,hoist-common-ops,hoist-loop-invariants,sink-into-branches,move-consumers-into-branches,branches-to-selects),canonicalize,cse,func.func(fuse-elementwise,form-groups),outline-kernels)" | FileCheck %s
+// RUN: pipeline-opt %s --pass-pipeline="builtin.module(func.func(scalarize-unit-tensors,merge-equal-conditions,hoist-common-ops,hoist-loop-invariants,sink-into-branches,sink-consumers-into-branches,branches-to-selects),canonicalize,cse,func.func(fuse-elementwise,form-groups),outline-kernels)" | FileCheck %s
 
 // The graph of a question in PyTorch's forum: a captured zeros(1), a condition on all elements, in-place ops on one way,
 // with an outer value of another dtype, and an addition on the other. Each way is one kernel, the zeros are a number in

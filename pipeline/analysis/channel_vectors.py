@@ -1,6 +1,7 @@
 """Vectors: numbers from weights alone, one for each index along a few dims of a tensor of data.
 
-A Vector is an expression, to be reasoned about before there is any IR for it; `passes/weight_side.py` builds it.
+A Vector is an expression, to be reasoned about before there is any IR for it;
+`passes/weight_folding/weight_builder.py` builds it.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class DeviceExecutable(Executable):
         if reason is None or any(remark.op == _LIBRARY for remark in self.remarks):
             return
         said = f"kernels of our own multiply: {reason}"
-        self.remarks = (*self.remarks, Remark("call-gemm", "missed", _LIBRARY, said))
+        self.remarks = (*self.remarks, Remark("mark-library-gemm", "missed", _LIBRARY, said))
 
     def _compute(self, call: Arguments) -> dict[int, Any]:
         """The results of main, by number, as tensors of the call's library and numbers."""

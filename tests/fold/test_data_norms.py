@@ -47,7 +47,7 @@ def test_folds_into_a_pointwise_convolution_after(norm, dtype):
     torch.manual_seed(0)
     model = randomize(nn.Sequential(NORMS[norm](4), nn.Conv2d(4, 5, 1))).to(dtype)
     executable = compiled(model, image().to(dtype))
-    assert remarks(executable, "fold-affine-forward", "passed") == [
+    assert remarks(executable, "fold-scale-shift-forward", "passed") == [
         "folded 2 operations per element into the weights of conv2d after"
     ]
 
@@ -57,7 +57,7 @@ def test_stops_at_padding(norm):
     torch.manual_seed(0)
     model = randomize(nn.Sequential(NORMS[norm](4), nn.Conv2d(4, 5, 3, padding=1)))
     executable = compiled(model, image())
-    assert remarks(executable, "fold-affine-forward", "missed") == [
+    assert remarks(executable, "fold-scale-shift-forward", "missed") == [
         "not folded into what reads it: its shift would not reach the padding"
     ]
 
@@ -68,7 +68,7 @@ def test_merges_with_a_scale_after(norm, dtype):
     torch.manual_seed(0)
     model = randomize(Scaled(NORMS[norm](4))).to(dtype)
     executable = compiled(model, image().to(dtype))
-    assert remarks(executable, "merge-affines", "passed") == ["merged 3 operations per element into 2"]
+    assert remarks(executable, "merge-scale-shifts", "passed") == ["merged 3 operations per element into 2"]
     assert "@prepare computes 2 tensors" in remarks(executable, "hoist-to-prepare", "passed")[0]
 
 
@@ -119,7 +119,7 @@ def test_unknown_sizes():
     model, x = randomize(nn.Sequential(nn.GroupNorm(2, 4), nn.Conv2d(4, 5, 1), nn.InstanceNorm2d(5))), image()
     sizes = {0: torch.export.Dim("batch", min=1, max=64), 3: torch.export.Dim("width", min=2, max=64)}
     executable = pipeline.compile(model, (x,), dynamic_shapes=(sizes,))
-    assert len(remarks(executable, "fold-affine-forward", "passed")) == 1
+    assert len(remarks(executable, "fold-scale-shift-forward", "passed")) == 1
     for shape in ((1, 4, 6, 9), (5, 4, 6, 3)):
         x = torch.randn(shape)
         assert_close(executable(x), model(x), 1e-5)

@@ -126,14 +126,14 @@ def test_folds_into_what_reads_it(form):
     model, x = randomize(model()), arguments()
     executable = pipeline.compile(model, (x,))
     assert_close(executable(x), model(x), 1e-5)
-    assert len(remarks(executable, "fold-affine-forward", "passed")) == 1
+    assert len(remarks(executable, "fold-scale-shift-forward", "passed")) == 1
 
 
 def test_forward_stops_at_padding():
     model, x = randomize(nn.Sequential(nn.BatchNorm2d(4), nn.Conv2d(4, 5, 3, padding=1))), image()
     executable = pipeline.compile(model, (x,))
     assert_close(executable(x), model(x), 1e-5)
-    assert remarks(executable, "fold-affine-forward", "missed") == [
+    assert remarks(executable, "fold-scale-shift-forward", "missed") == [
         "not folded into what reads it: its shift would not reach the padding"
     ]
 
@@ -152,7 +152,7 @@ def test_forward_reaches_every_reader():
     executable = pipeline.compile(model, (x,))
     for result, expected in zip(executable(x), model(x), strict=True):
         assert_close(result, expected, 1e-5)
-    assert len(remarks(executable, "fold-affine-forward", "passed")) == 1
+    assert len(remarks(executable, "fold-scale-shift-forward", "passed")) == 1
 
 
 def test_lone_norm_is_one_multiply_and_one_add():

@@ -41,5 +41,5 @@ def test_dense_net():
     assert len(missed) == norms(model) - 3
     assert sum("another user" in reason for reason in missed) >= 1
     # What is left costs one multiply and one add, from @prepare.
-    assert len(remarks(executable, "merge-affines", "passed")) == len(missed)
+    assert len(remarks(executable, "merge-scale-shifts", "passed")) == len(missed)
     assert "sqrt" not in main_text(executable)

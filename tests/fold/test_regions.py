@@ -147,7 +147,7 @@ def test_a_result_for_both_branches_stays_as_it_is():
     assert folded(executable) == 0
     missed = remarks(executable, "fold-batch-norm", "missed")
     assert missed == ["not folded into what it reads: the unscaled result of conv2d has another user"] * 2
-    assert folded(executable, "merge-affines") == 2
+    assert folded(executable, "merge-scale-shifts") == 2
     assert "sqrt" not in main_text(executable)
 
 

@@ -47,7 +47,7 @@ class QueryKeyValue(nn.Module):
 
 
 def joined(executable):
-    return [remark.kind for remark in executable.remarks if remark.pass_name == "join-siblings"]
+    return [remark.kind for remark in executable.remarks if remark.pass_name == "fuse-horizontal-contractions"]
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -58,7 +58,7 @@ def test_gated_units_are_joined(shape, bias):
     executable = pipeline.compile(model, (x,))
     torch.testing.assert_close(executable(x), model(x))
     assert joined(executable) == ["passed"]
-    apart = pipeline.compile(model, (x,), disable=["join-siblings"])
+    apart = pipeline.compile(model, (x,), disable=["fuse-horizontal-contractions"])
     assert torch.equal(executable(x), apart(x))
 
 

@@ -102,7 +102,7 @@ def test_only_where_it_pays(libraries):
 
     def remarks(function, *args):
         executable = _compile(function, *args, target="cuda:sm_90+cublas")
-        return _kinds(executable), [one.kind for one in executable.remarks if one.pass_name == "call-gemm"]
+        return _kinds(executable), [one.kind for one in executable.remarks if one.pass_name == "mark-library-gemm"]
 
     large = [torch.empty(4096, 4096, dtype=torch.bfloat16) for _ in range(2)]
     small = [torch.empty(64, 32), torch.empty(32, 64)]

@@ -170,7 +170,7 @@ def test_rows_that_do_not_fit_are_several_launches(target):
     """Must not fire: a row of 60000 numbers is more than a block can share. A remark says so."""
     executable = _run(nn.Softmax(-1), _randn(2, 60000), target=target)
     assert len(_launches(executable)) > 1
-    assert any(one.pass_name == "block-groups" and "does not fit" in one.reason for one in executable.remarks)
+    assert any(one.pass_name == "tile-groups-to-blocks" and "does not fit" in one.reason for one in executable.remarks)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -179,7 +179,7 @@ def test_rows_of_unknown_length_are_several_launches(target):
     length = torch.export.Dim("length", min=2)
     model = nn.Softmax(-1)
     executable = pipeline.compile(model, (_randn(3, 50),), target=target, dynamic_shapes=({1: length},))
-    assert any("is not known" in one.reason for one in executable.remarks if one.pass_name == "block-groups")
+    assert any("is not known" in one.reason for one in executable.remarks if one.pass_name == "tile-groups-to-blocks")
     for size in (2, 50, 300):
         compare(executable(_randn(3, size)), model(_randn(3, size)), 1e-5)
 

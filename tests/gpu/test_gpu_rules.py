@@ -21,7 +21,7 @@ def test_the_tables_say_the_same(target):
 def test_a_model_has_the_same_kernels(name):
     """But for what only the CPU does around groups: layouts, packed weights, pads in kernels, loops as kernels."""
     case = MODELS[name]()
-    alike = ("propagate-layouts", "winograd", "pack-weights", "absorb-pads", "outline-loops")
+    alike = ("propagate-layouts", "winograd-weights", "pack-weights", "fold-pads-into-kernels", "outline-loops")
     kernels = [
         [kernel.name for kernel in pipeline.compile(case.model, case.args, target=target, disable=disable).kernels]
         for target, disable in (("cpu", alike), ("vulkan", ()), ("cuda:sm_90", ()))

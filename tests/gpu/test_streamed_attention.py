@@ -39,7 +39,7 @@ def _check(function: Any, *args: torch.Tensor, streamed: bool = True, target: st
     wide = function(*(one.float() if one.is_floating_point() else one for one in args))
     tolerance = 1e-5 if args[0].dtype == torch.float32 else 2e-2
     compare(executable(*args), wide.to(args[0].dtype), tolerance)
-    said = [one.kind for one in executable.remarks if one.pass_name == "stream-attention"]
+    said = [one.kind for one in executable.remarks if one.pass_name == "mark-flash-attention"]
     assert ("passed" in said) == streamed
     return executable
 
@@ -185,7 +185,7 @@ def test_must_not_fire():
     ):
         executable = pipeline.compile(Function(function), tuple(args), target="cuda:sm_80")
         compare(executable(*args), function(*args), 1e-3)
-        assert not any(one.pass_name == "stream-attention" and one.kind == "passed" for one in executable.remarks)
+        assert not any(one.pass_name == "mark-flash-attention" and one.kind == "passed" for one in executable.remarks)
 
 
 def test_number_of_keys_known_at_run_time():
@@ -211,7 +211,7 @@ def test_multihead_attention(dtype):
     model, x = Block().eval().requires_grad_(False).to(dtype), _randn(2, 40, 32, dtype=dtype)
     executable = pipeline.compile(model, (x,), target="cuda:sm_80")
     compare(executable(x), model(x), 1e-5 if dtype == torch.float32 else 2e-2)
-    assert any(one.pass_name == "stream-attention" and one.kind == "passed" for one in executable.remarks)
+    assert any(one.pass_name == "mark-flash-attention" and one.kind == "passed" for one in executable.remarks)
 
 
 @pytest.mark.parametrize("architecture", [80, 90])

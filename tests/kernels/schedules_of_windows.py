@@ -11,7 +11,7 @@ from torch import nn
 
 #: Layouts and algorithms whatever they cost.
 LAST = "canonicalize, cse, propagate-layouts{always=true}"
-FORCED = LAST + ", winograd{always=true results=%d}"
+FORCED = LAST + ", winograd-weights{always=true results=%d}"
 
 _SIDE = st.integers(1, 21)
 
@@ -124,7 +124,7 @@ WINDOWS = [
         convolution,
         (TILES,),
         linear=True,
-        options={"disable": ("propagate-layouts", "winograd")},
+        options={"disable": ("propagate-layouts", "winograd-weights")},
     ),
     Schedule(
         "convolution-transposed",
@@ -207,7 +207,7 @@ WINDOWS = [
         typical=_TYPICAL_DEPTHWISE,
         count=2,
         linear=True,
-        options={"disable": ("absorb-pads",)},
+        options={"disable": ("fold-pads-into-kernels",)},
     ),
     Schedule(
         "pools",

@@ -28,7 +28,7 @@ class Net(nn.Module):
 @pytest.fixture
 def forced(monkeypatch):
     """Channels last and Winograd's algorithm whatever they cost."""
-    layouts = "canonicalize, cse, propagate-layouts{{always=true}}, winograd{{always=true results={}}}"
+    layouts = "canonicalize, cse, propagate-layouts{{always=true}}, winograd-weights{{always=true results={}}}"
     return lambda results=2: monkeypatch.setattr(CpuTarget, "layouts", layouts.format(results))
 
 
@@ -191,7 +191,7 @@ def test_direct_weights_that_nothing_reads_take_no_memory(tmp_path):
 
 def test_passes_can_be_left_out():
     net = Net(64, 64, lambda x: x.mean((2, 3)), kernel_size=3, padding=1)
-    remarks = check(net, (1, 64, 28, 28), disable=("winograd",))
+    remarks = check(net, (1, 64, 28, 28), disable=("winograd-weights",))
     assert any("channels last" in remark for remark in remarks)
     assert not any("Winograd" in remark for remark in remarks)
     remarks = check(net, (1, 64, 28, 28), disable=("propagate-layouts",))

@@ -56,7 +56,7 @@ def test_windows(cpu):
     exact = model.double()(*(image.double() for image in images))
     for mine, theirs in zip(results, exact, strict=True):
         torch.testing.assert_close(mine.double(), theirs, rtol=1e-5, atol=1e-5)
-    absorbed = [one for one in executable.remarks if one.pass_name == "absorb-pads" and one.kind == "passed"]
+    absorbed = [one for one in executable.remarks if one.pass_name == "fold-pads-into-kernels" and one.kind == "passed"]
     assert bool(absorbed) == (isa(cpu).vector_bytes >= 32)
 
 

@@ -14,7 +14,7 @@ def test_reference_is_fresh(capsys):
 
 def test_a_stale_reference_is_found_and_written_anew(tmp_path, capsys):
     page = tmp_path / "passes.md"
-    page.write_text(reference().replace("remove-dead-argmax", "remove-argmax"))
+    page.write_text(reference().replace("remove-unused-results", "remove-argmax"))
     assert main(["--check", str(page)]) == 1
     assert "not fresh" in capsys.readouterr().err
     assert main([str(page)]) == 0

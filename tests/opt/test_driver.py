@@ -33,14 +33,14 @@ finally:
 
 def test_torch_is_not_imported_for_mlir_input(tmp_path):
     (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')")
-    finished = run_opt("--canonicalize", "--remove-dead-argmax", "--mlir-timing", stdin=SOURCE, paths=[tmp_path])
+    finished = run_opt("--canonicalize", "--remove-unused-results", "--mlir-timing", stdin=SOURCE, paths=[tmp_path])
     assert (finished.returncode, "func.func @f" in finished.stdout) == (0, True), finished.stderr
     assert run_opt("--list-passes", paths=[tmp_path]).returncode == 0
 
 
 def test_large_dialects_are_imported_when_they_are_used():
     code = (
-        "import sys; from pipeline.passes import registry; from pipeline.mlir import nvgpu; registry.passes()\n"
+        "import sys; from pipeline.passmanager import registry; from pipeline.mlir import nvgpu; registry.passes()\n"
         "assert 'torch_mlir.dialects.nvgpu' not in sys.modules\n"
         "assert nvgpu.LdMatrixOp and 'torch_mlir.dialects.nvgpu' in sys.modules"
     )
@@ -118,10 +118,10 @@ def test_pass_of_an_installed_package(tmp_path):
 
 
 def test_installed_package_that_takes_a_name_of_ours(tmp_path):
-    site = _install(tmp_path, ROOT / "tests" / "opt" / "user_package", user_rename="remove-dead-argmax")
+    site = _install(tmp_path, ROOT / "tests" / "opt" / "user_package", user_rename="remove-unused-results")
     finished = run_opt("--cse", stdin=SOURCE, paths=[site])
     assert finished.returncode == 1
     assert finished.stderr == (
-        "pipeline-opt: error: two passes are called 'remove-dead-argmax': that of package user-passes, "
+        "pipeline-opt: error: two passes are called 'remove-unused-results': that of package user-passes, "
         "entry point 'user' and that of pipeline.passes.tensor.remove_unused_results\n"
     )

@@ -36,13 +36,13 @@ WORDS = (
 PASSES = (
     "",
     "canonicalize,cse",
-    "func.func(remove-dead-argmax,inline-constant-regions)",
+    "func.func(remove-unused-results,inline-constant-regions)",
     "inline-constant-regions,canonicalize,linalg-fuse-elementwise-ops",
     "one-shot-bufferize{bufferize-function-boundaries=true},convert-linalg-to-loops",
 )
 PIPELINE_SEEDS = (
     "builtin.module(func.func(canonicalize{max-iterations=3 top-down=false},cse),inline-constant-regions)",
-    "canonicalize,func.func(remove-dead-argmax,buffer-hoisting),symbol-dce",
+    "canonicalize,func.func(remove-unused-results,buffer-hoisting),symbol-dce",
     "builtin.module(inline{default-pipeline=canonicalize max-iterations=2},one-shot-bufferize{test-analysis-only})",
     "any(sparsifier,convert-scf-to-cf,func.func(scf-for-loop-canonicalization))",
     "torch-backend-to-linalg-on-tensors-backend-pipeline,gpu.module(cse),form-groups,outline-kernels",

@@ -51,7 +51,7 @@ def test_two_passes_of_one_plugin_with_one_name(tmp_path):
 
 def test_passes_that_a_plugin_only_imports_are_not_its_own(tmp_path):
     path = tmp_path / "plugin.py"
-    path.write_text("from pipeline.passes.tensor.remove_unused_results import RemoveDeadArgmax\n")
+    path.write_text("from pipeline.passes.tensor.remove_unused_results import RemoveUnusedResults\n")
     before = registry.passes()
     registry.load_plugin(path)
     assert registry.passes() == before
@@ -59,8 +59,8 @@ def test_passes_that_a_plugin_only_imports_are_not_its_own(tmp_path):
 
 
 def test_unknown_name():
-    with pytest.raises(OptionError, match="unknown pass 'remove-dead-argmx'; did you mean 'remove-dead-argmax'"):
-        registry.get("remove-dead-argmx")
+    with pytest.raises(OptionError, match="unknown pass 'remove-unused-resuts'; did you mean 'remove-unused-results'"):
+        registry.get("remove-unused-resuts")
 
 
 def test_the_table_of_upstream_passes_is_that_of_the_wheel():

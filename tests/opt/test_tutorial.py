@@ -62,7 +62,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 COMPILE = """
 import numpy as np, pipeline
-from pipeline.passes import registry
+from pipeline.passmanager import registry
 
 registry.load_plugin("fold_negation.py")
 x = np.arange(4, dtype=np.float32)

@@ -11,7 +11,7 @@ from pipeline.passmanager.base import Pass
 class Clash(Pass):
     """Do nothing."""
 
-    name: ClassVar[str] = "remove-dead-argmax"
+    name: ClassVar[str] = "remove-unused-results"
 
     def run(self, op: ir.Operation) -> None:
         pass

@@ -1,4 +1,4 @@
-"""align-carries: what a while loop carries has one number in both of its regions."""
+"""align-while-iter-args: what a while loop carries has one number in both of its regions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class AlignCarries(Pass):
+class AlignWhileIterArgs(Pass):
     """Give each tensor that an scf.while carries the same number among its initial values as among its results.
 
     Bufferization compares what the two regions hand on number by number. Where a flag comes first among the initial
     values, and is not among the results, it takes every tensor for another one, and copies all of them in each round.
     """
 
-    name: ClassVar[str] = "align-carries"
+    name: ClassVar[str] = "align-while-iter-args"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

@@ -1,4 +1,4 @@
-"""rotate-carries: what a loop carries takes turns in a few buffers, with no allocation and no copy in a round."""
+"""double-buffer-iter-args: a loop's iter_args alternate between buffers, with no allocation and no copy in a round."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class RotateCarries(Pass):
+class DoubleBufferIterArgs(Pass):
     """Give the tensors of known size that a loop carries, and computes anew in each round, buffers of one allocation.
 
     There is a buffer for each such tensor and a spare one for each that is computed: a round computes the new value
@@ -23,7 +23,7 @@ class RotateCarries(Pass):
     place, by an insertion, are left to bufferization. Runs on kernels in destination-passing style.
     """
 
-    name: ClassVar[str] = "rotate-carries"
+    name: ClassVar[str] = "double-buffer-iter-args"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

@@ -1,4 +1,4 @@
-"""plan-scratch: what kernels allocate while they run lies in the workspace of their caller."""
+"""plan-kernel-scratch: what kernels allocate while they run lies in the workspace of their caller."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class PlanScratch(Pass):
+class PlanKernelScratch(Pass):
     """Have kernels take the memory that they allocate and free as they run from the workspace of their caller.
 
     Taken are buffers of known size that are allocated and freed in the same block of a kernel, or of a part of it that
@@ -23,7 +23,7 @@ class PlanScratch(Pass):
     without a workspace, as @prepare, allocates for one thread. Buffers that nothing reads or writes any more go.
     """
 
-    name: ClassVar[str] = "plan-scratch"
+    name: ClassVar[str] = "plan-kernel-scratch"
 
     alignment: int = field(default=64, metadata={"help": "every buffer starts at a multiple of so many bytes"})
 

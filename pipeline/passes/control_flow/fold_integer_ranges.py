@@ -1,4 +1,4 @@
-"""fold-known-ranges: comparisons that loop counters and constants decide."""
+"""fold-integer-ranges: comparisons that loop counters and constants decide."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class FoldKnownRanges(Pass):
+class FoldIntegerRanges(Pass):
     """Fold integer comparisons whose outcome follows from the sizes of the loops.
 
     Positions, as arange makes them, lie between 0 and the length: they need no wrapping of negative indices, and no
@@ -21,7 +21,7 @@ class FoldKnownRanges(Pass):
     does then, is that. Sizes and constants have to be known; tensors are followed to the counters they come from.
     """
 
-    name: ClassVar[str] = "fold-known-ranges"
+    name: ClassVar[str] = "fold-integer-ranges"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

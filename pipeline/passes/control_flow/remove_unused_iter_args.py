@@ -1,4 +1,4 @@
-"""remove-unused-carries: loops do not carry what nobody reads in the end."""
+"""remove-unused-iter-args: loops do not carry what nobody reads in the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class RemoveUnusedCarries(Pass):
+class RemoveUnusedIterArgs(Pass):
     """Let loops not compute what they carry for nothing but itself.
 
     Such a carry keeps its first value instead, and what computed it is unused; `canonicalize` takes both away, as it
@@ -21,7 +21,7 @@ class RemoveUnusedCarries(Pass):
     depends on, through other carries, too.
     """
 
-    name: ClassVar[str] = "remove-unused-carries"
+    name: ClassVar[str] = "remove-unused-iter-args"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

@@ -1,4 +1,4 @@
-"""compute-numbers: tensors of one element that control flow reads are computed as numbers."""
+"""scalarize-unit-tensors: tensors of one element that control flow reads are computed as numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 @dataclass(frozen=True)
-class ComputeNumbers(Pass):
+class ScalarizeUnitTensors(Pass):
     """Compute the counters, flags and indices of branches and loops as numbers, not as tensors of one element.
 
     A number that is extracted from a linalg op of one iteration is computed by that op's body alone; integers and flags
@@ -26,7 +26,7 @@ class ComputeNumbers(Pass):
     a register holds.
     """
 
-    name: ClassVar[str] = "compute-numbers"
+    name: ClassVar[str] = "scalarize-unit-tensors"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

@@ -1,4 +1,4 @@
-"""move-consumers-into-branches: elementwise ops on the result of a branch are computed in both branches."""
+"""sink-consumers-into-branches: elementwise ops on the result of a branch are computed in both branches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class MoveConsumersIntoBranches(Pass):
+class SinkConsumersIntoBranches(Pass):
     """Compute an elementwise consumer of an scf.if's results in both branches, if it fuses in one of them.
 
     One of the branches runs, so nothing is computed twice, and the result in between need not be stored. The consumer
@@ -22,7 +22,7 @@ class MoveConsumersIntoBranches(Pass):
     results of loops are left alone: what uses them would run in every round.
     """
 
-    name: ClassVar[str] = "move-consumers-into-branches"
+    name: ClassVar[str] = "sink-consumers-into-branches"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

@@ -1,4 +1,4 @@
-"""counted-loops: a while loop that counts becomes a for loop."""
+"""uplift-while-to-for: a while loop that counts becomes a for loop."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class CountedLoops(Pass):
+class UpliftWhileToFor(Pass):
     """Turn an scf.while whose condition is that a counter is below a limit into an scf.for.
 
     while (i = 0; i < 64) { f(i); i + 1 } -> for (i = 0 to 64) { f(i) }. The range of the counter is known then, so that
     what it indexes needs no check. The counter goes up by a constant, the limit comes from outside of the loop.
     """
 
-    name: ClassVar[str] = "counted-loops"
+    name: ClassVar[str] = "uplift-while-to-for"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

@@ -1,4 +1,4 @@
-"""absorb-pads: kernels read what is padded, not a padded copy."""
+"""fold-pads-into-kernels: kernels read what is padded, not a padded copy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = ("conv", "pooling")
 
 
 @dataclass(frozen=True)
-class AbsorbPads(Pass):
+class FoldPadsIntoKernels(Pass):
     """Take pads into the kernels of depthwise convolutions and pools that read them.
 
     kernel(insert_slice(x, fill(0)))  ->  kernel(x) { insert_slice(x, fill(0)) }
@@ -27,7 +27,7 @@ class AbsorbPads(Pass):
     sizes, of f32 or f64, where vectors run one by one along the innermost dim, if all calls of a kernel pad alike.
     """
 
-    name: ClassVar[str] = "absorb-pads"
+    name: ClassVar[str] = "fold-pads-into-kernels"
 
     def run(self, op: ir.Operation) -> None:
         """Changes all kernels of a module and their calls."""

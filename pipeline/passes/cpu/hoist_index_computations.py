@@ -1,4 +1,4 @@
-"""compute-lines: of places that are computed, what depends on one loop alone is computed once along it."""
+"""hoist-index-computations: of places that are computed, what depends on one loop alone is computed once along it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST = 1 << 16
 
 
 @dataclass(frozen=True)
-class ComputeLines(Pass):
+class HoistIndexComputations(Pass):
     """Take what depends on one loop alone out of an elementwise op that computes places.
 
     y[i, j] = table[f(i), g(j)]   ->   u[i] = f(i); v[j] = g(j); y[i, j] = table[u[i], v[j]]
@@ -28,7 +28,7 @@ class ComputeLines(Pass):
     As when an image is resized. Runs on buffers; ops inside of loops are left alone.
     """
 
-    name: ClassVar[str] = "compute-lines"
+    name: ClassVar[str] = "hoist-index-computations"
     anchor: ClassVar[str] = "func.func"
 
     least: int = field(default=3, metadata={"help": "the instructions that a line has to save for each element"})

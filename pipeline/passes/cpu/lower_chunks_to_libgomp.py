@@ -1,4 +1,4 @@
-"""spawn-chunks: calls of functions that run a part of a loop's iterations become calls by several threads."""
+"""lower-chunks-to-libgomp: calls of functions that run a chunk of a loop become calls by several threads."""
 
 from __future__ import annotations
 
@@ -73,15 +73,15 @@ llvm.func @{name}_share(%data: !llvm.ptr) {{
 
 
 @dataclass(frozen=True)
-class SpawnChunks(Pass):
+class LowerChunksToLibgomp(Pass):
     """Have threads share the iterations of functions marked `pipeline.chunk`, in LLVM dialect.
 
     Each thread of a team of libgomp's runs iterations that lie side by side. The number of threads is the global
-    `pipeline_threads`, or OpenMP's where that is 0, and at most as many as there is scratch for (see plan-scratch);
-    inside of other threads of OpenMP's it is one.
+    `pipeline_threads`, or OpenMP's where that is 0, and at most as many as there is scratch for (see
+    plan-kernel-scratch); inside of other threads of OpenMP's it is one.
     """
 
-    name: ClassVar[str] = "spawn-chunks"
+    name: ClassVar[str] = "lower-chunks-to-libgomp"
 
     def run(self, op: ir.Operation) -> None:
         """Turns every call of such a function into a spawn."""

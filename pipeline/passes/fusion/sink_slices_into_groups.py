@@ -1,4 +1,4 @@
-"""move-slices-into-groups: a kernel reads a slice of a tensor where it lies."""
+"""sink-slices-into-groups: a kernel reads a slice of a tensor where it lies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SLICE = "tensor.extract_slice"
 
 
 @dataclass(frozen=True)
-class MoveSlicesIntoGroups(Pass):
+class SinkSlicesIntoGroups(Pass):
     """Take the slices that a fusion.group reads into the group, which reads the whole tensor then.
 
     A kernel takes tensors that lie row by row, so a slice would be copied for it; inside of the kernel a slice is a
@@ -24,7 +24,7 @@ class MoveSlicesIntoGroups(Pass):
     by side are left to the copy.
     """
 
-    name: ClassVar[str] = "move-slices-into-groups"
+    name: ClassVar[str] = "sink-slices-into-groups"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

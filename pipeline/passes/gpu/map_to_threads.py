@@ -93,7 +93,7 @@ class MapToThreads(Pass):
         attention = read_attention(function)
         tile = None if isinstance(attention, str) else choose_tile(attention, self.tensor_cores)
         if isinstance(attention, str) or tile is None:
-            self.fail(function, f"stream-attention has marked what is no attention: {attention}")
+            self.fail(function, f"mark-flash-attention has marked what is no attention: {attention}")
         on_tensor_cores = self.tensor_cores and tensor_core_kernel.choose_tile(attention) is not None
         ops = [op.operation for op in function.regions[0].blocks[0].operations]
         root = attention.weighted

@@ -1,4 +1,4 @@
-"""stream-attention: attentions whose scores are never stored, however many keys there are."""
+"""mark-flash-attention: attentions whose scores are never stored, however many keys there are."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _ENOUGH_QUERIES = 16
 
 
 @dataclass(frozen=True)
-class StreamAttention(Pass):
+class MarkFlashAttention(Pass):
     """Mark the kernels whose blocks of threads go over the keys of an attention, tile by tile, with an online softmax.
 
     Such a kernel is a product of queries and keys, a softmax of it, in float32, and its product with values, all sizes
     known, with anything elementwise in front of the products, in front of the softmax, and behind. Where there are few
-    queries, and their scores fit into the memory of a block, it is left to block-groups, and where a query or a value
-    is too long for a tile to fit. With tensor cores, queries, keys and weights are rounded to the type of the values,
-    if that has 16 bits and the queries had it, too.
+    queries, and their scores fit into the memory of a block, it is left to tile-groups-to-blocks, and where a query or
+    a value is too long for a tile to fit. With tensor cores, queries, keys and weights are rounded to the type of the
+    values, if that has 16 bits and the queries had it, too.
     """
 
-    name: ClassVar[str] = "stream-attention"
+    name: ClassVar[str] = "mark-flash-attention"
     anchor: ClassVar[str] = "func.func"
 
     scratch: int = field(default=40960, metadata={"help": "how many bytes of scores a block may keep otherwise"})

@@ -1,4 +1,4 @@
-"""call-gemm: large products of matrices become calls of a library of the device's vendor."""
+"""mark-library-gemm: large products of matrices become calls of a library of the device's vendor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class CallGemm(Pass):
+class MarkLibraryGemm(Pass):
     """Mark the products on buffers that a library (cuBLAS) is to compute with `pipeline.gemm`.
 
     Such a product is a sum from 0 on, in float32, of products of two float32, float16 or bfloat16, of known sizes,
@@ -22,7 +22,7 @@ class CallGemm(Pass):
     pay, by an estimate of both. The plan keeps our own kernel, too, for machines without the library.
     """
 
-    name: ClassVar[str] = "call-gemm"
+    name: ClassVar[str] = "mark-library-gemm"
     anchor: ClassVar[str] = "func.func"
 
     tf32: bool = field(default=False, metadata={"help": "float32 may be multiplied with 10 bits of mantissa"})

@@ -1,4 +1,4 @@
-"""split-dispatches: what works on buffers becomes functions of its own, one launch of a device each."""
+"""outline-dispatches: what works on buffers becomes functions of its own, one launch of a device each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class SplitDispatches(Pass):
+class OutlineDispatches(Pass):
     """Turn each op that works on buffers into a call of a new function marked `pipeline.dispatch`.
 
     Such an op is a linalg.generic, a copy, a store, or a loop or branch of nothing but those; the fill that an op
@@ -28,11 +28,11 @@ class SplitDispatches(Pass):
     arithmetic on numbers go into it. What is left in the functions of the model is the plan: allocations, calls,
     control flow and arithmetic on sizes. Where the number of threads depends on sizes that are known at run time only,
     the function's first argument, marked `pipeline.threads`, is that number: of loops of
-    block-groups, it is the number of blocks. Equal dispatches share a function. A product that call-gemm has marked
-    is alone but for a cast of its result.
+    tile-groups-to-blocks, it is the number of blocks. Equal dispatches share a function. A product that
+    mark-library-gemm has marked is alone but for a cast of its result.
     """
 
-    name: ClassVar[str] = "split-dispatches"
+    name: ClassVar[str] = "outline-dispatches"
 
     def run(self, op: ir.Operation) -> None:
         """Splits every function of the module."""
@@ -49,7 +49,7 @@ def _split_whole(function: ir.Operation, name: str, outliner: _Outliner) -> bool
     """Makes one dispatch of all ops of a kernel that is an attention on buffers, too."""
     attention = read_attention(function)
     if isinstance(attention, str):
-        remarks.missed(SplitDispatches.name, function, f"its scores are stored after all: {attention}")
+        remarks.missed(OutlineDispatches.name, function, f"its scores are stored after all: {attention}")
         return False
     ops = [op.operation for op in function.regions[0].blocks[0].operations]
     work = [op for op in ops if op.name.startswith("linalg.")]
@@ -69,7 +69,9 @@ def _split(block: ir.Block, name: str, outliner: _Outliner) -> None:
             fills.append(op)
         elif _is_dispatch(op):
             if PARALLEL in op.attributes and not block_nest(op):
-                remarks.missed(SplitDispatches.name, op, "one thread does all iterations: their bodies are no block's")
+                remarks.missed(
+                    OutlineDispatches.name, op, "one thread does all iterations: their bodies are no block's"
+                )
             behind = _behind(op)
             taken |= {later for later in range(number + 1, len(ops)) if later not in taken and ops[later] in behind}
             outliner.outline(fills, op, behind, name)

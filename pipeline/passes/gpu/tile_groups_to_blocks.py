@@ -1,4 +1,4 @@
-"""block-groups: the ops of a kernel run in one loop around all of them, whose iterations become blocks of a GPU."""
+"""tile-groups-to-blocks: the ops of a kernel run in one loop around all of them, a block of a GPU each."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _LEAST_BYTES = 4
 
 
 @dataclass(frozen=True)
-class BlockGroups(Pass):
+class TileGroupsToBlocks(Pass):
     """Put one loop nest around all ops of a kernel, so that a block of threads can do all of them for one iteration.
 
     The loops are those that all ops have in common, see `pipeline.analysis.loop_alignment`: the rows of a softmax or of
     a layer norm, the queries of an attention. What the ops hand to each other for one iteration is kept in registers
     or in memory that the threads of the block share. Where a kernel has matrix products, a block takes several rows.
-    What stream-attention has marked is left alone, and so are, with a remark, kernels for which that memory does not
-    suffice, or is not known; kernels with no reduction, and matrix products, convolutions and pools with their
+    What mark-flash-attention has marked is left alone, and so are, with a remark, kernels for which that memory does
+    not suffice, or is not known; kernels with no reduction, and matrix products, convolutions and pools with their
     epilogues, are left to map-to-threads.
     """
 
-    name: ClassVar[str] = "block-groups"
+    name: ClassVar[str] = "tile-groups-to-blocks"
     anchor: ClassVar[str] = "func.func"
 
     scratch: int = field(default=12288, metadata={"help": "how many bytes the values between the ops may take"})

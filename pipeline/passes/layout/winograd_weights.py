@@ -1,4 +1,4 @@
-"""winograd: 3x3 convolutions get their weights transformed for Winograd's algorithm."""
+"""winograd-weights: 3x3 convolutions get their weights transformed for Winograd's algorithm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class Winograd(Pass):
+class WinogradWeights(Pass):
     """Have 3x3 convolutions of stride 1 computed by Winograd's algorithm, with less than half of the multiplications.
 
     conv(x, w)  ->  conv(x, w, G w G^T) {pipeline.winograd = 2}
@@ -31,7 +31,7 @@ class Winograd(Pass):
     about that of a direct convolution with tiles of 2x2 results, and one or two digits more with 4x4.
     """
 
-    name: ClassVar[str] = "winograd"
+    name: ClassVar[str] = "winograd-weights"
     anchor: ClassVar[str] = "func.func"
 
     results: int = field(default=2, metadata={"help": "rows and columns of results in a tile: 2, or 4"})

@@ -1,4 +1,4 @@
-"""ignore-zero-signs: the larger of 0 and -0 may be either."""
+"""relax-signed-zeros: the larger of 0 and -0 may be either."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class IgnoreZeroSigns(Pass):
+class RelaxSignedZeros(Pass):
     """Mark arith.maximumf, arith.minimumf and reductions by them with fastmath<nsz>.
 
     IEEE 754 has 0 larger than -0; PyTorch's vectors take either, and so does a processor's instruction. Seeing to it
     takes six instructions in place of three, one after the other in a reduction. NaN is still handed on.
     """
 
-    name: ClassVar[str] = "ignore-zero-signs"
+    name: ClassVar[str] = "relax-signed-zeros"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

@@ -1,4 +1,4 @@
-"""widen-types: 8- and 16-bit numbers of a dispatch become 32-bit ones with the same values."""
+"""widen-narrow-types: 8- and 16-bit numbers of a dispatch become 32-bit ones with the same values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNSIGNED_COMPARISONS = range(6, 10)
 
 
 @dataclass(frozen=True)
-class WidenTypes(Pass):
+class WidenNarrowTypes(Pass):
     """Compute and store i8, i16, f16 and bf16 in 32 bits, rounded or wrapped after each op as the narrow type is.
 
     Vulkan has none of these everywhere, and threads that write neighbouring bytes of a word would disturb each other.
@@ -24,7 +24,7 @@ class WidenTypes(Pass):
     of one dimension, as flatten-buffers leaves them.
     """
 
-    name: ClassVar[str] = "widen-types"
+    name: ClassVar[str] = "widen-narrow-types"
 
     def run(self, op: ir.Operation) -> None:
         """Widens every dispatch of the module."""

@@ -1,4 +1,4 @@
-"""slices-of-concats: a slice of a concatenation is made of the parts that it covers."""
+"""fold-slices-of-concats: a slice of a concatenation is made of the parts that it covers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class SlicesOfConcats(Pass):
+class FoldSlicesOfConcats(Pass):
     """Take a tensor.extract_slice of a concatenation from its parts.
 
     slice of one part: the slice of that part, or the part itself
@@ -21,7 +21,7 @@ class SlicesOfConcats(Pass):
     As `torch.diff` with `prepend` and shifted copies need it. Places and sizes have to be known.
     """
 
-    name: ClassVar[str] = "slices-of-concats"
+    name: ClassVar[str] = "fold-slices-of-concats"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

@@ -19,8 +19,8 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 class GathersToSlices(Pass):
     """Turn a linalg.generic that only fetches `x[i, :, j]`, with numbers i and j, into a tensor.extract_slice.
 
-    As `x[t]` for the step t of a loop is, after `compute-numbers`. Every loop counts one dimension of x, in order, and
-    its sizes are known; so the slice is in range where the fetch is.
+    As `x[t]` for the step t of a loop is, after `scalarize-unit-tensors`. Every loop counts one dimension of x, in
+    order, and its sizes are known; so the slice is in range where the fetch is.
     """
 
     name: ClassVar[str] = "gathers-to-slices"

@@ -1,4 +1,4 @@
-"""compute-counters: positions are computed where they are read."""
+"""rematerialize-iota: positions are computed where they are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice"
 
 
 @dataclass(frozen=True)
-class ComputeCounters(Pass):
+class RematerializeIota(Pass):
     """Let linalg ops compute what others compute from loop counters alone, as arange does, instead of reading it.
 
     That is also done through slices and through reshapes that add or drop dims of size 1, for what a body fetches with
@@ -35,7 +35,7 @@ class ComputeCounters(Pass):
     positions then.
     """
 
-    name: ClassVar[str] = "compute-counters"
+    name: ClassVar[str] = "rematerialize-iota"
     anchor: ClassVar[str] = "func.func"
 
     ops: int = field(default=8, metadata={"help": "how many ops may be computed again for each element"})

@@ -1,4 +1,4 @@
-"""remove-dead-argmax: results of a linalg.generic that nobody uses are no longer computed."""
+"""remove-unused-results: results of a linalg.generic that nobody uses are no longer computed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class RemoveDeadArgmax(Pass):
+class RemoveUnusedResults(Pass):
     """Drop unused results of a linalg.generic that has others, such as the argmax beside the maximum of a softmax.
 
     A result goes together with its init and the ops that only it needs. It stays if another result is computed from it,
     or if its init is what says how often a loop runs.
     """
 
-    name: ClassVar[str] = "remove-dead-argmax"
+    name: ClassVar[str] = "remove-unused-results"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

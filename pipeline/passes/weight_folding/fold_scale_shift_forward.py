@@ -1,4 +1,4 @@
-"""fold-affine-forward: a scale and shift of channels goes into the convolutions and matrix products after it."""
+"""fold-scale-shift-forward: a scale and shift of channels goes into the convolutions and matrix products after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class FoldAffineForward(Pass):
+class FoldScaleShiftForward(Pass):
     """Fold batch norms and other affines of channels into the convolutions and matrix products after them.
 
     conv(x * s + t, w)  ->  conv(x, w * s) + sum over c, k of w[f, c, k] * t[c]
@@ -26,7 +26,7 @@ class FoldAffineForward(Pass):
     the padding is not shifted, but not a scale. Chains before which `fold-batch-norm` can do its work are gone by then.
     """
 
-    name: ClassVar[str] = "fold-affine-forward"
+    name: ClassVar[str] = "fold-scale-shift-forward"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

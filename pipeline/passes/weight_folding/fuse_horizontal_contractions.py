@@ -1,4 +1,4 @@
-"""join-siblings: small products of one tensor with several weights become one."""
+"""fuse-horizontal-contractions: small products of one tensor with several weights become one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 @dataclass(frozen=True)
-class JoinSiblings(Pass):
+class FuseHorizontalContractions(Pass):
     """Join matrix products and convolutions of the same data with different weights, as those of gates are.
 
     x @ v + a, x @ w + b  ->  y = x @ [v w] + [a b], y[:, :n], y[:, n:]
@@ -33,7 +33,7 @@ class JoinSiblings(Pass):
     the results must meet, unless `apart`, and the joined weight may have `most-bytes`.
     """
 
-    name: ClassVar[str] = "join-siblings"
+    name: ClassVar[str] = "fuse-horizontal-contractions"
     anchor: ClassVar[str] = "func.func"
 
     most_bytes: int = field(default=1 << 17, metadata={"help": "how many bytes a joined weight may have"})

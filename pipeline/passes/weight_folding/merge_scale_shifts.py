@@ -1,4 +1,4 @@
-"""merge-affines: what is left of norms becomes one multiply and one add per element."""
+"""merge-scale-shifts: what is left of norms becomes one multiply and one add per element."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.passmanager.base import Pass
 
 
 @dataclass(frozen=True)
-class MergeAffines(Pass):
+class MergeScaleShifts(Pass):
     """Merge chains of adds and multiplies by numbers from weights into one multiply and one add.
 
     ((x - m) * r * g) + b  ->  x * (r * g) + (b - m * (r * g))
@@ -23,7 +23,7 @@ class MergeAffines(Pass):
     is saved, if its numbers run along different dims, or if they are constants only.
     """
 
-    name: ClassVar[str] = "merge-affines"
+    name: ClassVar[str] = "merge-scale-shifts"
     anchor: ClassVar[str] = "func.func"
 
     def run(self, op: ir.Operation) -> None:

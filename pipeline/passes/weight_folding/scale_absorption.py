@@ -3,7 +3,8 @@
     (conv(x, w) + b) * s + t  ->  conv(x, w * s) + (b * s + t)                into producers
     conv(x * s + t, w)        ->  conv(x, w * s) + sum of w * t               into consumers
 
-Both look through casts, reshapes, transposes and the like. Pure questions: `passes/weight_side.py` does the rewriting.
+Both look through casts, reshapes, transposes and the like. Questions alone:
+`passes/weight_folding/weight_builder.py` does the rewriting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Builds what is computed from weights alone: the vectors of `analysis/vectors.py`, scaled weights, shifts.
+"""Builds what is computed from weights alone: the vectors of `analysis/channel_vectors.py`, scaled weights, shifts.
 
 All arithmetic is done in f32 (f64 where an operand has it), and rounded once where a weight of a narrower type is made.
 """

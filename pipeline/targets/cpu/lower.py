@@ -53,11 +53,11 @@ VECTORIZE = """
     convert-through-f32,
     convert-through-i32,
     gathers-to-rows,
-    compute-lines,
+    hoist-index-computations,
     tile-and-vectorize{{
       vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits} bf16-dots={bf16_dots}
     }},
-    ignore-zero-signs,
+    relax-signed-zeros,
     expand-vector-math{{fma={fma} scalef={scalef}}}
 """
 
@@ -96,7 +96,10 @@ TO_LLVM = """builtin.module(
 
 
 #: Where the results of branches and loops lie.
-PLACE = "update-in-place, share-branch-destinations, rotate-carries, share-branch-destinations, align-carries"
+PLACE = """
+    update-in-place, share-branch-destinations, double-buffer-iter-args, share-branch-destinations,
+    align-while-iter-args
+"""
 
 
 def place_results(module: ir.Module, disable: frozenset[str]) -> None:
@@ -153,11 +156,11 @@ def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel:
     if parallel:
         PassPipeline.parse("parallelize-kernels").run(module, disable=disable)
     PassPipeline.parse("inline-kernels").run(module, disable=disable)
-    PassPipeline.parse(f"plan-scratch{{alignment={ALIGNMENT}}}").run(module, disable=disable)
+    PassPipeline.parse(f"plan-kernel-scratch{{alignment={ALIGNMENT}}}").run(module, disable=disable)
 
 
 def to_llvm(module: ir.Module) -> None:
     """Buffers, vectors and what is left of linalg become LLVM dialect."""
     run_pipeline(module.operation, TO_LOOPS)
     run_pipeline(module.operation, TO_LLVM)
-    PassPipeline.parse("spawn-chunks").run(module)
+    PassPipeline.parse("lower-chunks-to-libgomp").run(module)

@@ -32,12 +32,12 @@ class CpuTarget(Target):
         """Channels last where that pays; then weights for Winograd's algorithm, unless that is not wanted."""
         results = self.form.winograd
         return "canonicalize, cse, propagate-layouts, transposed-conv-phases" + (
-            f", winograd{{results={results}}}" if results else ""
+            f", winograd-weights{{results={results}}}" if results else ""
         )
 
     def kernel_passes(self) -> str:
         """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels."""
-        pads = "absorb-pads, " if self.isa.vector_bytes >= LEAST_MASKED else ""
+        pads = "fold-pads-into-kernels, " if self.isa.vector_bytes >= LEAST_MASKED else ""
         columns, pairs = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots)
         return f"{pads}pack-weights{{columns={columns} pairs={pairs}}}, outline-loops"
 

@@ -34,7 +34,10 @@ class CudaTarget(GpuTarget):
         cores = str(self.architecture >= _TENSOR_CORES).lower()
         tf32 = str("tf32" in features).lower()
         self.stages = Stages(
-            blocks=f"func.func(stream-attention{{scratch=40960 tensor-cores={cores}}}, block-groups{{scratch=40960}})",
+            blocks=(
+                f"func.func(mark-flash-attention{{scratch=40960 tensor-cores={cores}}}, "
+                "tile-groups-to-blocks{scratch=40960})"
+            ),
             mapping=(
                 f"map-to-threads{{shuffles=true access-bytes=16 most-threads=1024 tensor-cores={cores} tf32={tf32}}}"
             ),
@@ -78,4 +81,4 @@ def _check_features(features: list[str], architecture: int) -> None:
 def _libraries(features: list[str], tf32: str) -> str:
     if not any(feature.startswith("cublas") for feature in features):
         return ""
-    return f"call-gemm{{tf32={tf32} all={str('cublas-always' in features).lower()}}}"
+    return f"mark-library-gemm{{tf32={tf32} all={str('cublas-always' in features).lower()}}}"

@@ -14,7 +14,7 @@ def read_gemm(dispatch: ir.Operation, stored: Stored) -> Gemm:
     (generic,) = [op for op in walk(dispatch, "linalg.generic") if GEMM in op.attributes]
     product = read_product(generic, cast_behind(generic))
     if product is None:
-        raise refusal(generic, "call-gemm has marked what is no product of matrices")
+        raise refusal(generic, "mark-library-gemm has marked what is no product of matrices")
     arguments = list(dispatch.regions[0].blocks[0].arguments)
 
     def matrix(one: Strides) -> Matrix:

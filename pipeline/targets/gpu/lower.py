@@ -28,7 +28,7 @@ BUFFERIZE = """builtin.module(
 )"""
 
 #: One function for each launch; what is left of @main is the host's part.
-SPLIT = "split-dispatches, canonicalize, cse, symbol-dce"
+SPLIT = "outline-dispatches, canonicalize, cse, symbol-dce"
 
 #: The dispatches alone, as functions of a thread on flat buffers.
 TO_THREADS = """
@@ -57,7 +57,7 @@ class Stages:
         libraries: passes on buffers that choose what libraries compute; empty where there are none.
     """
 
-    blocks: str = "block-groups"
+    blocks: str = "tile-groups-to-blocks"
     mapping: str = "map-to-threads"
     libraries: str = ""
 

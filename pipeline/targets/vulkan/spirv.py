@@ -40,7 +40,7 @@ LEGALIZE = """
       math-extend-to-supported-types
     ),
     convert-through-f32,
-    widen-types,
+    widen-narrow-types,
     func.func(math-expand-ops{ops=fpowi,ctlz}),
     expand-scalar-math{
       ops=exp,exp2,expm1,log,log2,log10,log1p,tanh,erf,powf,sinh,cosh,asinh,acosh,atanh,asin,acos,atan,atan2

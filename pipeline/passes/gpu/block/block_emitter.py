@@ -1,4 +1,4 @@
-"""Writes what a block of threads does for the ops of a group; what map-to-threads emits for loops of block-groups.
+"""Writes what a block of threads does for the ops of a group; for the loops of tile-groups-to-blocks.
 
 Numbers that the whole block needs are in registers of every thread. Elements are in registers where each thread reads
 only what it wrote itself, else in memory that the threads share, with a barrier wherever one thread may need what
@@ -43,7 +43,7 @@ class Emitter:
             self._filled[op.operands[1]] = op.operands[0]
             return
         one = describe(op)
-        assert one is not None, "block-groups takes loops of known size only"
+        assert one is not None, "tile-groups-to-blocks takes loops of known size only"
         for number in one.buffers:
             self._flush(one, number)
         self._synchronize(one)

@@ -1,4 +1,4 @@
-"""Gives the iterations of block-groups' loops to blocks of threads; what map-to-threads emits for such loops."""
+"""The iterations of tile-groups-to-blocks' loops go to blocks of threads; what map-to-threads emits for them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _open(nest: list[ir.Operation]) -> tuple[int | None, ir.Operation]:
 def _described(op: ir.Operation) -> BlockOp:
     plan = describe(op)
     if plan is None:
-        raise refusal(op, "block-groups takes loops of known size only")
+        raise refusal(op, "tile-groups-to-blocks takes loops of known size only")
     return plan
 
 
@@ -152,4 +152,4 @@ def _place_allocations(function: ir.Operation) -> None:
         width = kind.element_type.width if isinstance(kind.element_type, (ir.IntegerType, ir.FloatType)) else 64
         total += prod(kind.shape) * -(-width // 8)
     if total > _MOST_SHARED:
-        raise refusal(function, f"{total} bytes of shared memory are more than a block has; disable block-groups")
+        raise refusal(function, f"a block has less than {total} bytes of shared memory; disable tile-groups-to-blocks")

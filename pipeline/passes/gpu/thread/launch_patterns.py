@@ -51,7 +51,7 @@ def parallel_nest(root: ir.Operation) -> list[ir.Operation]:
 def block_nest(root: ir.Operation) -> list[ir.Operation]:
     """The nested loops from `root` on whose iterations are blocks of threads, all of them from 0; see `iterations`.
 
-    They are those of block-groups; in the innermost one are linalg ops, copies, views and buffers alone.
+    They are those of tile-groups-to-blocks; in the innermost one are linalg ops, copies, views and buffers alone.
     """
     nest = _nest(root, _is_of_blocks)
     if not nest:
