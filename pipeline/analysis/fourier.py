@@ -2,7 +2,8 @@
 
 The op is a sum with roots of unity that its body computes, n² cosines: right for whatever does not know it. Its mark
 says that it is a transform, which is computed in n log n steps then (see
-passes/cpu/microkernel/fourier_tiles.py). Complex numbers are pairs that lie side by side in the last dim; `[r, n]` below are r rows of n real numbers.
+passes/cpu/microkernel/fourier_tiles.py). Complex numbers are pairs that lie side by
+side in the last dim; `[r, n]` below are r rows of n real numbers.
 
     [r, 2 n] -> [r, 2 n]        rows of n complex numbers
     [r, n] -> [r, n + 2]        real numbers to the first half of their spectrum

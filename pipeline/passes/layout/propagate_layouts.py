@@ -36,8 +36,8 @@ class PropagateLayouts(Pass):
     The tensors that pads, zeros between elements, pools, depthwise convolutions and elementwise ops connect have one
     layout. It changes where the convolutions and pools among them save more time than it takes to convert what comes in
     from and goes out to other ops (by an estimate, in `passes/layout/layout_cost.py`). A convolution may read data
-    with channels first and write its result with channels last, as the first one of a network does; a reduction reads either. Weights
-    are transposed, too, which is @prepare's work.
+    with channels first and write its result with channels last, as the first one of a network does; a reduction
+    reads either. Weights are transposed, too, which is @prepare's work.
     """
 
     name: ClassVar[str] = "propagate-layouts"
