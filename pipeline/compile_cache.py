@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pipeline
 from pipeline.disk_cache import DiskCache, open_cache
 from pipeline.fusion_rules.rules import FusionRules
 from pipeline.options import Options
@@ -125,7 +124,7 @@ def _versions() -> dict[str, str]:
 def _own_digest() -> str:
     """Of pipeline's own source: while it is being worked on, its version says too little."""
     digest = hashlib.sha256()
-    folder = Path(pipeline.__file__).parent
+    folder = Path(__file__).parent
     for file in sorted([*folder.rglob("*.py"), *folder.rglob("*.yaml")]):
         digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -97,7 +97,7 @@ def test_a_forked_child_does_not_wait_for_its_parents_threads():
 
 _FORK_WITH_LOCKS = """
 import os, signal, sys, threading, torch, pipeline
-from pipeline import garbage, locks
+from pipeline import locks
 x = torch.ones(3)
 exe = pipeline.compile(torch.nn.Linear(3, 3).eval(), (x,), cache=False)
 held = [*locks._made]

@@ -13,9 +13,9 @@ MEASURE = f"""
 import gc, json, os, threading, time
 import torch
 from torch import nn
-from pipeline.frontend.capture import capture
-from pipeline.frontend.exported import from_exported
-from pipeline.frontend.parameters import parameters_of
+from pipeline.frontend.capture.capture import capture
+from pipeline.frontend.importer.exported_program import from_exported
+from pipeline.frontend.capture.call_parameters import parameters_of
 
 
 def resident():

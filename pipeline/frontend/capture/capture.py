@@ -90,7 +90,7 @@ def export(
 ) -> ExportedProgram:
     """The first half of `capture`: the program as torch.export gives it."""
     args, keywords = checked_arguments(args, kwargs)
-    with capturing, torch.no_grad(), _use_lazy_graph_module(True):
+    with capturing, torch.no_grad(), _use_lazy_graph_module(True), _without_logs():
         return _export(loaded(model), args, keywords, dynamic_shapes, mode)
 
 
@@ -222,6 +222,20 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
 
 
 @contextlib.contextmanager
+def _without_logs() -> Iterator[None]:
+    """Without the pages that torch logs of errors that it raises, too."""
+    loggers = [logging.getLogger(name) for name in ("torch._guards", "torch._subclasses.fake_tensor")]
+    were_disabled = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, was_disabled in zip(loggers, were_disabled, strict=True):
+            logger.disabled = was_disabled
+
+
+@contextlib.contextmanager
 def _as_traced() -> Iterator[None]:
     """While torch traces a model by running it, see each."""
     with writes_are_kept(), results_are_new(), kept_whole(), assumed_sizes.recorded():
@@ -243,16 +257,12 @@ def _symbolic_sizes(exported: ExportedProgram) -> int:
 
 
 def _by_bytecode(export: Callable[..., ExportedProgram]) -> ExportedProgram | None:
-    """The program by the model's bytecode; None if that fails, of which torch would log pages."""
-    logger = logging.getLogger("torch._guards")
-    was_disabled, logger.disabled = logger.disabled, True
+    """The program by the model's bytecode; None if that fails."""
     try:
         with _use_lazy_graph_module(False), assumed_sizes.recorded(), assertions_on_flags() as asserted:
             exported = export(strict=True)
     except Exception:  # torch.export raises many types
         return None
-    finally:
-        logger.disabled = was_disabled
     exported.graph_module.meta[BY_BYTECODE] = True
     return exported if _asserts(exported, asserted) else None
 

@@ -12,7 +12,7 @@ import torch
 LONGEST = 1500
 
 #: Where files lie that are not the model's; `<` begins the names of generated code.
-_NOT_THE_MODEL = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
+_NOT_THE_MODEL = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]), "<")
 
 #: What torch refuses in the bodies of branches and loops, in eager, too; by a part of its message.
 _REGION_ERRORS = {

@@ -11,7 +11,7 @@ from torch import fx
 _TORCH = str(Path(torch.__file__).parent)
 
 #: What runs TorchScript lies here, and is not the model's source.
-_FRONTEND = str(Path(__file__).parent)
+_FRONTEND = str(Path(__file__).parents[1])
 
 
 def source_line(node: fx.Node) -> tuple[str, int] | None:

@@ -11,12 +11,10 @@ from torch._guards import SLoc
 from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-import pipeline
-
 _TORCH = Path(torch.__file__).parent
 
 #: Where code lies that is not the model's.
-_OTHERS = {_TORCH, Path(pipeline.__file__).parent}
+_OTHERS = {_TORCH, Path(__file__).parents[2]}
 
 #: Parts of torch that decide by sizes what a model computes; the others look for layouts and sizes of 1.
 _PARTS_OF_MODELS = (_TORCH / "nn", _TORCH / "functional.py")
