@@ -224,7 +224,8 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
 @contextlib.contextmanager
 def _without_logs() -> Iterator[None]:
     """Without the pages that torch logs of errors that it raises, too."""
-    loggers = [logging.getLogger(name) for name in ("torch._guards", "torch._subclasses.fake_tensor")]
+    names = "torch._guards", "torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes"
+    loggers = [logging.getLogger(name) for name in names]
     were_disabled = [logger.disabled for logger in loggers]
     try:
         for logger in loggers:

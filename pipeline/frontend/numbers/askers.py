@@ -40,6 +40,9 @@ _DECIDING_OPS = (
 #: What runs the model's Python where it is captured by its bytecode.
 _INTERPRETER = _TORCH / "_dynamo"
 
+#: Its function that gives the model's Python a value; others ask for themselves.
+_WANTS_A_VALUE = "evaluate_expr"
+
 
 def place_in_model(place: SLoc) -> str | None:
     """`file:line` of what asks for the sake of what the model computes; None if it is torch for how it does so."""
@@ -56,7 +59,8 @@ def place_of_frame(frame: FrameType, environment: ShapeEnv) -> str | None:
     """Likewise, of the frame that asks; `file:line` is the model's own where there is one."""
     path = Path(frame.f_code.co_filename)
     if _INTERPRETER in path.parents:
-        return place_in_model(environment._get_sloc())
+        is_for_model = frame.f_code.co_name == _WANTS_A_VALUE
+        return place_in_model(environment._get_sloc()) if is_for_model else None
     decides = is_deciding_op(frame) or _decides(path, frame.f_code.co_qualname.partition(".")[0])
     return (_own_line(frame) or f"{path}:{frame.f_lineno}") if decides else None
 

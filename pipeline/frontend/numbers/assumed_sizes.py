@@ -20,6 +20,7 @@ from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols, uninteresting_files
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
+from pipeline.frontend.numbers import askers
 from pipeline.frontend.numbers.askers import is_deciding_op, place_of_frame
 
 #: (condition, place): what holds, and the `file:line` that asked.
@@ -52,7 +53,7 @@ def assumed(environment: ShapeEnv) -> list[Assumption]:
 @contextlib.contextmanager
 def recorded() -> Iterator[None]:
     """Notes answers that depend on sizes being 2 or more in the `with` block; one thread at a time."""
-    uninteresting_files().add(__file__)  # torch's own record of who asked looks through these frames
+    uninteresting_files().update((__file__, askers.__file__))  # torch's record of who asked looks through these frames
     originals = {name: getattr(SymNode, name) for name in _COMPARISONS}
     evaluate = ShapeEnv.evaluate_sym_node
 
