@@ -20,6 +20,7 @@ format: setup
 
 lint: setup
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports
 
 types: setup
 	$(BIN)/mypy
