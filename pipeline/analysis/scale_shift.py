@@ -189,7 +189,7 @@ def compose(affine: Affine, one: Elementwise) -> Affine | None:
     """
     if one.bits < affine.bits:
         return None
-    composed: Affine | None = replace(affine, bits=max(affine.bits, one.bits))
+    composed: Affine | None = replace(affine, bits=affine.bits or one.bits)
     for step in reversed(one.steps):
         composed = composed and composed.after(step)
     return composed
