@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from driver import ROOT
 
 from pipeline.passmanager import registry
@@ -23,6 +25,12 @@ def test_a_stale_reference_is_found_and_written_anew(tmp_path, capsys):
 
 def test_every_pass_of_ours_has_a_section_and_every_option_help():
     for name, cls in registry.passes().items():
-        assert f"\n## {name}\n" in reference()
+        assert f"\n### {name}\n" in reference()
         assert cls.summary().endswith("."), name
         assert all(option.help for option in cls.options().values()), name
+
+
+def test_links_lead_somewhere():
+    links = re.findall(r"\]\((\.\./[^)]+)\)", reference())
+    assert len(links) >= 2 * len(registry.passes())
+    assert all((ROOT / "docs" / link).is_file() for link in links)
