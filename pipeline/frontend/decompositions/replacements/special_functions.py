@@ -41,14 +41,6 @@ def shrink_backward(gradient: Tensor, x: Tensor, limit: float) -> Tensor:
     return torch.where((x >= -limit) & (x <= limit), torch.zeros_like(gradient), gradient)
 
 
-@replaces(aten.native_dropout.default)
-def native_dropout(x: Tensor, p: float, train: bool | None) -> Any:
-    """dropout(x, 1) → x * 0, whose factor torch-mlir takes for 0 / 0."""
-    if p != 1 or not train:
-        return NotImplemented
-    return x * 0, torch.zeros_like(x, dtype=torch.bool)
-
-
 @replaces(aten.hypot.default)
 def hypot(a: Tensor, b: Tensor) -> Tensor:
     """hypot(a, b) → m * sqrt(1 + (n / m)²), where m and n are the greater and the lesser magnitude."""

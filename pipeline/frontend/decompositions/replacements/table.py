@@ -17,9 +17,11 @@ REPLACEMENTS: dict[Any, Decomposition] = {}
 
 
 def replaces(*overloads: Any) -> Callable[[Decomposition], Decomposition]:
-    """Puts a function into the table, for each of the overloads."""
+    """Puts a function into the table, for each of the overloads; each has one, whatever is imported first."""
 
     def register(function: Decomposition) -> Decomposition:
+        if twice := REPLACEMENTS.keys() & set(overloads):
+            raise ValueError(f"{', '.join(map(str, twice))} are replaced by another function already")
         REPLACEMENTS.update(dict.fromkeys(overloads, function))
         return function
 
