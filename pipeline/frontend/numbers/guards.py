@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
 from torch import fx
-from torch._guards import SLoc, detect_fake_mode
+from torch._guards import detect_fake_mode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
-from torch.utils._sympy.functions import Mod, PythonMod
 
 from pipeline.errors import PipelineError
 from pipeline.frontend.numbers.askers import place_in_model
@@ -47,18 +45,8 @@ def _environment(graph: fx.Graph) -> ShapeEnv | None:
 
 def _asked(environment: ShapeEnv) -> list[tuple[Any, str]]:
     """(condition, `file:line`) of what the model asked about sizes."""
-    guards = [
-        (condition := environment.replace(guard.expr), _place(condition, guard.sloc)) for guard in environment.guards
-    ]
+    guards = [(environment.replace(guard.expr), place_in_model(guard.sloc)) for guard in environment.guards]
     return [*((condition, place) for condition, place in guards if place), *assumed(environment)]
-
-
-def _place(condition: Any, place: SLoc) -> str | None:
-    """`file:line` of what asked for the sake of the model; kernels that ask for remainders do, as no layout does."""
-    frame = place.framework_loc
-    if condition.has(Mod, PythonMod) and isinstance(frame, traceback.FrameSummary):
-        return f"{frame.filename}:{frame.lineno}"
-    return place_in_model(place)
 
 
 def _is_known(text: str, condition: Any) -> bool:
