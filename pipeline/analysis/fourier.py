@@ -19,9 +19,6 @@ from math import isqrt
 from pipeline.ir.attributes import TRANSFORM
 from pipeline.mlir import ir
 
-#: The longest transform that is one step of a longer one: two stages of eight.
-LONGEST_STEP = 64
-
 
 @dataclass(frozen=True)
 class Transform:

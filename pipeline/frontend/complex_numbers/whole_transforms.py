@@ -9,14 +9,13 @@ import torch
 from torch import Tensor
 
 import pipeline.frontend.complex_numbers.transform_op  # noqa: F401  registers the op
-from pipeline.analysis.fourier import LONGEST_STEP
 from pipeline.frontend.complex_numbers.table import real_dtype
 
 #: Shorter ones are products of matrices, longer ones have such stages and this one.
 _SHORTEST, _LONGEST = 64, 4096
 
-#: The fewest columns that are transformed where they lie, and the fewest rows of these.
-_FEWEST_COLUMNS, _FEWEST_ROWS = 4, 8
+#: The fewest columns that are transformed where they lie, and the fewest and most rows of these: two stages of eight.
+_FEWEST_COLUMNS, _FEWEST_ROWS, _MOST_ROWS = 4, 8, 64
 
 _OF_REALS = (torch.float32, torch.float64)
 
@@ -33,7 +32,7 @@ def is_whole_column(z: Tensor, dim: int) -> bool:
     n, columns = z.size(dim), math.prod(z.shape[dim + 1 :])
     if not isinstance(n, int) or not isinstance(columns, int) or real_dtype(z.dtype) not in _OF_REALS:
         return False
-    return n & (n - 1) == 0 and _FEWEST_ROWS <= n <= LONGEST_STEP and columns >= _FEWEST_COLUMNS
+    return n & (n - 1) == 0 and _FEWEST_ROWS <= n <= _MOST_ROWS and columns >= _FEWEST_COLUMNS
 
 
 def transformed_rows(z: Tensor, dim: int, sign: int, scale: float) -> Tensor:
