@@ -7,6 +7,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 PROGRAM = """
     import torch
     from torch import nn
@@ -31,9 +33,24 @@ PROGRAM = """
         torch.compile(lambda x: torch.linalg.svdvals(x) * 2, backend="pipeline")(torch.randn(3, 3))
 """
 
+REFUSED = """
+    import torch
+    import pipeline
 
-def test_what_works_writes_nothing():
+    def branches_on_values(x):
+        return x.exp() if bool((x > 0).all()) else x
+
+    try:
+        pipeline.compile(branches_on_values, (torch.randn(3),))
+    except pipeline.CaptureError:
+        print("refused")
+"""
+
+
+@pytest.mark.parametrize("program, said", [(PROGRAM, ""), (REFUSED, "refused\n")])
+def test_nothing_is_written(program, said):
+    """Neither as it works, nor where torch has pages to say about what it cannot capture: errors have a message."""
     environment = {**os.environ, "PIPELINE_FALLBACK": "torch"}
-    command = [sys.executable, "-c", textwrap.dedent(PROGRAM)]
+    command = [sys.executable, "-c", textwrap.dedent(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")

@@ -115,6 +115,18 @@ def local_window(x: Tensor) -> Tensor:
     return scores.softmax(-1) @ x
 
 
+class MaskedTransformer(nn.Module):
+    """nn.Transformer as its documentation calls it, with masks, whose values it looks at."""
+
+    def __init__(self):
+        super().__init__()
+        self.transformer = nn.Transformer(16, 2, 1, 1, 24, batch_first=True)
+
+    def forward(self, x, y):
+        source, target = (self.transformer.generate_square_subsequent_mask(z.shape[1]) for z in (x, y))
+        return self.transformer(x, y, src_mask=source, tgt_mask=target)
+
+
 def decoder(**options):
     return nn.TransformerDecoderLayer(16, 2, 24, batch_first=True, **options)
 
@@ -134,6 +146,7 @@ CASES = [
                 "b t 16",
             ),
             "decoder": (decoder(), "b t 16", "b u 16"),
+            "masks of a transformer": (MaskedTransformer(), "b t 16", "b u 16"),
             "causal": (Causal(), "b t 16"),
             "grouped query": (Causal(groups=2), "b t 16"),
             "alibi": (Causal(bias="alibi"), "b t 16"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from pipeline import locks
 from pipeline.errors import CaptureError, OptionError, PipelineError
+from pipeline.frontend.capture import causal_hints, torch_output
 from pipeline.frontend.capture.callables import module_of_function, name_of, without_compile
 from pipeline.frontend.capture.capture_errors import cause, explain
 from pipeline.frontend.capture.composite_ops import remembered
@@ -90,7 +90,7 @@ def export(
 ) -> ExportedProgram:
     """The first half of `capture`: the program as torch.export gives it."""
     args, keywords = checked_arguments(args, kwargs)
-    with capturing, torch.no_grad(), _use_lazy_graph_module(True), _without_logs():
+    with capturing, torch.no_grad(), _use_lazy_graph_module(True), torch_output.kept_back():
         return _export(loaded(model), args, keywords, dynamic_shapes, mode)
 
 
@@ -222,24 +222,15 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
 
 
 @contextlib.contextmanager
-def _without_logs() -> Iterator[None]:
-    """Without the pages that torch logs of errors that it raises, too."""
-    names = "torch._guards", "torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes"
-    loggers = [logging.getLogger(name) for name in names]
-    were_disabled = [logger.disabled for logger in loggers]
-    try:
-        for logger in loggers:
-            logger.disabled = True
-        yield
-    finally:
-        for logger, was_disabled in zip(loggers, were_disabled, strict=True):
-            logger.disabled = was_disabled
-
-
-@contextlib.contextmanager
 def _as_traced() -> Iterator[None]:
     """While torch traces a model by running it, see each."""
-    with writes_are_kept(), results_are_new(), kept_whole(), assumed_sizes.recorded():
+    with (
+        writes_are_kept(),
+        results_are_new(),
+        kept_whole(),
+        assumed_sizes.recorded(),
+        causal_hints.by_the_caller_alone(),
+    ):
         yield
 
 
