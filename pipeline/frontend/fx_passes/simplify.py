@@ -10,6 +10,7 @@ from torch import fx
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.complex_numbers import complex_as_pairs
+from pipeline.frontend.fx_passes.known_sizes import known_sizes_as_numbers
 from pipeline.frontend.numbers import check_numbers_that_select, lower_assertions, lower_numbers
 from pipeline.frontend.recurrent.rows import name_rows
 from pipeline.frontend.views.ops import collapse_shape, expand_shape
@@ -58,13 +59,14 @@ def attribute(node: fx.Node) -> Any:
     return operator.attrgetter(str(node.target))(node.graph.owning_module)
 
 
-def simplify(graph: fx.Graph) -> None:
-    """Runs every rewrite on `graph` and on the graphs of its branches and loops."""
+def simplify(graph: fx.Graph, is_region: bool = False) -> None:
+    """Runs every rewrite on `graph` and on the graphs of its branches and loops, which are regions of it."""
     for node in graph.nodes:
         if node.op == "get_attr" and isinstance(inner := attribute(node), fx.GraphModule):
-            simplify(inner.graph)
+            simplify(inner.graph, is_region=True)
     reserve_names(graph)
     lower_assertions(graph)
+    known_sizes_as_numbers(graph, is_region)
     complex_as_pairs(graph)
     check_numbers_that_select(graph)
     lower_numbers(graph)
