@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import transformers as tf
@@ -40,7 +41,9 @@ DECODERS: dict[str, Architecture] = {
     "gpt-neox": _decoder("GPTNeoX", **TEXT, **_SPECIAL),
     "gptj": _decoder("GPTJ", **_GPT, rotary_dim=8),
     "llama": _decoder("Llama", **_LLAMA),
-    "mamba": _decoder("Mamba", vocab_size=61, hidden_size=32, state_size=8, num_hidden_layers=1, **_SPECIAL),
+    "mamba": replace(  # which halves of its scan are odd depends on the length
+        _decoder("Mamba", vocab_size=61, hidden_size=32, state_size=8, num_hidden_layers=1, **_SPECIAL), graphs=None
+    ),
     "mistral": _decoder("Mistral", **_LLAMA, sliding_window=8),
     "mixtral": _decoder("Mixtral", **_LLAMA, num_local_experts=4),
     "mpt": _decoder("Mpt", vocab_size=61, d_model=32, n_heads=2, n_layers=1, **_SPECIAL),
