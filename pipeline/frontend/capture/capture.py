@@ -24,7 +24,8 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from pipeline import locks
 from pipeline.errors import CaptureError, OptionError, PipelineError
-from pipeline.frontend.capture import causal_hints, torch_output
+from pipeline.frontend.capture import torch_functions, torch_output
+from pipeline.frontend.capture.below_autograd import comes_from_transform, differentiates, export_below_autograd
 from pipeline.frontend.capture.callables import module_of_function, name_of, without_compile
 from pipeline.frontend.capture.capture_errors import cause, explain
 from pipeline.frontend.capture.composite_ops import remembered
@@ -202,6 +203,11 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
     example's.
     """
     export = functools.partial(torch.export.export, module, args, kwargs, dynamic_shapes=shapes)
+
+    def below_autograd() -> ExportedProgram:
+        with _as_traced():
+            return export_below_autograd(module, args, kwargs, shapes)
+
     try:
         with _as_traced(), symbolic_math():
             exported = export(strict=False)
@@ -213,7 +219,13 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
         if "specialized" not in str(error):
             raise
         first = error
+    except Exception as error:  # torch.export raises many types
+        if not comes_from_transform(error):
+            raise
+        return below_autograd()
     else:
+        if differentiates(exported):
+            return below_autograd()
         return _with_more_symbols(exported, export) if makes_numbers_of_sizes(exported.graph) else exported
     exported = _by_bytecode(export)
     if exported is None:
@@ -224,13 +236,7 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
 @contextlib.contextmanager
 def _as_traced() -> Iterator[None]:
     """While torch traces a model by running it, see each."""
-    with (
-        writes_are_kept(),
-        results_are_new(),
-        kept_whole(),
-        assumed_sizes.recorded(),
-        causal_hints.by_the_caller_alone(),
-    ):
+    with writes_are_kept(), results_are_new(), kept_whole(), assumed_sizes.recorded(), torch_functions.as_traced():
         yield
 
 

@@ -17,6 +17,8 @@ import torch._export.utils as export_utils
 import torch._subclasses.fake_impls as fake_impls
 import torch.export.exported_program as exported_program
 
+from pipeline.frontend.capture.replaced import replaced
+
 #: (module of torch's, function): what is replaced, and what its replacement uses.
 _NEEDED = (
     (exported_program, "_override_composite_implicit_decomp"),
@@ -38,21 +40,11 @@ def remembered() -> Iterator[None]:
         return
     once = functools.cache(export_utils._materialize_cpp_cia_ops)  # torch calls it for each namespace of ops
     with (
-        _replaced(exported_program, "_override_composite_implicit_decomp", _overrides),
-        _replaced(exported_program, "_is_preservable_cia_op", _is_preservable_cia_op),
-        _replaced(export_utils, "_materialize_cpp_cia_ops", once),
+        replaced(exported_program, "_override_composite_implicit_decomp", _overrides),
+        replaced(exported_program, "_is_preservable_cia_op", _is_preservable_cia_op),
+        replaced(export_utils, "_materialize_cpp_cia_ops", once),
     ):
         yield
-
-
-@contextlib.contextmanager
-def _replaced(module: Any, name: str, replacement: Any) -> Iterator[None]:
-    original = getattr(module, name)
-    setattr(module, name, replacement)
-    try:
-        yield
-    finally:
-        setattr(module, name, original)
 
 
 @dataclass(frozen=True)

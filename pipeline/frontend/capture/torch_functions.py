@@ -1,0 +1,59 @@
+"""Functions of torch that do something else while a model is traced by running it.
+
+Some branch on the values of tensors, for a hint or for an error that they raise. Some change the state of the process,
+which a call of the compiled program would not do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.nn.modules import transformer
+
+from pipeline.errors import CaptureError
+from pipeline.frontend.capture.replaced import replaced
+
+
+@contextlib.contextmanager
+def as_traced() -> Iterator[None]:
+    """Puts the replacements below in place for a `with` block; one thread at a time."""
+    with contextlib.ExitStack() as stack:
+        for owner, name, replacement in _REPLACEMENTS:
+            stack.enter_context(replaced(owner, name, replacement))
+        yield
+
+
+def _causal_hint(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
+    """What the caller of nn.TransformerEncoder or nn.TransformerDecoder says, without comparing the mask's values.
+
+    It lets attention compute the causal mask rather than read the one that it is given: with the same result.
+    """
+    return bool(is_causal)
+
+
+def _asserted(valid: torch.Tensor) -> bool:
+    """torch.distributions' question whether to raise, answered by a check of the call."""
+    torch._assert_async(valid.all(), "a parameter or a value that its distribution does not take")
+    return True
+
+
+def _refused(name: str, instead: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise CaptureError(f"{name} in a model runs while it is captured, not in each call; {instead}")
+
+    return refuse
+
+
+_SEED = "seed torch's generator before the call"
+
+_REPLACEMENTS: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+    (transformer, "_detect_is_causal_mask", _causal_hint),
+    (torch, "_is_all_true", _asserted),
+    (torch, "manual_seed", _refused("torch.manual_seed", _SEED)),
+    (torch, "seed", _refused("torch.seed", _SEED)),
+    (torch, "set_rng_state", _refused("torch.set_rng_state", _SEED)),
+    (torch, "set_default_dtype", _refused("torch.set_default_dtype", "give the dtype where tensors are made")),
+)
