@@ -99,7 +99,7 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
     """The second half of `capture`: mutation as results, torch's core ops."""
     from pipeline.frontend.decompositions import decomposition_table  # loads MLIR, which the first half does without
 
-    with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered():  # no code for graphs nobody runs
+    with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered(), torch_output.kept_back():
         try:
             with symbolic_math(), assumed_sizes.recorded(), linalg_checks_taken_apart(), written_as_attributes():
                 return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))

@@ -1,7 +1,7 @@
 """Functions of torch that do something else while a model is traced by running it.
 
-Some branch on the values of tensors, for a hint or for an error that they raise. Some change the state of the process,
-which a call of the compiled program would not do.
+Some branch on the values of tensors, for a hint or for an error that they raise; one makes numbers of sizes. Some
+change the state of the process, which a call of the compiled program would not do.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ def _asserted(valid: torch.Tensor) -> bool:
     return True
 
 
+def _max_pool1d(*args: Any, **kwargs: Any) -> torch.Tensor:
+    """By the op that has indices, too: without gradients torch takes one that makes numbers of symbolic sizes."""
+    return torch.max_pool1d_with_indices(*args, **kwargs)[0]
+
+
 def _refused(name: str, instead: str) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise CaptureError(f"{name} in a model runs while it is captured, not in each call; {instead}")
@@ -52,6 +57,7 @@ _SEED = "seed torch's generator before the call"
 _REPLACEMENTS: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (transformer, "_detect_is_causal_mask", _causal_hint),
     (torch, "_is_all_true", _asserted),
+    (torch, "max_pool1d", _max_pool1d),
     (torch, "manual_seed", _refused("torch.manual_seed", _SEED)),
     (torch, "seed", _refused("torch.seed", _SEED)),
     (torch, "set_rng_state", _refused("torch.set_rng_state", _SEED)),

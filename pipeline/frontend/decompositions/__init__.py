@@ -19,6 +19,7 @@ from pipeline.frontend.decompositions.low_precision import factors_in_float32, f
 from pipeline.frontend.decompositions.norms import instance_norm, native_group_norm, rms_norm
 from pipeline.frontend.decompositions.rank_zero import give_a_dim
 from pipeline.frontend.decompositions.replacements import REPLACEMENTS
+from pipeline.frontend.decompositions.required_sizes import require_sizes
 from pipeline.frontend.decompositions.transformer_layers import (
     masked_softmax,
     multi_head_attention,
@@ -51,7 +52,7 @@ def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
     table[aten._native_multi_head_attention.default] = multi_head_attention
     table[aten._masked_softmax.default] = masked_softmax
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
-    table = on_parts(give_a_dim(fold_in_float32(factors_in_float32(table))))
+    table = require_sizes(on_parts(give_a_dim(fold_in_float32(factors_in_float32(table)))))
     return MappingProxyType({op: function for op, function in table.items() if not _is_in_place(op)})
 
 

@@ -7,15 +7,17 @@ does for many. `recorded` notes such answers while a model is traced; `numbers.g
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import sympy
 from sympy.logic.boolalg import Boolean
+from torch import SymInt
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols, uninteresting_files
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
@@ -30,6 +32,9 @@ Assumption = tuple[sympy.Basic, str]
 _NODES = inspect.getfile(SymNode)
 
 _FOUND: WeakKeyDictionary[ShapeEnv, list[Assumption]] = WeakKeyDictionary()
+
+#: The functions that run now in which nothing is required.
+_REQUIRES_NOTHING: list[Callable[..., Any]] = []
 
 _COMPARISONS = {
     "eq": sympy.Eq,
@@ -48,6 +53,43 @@ def assumed(environment: ShapeEnv) -> list[Assumption]:
     """The conditions on sizes that torch took for granted since no size is 0 or 1, in symbols that may be."""
     known = {_may_be_zero(symbol): _may_be_zero(environment.replace(symbol)) for symbol in environment.var_to_range}
     return [(condition.xreplace(known), place) for condition, place in _FOUND.get(environment, [])]
+
+
+def require(least: int | SymInt, most: int | SymInt, op: str) -> None:
+    """Has each call check that `least <= most`, which `op` needs, where that depends on sizes of arguments.
+
+    Raises:
+        RuntimeError: it is not so for any sizes.
+    """
+    if _REQUIRES_NOTHING:
+        return
+    symbolic = next((size for size in (least, most) if isinstance(size, SymInt)), None)
+    if symbolic is None:
+        if least > most:
+            raise RuntimeError(f"{op} of a size of {most}, where it takes {least} or more")
+        return
+    sides = [
+        _may_be_zero(size.node.expr) if isinstance(size, SymInt) else sympy.Integer(size) for size in (least, most)
+    ]
+    environment, condition = symbolic.node.shape_env, sympy.Ge(sympy.expand(sides[1] - sides[0]), 0)
+    if condition not in (sympy.true, sympy.false) and free_unbacked_symbols(condition):
+        return
+    if not _holds_from_zero(environment, condition):
+        _FOUND.setdefault(environment, []).append((condition, op))
+
+
+def nothing_is_required(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, in which `require` does nothing; one thread at a time."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        _REQUIRES_NOTHING.append(function)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _REQUIRES_NOTHING.pop()
+
+    return wrapped
 
 
 @contextlib.contextmanager
@@ -111,9 +153,20 @@ def _needs_large_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
     ranges = {_may_be_zero(symbol): one for symbol, one in environment.var_to_range.items()}
     if not condition.free_symbols or free_unbacked_symbols(condition):
         return False
-    relaxed = {symbol: ValueRanges(0, one.upper) if one.lower == 2 else one for symbol, one in ranges.items()}
     known = bound_sympy(condition, ranges).is_singleton()
-    return known and not bound_sympy(condition, relaxed).is_singleton()
+    return known and not bound_sympy(condition, _relaxed(environment)).is_singleton()
+
+
+def _holds_from_zero(environment: ShapeEnv, condition: Any) -> bool:
+    """Whether a condition holds for all sizes, 0 and 1 among them."""
+    values = bound_sympy(condition, _relaxed(environment))
+    return values.is_singleton() and bool(values.lower)
+
+
+def _relaxed(environment: ShapeEnv) -> dict[sympy.Symbol, ValueRanges]:
+    """What symbols may be, where torch's own ranges begin with 2 since it takes nothing less."""
+    ranges = {_may_be_zero(symbol): one for symbol, one in environment.var_to_range.items()}
+    return {symbol: ValueRanges(0, one.upper) if one.lower == 2 else one for symbol, one in ranges.items()}
 
 
 def _asking() -> FrameType | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import ml_dtypes
@@ -89,8 +89,8 @@ class Allocation:
     def __init__(self, address: int):
         self._address = address
 
-    def __del__(self) -> None:
-        _libc.free(self._address)
+    def __del__(self, free: Callable[[int], None] = _libc.free) -> None:  # as Python ends, modules are empty
+        free(self._address)
 
 
 _OVERLAP = "has elements that share memory"

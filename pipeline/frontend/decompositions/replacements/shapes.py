@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pipeline.frontend.decompositions.replacements.table import aten, replaces
+from pipeline.frontend.numbers.assumed_sizes import require
 
 
 @replaces(aten.constant_pad_nd.default)
@@ -24,10 +25,19 @@ def pad(x: Tensor, padding: list[int], value: Any = 0) -> Tensor:
 
 @replaces(aten.roll.default)
 def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type: ignore[assignment]  # torch wants a list
-    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x; a number stays as it is."""
+    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x; along a symbolic size s, by n % s; a number stays."""
     if x.dim() == 0:
         return x.clone()
-    return NotImplemented if dims else aten.roll.default(x.flatten(), shifts, [0]).view(x.shape)
+    if not dims:
+        return aten.roll.default(x.flatten(), shifts, [0]).view(x.shape)
+    if all(isinstance(x.shape[dim], int) for dim in dims):
+        return NotImplemented
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = x.shape[dim]
+        require(1, size, "aten.roll")
+        back = size - shift % size
+        x = torch.cat([x.narrow(dim, back, size - back), x.narrow(dim, 0, back)], dim)
+    return x
 
 
 @replaces(aten.empty_strided.default)
