@@ -10,6 +10,7 @@ import collections
 import sys
 from typing import Any
 
+import torch
 import torch.utils._pytree as torch_pytree
 
 from pipeline.errors import PipelineError
@@ -78,6 +79,8 @@ def tree_of(spec: torch_pytree.TreeSpec) -> Tree:
     name = _class_name(kind)
     if kind.__module__ == "torch.return_types":
         return Tree("structseq", children, tuple(kind.__match_args__), name)
+    if kind is torch.Size:
+        return Tree("structseq", children, tuple(map(str, range(len(children)))), name)
     if kind is collections.OrderedDict:
         return Tree("dict", children, tuple(keys), name)
     cache = _cache_tree(spec, name)

@@ -28,8 +28,8 @@ class Tree:
 
     Attributes:
         kind: what container; `object` is a class that is built from keyword arguments, like a model output;
-            `structseq` a named tuple that is built from a tuple, like torch.return_types'; `cache` the keys and the
-            values of each layer of a model, transformers' DynamicCache.
+            `structseq` a subclass of tuple that is built from a tuple, like torch.return_types' and torch.Size; `cache`
+            the keys and the values of each layer of a model, transformers' DynamicCache.
         keys: the keys of a dict (strings, numbers) or the field names of a named tuple or object; of a cache its
             description in `pipeline.runtime.interface.caches`.
         children: one a key, or one an element.
