@@ -24,6 +24,17 @@ class FrozenNorm(nn.Module):
         return x * scale.reshape(1, -1, 1, 1) + (self.bias - self.mean * scale).reshape(1, -1, 1, 1)
 
 
+class FrozenNormOfTorchvision(FrozenNorm):
+    """The same with everything computed behind the convolution, in the shape of the data."""
+
+    def forward(self, x):
+        weight, bias, mean, variance = (
+            value.reshape(1, -1, 1, 1) for value in (self.weight, self.bias, self.mean, self.variance)
+        )
+        scale = weight * (variance + 1e-5).rsqrt()
+        return x * scale + (bias - mean * scale)
+
+
 class LayerScale(nn.Module):
     def __init__(self):
         super().__init__()
@@ -87,6 +98,7 @@ def image():
 
 FOLDED = {
     "frozen norm": (lambda: nn.Sequential(nn.Conv2d(4, 5, 3), FrozenNorm(5)), image, 1),
+    "frozen norm of torchvision": (lambda: nn.Sequential(nn.Conv2d(4, 5, 3), FrozenNormOfTorchvision(5)), image, 1),
     "layer scale": (LayerScale, lambda: torch.randn(2, 3, 6), 1),
     "RepVGG": (RepVgg, image, 2),
     "concatenated": (Concatenated, image, 1),

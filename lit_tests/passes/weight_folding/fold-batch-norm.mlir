@@ -248,3 +248,39 @@ func.func @shared_weight(%x: tensor<2x3x6xf32>, %w: tensor<4x3x3xf32> {pipeline.
   } -> tensor<2x4x4xf32>
   return %0, %1 : tensor<2x4x4xf32>, tensor<2x4x4xf32>
 }
+
+// The shift is computed behind the convolution, by the op that follows it: all of that moves in front of it.
+// CHECK-LABEL: func.func @computed_behind
+// CHECK: %[[T2:[a-z0-9_]+]] = linalg.generic
+// CHECK: %[[CONV:[a-z0-9_]+]] = linalg.conv_1d_ncw_fcw
+// CHECK-NEXT: %[[SUM:[a-z0-9_]+]] = linalg.generic
+// CHECK-SAME: ins(%[[CONV]], %[[T2]] : tensor<2x4x4xf32>, tensor<4xf32>)
+// CHECK: return %[[SUM]]
+func.func @computed_behind(%x: tensor<2x3x6xf32>, %w: tensor<4x3x3xf32> {pipeline.weight = "w"},
+    %s: tensor<4xf32> {pipeline.weight = "s"}, %t: tensor<4xf32> {pipeline.weight = "t"}) -> tensor<2x4x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x4x4xf32>
+  %v = tensor.empty() : tensor<4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<2x4x4xf32>) -> tensor<2x4x4xf32>
+  %y = linalg.conv_1d_ncw_fcw ins(%x, %w : tensor<2x3x6xf32>, tensor<4x3x3xf32>)
+      outs(%init : tensor<2x4x4xf32>) -> tensor<2x4x4xf32>
+  %t2 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+      iterator_types = ["parallel"]} ins(%t : tensor<4xf32>) outs(%v : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = math.exp %in : f32
+    linalg.yield %r : f32
+  } -> tensor<4xf32>
+  %0 = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%y, %s : tensor<2x4x4xf32>, tensor<4xf32>) outs(%e : tensor<2x4x4xf32>) {
+  ^bb0(%in: f32, %a: f32, %out: f32):
+    %r = arith.mulf %in, %a : f32
+    linalg.yield %r : f32
+  } -> tensor<2x4x4xf32>
+  %1 = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%0, %t2 : tensor<2x4x4xf32>, tensor<4xf32>) outs(%e : tensor<2x4x4xf32>) {
+  ^bb0(%in: f32, %a: f32, %out: f32):
+    %r = arith.addf %in, %a : f32
+    linalg.yield %r : f32
+  } -> tensor<2x4x4xf32>
+  return %1 : tensor<2x4x4xf32>
+}

@@ -7,7 +7,9 @@ change the state of the process, which a call of the compiled program would not 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +17,10 @@ from torch.nn.modules import transformer
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.capture.replaced import replaced
+
+_TORCH = Path(torch.__file__).parent
+
+_SEED = "seed torch's generator before the call"
 
 
 @contextlib.contextmanager
@@ -45,21 +51,24 @@ def _max_pool1d(*args: Any, **kwargs: Any) -> torch.Tensor:
     return torch.max_pool1d_with_indices(*args, **kwargs)[0]
 
 
-def _refused(name: str, instead: str) -> Callable[..., Any]:
+def _refused(function: Callable[..., Any], instead: str) -> Callable[..., Any]:
+    """An error where a model calls the function; torch, too, does as it traces regions, and restores the state."""
+
     def refuse(*args: Any, **kwargs: Any) -> Any:
+        if Path(sys._getframe(1).f_code.co_filename).is_relative_to(_TORCH):
+            return function(*args, **kwargs)
+        name = f"torch.{function.__name__}"
         raise CaptureError(f"{name} in a model runs while it is captured, not in each call; {instead}")
 
     return refuse
 
 
-_SEED = "seed torch's generator before the call"
-
 _REPLACEMENTS: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (transformer, "_detect_is_causal_mask", _causal_hint),
     (torch, "_is_all_true", _asserted),
     (torch, "max_pool1d", _max_pool1d),
-    (torch, "manual_seed", _refused("torch.manual_seed", _SEED)),
-    (torch, "seed", _refused("torch.seed", _SEED)),
-    (torch, "set_rng_state", _refused("torch.set_rng_state", _SEED)),
-    (torch, "set_default_dtype", _refused("torch.set_default_dtype", "give the dtype where tensors are made")),
+    (torch, "manual_seed", _refused(torch.manual_seed, _SEED)),
+    (torch, "seed", _refused(torch.seed, _SEED)),
+    (torch, "set_rng_state", _refused(torch.set_rng_state, _SEED)),
+    (torch, "set_default_dtype", _refused(torch.set_default_dtype, "give the dtype where tensors are made")),
 )

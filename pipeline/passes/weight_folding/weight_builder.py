@@ -46,6 +46,10 @@ class WeightSide:
             assert isinstance(vector, Combined)
             return self._combined(vector)
 
+    def built(self, vector: Vector) -> Given:
+        """The vector with its ops in place, which may be those that follow the anchor."""
+        return Given(vector.dims, vector.shape, self.build(vector))
+
     def constant(self, value: float, kind: ir.Type) -> ir.Value:
         """A constant that counts as known."""
         return self.note(arith.ConstantOp(kind, value).operation)
@@ -243,6 +247,7 @@ def fold_into(contraction: Contraction, scale: Vector | None, shift: Vector | No
     element = ir.RankedTensorType(op.results[0].type).element_type
     empty = empty_like(op.operands[2], element)
     op.operands[2] = linalg.fill(side.constant(0.0, element), outs=[empty])
+    shift = side.built(shift)  # first: an insertion point moves along with the op that it stands in front of
     with ir.InsertionPoint.after(op):
         shifted = apply_affine(op.results[0], Affine(shift=shift), empty, side)
     op.results[0].replace_all_uses_except(shifted.results[0], shifted)
