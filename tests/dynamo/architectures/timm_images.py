@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import timm
+import torch
 from timm.models.mlp_mixer import MlpMixer
 
 from architectures.architecture import Architecture, images
@@ -15,8 +16,13 @@ _BATCHES = ((2, 64), (2, 64), (3, 64), (4, 64))
 _TINY: dict[str, Any] = {"img_size": 64, "depth": 2, "embed_dim": 32, "num_heads": 2}
 
 
-def _model(name: str, sizes: tuple[tuple[int, int], ...] = _SIDES, **options: Any) -> Architecture:
-    return Architecture(lambda: timm.create_model(name, pretrained=False, num_classes=10, **options), images, sizes)
+def _model(
+    name: str, sizes: tuple[tuple[int, int], ...] = _SIDES, graphs: int | None = 2, **options: Any
+) -> Architecture:
+    def build() -> torch.nn.Module:
+        return timm.create_model(name, pretrained=False, num_classes=10, **options)
+
+    return Architecture(build, images, sizes, graphs)
 
 
 TIMM: dict[str, Architecture] = {
@@ -29,7 +35,11 @@ TIMM: dict[str, Architecture] = {
     "dla": _model("dla34", _EVEN, channels=(8, 8, 8, 16, 16, 32)),
     "edgenext": _model("edgenext_xx_small", dims=(8, 16, 32, 48), depths=(1, 2, 2, 2), heads=(2, 2, 2, 2)),
     "efficientformer": _model(
-        "efficientformer_l1", ((1, 224), (1, 224), (2, 224)), depths=(1, 1, 1, 1), embed_dims=(8, 16, 16, 32)
+        "efficientformer_l1",
+        ((1, 224), (1, 224), (2, 224)),
+        graphs=None,  # it keeps biases of its attention from the first call on
+        depths=(1, 1, 1, 1),
+        embed_dims=(8, 16, 16, 32),
     ),
     "efficientnet": _model("efficientnet_b0"),
     "eva": _model(
