@@ -84,10 +84,32 @@ def resized(programs: Sequence[Program]) -> list[Outcome]:
     def judge(executable: Executable, some: Sequence[Program]) -> list[Outcome]:
         pairs = list(zip(some, _specialized(executable, some), strict=True))
         calls = [some, *([_resized(*pair, number) for pair in pairs] for number in range(_TIMES))]
-        found = [compared(executable, call) for call in calls]
+        found = [_compared_or_refused(executable, some, call) for call in calls]
         return [_first_problem(*outcomes) for outcomes in zip(*found, strict=True)]
 
     return _attempt(programs, judge, lambda some: {"dynamic_shapes": (_open_sizes(some),)})
+
+
+def _compared_or_refused(executable: Executable, some: Sequence[Program], call: Sequence[Program]) -> list[Outcome]:
+    """As `compared`; programs whose other sizes are refused keep their own, so that the others are called with theirs.
+
+    torch.export may have found out more about sizes than the signature says.
+    """
+    try:
+        return compared(executable, call)
+    except pipeline.ArgumentError:
+        refusals = [_refusal(executable, some, call, number) for number in range(len(some))]
+    taken = [own if refusal else other for own, other, refusal in zip(some, call, refusals, strict=True)]
+    return [refusal or outcome for refusal, outcome in zip(refusals, compared(executable, taken), strict=True)]
+
+
+def _refusal(executable: Executable, some: Sequence[Program], call: Sequence[Program], number: int) -> Outcome | None:
+    """Why the sizes of one program alone are refused; None if they are not."""
+    try:
+        executable(*arguments_of([*some[:number], call[number], *some[number + 1 :]]))
+    except pipeline.ArgumentError as error:
+        return "refused", str(error)
+    return None
 
 
 def _open_sizes(programs: Sequence[Program]) -> tuple[dict[int, Any], ...]:
