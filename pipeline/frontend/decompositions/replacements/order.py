@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import SymInt, Tensor
 
 from pipeline.frontend.decompositions.replacements.table import Decomposition, aten, in_float32, is_float, replaces
+from pipeline.frontend.numbers.assumed_sizes import require
 
 
 @replaces(aten.sort.stable)
@@ -39,7 +40,9 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[T
 def median(x: Tensor) -> Tensor:
     """median(x) → the middle element of sort(x), the lower of two; NaN if there is one."""
     line = x.flatten()
-    middle = torch.sort(line)[0][(line.numel() - 1) // 2]
+    if isinstance(line.numel(), int) and not line.numel():
+        return x.new_full((), math.nan) if is_float(x) else NotImplemented
+    middle = torch.sort(line)[0].select(0, (line.numel() - 1) // 2)
     return torch.where((line != line).any(), torch.full_like(middle, math.nan), middle) if is_float(x) else middle
 
 
@@ -83,22 +86,21 @@ def cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 @replaces(aten.logcumsumexp.default)
 def logcumsumexp(x: Tensor, dim: int) -> Tensor:
-    """logcumsumexp(x) → by doubling with logaddexp, which does not overflow; 16 bits in float32.
-
-    A size that is not known leaves it to torch-mlir, which adds up exponentials.
-    """
-    if not isinstance(x.size(dim), int):
-        return NotImplemented
+    """logcumsumexp(x) → by doubling with logaddexp, which does not overflow; 16 bits in float32."""
     return in_float32(lambda wide: _running_log_sum(wide, dim))(x)
 
 
 def _running_log_sum(x: Tensor, dim: int) -> Tensor:
     """After step k each element knows the sum of the 2 ** k up to it."""
-    size, reach = x.size(dim), 1
-    while reach < size:
-        earlier, later = x.narrow(dim, 0, size - reach), x.narrow(dim, reach, size - reach)
-        x = torch.cat([x.narrow(dim, 0, reach), torch.logaddexp(later, earlier)], dim)
-        reach *= 2
+    if x.dim() == 0:
+        return x.clone()
+    size = x.size(dim)
+    for reach in _reaches(size):
+        if isinstance(size, int):
+            earlier, later = x.narrow(dim, 0, size - reach), x.narrow(dim, reach, size - reach)
+            x = torch.cat([x.narrow(dim, 0, reach), torch.logaddexp(later, earlier)], dim)
+        else:
+            x = torch.where(_places(x, dim) >= reach, torch.logaddexp(x, _before(x, dim, reach)), x)
     return x.clone()
 
 
@@ -107,18 +109,47 @@ def _running_extreme(x: Tensor, dim: int, wins: Decomposition) -> tuple[Tensor, 
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     size = x.size(dim)
-    shape = [size if index == dim % x.dim() else 1 for index in range(x.dim())]
-    values, places = x, torch.arange(size).view(shape).expand(x.shape)
-    reach = 1
-    while reach < size:
-        earlier, earlier_places = (part.narrow(dim, 0, size - reach) for part in (values, places))
-        later, later_places = (part.narrow(dim, reach, size - reach) for part in (values, places))
-        takes_later = wins(later, earlier)
+    values, places = x, _places(x, dim).expand(x.shape)
+    for reach in _reaches(size):
+        if isinstance(size, int):
+            earlier, later = (
+                tuple(part.narrow(dim, start, size - reach) for part in (values, places)) for start in (0, reach)
+            )
+        else:  # those at the start see themselves, or what they know already
+            earlier, later = (_before(values, dim, reach), _before(places, dim, reach)), (values, places)
+        takes_later = wins(later[0], earlier[0])
         if is_float(x):
-            takes_later = takes_later | (later != later)
-        values, places = (
-            torch.cat([whole.narrow(dim, 0, reach), torch.where(takes_later, after, before)], dim)
-            for whole, after, before in ((values, later, earlier), (places, later_places, earlier_places))
-        )
-        reach *= 2
+            takes_later = takes_later | (later[0] != later[0])
+        new = tuple(torch.where(takes_later, *pair) for pair in zip(later, earlier, strict=True))
+        if isinstance(size, int):
+            new = tuple(
+                torch.cat([known.narrow(dim, 0, reach), part], dim)
+                for known, part in zip((values, places), new, strict=True)
+            )
+        values, places = new
     return values.clone(), places.clone()
+
+
+#: The longest symbolic size along which something runs by doubling; calls with more are refused.
+_LONGEST = 2**16
+
+
+def _reaches(size: int | SymInt) -> list[int]:
+    """The powers of two below a size, or below the largest that a symbolic one may be."""
+    if not isinstance(size, int):
+        longest = int(min(size.node.shape_env.bound_sympy(size.node.expr).upper, _LONGEST))
+        require(size, longest, "a running extreme or sum")
+        size = longest
+    return [2**step for step in range((size - 1).bit_length())] if size > 1 else []
+
+
+def _places(x: Tensor, dim: int) -> Tensor:
+    """0, 1, .. along a dim, of size 1 along the others."""
+    shape = [1] * x.dim()
+    shape[dim] = -1
+    return torch.arange(x.size(dim)).view(shape)
+
+
+def _before(x: Tensor, dim: int, reach: int) -> Tensor:
+    """What lies `reach` elements before each one; the first element where there is none."""
+    return x.index_select(dim, (torch.arange(x.size(dim)) - reach).clamp(min=0))
