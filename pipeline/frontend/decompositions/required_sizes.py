@@ -26,7 +26,7 @@ Rule = Callable[..., Iterable[tuple[Size, Size]]]
 def require_sizes(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
     """The table of decompositions, with the sizes of operands required, and otherwise what the table did."""
     requiring = {op: _requiring(op, rule, table.get(op)) for rule, ops in _RULES.items() for op in ops}
-    return table | requiring | {op: nothing_is_required(table[op]) for op in _OF_ANY_SIZE}
+    return table | requiring | {op: nothing_is_required(table[op]) for op in _OF_ANY_SIZE if op in table}
 
 
 def _requiring(op: Any, rule: Rule, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -166,4 +166,4 @@ _RULES: dict[Rule, tuple[Any, ...]] = {
 }
 
 #: What is taken apart to ops that have rules here, and takes what they do not.
-_OF_ANY_SIZE = (aten.logsumexp.default,)
+_OF_ANY_SIZE = (aten.logsumexp.default, aten._log_softmax.default, aten._softmax.default)
