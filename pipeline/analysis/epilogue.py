@@ -124,16 +124,6 @@ def _prologue(op: ir.Operation, known: dict[ir.Value, list[ir.AffineMap]], ancho
     return Epilogue(op, _over(loops, into, anchor))
 
 
-def follows_anchor(op: ir.Operation, loops: Loops) -> bool:
-    """Whether an op reads what a reduction right before it computes, and so may be its epilogue."""
-    before = _neighbour(op, forward=False)
-    anchor = loops_of(before) if before is not None and before.name == "linalg.generic" else None
-    if before is None or anchor is None or not any(anchor.reductions):
-        return False
-    made = {before.operands[output] for output in anchor.outputs}
-    return any(op.operands[number] in made for number in range(loops.inputs))
-
-
 def is_only_between(buffer: ir.Value, ops: list[ir.Operation]) -> bool:
     """Whether a buffer belongs to this function and nothing but some ops reads or writes it."""
     owner = defining_op(buffer)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from pipeline.errors import ArtifactError
 from pipeline.runtime.device.device_code import DeviceCode
-from pipeline.runtime.device.gemm_descriptor import Gemm
 from pipeline.runtime.device.host_plan import View
 
 
@@ -38,37 +37,6 @@ class Device(Protocol):
 
     def download(self, views: Sequence[View]) -> list[np.ndarray]:
         """Whole tensors, after everything that was launched."""
-        ...
-
-
-class TensorDevice(Device, Protocol):
-    """A device whose memory torch's tensors may lie in."""
-
-    def begin(self) -> None:
-        """Is called before each call."""
-        ...
-
-    def borrow(self, tensor: Any, dtype: str) -> View:
-        """A torch tensor on the device as a view, with no copy."""
-        ...
-
-    def replay(self, parameters: Sequence[Any], work: Callable[[], Any]) -> bool:
-        """Does in one go what `work` did for the same parameters before; False if the caller has to call it.
-
-        `work` launches kernels and no more; it returns the memory that they need.
-        """
-        ...
-
-    def multiply(self, product: Gemm, arguments: Sequence[Any]) -> bool:
-        """Has a library compute a product of matrices; False if there is none, and a kernel has to be launched."""
-        ...
-
-    def missing(self) -> str | None:
-        """Which library was asked for and is not there, and what to do about it; None if none is missed."""
-        ...
-
-    def copy(self, target: View, source: View) -> None:
-        """Copies a whole tensor on the device."""
         ...
 
 

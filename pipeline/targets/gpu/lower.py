@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.ir.attributes import DISPATCH
-from pipeline.mlir import function, ir, run_pipeline, symbol_name, walk
+from pipeline.mlir import ir, run_pipeline, walk
 from pipeline.passmanager.pass_pipeline import PassPipeline
 
 #: No deallocations: the plan knows by itself when a buffer is needed last. No cse in front: fills and scratch that are
@@ -84,11 +84,3 @@ def lower(module: ir.Module, stages: Stages, disable: frozenset[str]) -> Lowered
     PassPipeline.parse(TO_THREADS.format(mapping=stages.mapping)).run(device, disable=disable)
     run_pipeline(module.operation, "builtin.module(lower-affine, canonicalize, cse)")
     return Lowered(module, device)
-
-
-def dispatches(device: ir.Module) -> dict[str, ir.Operation]:
-    """The functions of a thread, by name."""
-    return {symbol_name(op): op for op in walk(device, "func.func")}
-
-
-__all__ = ["BUFFERIZE", "Lowered", "dispatches", "function", "lower"]
