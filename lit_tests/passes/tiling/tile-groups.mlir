@@ -255,3 +255,29 @@ func.func @columns(%x: tensor<4x1000xf32>, %s: tensor<1000xf32>, %out: tensor<4x
   } -> tensor<4x1000xf32>
   return %r : tensor<4x1000xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+#line = affine_map<(d0) -> (d0)>
+
+// There is no tile of what has no elements.
+// CHECK-LABEL: func.func @empty
+// CHECK-NOT: scf.for
+// expected-remark @below {{missed: one of its loops runs no round}}
+func.func @empty(%x: tensor<0x?xf32>, %out: tensor<?xf32>) -> tensor<?xf32> attributes {pipeline.kernel = "reduction"} {
+  %sum = linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<0x?xf32>) outs(%out : tensor<?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [#line, #line], iterator_types = ["parallel"]}
+      ins(%sum : tensor<?xf32>) outs(%out : tensor<?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %e = math.exp %a : f32
+    linalg.yield %e : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}

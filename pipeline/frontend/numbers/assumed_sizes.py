@@ -33,6 +33,9 @@ _NODES = inspect.getfile(SymNode)
 
 _FOUND: WeakKeyDictionary[ShapeEnv, list[Assumption]] = WeakKeyDictionary()
 
+#: Whether answers are noted: one entry for each `recorded` block.
+_RECORDING: list[bool] = []
+
 #: The functions that run now in which nothing is required.
 _REQUIRES_NOTHING: list[Callable[..., Any]] = []
 
@@ -58,24 +61,34 @@ def assumed(environment: ShapeEnv) -> list[Assumption]:
 def require(least: int | SymInt, most: int | SymInt, op: str) -> None:
     """Has each call check that `least <= most`, which `op` needs, where that depends on sizes of arguments.
 
+    Where nothing is `recorded` dynamo captures, and compiles anew for sizes for which it is not so.
+
     Raises:
-        RuntimeError: it is not so for any sizes.
+        RuntimeError: it is not so for any sizes, or to dynamo for those of the example.
     """
-    if _REQUIRES_NOTHING:
+    if _REQUIRES_NOTHING or _known_to_hold(least, most):
         return
     symbolic = next((size for size in (least, most) if isinstance(size, SymInt)), None)
+    if symbolic is not None and _RECORDING:
+        condition = sympy.Ge(sympy.expand(_any_size(most) - _any_size(least)), 0)
+        _FOUND.setdefault(symbolic.node.shape_env, []).append((condition, op))
+    elif symbolic is None or not least <= most:
+        raise RuntimeError(f"{op} of a size of {most}, where it takes {least} or more")
+
+
+def _known_to_hold(least: int | SymInt, most: int | SymInt) -> bool:
+    """Whether `least <= most` for all sizes, 0 and 1 among them; numbers read from tensors are trusted."""
+    symbolic = next((size for size in (least, most) if isinstance(size, SymInt)), None)
     if symbolic is None:
-        if least > most:
-            raise RuntimeError(f"{op} of a size of {most}, where it takes {least} or more")
-        return
-    sides = [
-        _may_be_zero(size.node.expr) if isinstance(size, SymInt) else sympy.Integer(size) for size in (least, most)
-    ]
-    environment, condition = symbolic.node.shape_env, sympy.Ge(sympy.expand(sides[1] - sides[0]), 0)
-    if condition not in (sympy.true, sympy.false) and free_unbacked_symbols(condition):
-        return
-    if not _holds_from_zero(environment, condition):
-        _FOUND.setdefault(environment, []).append((condition, op))
+        return least <= most
+    difference = sympy.expand(_any_size(most) - _any_size(least))
+    if free_unbacked_symbols(difference):
+        return True
+    return bool(bound_sympy(difference, _relaxed(symbolic.node.shape_env)).lower >= 0)
+
+
+def _any_size(size: int | SymInt) -> sympy.Expr:
+    return _may_be_zero(size.node.expr) if isinstance(size, SymInt) else sympy.Integer(size)
 
 
 def nothing_is_required(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,11 +121,13 @@ def recorded() -> Iterator[None]:
         return answer
 
     try:
+        _RECORDING.append(True)
         ShapeEnv.evaluate_sym_node = evaluated
         for name, original in originals.items():
             setattr(SymNode, name, _remembering(name, original))
         yield
     finally:
+        _RECORDING.pop()
         ShapeEnv.evaluate_sym_node = evaluate
         for name, original in originals.items():
             setattr(SymNode, name, original)
@@ -155,12 +170,6 @@ def _needs_large_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
         return False
     known = bound_sympy(condition, ranges).is_singleton()
     return known and not bound_sympy(condition, _relaxed(environment)).is_singleton()
-
-
-def _holds_from_zero(environment: ShapeEnv, condition: Any) -> bool:
-    """Whether a condition holds for all sizes, 0 and 1 among them."""
-    values = bound_sympy(condition, _relaxed(environment))
-    return values.is_singleton() and bool(values.lower)
 
 
 def _relaxed(environment: ShapeEnv) -> dict[sympy.Symbol, ValueRanges]:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pipeline.analysis.kernel_ops import ops_to_tile
 from pipeline.analysis.loop_alignment import align
+from pipeline.ir.linalg_op import Structured
 from pipeline.ir.schedule import schedule_of
 from pipeline.mlir import ir, terminator
 from pipeline.passes.tiling.group_tile_sizes import choose_tiles, lodgers
@@ -35,6 +36,9 @@ class TileGroups(Pass):
         views = ops_to_tile(op)
         if views is None:
             return
+        if any(map(_reads_nothing, views)):
+            self.missed(op, "one of its loops runs no round")
+            return
         alignment = align(views)
         if not alignment.common:
             self.missed(op, "its ops have no loop in common")
@@ -46,3 +50,9 @@ class TileGroups(Pass):
         block = op.regions[0].blocks[0]
         returned = list(terminator(block).operands)
         Tiler(op, alignment, tiles, lodgers(alignment, returned)).emit()
+
+
+def _reads_nothing(view: Structured) -> bool:
+    """Whether an operand has no elements, so that a tile of it is outside of it."""
+    kinds = [operand.type for operand in view.op.operands]
+    return any(isinstance(kind, ir.RankedTensorType) and 0 in kind.shape for kind in kinds)

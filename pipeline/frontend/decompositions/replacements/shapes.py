@@ -34,6 +34,9 @@ def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type:
         return NotImplemented
     for shift, dim in zip(shifts, dims, strict=True):
         size = x.shape[dim]
+        if isinstance(size, int):
+            x = aten.roll.default(x, [shift], [dim])
+            continue
         require(1, size, "aten.roll")
         back = size - shift % size
         x = torch.cat([x.narrow(dim, back, size - back), x.narrow(dim, 0, back)], dim)

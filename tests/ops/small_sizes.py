@@ -1,0 +1,64 @@
+"""Ops on [s, 4] that want more of s than some sizes have."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+#: A weight [2, 4, 3], which spans 3 elements.
+WEIGHT = torch.linspace(-1, 1, 24).reshape(2, 4, 3)
+
+PART = torch.arange(8.0).reshape(2, 4)
+
+
+def planes(x):
+    """[s, 4] as an image [1, 4, s]."""
+    return x.T[None]
+
+
+def written(x):
+    x = x.clone()
+    x[2] = 1
+    return x
+
+
+#: On [s, 4], with s from 0 on.
+OPS = {
+    "max": lambda x: x.max(),
+    "max along": lambda x: x.max(0),
+    "amin": lambda x: x.amin(),
+    "aminmax": lambda x: torch.aminmax(x),
+    "argmax": lambda x: x.argmax(0),
+    "norm of the largest": lambda x: x.norm(float("inf"), 0),
+    "logsumexp": lambda x: (x.logsumexp(0), x.softmax(0), x.log_softmax(0)),
+    "convolution": lambda x: F.conv1d(planes(x), WEIGHT),
+    "convolution, padded": lambda x: F.conv1d(planes(x), WEIGHT, padding=1, stride=2),
+    "convolution, dilated": lambda x: F.conv1d(planes(x), WEIGHT, dilation=2),
+    "max pool": lambda x: F.max_pool1d(planes(x), 3),
+    "max pool, ceil": lambda x: F.max_pool1d(planes(x), 3, 2, 1, ceil_mode=True),
+    "mean pool": lambda x: F.avg_pool1d(planes(x), 3),
+    "mean pool, ceil": lambda x: F.avg_pool1d(planes(x), 3, 2, 1, ceil_mode=True),
+    "adaptive mean": lambda x: F.adaptive_avg_pool1d(planes(x), 3),
+    "adaptive max": lambda x: F.adaptive_max_pool1d(planes(x), 3),
+    "pad by reflection": lambda x: F.pad(planes(x), (1, 2), mode="reflect"),
+    "pad by repetition": lambda x: F.pad(planes(x), (2, 1), mode="circular"),
+    "pad by less": lambda x: F.pad(x, (0, 0, -2, -1)),
+    "unfold": lambda x: x.unfold(0, 3, 2),
+    "unfold pairs": lambda x: x.unfold(0, 2, 1),
+    "narrow": lambda x: x.narrow(0, 1, 3),
+    "select": lambda x: x[2] + x[-3],
+    "write a row": written,
+    "select_scatter": lambda x: x.select_scatter(torch.ones(4), 0, 2),
+    "slice_scatter": lambda x: x.slice_scatter(PART, 0, 1, 3),
+    "slice_scatter, from the end": lambda x: x.slice_scatter(PART, 0, -3, -1),
+    "slice_scatter, with steps": lambda x: x.slice_scatter(PART, 0, 0, 4, 2),
+    "index": lambda x: x[torch.tensor([2, -3])],
+    "index_select": lambda x: x.index_select(0, torch.tensor([2])),
+    "gather": lambda x: x.gather(0, torch.full((1, 4), 2)),
+    "scatter": lambda x: x.scatter(0, torch.full((1, 4), 2), 1.0),
+    "index_put": lambda x: x.index_put((torch.tensor([2]),), torch.ones(4)),
+    "topk": lambda x: x.topk(3, 0),
+    "kthvalue": lambda x: x.kthvalue(3, 0),
+    "glu": lambda x: F.glu(x, 0),
+    "roll": lambda x: x.roll(3, 0) + x.roll((-4, 1), (0, 1)),
+}
