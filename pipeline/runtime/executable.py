@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import locks
-from pipeline.errors import OptionError, PipelineError
+from pipeline.errors import ArgumentError, OptionError, PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime.call import fast_path
 from pipeline.runtime.call.arguments import ArgumentReader
@@ -18,6 +18,7 @@ from pipeline.runtime.call.out_arguments import Destinations
 from pipeline.runtime.call.outcome import hand_out, write_mutations
 from pipeline.runtime.call.result_pool import ResultMemory
 from pipeline.runtime.call.slot_layout import Layout, Slots
+from pipeline.runtime.call.vmapped import call_each, is_vmapped
 from pipeline.runtime.call.workspace import Workspace
 from pipeline.runtime.interface.code import Code, Kernel
 from pipeline.runtime.interface.signature import Signature
@@ -180,7 +181,12 @@ class Executable:
             results = self._fast.call(args, self._bound)
             if results is not NotImplemented:
                 return results
-        return self._call(args, kwargs, out)
+        try:
+            return self._call(args, kwargs, out)
+        except ArgumentError:
+            if out is not None or not is_vmapped(args, kwargs):
+                raise
+        return call_each(self, args, kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> Any:
         bound, layout = self._current(), self._layout

@@ -153,7 +153,6 @@ def test_buffers_and_arguments_are_updated_in_inference_mode():
 
 
 TRANSFORMATIONS = {
-    "vmap": lambda f: torch.vmap(f)(torch.stack((X, X))),
     "grad": lambda f: torch.func.grad(lambda x: f(x).sum())(X),
     "jvp": lambda f: torch.func.jvp(f, (X,), (X,)),
     "functionalize": lambda f: torch.func.functionalize(f)(X),
@@ -167,6 +166,30 @@ def test_transformations_are_one_clear_error(name, way):
     call = exe if way == "short" else lambda x: exe._call((x,), {}, None)
     with pytest.raises(ArgumentError, match=r"torch.func or torch.vmap stands in for: compile the function"):
         TRANSFORMATIONS[name](call)
+
+
+@pytest.mark.parametrize("in_dims, out_dims", [(0, 0), (1, 0), (-1, 1)])
+def test_vmap_calls_for_each_sample(in_dims, out_dims):
+    model = nn.Linear(8, 5).eval().requires_grad_(False)
+    exe, xs = pipeline.compile(model, (X,)), torch.stack([X + n for n in range(3)], in_dims)
+    torch.testing.assert_close(torch.vmap(exe, in_dims, out_dims)(xs), torch.vmap(model, in_dims, out_dims)(xs))
+
+
+def test_vmap_has_no_gradient():
+    exe = pipeline.compile(Function(lambda x: x * 2), (X,))
+    with pytest.raises(ArgumentError, match="compile the function that torch.func gives"):
+        torch.func.grad(lambda x: torch.vmap(exe)(x).sum())(torch.stack((X, X)))
+
+
+def test_vmap_of_vmap():
+    model = Function(lambda x, y: {"sum": x + y, "rest": (x.exp(), y)})
+    exe, xs = pipeline.compile(model, (X, X)), torch.stack([X, X + 1])
+
+    def twice(function):
+        return torch.vmap(torch.vmap(function, (0, None)), (0, None))
+
+    nested = torch.stack([xs, xs + 2, xs - 1])
+    torch.testing.assert_close(twice(exe)(nested, X), twice(model)(nested, X))
 
 
 def test_what_they_give_can_be_compiled():
