@@ -50,6 +50,7 @@ TIMM: dict[str, Architecture] = {
     "levit": _model(
         "levit_128s",
         ((2, 224), (2, 224), (3, 224)),
+        graphs=None,  # as efficientformer
         embed_dim=(16, 32, 32),
         key_dim=8,
         num_heads=(2, 2, 2),
@@ -60,7 +61,7 @@ TIMM: dict[str, Architecture] = {
     ),
     "mobilenetv3": _model("mobilenetv3_small_050"),
     "mobilenetv4": _model("mobilenetv4_conv_small_035"),
-    "mobilevit": _model("mobilevit_xxs"),
+    "mobilevit": _model("mobilevit_xxs", _BATCHES),  # torch reasons for minutes about patches of symbolic sides
     "nfnet": _model("nfnet_l0"),
     "pit": _model("pit_ti_224", ((2, 224), (2, 224), (3, 224))),
     "pvt_v2": _model("pvt_v2_b0", depths=(1, 1, 1, 1)),
