@@ -15,6 +15,9 @@ import transformers
 from random_weights import randomize
 from torch import nn
 from torch.export import Dim
+from torchvision_ops import define_missing_operators
+
+define_missing_operators()  # transformers imports torchvision where there is one
 
 VOCABULARY = 100
 

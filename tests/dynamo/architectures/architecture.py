@@ -12,8 +12,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import torch
 from random_weights import randomize
-
-from architectures.torchvision_ops import define_missing_operators
+from torchvision_ops import define_missing_operators
 
 # Before any module of this package imports torchvision, or timm, which does.
 define_missing_operators()
