@@ -60,5 +60,5 @@ OPS = {
     "topk": lambda x: x.topk(3, 0),
     "kthvalue": lambda x: x.kthvalue(3, 0),
     "glu": lambda x: F.glu(x, 0),
-    "roll": lambda x: x.roll(3, 0) + x.roll((-4, 1), (0, 1)),
+    "roll": lambda x: x.roll(3, 0) + x.roll((-4, 1), (0, 1)) + x.roll(6, 0),
 }

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from pipeline.frontend.decompositions.replacements.table import aten, replaces
-from pipeline.frontend.numbers.assumed_sizes import require
 
 
 @replaces(aten.constant_pad_nd.default)
@@ -25,7 +24,10 @@ def pad(x: Tensor, padding: list[int], value: Any = 0) -> Tensor:
 
 @replaces(aten.roll.default)
 def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type: ignore[assignment]  # torch wants a list
-    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x; along a symbolic size s, by n % s; a number stays."""
+    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x; along a symbolic size s element (i - n) % s is chosen.
+
+    Two parts, one behind the other, would be other ones where n is a multiple of s. A number stays.
+    """
     if x.dim() == 0:
         return x.clone()
     if not dims:
@@ -36,10 +38,8 @@ def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type:
         size = x.shape[dim]
         if isinstance(size, int):
             x = aten.roll.default(x, [shift], [dim])
-            continue
-        require(1, size, "aten.roll")
-        back = size - shift % size
-        x = torch.cat([x.narrow(dim, back, size - back), x.narrow(dim, 0, back)], dim)
+        else:
+            x = x.index_select(dim, (torch.arange(size) - shift).remainder(size))
     return x
 
 
