@@ -17,8 +17,10 @@ import torch.nn.functional as F
 from torch import nn
 
 sys.path.append(str(Path(__file__).parents[1] / "examples"))  # scripts, not a package
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "models"))
 
 from resnet import ResNet18
+from torchvision_ops import define_missing_operators
 
 Made = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
@@ -208,6 +210,7 @@ class Field(nn.Module):
 
 
 def _mobilenet() -> Made:
+    define_missing_operators()  # transformers imports torchvision where there is one
     from transformers import MobileNetV2Config, MobileNetV2ForImageClassification
 
     model = _with_statistics(MobileNetV2ForImageClassification(MobileNetV2Config()))
@@ -215,6 +218,7 @@ def _mobilenet() -> Made:
 
 
 def _bert() -> Made:
+    define_missing_operators()  # transformers imports torchvision where there is one
     from transformers import BertConfig, BertModel
 
     model = BertModel(BertConfig(), add_pooling_layer=False)
@@ -222,6 +226,7 @@ def _bert() -> Made:
 
 
 def _gpt2() -> Made:
+    define_missing_operators()  # transformers imports torchvision where there is one
     from transformers import GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(GPT2Config(use_cache=False))
