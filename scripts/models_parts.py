@@ -186,6 +186,5 @@ weights, called as their documentation does: twice with the first size, then wit
         ("model", "sizes", "compilations, no_grad", "compilations", "error"),
         _architecture_names,
         _architecture_row,
-        1800,
     ),
 }

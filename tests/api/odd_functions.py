@@ -61,6 +61,14 @@ def recurses(x, depth=4):
     return x if depth == 0 else recurses(x * 2, depth - 1)
 
 
+def generates(x):
+    def rows():
+        for number in range(3):
+            yield x[number] * number
+
+    return torch.stack(list(rows()))
+
+
 def writes_slices(x):
     x[1:, ::2] = 0
     return x.sum()
@@ -134,7 +142,19 @@ def updates_a_dict(x):
 
 
 FUNCTIONS = [
-    *(asserts, prints, raises, tries, suppresses, counts, loops_on_values, recurses, writes_slices, writes_a_chain),
+    *(
+        asserts,
+        prints,
+        raises,
+        tries,
+        suppresses,
+        counts,
+        loops_on_values,
+        recurses,
+        generates,
+        writes_slices,
+        writes_a_chain,
+    ),
     *(writes_to_out, resizes, under_autocast, under_no_grad, matches, packs, has_a_hook, updates_a_dict),
 ]
 
@@ -151,7 +171,6 @@ LINES = {
     "nested": lambda x: {"a": [x, (x + 1, None)], "b": 2.5},
     "a named tuple": lambda x: Point(x, x + 1),
     "a set": lambda x: {1, 2},
-    "a generator": lambda x: torch.stack(list(x[i] * i for i in range(3))),  # noqa: C400  # it is what is tried
     "a global tensor": lambda x: x + OFFSET,
     "vmap": lambda x: torch.vmap(lambda row: row.cumsum(0) * 2)(x),
     "a function of autograd": lambda x: Clamp.apply(x) * 2,

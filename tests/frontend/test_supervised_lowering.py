@@ -160,7 +160,10 @@ def test_other_errors_are_told_as_they_are(fails_on_tanh):
 def test_stages_and_remarks_come_back(fails_on_tanh):
     fails_on_tanh(lambda: note("test", "analysis", "aten.tanh", "seen in the child"))
     stages = []
-    observer = lambda stage, text: stages.append((stage, text))  # noqa: E731
+
+    def observer(stage, text):
+        stages.append((stage, text))
+
     executable = pipeline.compile(Function(torch.tanh), (torch.ones(3),), observer=observer)
     assert [stage for stage, _ in stages][:2] == ["torch", "linalg"]
     assert "!torch.vtensor" in stages[0][1] and executable.ir("torch") == stages[0][1]

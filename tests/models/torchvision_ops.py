@@ -7,6 +7,7 @@ Python where that is so. Goes when torchvision's wheel loads without CUDA.
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import torch
@@ -24,7 +25,7 @@ _ROI_ALIGN = (
 def define_missing_operators() -> None:
     """Imports torchvision, with operators in Python if it lacks its own."""
     try:
-        import torchvision  # noqa: F401
+        importlib.import_module("torchvision")
     except RuntimeError:
         _import_with_own_operators()
 

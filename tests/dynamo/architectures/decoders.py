@@ -42,7 +42,7 @@ DECODERS: dict[str, Architecture] = {
     "gptj": _decoder("GPTJ", **_GPT, rotary_dim=8),
     "llama": _decoder("Llama", **_LLAMA),
     "mamba": replace(  # which halves of its scan are odd depends on the length
-        _decoder("Mamba", vocab_size=61, hidden_size=32, state_size=8, num_hidden_layers=1, **_SPECIAL), graphs=None
+        _decoder("Mamba", vocab_size=61, hidden_size=32, state_size=8, num_hidden_layers=1, **_SPECIAL), graphs=3
     ),
     "mistral": _decoder("Mistral", **_LLAMA, sliding_window=8),
     "mixtral": _decoder("Mixtral", **_LLAMA, num_local_experts=4),

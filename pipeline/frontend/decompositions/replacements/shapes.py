@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ def pad(x: Tensor, padding: list[int], value: Any = 0) -> Tensor:
 
 
 @replaces(aten.roll.default)
-def roll(x: Tensor, shifts: list[int], dims: list[int] = ()) -> Tensor:  # type: ignore[assignment]  # torch wants a list
+def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
     """roll(x, n) → roll(flatten(x), n, 0) in the shape of x; along a symbolic size s element (i - n) % s is chosen.
 
     Two parts, one behind the other, would be other ones where n is a multiple of s. A number stays.
