@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 os.environ["PIPELINE_CACHE_SIZE"] = "0"
 
@@ -10,6 +11,11 @@ os.environ.setdefault("PIPELINE_FALLBACK", "error")
 
 # More threads than processors, as some tests ask for on purpose, are slow where those that wait spin.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def pytest_configure():
+    """Ctrl-C is what Python takes it for: a shell has what it runs in the background ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish():

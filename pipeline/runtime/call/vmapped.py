@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from pipeline.errors import ArgumentError
 
 
 def is_vmapped(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether torch.vmap stands in for an argument, and no other transformation around it does."""
+    """Whether torch.vmap stands in for arguments, and nothing else of torch.func does."""
     torch = sys.modules.get("torch")
     if torch is None:
         return False
@@ -22,14 +23,13 @@ def is_vmapped(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
 def call_each(call: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """What `call` gives for each sample, its tensors stacked along a first dimension that vmap takes away.
 
-    Results that are no tensors are those of the first sample. For a batch of none there is nothing to know them from.
+    Results that are no tensors are those of the first sample.
 
     Raises:
         ArgumentError: of the calls.
     """
-    import torch
-    from torch.utils import _pytree as pytree
-
+    torch = sys.modules["torch"]  # the caller has loaded it
+    pytree = torch.utils._pytree
     leaves, structure = pytree.tree_flatten((args, dict(kwargs)))
     first: list[tuple[list[Any], Any]] = []
 
@@ -39,31 +39,37 @@ def call_each(call: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
         first.append((results, kind))
         return tuple(result for result in results if isinstance(result, torch.Tensor))
 
+    found = iter(_each_sample().apply(tensors, *leaves))
+    results, kind = first[0]
+    return pytree.tree_unflatten([next(found) if isinstance(one, torch.Tensor) else one for one in results], kind)
+
+
+@functools.cache
+def _each_sample() -> Any:
+    """An autograd.Function of a function and its arguments that vmap knows how to batch."""
+    torch: Any = sys.modules["torch"]
+
     class EachSample(torch.autograd.Function):
         @staticmethod
-        def forward(*flat: Any) -> tuple[Any, ...]:
-            return tensors(*flat)
+        def forward(function: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
+            return function(*arguments)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            pass
+            """Keeps nothing: there is no backward."""
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
             raise ArgumentError("an executable has no gradient: compile the function that torch.func gives")
 
         @staticmethod
-        def vmap(info: Any, in_dims: tuple[int | None, ...], *flat: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-            samples = (
-                [leaf if dim is None else leaf.select(dim, sample) for leaf, dim in zip(flat, in_dims, strict=True)]
-                for sample in range(info.batch_size)
-            )
-            stacked = tuple(
-                torch.stack(parts) for parts in zip(*(EachSample.apply(*one) for one in samples), strict=True)
-            )
+        def vmap(info: Any, in_dims: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+            def sample(number: int) -> tuple[Any, ...]:
+                pairs = zip(arguments, in_dims[1:], strict=True)
+                return EachSample.apply(function, *(x if dim is None else x.select(dim, number) for x, dim in pairs))
+
+            samples = [sample(number) for number in range(info.batch_size)]
+            stacked = tuple(map(torch.stack, zip(*samples, strict=True)))
             return stacked, (0,) * len(stacked)
 
-    found = iter(EachSample.apply(*leaves))
-    results, kind = first[0]
-    whole = [next(found) if isinstance(result, torch.Tensor) else result for result in results]
-    return pytree.tree_unflatten(whole, kind)
+    return EachSample
