@@ -84,8 +84,23 @@ def test_an_argument_that_is_taken(kind, tanh):
 
 
 def test_inside_of_vmap(tanh):
+    x = torch.randn(3, 2, 4)
+    torch.testing.assert_close(torch.func.vmap(tanh)(x), torch.func.vmap(Tanh())(x))
+
+
+DIFFERENTIATED = {
+    "grad": lambda call, x: torch.func.grad(lambda x: call(x).sum())(x),
+    "vjp": lambda call, x: torch.func.vjp(call, x),
+    "jvp": lambda call, x: torch.func.jvp(call, (x,), (x,)),
+    "jacfwd": lambda call, x: torch.func.jacfwd(call)(x),
+    "jacrev": lambda call, x: torch.func.jacrev(call)(x),
+}
+
+
+@pytest.mark.parametrize("transform", DIFFERENTIATED)
+def test_inside_of_a_derivative(transform, tanh):
     with pytest.raises(pipeline.ArgumentError, match=r"argument x: expected .*got one that torch.func"):
-        torch.func.vmap(tanh)(torch.randn(3, 2, 4))
+        DIFFERENTIATED[transform](tanh, torch.randn(2, 4))
 
 
 class Weighted(nn.Module):

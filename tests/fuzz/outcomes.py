@@ -188,4 +188,6 @@ def _equal(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
 
 
 def _first_problem(*outcomes: Outcome) -> Outcome:
-    return next((outcome for outcome in outcomes if outcome != RIGHT), RIGHT)
+    """What is wrong, or else what is refused: one call that is refused does not excuse another one's numbers."""
+    problems = [outcome for outcome in outcomes if outcome != RIGHT]
+    return next((outcome for outcome in problems if outcome[0] != "refused"), next(iter(problems), RIGHT))

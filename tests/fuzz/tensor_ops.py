@@ -228,8 +228,7 @@ OPS: dict[str, Op] = {
     "copy_": Op(_quietly(torch.Tensor.copy_), 2, when=lambda x, y: x.dtype == y.dtype),
     "fill_": Op(_quietly(lambda x: x.fill_(1))),
     "relu_": Op(_quietly(torch.relu_), when=_is_number),
-    # torch.export branches on a mask that is a number
-    "masked_fill_": Op(_masked_fill_, 2, when=lambda x, y: y.dim() > 0, needs_exact=True),
+    "masked_fill_": Op(_masked_fill_, 2, needs_exact=True),
     "assign_": Op(_assign_, 2, when=lambda x, y: _has_dims(x) and x.dtype == y.dtype),
     "view_mul_": Op(_view_mul_, when=_has_dims),
     "diagonal_zero_": Op(_diagonal_zero_, when=lambda x: x.dim() >= 2),
