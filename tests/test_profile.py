@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -48,13 +49,23 @@ def profile(executable):
     return executable.profile(torch.randn(512, 256), repeats=5)
 
 
-def test_kernels_account_for_a_call(timed, profile):
-    """Each has its row, and none has time of another's. What lies between two kernels is up to the machine."""
+def test_every_kernel_has_its_row(timed, profile):
     prepare = {"transpose", "pack"}
     assert {row.name for row in profile.rows} == {k.name for k in timed.kernels if not prepare & set(k.words)}
-    in_kernels = sum(row.seconds for row in profile.rows)
-    assert profile.seconds >= profile.code_seconds >= in_kernels > 0
-    assert profile.accounted == pytest.approx(in_kernels / profile.seconds)
+
+
+def test_rows_account_for_every_run(timed, tmp_path):
+    """Rows are what their kernels' runs took, to the nanosecond; a call has no time but those and what lies between."""
+    profile = timed.profile(torch.randn(512, 256), repeats=1)
+    profile.save_trace(tmp_path / "trace.json")
+    main, *runs = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert main["dur"] * 1e3 == pytest.approx(profile.code_seconds * 1e9, abs=0.5)
+    taken = Counter()
+    for run in runs:
+        taken[run["name"], run["args"]["source"]] += run["dur"] * 1e3
+    assert {(row.name, row.source): row.seconds * 1e9 for row in profile.rows} == pytest.approx(taken, abs=0.5)
+    assert profile.accounted == pytest.approx(sum(taken.values()) / 1e9 / profile.seconds)
+    assert profile.seconds >= profile.code_seconds
 
 
 def test_rows_have_source_lines_and_work(profile):

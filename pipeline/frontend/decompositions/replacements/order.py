@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -91,43 +92,49 @@ def logcumsumexp(x: Tensor, dim: int) -> Tensor:
 
 
 def _running_log_sum(x: Tensor, dim: int) -> Tensor:
-    """After step k each element knows the sum of the 2 ** k up to it."""
+    """log(sum(exp)) of the elements so far."""
     if x.dim() == 0:
         return x.clone()
-    size = x.size(dim)
-    for reach in _reaches(size):
-        if isinstance(size, int):
-            earlier, later = x.narrow(dim, 0, size - reach), x.narrow(dim, reach, size - reach)
-            x = torch.cat([x.narrow(dim, 0, reach), torch.logaddexp(later, earlier)], dim)
-        else:
-            x = torch.where(_places(x, dim) >= reach, torch.logaddexp(x, _before(x, dim, reach)), x)
-    return x.clone()
+    (sums,) = _running((x,), dim, lambda earlier, later: (torch.logaddexp(later[0], earlier[0]),))
+    return sums
 
 
 def _running_extreme(x: Tensor, dim: int, wins: Decomposition) -> tuple[Tensor, Tensor]:
-    """The extreme so far and its last place, by doubling: after step k each element knows the 2 ** k before it."""
+    """The extreme so far and its last place."""
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
-    size = x.size(dim)
-    values, places = x, _places(x, dim).expand(x.shape)
-    for reach in _reaches(size):
-        if isinstance(size, int):
-            earlier, later = (
-                tuple(part.narrow(dim, start, size - reach) for part in (values, places)) for start in (0, reach)
-            )
-        else:  # those at the start see themselves, or what they know already
-            earlier, later = (_before(values, dim, reach), _before(places, dim, reach)), (values, places)
+
+    def extreme(earlier: _Parts, later: _Parts) -> _Parts:
         takes_later = wins(later[0], earlier[0])
         if is_float(x):
             takes_later = takes_later | (later[0] != later[0])
-        new = tuple(torch.where(takes_later, *pair) for pair in zip(later, earlier, strict=True))
-        if isinstance(size, int):
-            new = tuple(
-                torch.cat([known.narrow(dim, 0, reach), part], dim)
-                for known, part in zip((values, places), new, strict=True)
-            )
-        values, places = new
-    return values.clone(), places.clone()
+        return tuple(torch.where(takes_later, *pair) for pair in zip(later, earlier, strict=True))
+
+    values, places = _running((x, _places(x, dim).expand(x.shape)), dim, extreme)
+    return values, places
+
+
+#: Tensors of one shape that are combined together: values and what is known of them.
+_Parts = tuple[Tensor, ...]
+
+
+def _running(parts: _Parts, dim: int, combine: Callable[[_Parts, _Parts], _Parts]) -> _Parts:
+    """What `combine` makes of all elements so far, by doubling: after step k each knows the 2 ** k up to it."""
+    for reach in _reaches(parts[0].size(dim)):
+        parts = _combined_with_earlier(parts, dim, reach, combine)
+    return tuple(part.clone() for part in parts)
+
+
+def _combined_with_earlier(parts: _Parts, dim: int, reach: int, combine: Callable[[_Parts, _Parts], _Parts]) -> _Parts:
+    """Each element combined with the one `reach` before it; the first ones stay."""
+    size = parts[0].size(dim)
+    if isinstance(size, int):
+        earlier, later = (tuple(x.narrow(dim, start, size - reach) for x in parts) for start in (0, reach))
+        pairs = zip(parts, combine(earlier, later), strict=True)
+        return tuple(torch.cat([x.narrow(dim, 0, reach), new], dim) for x, new in pairs)
+    combined = combine(tuple(_before(x, dim, reach) for x in parts), parts)
+    is_first = _places(parts[0], dim) < reach
+    return tuple(torch.where(is_first, x, new) for x, new in zip(parts, combined, strict=True))
 
 
 #: The longest symbolic size along which something runs by doubling; calls with more are refused.
