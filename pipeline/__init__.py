@@ -32,6 +32,7 @@ from pipeline.runtime.call.generator import manual_seed
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pipeline.captured import Captured
     from pipeline.frontend.dynamo import executables
     from pipeline.frontend.stop_fusion import stop_fusion
     from pipeline.runtime.executable import Executable
@@ -49,6 +50,7 @@ __all__ = [
     "PipelineError",
     "UnsupportedOpError",
     "__version__",
+    "capture",
     "compile",
     "executables",
     "fuse_into",
@@ -90,6 +92,32 @@ def compile(
     from pipeline import compiler
 
     return compiler.compile(model, args, kwargs, dynamic_shapes=dynamic_shapes, target=target, **options)
+
+
+def capture(
+    model: Any,
+    args: tuple[Any, ...] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    **options: Any,
+) -> Captured:
+    """Captures a model, to compile it with several options: the model runs, and is imported, once for all of them.
+
+        captured = pipeline.capture(model, (x,))
+        exact, fast = captured.compile(), captured.compile(precision="bf16")
+
+    Args:
+        model, args, kwargs, dynamic_shapes: as of `compile`.
+        options: the option `capture`; all others are those of the compilations.
+
+    Raises:
+        CaptureError: torch cannot capture the model.
+        OptionError: an option is unknown, or is one of a compilation.
+    """
+    from pipeline import captured
+
+    return captured.capture(model, args, kwargs, dynamic_shapes, options)
 
 
 #: What is found when it is first asked for, since it imports torch: the module that has it.

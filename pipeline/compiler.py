@@ -66,7 +66,7 @@ def compile(
     chosen = Options.create(options)
     target = target_for(chosen, assembly, linked)
     with gc_pause.left(), interrupts.kept():
-        return compile_source(_source(model, args, kwargs, dynamic_shapes, chosen), chosen, target, observer)
+        return compile_source(captured_source(model, args, kwargs, dynamic_shapes, chosen), chosen, target, observer)
 
 
 def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
@@ -211,13 +211,14 @@ def _rules(options: Options) -> FusionRules:
     return given if isinstance(given, FusionRules) else load_rules(given)
 
 
-def _source(
+def captured_source(
     model: Any,
     args: tuple[Any, ...] | None,
     kwargs: Mapping[str, Any] | None,
     dynamic_shapes: Any,
     options: Options,
 ) -> Source:
+    """A model as torch captures it, or MLIR as it is; the arguments are those of `compile`."""
     mlir = _mlir_source(model)
     if mlir is not None:
         if kwargs or dynamic_shapes is not None:

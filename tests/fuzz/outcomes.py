@@ -18,6 +18,7 @@ from tensor_programs import SYMBOLIC, Program, aliases, is_valid
 from torch.export import Dim
 
 import pipeline
+from pipeline.captured import Captured
 from pipeline.runtime.executable import Executable
 
 Outcome = tuple[str, str]
@@ -28,46 +29,63 @@ RIGHT: Outcome = ("right", "")
 _OTHER_SIZES = (0, 1, 1, 2, 3, 4, 6, 7, 9)
 _TIMES = 4
 
-#: Looks at an executable of some programs: an outcome for each of them.
-Judge = Callable[[Executable, Sequence[Program]], list[Outcome]]
+#: Compiles some programs that were captured together: an outcome for each of them.
+Judge = Callable[[Captured, Sequence[Program]], list[Outcome]]
 
 
 class Several(torch.nn.Module):
-    """Programs side by side, which is cheaper to compile than one by one."""
+    """Programs side by side, which is cheaper to compile than one by one.
+
+    Attributes:
+        traced: how many of them torch.export has run to their ends.
+    """
 
     def __init__(self, programs: Sequence[Program]):
         super().__init__()
         self._programs = torch.nn.ModuleList([program.model() for program in programs])
         self._counts = [len(program.arguments()) for program in programs]
+        self.traced = 0
 
     def forward(self, *arguments: torch.Tensor) -> list[tuple[torch.Tensor, ...]]:
         rest, results = list(arguments), []
-        for model, count in zip(self._programs, self._counts, strict=True):
+        for number, (model, count) in enumerate(zip(self._programs, self._counts, strict=True)):
+            self._reach(number)
             results.append(model(*rest[:count]))
             rest = rest[count:]
+        self._reach(len(results))
         return results
+
+    def _reach(self, number: int) -> None:
+        if not torch.compiler.is_dynamo_compiling():
+            self.traced = number
 
 
 def attempt(program: Program, **options: Any) -> Outcome:
     """Compiles and runs one program in this process and compares results and arguments with eager's."""
-    return _attempt([program], compared, lambda _: options)[0]
+    return _attempt([program], lambda captured, some: compared(captured.compile(**options), some))[0]
 
 
 def fused(programs: Sequence[Program]) -> list[Outcome]:
     """With the rules of the target."""
-    return _attempt(programs, compared)
+    return _attempt(programs, lambda captured, some: compared(captured.compile(), some))
 
 
 def fused_and_unfused(programs: Sequence[Program]) -> list[Outcome]:
     """With the rules of the target, and with each op in a kernel of its own."""
-    unfused = _attempt(programs, compared, lambda _: {"fusion_rules": pipeline.load_rules("cpu").apart()})
-    return [_first_problem(*pair) for pair in zip(fused(programs), unfused, strict=True)]
+
+    def judge(captured: Captured, some: Sequence[Program]) -> list[Outcome]:
+        together = compared(captured.compile(), some)
+        unfused = compared(captured.compile(fusion_rules=pipeline.load_rules("cpu").apart()), some)
+        return [_first_problem(*pair) for pair in zip(together, unfused, strict=True)]
+
+    return _attempt(programs, judge)
 
 
 def on_threads(programs: Sequence[Program]) -> list[Outcome]:
     """On one thread, and on two with the same bits."""
 
-    def judge(executable: Executable, some: Sequence[Program]) -> list[Outcome]:
+    def judge(captured: Captured, some: Sequence[Program]) -> list[Outcome]:
+        executable = captured.compile()
         executable.num_threads = 1
         found, one = compared(executable, some), executable(*arguments_of(some))
         executable.num_threads = 2
@@ -81,13 +99,14 @@ def on_threads(programs: Sequence[Program]) -> list[Outcome]:
 def resized(programs: Sequence[Program]) -> list[Outcome]:
     """With every size from 2 on symbolic, called with several sizes; equal sizes stay equal."""
 
-    def judge(executable: Executable, some: Sequence[Program]) -> list[Outcome]:
+    def judge(captured: Captured, some: Sequence[Program]) -> list[Outcome]:
+        executable = captured.compile()
         pairs = list(zip(some, _specialized(executable, some), strict=True))
         calls = [some, *([_resized(*pair, number) for pair in pairs] for number in range(_TIMES))]
         found = [_compared_or_refused(executable, some, call) for call in calls]
         return [_first_problem(*outcomes) for outcomes in zip(*found, strict=True)]
 
-    return _attempt(programs, judge, lambda some: {"dynamic_shapes": (_open_sizes(some),)})
+    return _attempt(programs, judge, _open_sizes)
 
 
 def _compared_or_refused(executable: Executable, some: Sequence[Program], call: Sequence[Program]) -> list[Outcome]:
@@ -112,9 +131,10 @@ def _refusal(executable: Executable, some: Sequence[Program], call: Sequence[Pro
     return None
 
 
-def _open_sizes(programs: Sequence[Program]) -> tuple[dict[int, Any], ...]:
+def _open_sizes(programs: Sequence[Program]) -> tuple[tuple[dict[int, Any], ...]]:
+    """The `dynamic_shapes` of several programs."""
     inputs = [one for program in programs for one in program.inputs]
-    return tuple({dim: Dim.AUTO for dim, size in enumerate(one.shape) if size > 1} for one in inputs)
+    return (tuple({dim: Dim.AUTO for dim, size in enumerate(one.shape) if size > 1} for one in inputs),)
 
 
 def _specialized(executable: Executable, programs: Sequence[Program]) -> list[set[int]]:
@@ -143,13 +163,13 @@ def _resized(program: Program, fixed: set[int], number: int) -> Program:
 
 
 def _attempt(
-    programs: Sequence[Program], judge: Judge, options: Callable[[Sequence[Program]], dict[str, Any]] = lambda _: {}
+    programs: Sequence[Program], judge: Judge, sizes: Callable[[Sequence[Program]], Any] = lambda _: None
 ) -> list[Outcome]:
-    """The outcome of each program; where one spoils the compilation or the call for all, halves are tried."""
+    """The outcome of each program; those that spoil capture, compilation or the call for all are tried alone."""
+    model = Several(programs).eval()
     with torch.no_grad():
         try:
-            executable = pipeline.compile(Several(programs).eval(), arguments_of(programs), **options(programs))
-            return judge(executable, programs)
+            return judge(pipeline.capture(model, arguments_of(programs), dynamic_shapes=sizes(programs)), programs)
         except pipeline.ArgumentError as error:  # torch.export has found out more about sizes than the signature says
             outcome = ("refused", str(error))
         except pipeline.PipelineError as error:
@@ -159,8 +179,12 @@ def _attempt(
             outcome = ("defect", f"{type(error).__name__}: {error}")
     if len(programs) == 1:
         return [outcome]
+    traced = model.traced
+    if traced < len(programs):  # it did not get through capture
+        rest = _attempt([*programs[:traced], *programs[traced + 1 :]], judge, sizes)
+        return [*rest[:traced], *_attempt([programs[traced]], judge, sizes), *rest[traced:]]
     half = len(programs) // 2
-    return [*_attempt(programs[:half], judge, options), *_attempt(programs[half:], judge, options)]
+    return [*_attempt(programs[:half], judge, sizes), *_attempt(programs[half:], judge, sizes)]
 
 
 def compared(executable: Executable, programs: Sequence[Program]) -> list[Outcome]:

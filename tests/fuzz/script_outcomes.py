@@ -3,48 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from outcomes import RIGHT, Outcome
 from script_programs import ScriptProgram, script
 
-from pipeline.compiler import compile_source, target_for
+import pipeline
 from pipeline.errors import CaptureError, PipelineError
-from pipeline.frontend.sources import exported_source
-from pipeline.mlir import context, ir
-from pipeline.options import Options
-from pipeline.program import Dump, Program, Source
 from pipeline.runtime.executable import Executable
 
 #: What makes fewer and larger kernels.
 FUSION = ("fuse-elementwise", "form-groups")
 
 
-@dataclass(frozen=True)
-class Imported(Source):
-    """A program that was imported before, as the text of its module."""
-
-    imported: Program
-    text: str
-
-    def program(self, dump: Dump) -> Program:
-        return replace(self.imported, module=ir.Module.parse(self.text, context()))
-
-    def fingerprint(self) -> str | None:
-        return None
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        return dict(self.imported.weights)
-
-
 def compiled(programs: Sequence[ScriptProgram], module: torch.jit.ScriptModule) -> list[Executable]:
-    """The programs fused and not; captured once, which takes most of the time."""
-    arguments = tuple(argument for program in programs for argument in program.arguments())
-    imported = exported_source(module, arguments, {}, None, "export").program(lambda *_: None)
-    source = Imported(imported, imported.module.operation.get_asm(enable_debug_info=True))
-    choices = [Options.create({"disable": disabled}) for disabled in ((), FUSION)]
-    return [compile_source(source, options, target_for(options)) for options in choices]
+    """The programs fused and not."""
+    captured = pipeline.capture(module, tuple(argument for program in programs for argument in program.arguments()))
+    return [captured.compile(disable=disabled) for disabled in ((), FUSION)]
 
 
 def fused_and_unfused(programs: Sequence[ScriptProgram]) -> list[Outcome]:
