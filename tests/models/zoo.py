@@ -258,7 +258,7 @@ _swin = _transformers(
 _efficientnet = _transformers(
     "EfficientNetModel",
     "EfficientNetConfig",
-    image_size=32,
+    image_size=64,
     width_coefficient=0.25,
     depth_coefficient=0.25,
     hidden_dim=320,
@@ -295,10 +295,10 @@ ZOO = {
         ),
         Entry(
             "mobilenet-v2",
-            _transformers("MobileNetV2Model", "MobileNetV2Config", image_size=32, depth_multiplier=0.25),
-            _positional(images, 1, 32, 32),
+            _transformers("MobileNetV2Model", "MobileNetV2Config", image_size=64, depth_multiplier=0.25),
+            _positional(images, 1, 64, 64),
         ),
-        Entry("efficientnet", _efficientnet, _positional(images, 1, 32, 32)),
+        Entry("efficientnet", _efficientnet, _positional(images, 1, 64, 64)),
         Entry(
             "whisper-encoder",
             _whisper_encoder,

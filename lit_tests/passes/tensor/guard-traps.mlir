@@ -168,3 +168,107 @@ func.func @main(%n: i64) -> i64 {
   %r = arith.floordivsi %n, %c2 : i64
   return %r : i64
 }
+
+// -----
+
+// A size that may be negative is checked, and is 0 where tensors are of it; the number itself stays.
+
+// CHECK: module attributes {pipeline.checks = ["a size is negative{{.*}}"]}
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: tensor<?x4xf32>, %[[STATUS:.*]]: memref<1xi64> {pipeline.status})
+// CHECK: %[[REST:.*]] = arith.subi
+// CHECK: %[[SIZE:.*]] = arith.maxsi %[[REST]], %{{.*}} : index
+// CHECK: %[[OK:.*]] = arith.cmpi sge, %[[REST]], %{{.*}} : index
+// CHECK: %[[FAILED:.*]] = arith.cmpi eq, %[[OK]],
+// CHECK: scf.if %[[FAILED]]
+// CHECK: %[[EARLIER:.*]] = memref.load %[[STATUS]]
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[EARLIER]],
+// CHECK: %[[NUMBER:.*]] = arith.select %[[FIRST]], %{{.*}}, %[[EARLIER]] : i64
+// CHECK: memref.store %[[NUMBER]], %[[STATUS]]
+// CHECK: tensor.empty(%[[SIZE]])
+// CHECK-NOT: arith.cmpi sge
+// CHECK: tensor.empty(%[[SIZE]])
+// CHECK: tensor.extract_slice %[[X]][%[[REST]], 0] [%[[SIZE]], 4] [1, 1]
+// CHECK: return %{{.*}}, %{{.*}}, %{{.*}}, %[[REST]]
+func.func @main(%x: tensor<?x4xf32>) -> (tensor<?xf32>, tensor<?x4xf32>, tensor<?x4xf32>, index) {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %n = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %rest = arith.subi %n, %c3 : index
+  %a = tensor.empty(%rest) : tensor<?xf32>
+  %b = tensor.empty(%rest) : tensor<?x4xf32>
+  %c = tensor.extract_slice %x[%rest, 0] [%rest, 4] [1, 1] : tensor<?x4xf32> to tensor<?x4xf32>
+  return %a, %b, %c, %rest : tensor<?xf32>, tensor<?x4xf32>, tensor<?x4xf32>, index
+}
+
+// -----
+
+// Must not fire: sums, products and quotients of sizes are sizes, as is what is at least 0.
+
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: pipeline.status
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @main(%x: tensor<?x4xf32>, %i: index) -> (tensor<?x?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %n = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %more = arith.addi %n, %c3 : index
+  %twice = arith.muli %more, %n : index
+  %half = arith.divui %twice, %c3 : index
+  %positive = arith.maxsi %i, %c0 : index
+  %some = arith.minsi %positive, %half : index
+  %a = tensor.empty(%twice, %half) : tensor<?x?xf32>
+  %b = tensor.empty(%some) : tensor<?xf32>
+  return %a, %b : tensor<?x?xf32>, tensor<?xf32>
+}
+
+// -----
+
+// What a pad takes away by a number is taken away first, and checked.
+
+// CHECK: module attributes {pipeline.checks = ["a size is negative{{.*}}"]}
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: tensor<?xf32>, %[[STATUS:.*]]: memref<1xi64> {pipeline.status})
+// CHECK: %[[N:.*]] = tensor.dim %[[X]]
+// CHECK: %[[LOW:.*]] = arith.subi %[[N]], %{{.*}} : index
+// CHECK: %[[MIN:.*]] = arith.minsi %[[LOW]],
+// CHECK: %[[TAKEN:.*]] = arith.subi %{{.*}}, %[[MIN]]
+// CHECK: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[TAKEN]]
+// CHECK: %[[ADDED:.*]] = arith.maxsi %[[LOW]],
+// CHECK: %[[SIZE:.*]] = arith.maxsi %[[LEFT]],
+// CHECK: %[[SLICE:.*]] = tensor.extract_slice %[[X]][%[[TAKEN]]] [%[[SIZE]]] [1]
+// CHECK: arith.cmpi sge, %[[LEFT]],
+// CHECK: memref.store %{{.*}}, %[[STATUS]]
+// CHECK: tensor.pad %[[SLICE]] low[%[[ADDED]]] high[%[[N]]]
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %low = arith.subi %n, %c3 : index
+  %y = tensor.pad %x low[%low] high[%n] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<?xf32> to tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+
+// -----
+
+// Must not fire: a size is added.
+
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: pipeline.status
+// CHECK-NOT: tensor.extract_slice
+// CHECK: tensor.pad %{{.*}} low[%{{.*}}] high[2]
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %y = tensor.pad %x low[%n] high[2] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<?xf32> to tensor<?xf32>
+  return %y : tensor<?xf32>
+}

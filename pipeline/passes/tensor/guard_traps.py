@@ -8,7 +8,16 @@ from typing import ClassVar
 from pipeline.ir.rewriting import add_argument, size_of
 from pipeline.mlir import arith, defining_op, function, ir, linalg, memref, scf, tensor, walk
 from pipeline.passes.tensor.all_of_check import all_hold, hold_for
-from pipeline.passes.tensor.trap_conditions import clamp, is_unknown, make_divisible
+from pipeline.passes.tensor.negative_pads import take_away_first
+from pipeline.passes.tensor.trap_conditions import (
+    SIZED,
+    Signs,
+    clamp,
+    is_unknown,
+    make_divisible,
+    make_size,
+    sizes_of,
+)
 from pipeline.passmanager.base import Pass
 from pipeline.remarks import source_line
 
@@ -27,11 +36,12 @@ _AROUND_NUMBERS = ("func.func", "scf.if", "scf.for", "scf.while")
 
 @dataclass(frozen=True)
 class GuardTraps(Pass):
-    """Make indices out of range, integer division by zero and failed asserts errors of the call.
+    """Make indices out of range, integer division by zero, negative sizes and failed asserts errors of the call.
 
-    @main gets an argument `pipeline.status`, where the number of a failed check is left; the module's attribute
-    `pipeline.checks` has their messages. The guarded op itself then reads index 0, or divides by 1, so that nothing
-    traps; what it computes is thrown away. Torch-mlir's assert against 1/0 in floating point goes: that is infinity.
+    @main gets an argument `pipeline.status`, where the number of the first failed check is left; the module's attribute
+    `pipeline.checks` has their messages. The guarded op itself then reads index 0, divides by 1 or makes an empty
+    tensor, so that nothing traps; what it computes is thrown away. Torch-mlir's assert against 1/0 in floating point
+    goes: that is infinity.
     """
 
     name: ClassVar[str] = "guard-traps"
@@ -46,6 +56,9 @@ class GuardTraps(Pass):
             _guard_scatter(scatter, checks)
         for division in walk(main, *_DIVISIONS):
             _guard_number(division, checks)
+        _guard_sizes(main, checks)
+        for pad in walk(main, "tensor.pad"):
+            _guard_pad(pad, checks)
         for assertion in walk(main, "cf.assert"):
             if _is_false(assertion.operands[0]):
                 self.fail(assertion, ir.StringAttr(assertion.attributes["msg"]).value)
@@ -71,7 +84,7 @@ class _Checks:
     status: ir.Value | None = None
 
     def add(self, ok: ir.Value, what: str, op: ir.Operation) -> None:
-        """At the insertion point: unless `ok`, leaves the number of this check in the status."""
+        """At the insertion point: unless `ok`, leaves the number of this check in the status, if that has none yet."""
         line = source_line(op.location)
         self.messages.append(f"{what} (at {line})" if line else what)
         false = arith.ConstantOp(ir.IntegerType.get_signless(1), 0).result
@@ -79,7 +92,10 @@ class _Checks:
         number = arith.ConstantOp(_i64(), len(self.messages)).result
         branch = scf.IfOp(failed)
         with ir.InsertionPoint(branch.then_block):
-            memref.StoreOp(number, self._status(), [arith.ConstantOp(ir.IndexType.get(), 0).result])
+            status, place = self._status(), [arith.ConstantOp(ir.IndexType.get(), 0).result]
+            earlier = memref.LoadOp(status, place).result
+            is_first = arith.CmpIOp(arith.CmpIPredicate.eq, earlier, arith.ConstantOp(_i64(), 0).result).result
+            memref.StoreOp(arith.SelectOp(is_first, number, earlier).result, status, place)
             scf.YieldOp([])
 
     def _status(self) -> ir.Value:
@@ -127,6 +143,29 @@ def _guard_number(division: ir.Operation, checks: _Checks) -> None:
     compared = make_divisible(division).owner
     with compared.location, ir.InsertionPoint.after(compared):
         checks.add(compared.results[0], "integer division by zero", compared)
+
+
+def _guard_sizes(main: ir.Operation, checks: _Checks) -> None:
+    """Checks the sizes of tensors and of parts, whose memory would be someone else's if they were negative."""
+    signs = Signs()
+    found = [(size, op) for op in walk(main, *SIZED) for size in sizes_of(op) if signs.may_be_negative(size)]
+    first_in_each_block: dict[tuple[ir.Value, ir.Block], ir.Operation] = {}
+    for size, op in found:
+        first_in_each_block.setdefault((size, op.block), op)
+    for (size, _), op in first_in_each_block.items():
+        with op.location, ir.InsertionPoint(op):
+            zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+            checks.add(arith.CmpIOp(arith.CmpIPredicate.sge, size, zero).result, "a size is negative", op)
+    for size in dict.fromkeys(size for size, _ in found):
+        make_size(size)
+
+
+def _guard_pad(pad: ir.Operation, checks: _Checks) -> None:
+    """Checks that no more is taken away than there is, where numbers say how much."""
+    with pad.location, ir.InsertionPoint(pad):
+        for left in take_away_first(pad):
+            zero = arith.ConstantOp(left.type, 0).result
+            checks.add(arith.CmpIOp(arith.CmpIPredicate.sge, left, zero).result, "a size is negative", pad)
 
 
 def _is_data_dependent(extract: ir.Operation) -> bool:

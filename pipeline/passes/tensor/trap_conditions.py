@@ -44,6 +44,69 @@ def clamp(gather: ir.Operation) -> list[ir.Value]:
     return inside
 
 
+#: What is not negative where none of its operands is.
+_KEEPS_SIGN = (
+    *("arith.addi", "arith.muli", "arith.divsi", "arith.divui", "arith.floordivsi", "arith.ceildivsi"),
+    *("arith.remsi", "arith.remui", "arith.minsi", "arith.index_cast"),
+)
+
+
+class Signs:
+    """Which integers may be negative, each found out once. Nothing may be changed while it is in use."""
+
+    def __init__(self) -> None:
+        self._known: dict[ir.Value, bool] = {}
+
+    def may_be_negative(self, size: ir.Value) -> bool:
+        """Whether nothing says that an integer is 0 or more; sums and products of sizes do not overflow."""
+        if size not in self._known:
+            self._known[size] = self._find(size)
+        return self._known[size]
+
+    def _find(self, size: ir.Value) -> bool:
+        op = defining_op(size)
+        if op is None or op.name in ("tensor.dim", "tensor.rank"):
+            return op is None
+        if op.name == "arith.constant":
+            return ir.IntegerAttr(op.attributes["value"]).value < 0
+        if op.name == "arith.maxsi":
+            return all(map(self.may_be_negative, op.operands))
+        if op.name == "arith.select":
+            return any(map(self.may_be_negative, list(op.operands)[1:]))
+        return op.name not in _KEEPS_SIGN or any(map(self.may_be_negative, op.operands))
+
+
+#: What takes sizes among its operands.
+SIZED = ("tensor.empty", "tensor.expand_shape", "tensor.extract_slice", "tensor.insert_slice")
+
+
+def sizes_of(op: ir.Operation) -> list[ir.Value]:
+    """The sizes that one of `SIZED` takes and that are not known."""
+    return [op.operands[number] for number in _sizes(op)]
+
+
+def _sizes(op: ir.Operation) -> range:
+    """The numbers of the operands that are sizes."""
+    if op.name == "tensor.empty":
+        return range(len(op.operands))
+    if op.name == "tensor.expand_shape":
+        return range(1, len(op.operands))
+    *before, sizes, _ = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
+    return range(sum(before), sum(before) + sizes)
+
+
+def make_size(size: ir.Value) -> None:
+    """Has tensors and parts of them be of max(size, 0) where they are of `size`."""
+    op = defining_op(size)
+    where = ir.InsertionPoint.at_block_begin(size.owner) if op is None else ir.InsertionPoint.after(op)
+    uses = [(use.owner.operation, use.operand_number) for use in size.uses if use.owner.name in SIZED]
+    with size.location, where:
+        positive = arith.MaxSIOp(size, arith.ConstantOp(size.type, 0).result).result
+    for user, number in uses:
+        if number in _sizes(user):
+            user.operands[number] = positive
+
+
 def make_divisible(division: ir.Operation) -> ir.Value:
     """Divides by 1 where the divisor is 0; signed division divides magnitudes; returns divisor != 0.
 
