@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributions as dist
+import torch.nn.functional as F
+from torch.export import Dim
 
 import pipeline
 
@@ -31,6 +33,45 @@ def test_a_distribution_checks_what_it_is_given(monkeypatch):
     executable = pipeline.compile(DISTRIBUTIONS["normal"], (torch.ones(3),))
     with pytest.raises(pipeline.PipelineError, match="a parameter or a value that its distribution does not take"):
         executable(-torch.ones(3))
+
+
+WITH_SYMBOLIC_SIZES = {
+    "one_hot": lambda x: F.one_hot(x.argmax(1), x.shape[0] + 4),
+    "one_hot of a number": lambda x: F.one_hot(x.argmax(1), 4),
+    "kron": lambda x: torch.kron(x, torch.ones(2, 3)),
+    "kron of ranks": lambda x: x[:, 0].kron(x),
+    "take along a dim": lambda x: torch.take_along_dim(x, x.argmax(0, keepdim=True), 0),
+    "take along a dim of one": lambda x: x.take_along_dim(torch.tensor([[1]]), 1),
+    "take from a row": lambda x: x[:1].take_along_dim(x.argsort(1), dim=-1),
+    "take of all": lambda x: x.take_along_dim(torch.tensor([0, 3])),
+}
+
+
+@pytest.mark.parametrize("name", WITH_SYMBOLIC_SIZES)
+def test_sizes_stay_symbolic(name):
+    function = WITH_SYMBOLIC_SIZES[name]
+    symbolic = pipeline.compile(function, (torch.randn(6, 4),), dynamic_shapes=({0: Dim.AUTO},), fallback="error")
+    for size in (6, 1, 2, 5, 9):
+        x = torch.randn(size, 4)
+        torch.testing.assert_close(symbolic(x), function(x))
+    torch.testing.assert_close(pipeline.compile(function, (x,))(x), function(x))
+
+
+def test_a_class_that_there_is_not():
+    executable = pipeline.compile(
+        lambda x, y: F.one_hot(x, y.shape[0]),
+        (torch.zeros(2, dtype=torch.int64), torch.ones(3)),
+        dynamic_shapes=({}, {0: Dim.AUTO}),
+    )
+    assert executable(torch.tensor([1, 3]), torch.ones(4)).shape == (2, 4)
+    for classes in ([0, 2], [-1, 0]):
+        with pytest.raises(pipeline.PipelineError, match="one_hot: a class that there is not"):
+            executable(torch.tensor(classes), torch.ones(2))
+
+
+def test_torch_is_left_as_it_was():
+    pipeline.compile(torch.tanh, (torch.ones(3),))
+    assert "kron" not in vars(torch.Tensor) and torch.Tensor.kron is torch._C.TensorBase.kron
 
 
 def seeds(x):

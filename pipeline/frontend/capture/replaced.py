@@ -10,9 +10,12 @@ from typing import Any
 @contextlib.contextmanager
 def replaced(owner: Any, name: str, replacement: Any) -> Iterator[None]:
     """Has `owner.name` be `replacement` in the `with` block."""
-    original = getattr(owner, name)
+    original, is_own = getattr(owner, name), name in vars(owner)
     setattr(owner, name, replacement)
     try:
         yield
     finally:
-        setattr(owner, name, original)
+        if is_own:
+            setattr(owner, name, original)
+        else:  # a base class has it
+            delattr(owner, name)

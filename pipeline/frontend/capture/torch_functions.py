@@ -1,6 +1,6 @@
 """Functions of torch that do something else while a model is traced by running it.
 
-Some branch on the values of tensors, for a hint or for an error that they raise; one makes numbers of sizes. Some
+Some branch on the values of tensors, for a hint or for an error that they raise; some make numbers of sizes. Some
 change the state of the process, which a call of the compiled program would not do.
 """
 
@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn import functional
 from torch.nn.modules import transformer
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.capture.replaced import replaced
+from pipeline.frontend.capture.symbolic_functions import kron, one_hot, take_along_dim
 
 _TORCH = Path(torch.__file__).parent
 
@@ -67,6 +69,9 @@ _REPLACEMENTS: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (transformer, "_detect_is_causal_mask", _causal_hint),
     (torch, "_is_all_true", _asserted),
     (torch, "max_pool1d", _max_pool1d),
+    (functional, "one_hot", one_hot),
+    *((owner, "kron", kron) for owner in (torch, torch.Tensor)),
+    *((owner, "take_along_dim", take_along_dim) for owner in (torch, torch.Tensor)),
     (torch, "manual_seed", _refused(torch.manual_seed, _SEED)),
     (torch, "seed", _refused(torch.seed, _SEED)),
     (torch, "set_rng_state", _refused(torch.set_rng_state, _SEED)),
