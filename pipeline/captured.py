@@ -11,13 +11,13 @@ from pipeline import gc_pause, interrupts
 from pipeline.compiler import Observer, captured_source, compile_source, target_for
 from pipeline.errors import OptionError
 from pipeline.options import Options
-from pipeline.program import Dump, Program, Source
+from pipeline.program import Dump, Program, ProgramSource
 from pipeline.remarks import Remark, collect, repeat
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.interface.signature import Signature, TensorType
 
 if TYPE_CHECKING:
-    from pipeline.frontend.importer.graph_reader import Captured as Graph
+    from pipeline.frontend.importer.graph_reader import CapturedGraph
     from pipeline.mlir import ir
 
 
@@ -27,7 +27,7 @@ class Captured:
     Executables of it read the weights of the model as others do, and see when these change.
     """
 
-    def __init__(self, source: Source):
+    def __init__(self, source: ProgramSource):
         self._source = _ImportedOnce(source)
 
     def compile(
@@ -87,10 +87,10 @@ class _Import:
         return Program(module, self.signature, self.weights, self.weights_library)
 
 
-class _ImportedOnce(Source):
+class _ImportedOnce(ProgramSource):
     """Another source, whose Program is imported when it is first asked for."""
 
-    def __init__(self, source: Source):
+    def __init__(self, source: ProgramSource):
         self._source = source
         self._import: _Import | None = None
 
@@ -133,7 +133,7 @@ class _ImportedOnce(Source):
         """The other one's."""
         return self._source.fingerprint()
 
-    def captured(self, type_of: Callable[[Any, str], TensorType]) -> Graph | None:
+    def captured(self, type_of: Callable[[Any, str], TensorType]) -> CapturedGraph | None:
         """The other one's."""
         return self._source.captured(type_of)
 

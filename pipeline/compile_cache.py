@@ -24,7 +24,7 @@ from pipeline.options import Options
 from pipeline.plugins import plugins
 from pipeline.remarks import Remark, Subject
 from pipeline.runtime.device.device_code import DeviceCode
-from pipeline.runtime.interface.code import Code, Place
+from pipeline.runtime.interface.code import CallSite, Code
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.loading import code_from_json
 
@@ -80,8 +80,8 @@ class Outcome:
         )
 
 
-def _places(data: list[Any]) -> tuple[Place, ...]:
-    return tuple(Place(tuple(tuple(pair) for pair in ops)) for ops in data)
+def _places(data: list[Any]) -> tuple[CallSite, ...]:
+    return tuple(CallSite(tuple(tuple(pair) for pair in ops)) for ops in data)
 
 
 def _remark(data: dict[str, Any]) -> Remark:
@@ -106,7 +106,7 @@ def key_of(source: str, options: Options, how: list[str]) -> str:
     """The name of the entry for what `source` describes.
 
     Args:
-        source: a fingerprint, see `pipeline.program.Source`.
+        source: a fingerprint, see `pipeline.program.ProgramSource`.
         options: where they say by themselves what is meant.
         how: what the rest of the options comes to: the target, the fusion rules.
     """

@@ -17,7 +17,7 @@ from pipeline.errors import LoweringError, OptionError, PipelineError, Unsupport
 from pipeline.fusion_rules.rules import FusionRules, load_rules
 from pipeline.fusions import python_functions
 from pipeline.options import Options
-from pipeline.program import Program, Source
+from pipeline.program import Program, ProgramSource
 from pipeline.remarks import Remark, collect, note, repeat
 from pipeline.runtime.call.array_libraries import numpy_library, torch_library
 from pipeline.runtime.executable import Executable
@@ -72,7 +72,7 @@ def compile(
 def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
     """The target that the options name; raises `OptionError` for what is wrong with them, before the long work."""
     threads, rounds = options.num_threads != 1, options.precision == "bf16"
-    form = targets.Form(assembly, linked, options.profile, threads, rounds, options.winograd)
+    form = targets.CodeForm(assembly, linked, options.profile, threads, rounds, options.winograd)
     target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
     if options.tune is not None and not target.runs_here:
         raise OptionError("tune: this machine cannot run the code, so it cannot measure it: leave tune out")
@@ -95,7 +95,7 @@ def _check_passes(options: Options) -> None:
 
 
 def compile_source(
-    source: Source, options: Options, target: targets.Target, observer: Observer | None = None
+    source: ProgramSource, options: Options, target: targets.Target, observer: Observer | None = None
 ) -> Executable:
     """Compiles what was captured, or takes the outcome from the disk cache; torch runs what cannot be lowered.
 
@@ -106,7 +106,9 @@ def compile_source(
         return _compile_or_cut(source, options, target, observer)
 
 
-def _compile_or_cut(source: Source, options: Options, target: targets.Target, observer: Observer | None) -> Executable:
+def _compile_or_cut(
+    source: ProgramSource, options: Options, target: targets.Target, observer: Observer | None
+) -> Executable:
     try:
         return _compile_whole(source, options, target, observer)
     except (UnsupportedOpError, UnsupportedTypeError, LoweringError) as error:
@@ -118,7 +120,9 @@ def _compile_or_cut(source: Source, options: Options, target: targets.Target, ob
         return compile_parts(source, lambda part: _compile_whole(part, parts, target, observer), error, options.refresh)
 
 
-def _compile_whole(source: Source, options: Options, target: targets.Target, observer: Observer | None) -> Executable:
+def _compile_whole(
+    source: ProgramSource, options: Options, target: targets.Target, observer: Observer | None
+) -> Executable:
     """Likewise, where all ops can be lowered."""
     cache = compile_cache.cache_for(options)
     key = None
@@ -146,20 +150,20 @@ def _compile_whole(source: Source, options: Options, target: targets.Target, obs
     return _executable(outcome, Rebound.with_made(source, program.weights), tuple(remarks), source, options)
 
 
-def _key(source: Source, options: Options, target: targets.Target) -> str | None:
+def _key(source: ProgramSource, options: Options, target: targets.Target) -> str | None:
     fingerprint = source.fingerprint()
     if fingerprint is None:
         return None
     return compile_cache.key_of(fingerprint, options, [*target.fingerprint(), repr(_rules(options))])
 
 
-def _is_known(program: Program, source: Source) -> bool:
+def _is_known(program: Program, source: ProgramSource) -> bool:
     """Whether all weights can be found again without an import: capture makes constants of its own at times."""
     live = source.tensors()
     return all(live.get(name) is tensor for name, tensor in program.weights.items())
 
 
-def _timed(source: Source, options: Options) -> Callable[[], Executable] | None:
+def _timed(source: ProgramSource, options: Options) -> Callable[[], Executable] | None:
     """Compiles the same once more, into code that times its kernels; None where the code does so already."""
     if options.profile:
         return None
@@ -167,7 +171,7 @@ def _timed(source: Source, options: Options) -> Callable[[], Executable] | None:
     return lambda: compile_source(source, timed, target_for(timed))
 
 
-def _take(outcome: Outcome, source: Source, options: Options, observer: Observer | None) -> Executable:
+def _take(outcome: Outcome, source: ProgramSource, options: Options, observer: Observer | None) -> Executable:
     """The executable of an outcome that the cache has, with the live weights of the model."""
     if observer is not None:
         for stage, text_of_stage in outcome.stages.items():
@@ -178,7 +182,7 @@ def _take(outcome: Outcome, source: Source, options: Options, observer: Observer
 
 
 def _executable(
-    outcome: Outcome, weights: WeightSource, remarks: tuple[Remark, ...], source: Source, options: Options
+    outcome: Outcome, weights: WeightSource, remarks: tuple[Remark, ...], source: ProgramSource, options: Options
 ) -> Executable:
     with timing.stage("load and prepare weights"):
         return make_executable(
@@ -217,7 +221,7 @@ def captured_source(
     kwargs: Mapping[str, Any] | None,
     dynamic_shapes: Any,
     options: Options,
-) -> Source:
+) -> ProgramSource:
     """A model as torch captures it, or MLIR as it is; the arguments are those of `compile`."""
     mlir = _mlir_source(model)
     if mlir is not None:

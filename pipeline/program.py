@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.runtime.interface.signature import Signature, TensorType
 
 if TYPE_CHECKING:
-    from pipeline.frontend.importer.graph_reader import Captured
+    from pipeline.frontend.importer.graph_reader import CapturedGraph
     from pipeline.mlir import ir
 
 #: Sees a stage: its name, and the module or the text.
@@ -38,7 +38,7 @@ class Program:
     weights_library: str = "torch"
 
 
-class Source(ABC):
+class ProgramSource(ABC):
     """What a Program can be made of, a captured model or MLIR text, and a `WeightSource` of its weights."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Source(ABC):
     def fingerprint(self) -> str | None:
         """Text that is equal for sources that compile to equal code; None where there is no such text."""
 
-    def captured(self, type_of: Callable[[Any, str], TensorType]) -> Captured | None:
+    def captured(self, type_of: Callable[[Any, str], TensorType]) -> CapturedGraph | None:
         """The functional graph that it is, for what cannot be lowered to be cut out of it; None if it is no such graph.
 
         `type_of` says what a tensor that the model takes or returns is to the program, see `GraphReader`.

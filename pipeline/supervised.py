@@ -33,7 +33,7 @@ _parent: Connection | None = None
 
 
 @dataclass(frozen=True)
-class Limits:
+class ResourceLimits:
     """What a child may take.
 
     Attributes:
@@ -45,13 +45,13 @@ class Limits:
     gigabytes: float = 16.0
 
     @staticmethod
-    def of_environment() -> Limits:
+    def of_environment() -> ResourceLimits:
         """Those that `PIPELINE_LOWERING_SECONDS` and `PIPELINE_LOWERING_GIGABYTES` say.
 
         Raises:
             OptionError: one of them is no number above 0.
         """
-        return Limits(_wanted("PIPELINE_LOWERING_SECONDS", 300.0), _wanted("PIPELINE_LOWERING_GIGABYTES", 16.0))
+        return ResourceLimits(_wanted("PIPELINE_LOWERING_SECONDS", 300.0), _wanted("PIPELINE_LOWERING_GIGABYTES", 16.0))
 
 
 def _wanted(variable: str, usual: float) -> float:
@@ -96,7 +96,7 @@ def is_possible() -> bool:
     return hasattr(os, "fork") and _parent is None
 
 
-def run(work: Callable[[], T], limits: Limits, hear: Callable[[Any], None]) -> T:
+def run(work: Callable[[], T], limits: ResourceLimits, hear: Callable[[Any], None]) -> T:
     """What `work` returns in a forked child, which must be picklable; raises what it raises there.
 
     Args:
@@ -153,7 +153,7 @@ def _work(work: Callable[[], Any], sending: Connection) -> None:
     os._exit(0)
 
 
-def _watch(child: int, receiving: Connection, limits: Limits, hear: Callable[[Any], None]) -> tuple[str, Any]:
+def _watch(child: int, receiving: Connection, limits: ResourceLimits, hear: Callable[[Any], None]) -> tuple[str, Any]:
     """The child's last message."""
     doing, deadline, before = "", time.monotonic() + limits.seconds, _resident(child)
     while True:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Stage:
+class TimedStage:
     """A step of a compilation: how long it took, what of it its own steps took, all in seconds.
 
     Attributes:
@@ -26,14 +26,14 @@ class Stage:
     name: str
     wall: float = 0.0
     cpu: float = 0.0
-    steps: list[Stage] = field(default_factory=list)
+    steps: list[TimedStage] = field(default_factory=list)
 
     @property
     def rest(self) -> float:
         """The wall time that none of the steps took."""
         return max(0.0, self.wall - sum(step.wall for step in self.steps))
 
-    def find(self, name: str) -> Stage | None:
+    def find(self, name: str) -> TimedStage | None:
         """The first step of that name, at any depth."""
         for step in self.steps:
             found = step if step.name == name else step.find(name)
@@ -42,13 +42,13 @@ class Stage:
         return None
 
 
-_current: contextvars.ContextVar[Stage | None] = contextvars.ContextVar("pipeline_timing", default=None)
+_current: contextvars.ContextVar[TimedStage | None] = contextvars.ContextVar("pipeline_timing", default=None)
 
 
 @contextlib.contextmanager
-def collect(name: str = "Total") -> Iterator[Stage]:
+def collect(name: str = "Total") -> Iterator[TimedStage]:
     """Times the `with` block (in this thread) with every stage in it; the times are there when the block ends."""
-    total = Stage(name)
+    total = TimedStage(name)
     with _timed(total):
         yield total
 
@@ -62,14 +62,14 @@ def stage(name: str) -> Iterator[None]:
         return
     step = next((known for known in outer.steps if known.name == name), None)
     if step is None:
-        step = Stage(name)
+        step = TimedStage(name)
         outer.steps.append(step)
     with _timed(step):
         yield
 
 
 @contextlib.contextmanager
-def _timed(step: Stage) -> Iterator[None]:
+def _timed(step: TimedStage) -> Iterator[None]:
     token = _current.set(step)
     wall, cpu = time.perf_counter(), _cpu_seconds()
     try:

@@ -81,7 +81,7 @@ def everything_is_loaded():
 
 
 def in_a_child(work):
-    return supervised.run(work, supervised.Limits(seconds=100), lambda told: None)
+    return supervised.run(work, supervised.ResourceLimits(seconds=100), lambda told: None)
 
 
 @pytest.mark.parametrize("name", sorted(DTYPES.keys() - {*QUANTIZED} - _LIKE_OTHERS - _USUAL))

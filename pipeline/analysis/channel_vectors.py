@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
 
@@ -87,7 +87,7 @@ def combine(operation: Arithmetic, left: Vector, right: Vector) -> Vector | None
     return Combined(largest.dims, largest.shape, operation, operands)
 
 
-def read_vector(value: ir.Value, weights: Weights) -> Vector | None:
+def read_vector(value: ir.Value, weights: ConstExprs) -> Vector | None:
     """The vector behind `value`, whose dims are those of `value`; None if it depends on more than weights.
 
     Broadcasts are looked through, so that the vector has no dims that it does not need.
@@ -98,7 +98,7 @@ def read_vector(value: ir.Value, weights: Weights) -> Vector | None:
     return through or _given(value, weights)
 
 
-def _given(value: ir.Value, weights: Weights) -> Vector | None:
+def _given(value: ir.Value, weights: ConstExprs) -> Vector | None:
     if value not in weights:
         return None
     if isinstance(value.type, ir.FloatType):

@@ -13,7 +13,7 @@ _PURE = ("tensor.", "linalg.", "arith.", "math.", BARRIER)
 GROWTH = 3
 
 
-class Weights:
+class ConstExprs:
     """The values of one function that depend on weights and constants alone.
 
     Weights that the model writes to (`pipeline.mutable`) are not among them, nor is what is much larger than the

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.channel_vectors import Vector, read_vector
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.scale_shift import along_loops
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.matchers import is_zero
@@ -72,7 +72,7 @@ class Contraction:
         return vector.along([loops.index(loop) for loop in vector.dims])
 
 
-def read_contraction(op: ir.Operation | None, weights: Weights) -> Contraction | None:
+def read_contraction(op: ir.Operation | None, weights: ConstExprs) -> Contraction | None:
     """`op` as a contraction of data with a weight; None if it is something else."""
     if op is None or not op.name.startswith("linalg.") or len(op.operands) != 3 or len(op.results) != 1:
         return None
@@ -88,7 +88,7 @@ def read_contraction(op: ir.Operation | None, weights: Weights) -> Contraction |
     return contraction if plain else None
 
 
-def contractions(function: ir.Operation, weights: Weights) -> list[Contraction]:
+def contractions(function: ir.Operation, weights: ConstExprs) -> list[Contraction]:
     """The contractions of data with a weight in a function, in program order."""
     found: list[Contraction] = []
 
@@ -121,7 +121,7 @@ def _sums_products(body: ir.Block) -> bool:
     return factors == {body.arguments[0], body.arguments[1]}
 
 
-def read_init(contraction: Contraction, weights: Weights) -> tuple[bool, Vector | None]:
+def read_init(contraction: Contraction, weights: ConstExprs) -> tuple[bool, Vector | None]:
     """(whether the init comes from weights alone, what it is if that is not zero)."""
     init = contraction.op.operands[2]
     vector = read_vector(init, weights)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.channel_vectors import Arithmetic, Given, Number, Vector, combine, read_vector
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.mlir import defining_op, ir, terminator
 
@@ -20,7 +20,7 @@ _CASTS = ("arith.extf", "arith.truncf")
 
 
 @dataclass(frozen=True)
-class Step:
+class VectorStep:
     """data -> data op vector."""
 
     operation: Arithmetic
@@ -46,7 +46,7 @@ class Affine:
     shift: Vector | None = None
     bits: int = 0
 
-    def after(self, step: Step) -> Affine | None:
+    def after(self, step: VectorStep) -> Affine | None:
         """This affine of what `step` makes of x, as an affine of x; None if its vectors run along different dims."""
         if step.scales:
             scale = combine(step.operation, self.scale or Number(), step.vector)
@@ -75,7 +75,7 @@ class Elementwise:
 
     op: ir.Operation
     operand: int
-    steps: tuple[Step, ...]
+    steps: tuple[VectorStep, ...]
 
     @property
     def data(self) -> ir.Value:
@@ -88,7 +88,7 @@ class Elementwise:
         return _bits(ir.ShapedType(self.op.results[0].type).element_type)
 
 
-def read_elementwise(op: ir.Operation | None, weights: Weights) -> Elementwise | None:
+def read_elementwise(op: ir.Operation | None, weights: ConstExprs) -> Elementwise | None:
     """`op` as steps on data; None if it is something else."""
     if op is None or op.name != "linalg.generic" or len(op.results) != 1 or op.results[0] in weights:
         return None
@@ -98,10 +98,10 @@ def read_elementwise(op: ir.Operation | None, weights: Weights) -> Elementwise |
     identity = ir.AffineMap.get_identity(maps[-1].n_dims)
     if maps[-1] != identity:
         return None
-    reader = _Body(op, maps, weights)
+    reader = _ElementwiseBody(op, maps, weights)
     block = op.regions[0].blocks[0]
     value = terminator(block).operands[0]
-    steps: list[Step] = []
+    steps: list[VectorStep] = []
     while (inner := defining_op(value)) is not None:
         if inner.name in _CASTS:
             if _bits(inner.results[0].type) < _bits(terminator(block).operands[0].type):
@@ -144,7 +144,7 @@ class Chain:
         return self.links[-1].data
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[VectorStep]:
         """All steps, in the order in which they are taken."""
         return [step for one in reversed(self.links) for step in one.steps]
 
@@ -164,7 +164,7 @@ class Chain:
         return any(not isinstance(step.vector, Number) for step in self.steps)
 
 
-def read_chain(last: Elementwise | None, weights: Weights) -> Chain | None:
+def read_chain(last: Elementwise | None, weights: ConstExprs) -> Chain | None:
     """The longest chain that ends with `last` and is one affine; None unless it ends there."""
     if last is None or not is_last(last, weights):
         return None
@@ -195,7 +195,7 @@ def compose(affine: Affine, one: Elementwise) -> Affine | None:
     return composed
 
 
-def is_last(one: Elementwise, weights: Weights) -> bool:
+def is_last(one: Elementwise, weights: ConstExprs) -> bool:
     """Whether no further steps are taken on the result, or something else reads it, too."""
     uses = list(one.op.results[0].uses)
     following = read_elementwise(uses[0].owner.operation, weights) if len(uses) == 1 else None
@@ -206,16 +206,16 @@ def _bits(kind: ir.Type) -> int:
     return int(kind.width)
 
 
-class _Body:
+class _ElementwiseBody:
     """The body of an elementwise generic; tells data from vectors."""
 
-    def __init__(self, op: ir.Operation, maps: Sequence[ir.AffineMap], weights: Weights):
+    def __init__(self, op: ir.Operation, maps: Sequence[ir.AffineMap], weights: ConstExprs):
         self._op = op
         self._maps = maps
         self._weights = weights
         self._block = op.regions[0].blocks[0]
 
-    def split(self, inner: ir.Operation) -> tuple[ir.Value, Step] | None:
+    def split(self, inner: ir.Operation) -> tuple[ir.Value, VectorStep] | None:
         """(data, step) of an arithmetic op with a vector on one side."""
         operation = _ARITHMETIC.get(inner.name)
         if operation is None:
@@ -223,9 +223,9 @@ class _Body:
         left, right = inner.operands
         vector = self._vector(right)
         if vector is not None:
-            return left, Step(operation, vector)
+            return left, VectorStep(operation, vector)
         vector = self._vector(left) if operation in ("add", "mul") else None
-        return (right, Step(operation, vector)) if vector is not None else None
+        return (right, VectorStep(operation, vector)) if vector is not None else None
 
     def _vector(self, value: ir.Value) -> Vector | None:
         producer = defining_op(value)

@@ -30,7 +30,7 @@ _LANES = 16
 
 
 @dataclass(frozen=True)
-class Axis:
+class SpreadDim:
     """A dim along which the data of a convolution has zeros between its elements, or (stride 1) around them only.
 
     Attributes:
@@ -102,10 +102,10 @@ class TransposedConvolution:
 
     view: Structured
     spread: Spread
-    axes: tuple[Axis, ...]
+    axes: tuple[SpreadDim, ...]
 
     @property
-    def weight_dims(self) -> dict[int, Axis]:
+    def weight_dims(self) -> dict[int, SpreadDim]:
         """The dim of the weight that is along the taps of each axis."""
         positions = {_position(expression): dim for dim, expression in enumerate(self.view.maps[1].results)}
         return {positions[axis.tap]: axis for axis in self.axes}
@@ -198,7 +198,7 @@ def _filled(size: int | None) -> float:
     return 1.0 if size is None else size / (ceil(size / _LANES) * _LANES)
 
 
-def _axis(view: Structured, spread: Spread, dim: int) -> Axis | str:
+def _axis(view: Structured, spread: Spread, dim: int) -> SpreadDim | str:
     window = _window(view, spread.groups[dim])
     if window is None:
         return "its data is read in another way than along a window"
@@ -212,7 +212,7 @@ def _axis(view: Structured, spread: Spread, dim: int) -> Axis | str:
         return "it has no elements"
     if gcd(dilation, spread.strides[dim]) != 1:
         return "its dilation and its stride have a factor in common"
-    return Axis(dim, result, tap, spread.strides[dim], spread.offsets[dim], dilation, size, results, kernel)
+    return SpreadDim(dim, result, tap, spread.strides[dim], spread.offsets[dim], dilation, size, results, kernel)
 
 
 def _window(view: Structured, group: tuple[int, ...]) -> tuple[int, int, int] | None:

@@ -18,11 +18,11 @@ from pipeline.frontend.capture.capture import BY_BYTECODE, checked_arguments, ex
 from pipeline.frontend.capture.fingerprint import exported_fingerprint, graph_fingerprint
 from pipeline.frontend.capture.module_weights import ModuleWeights
 from pipeline.frontend.functionalize.effect_tokens import drop_effect_tokens
-from pipeline.program import Dump, Program, Source
+from pipeline.program import Dump, Program, ProgramSource
 from pipeline.remarks import note
 
 if TYPE_CHECKING:
-    from pipeline.frontend.importer.graph_reader import Captured, TypeOf
+    from pipeline.frontend.importer.graph_reader import CapturedGraph, TypeOf
 
 
 def exported_source(
@@ -41,7 +41,7 @@ def _captured(exported: ExportedProgram) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class ExportedSource(Source):
+class ExportedSource(ProgramSource):
     """A program as torch.export gives it.
 
     Attributes:
@@ -67,7 +67,7 @@ class ExportedSource(Source):
             functional = functionalize(self.exported)
         return from_exported(functional, self.parameters, dump)
 
-    def captured(self, type_of: TypeOf) -> Captured:
+    def captured(self, type_of: TypeOf) -> CapturedGraph:
         """Functionalizes and reads it."""
         from pipeline.frontend.importer.exported_program import read_exported
 
@@ -88,7 +88,7 @@ class ExportedSource(Source):
 
 
 @dataclass(frozen=True)
-class GraphSource(Source):
+class GraphSource(ProgramSource):
     """A functional graph whose inputs are placeholders, such as aot_autograd's.
 
     Attributes:
@@ -109,7 +109,7 @@ class GraphSource(Source):
 
         return self.captured(tensor_type).program(dump)
 
-    def captured(self, type_of: TypeOf) -> Captured:
+    def captured(self, type_of: TypeOf) -> CapturedGraph:
         """Reads it."""
         from pipeline.frontend.importer.graph_reader import GraphReader, read_graph
 

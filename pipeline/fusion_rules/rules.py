@@ -56,7 +56,7 @@ class KindRules:
 
 
 @dataclass(frozen=True)
-class Limits:
+class FusionLimits:
     """How large a group may get.
 
     Attributes:
@@ -87,7 +87,7 @@ class FusionRules:
 
     target: str
     kinds: Mapping[str, KindRules]
-    limits: Limits = Limits()
+    limits: FusionLimits = FusionLimits()
     ops: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
     predicate: Predicate | None = None
     parts: tuple[tuple[Part, FusionRules], ...] = ()
@@ -184,7 +184,7 @@ class FusionRules:
             for role in roles:
                 check(role, ROLES, "role")
         for name in limits or {}:
-            check(name, [one.name for one in fields(Limits)], "limit")
+            check(name, [one.name for one in fields(FusionLimits)], "limit")
         return FusionRules(
             target=target or self.target,
             kinds=merged,

@@ -15,9 +15,9 @@ from pipeline.fusion_rules.op_words import known_words
 from pipeline.fusion_rules.rules import (
     KINDS,
     ROLES,
+    FusionLimits,
     FusionRules,
     KindRules,
-    Limits,
     Role,
     check,
     kind_rules,
@@ -64,7 +64,7 @@ def _table(reader: _Reader, node: yaml.Node) -> FusionRules:
         if needed not in top:
             raise reader.error(node, f"the key {needed!r} is missing")
     kinds = {kind: _kind(reader, one) for kind, one in reader.items(top["kinds"], KINDS, "kind")}
-    limits = _limits(reader, top["limits"]) if "limits" in top else Limits()
+    limits = _limits(reader, top["limits"]) if "limits" in top else FusionLimits()
     ops = {}
     if "ops" in top:
         ops = {word: _roles(reader, one) for word, one in reader.items(top["ops"], known_words(), "op")}
@@ -111,14 +111,14 @@ def _kind(reader: _Reader, node: yaml.Node) -> KindRules:
     return rules
 
 
-def _limits(reader: _Reader, node: yaml.Node) -> Limits:
+def _limits(reader: _Reader, node: yaml.Node) -> FusionLimits:
     values = {}
-    for name, value in reader.items(node, [one.name for one in fields(Limits)], "limit"):
+    for name, value in reader.items(node, [one.name for one in fields(FusionLimits)], "limit"):
         text = reader.text(value)
         if not text.isdecimal():
             raise reader.error(value, f"{name}: expected a number, got {text!r}")
         values[name] = int(text)
-    return Limits(**values)
+    return FusionLimits(**values)
 
 
 class _Reader:

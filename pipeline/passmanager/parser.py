@@ -9,7 +9,7 @@ from pipeline.errors import OptionError
 from pipeline.mlir import PassManager, ir
 from pipeline.passmanager import mlir_passes, registry
 from pipeline.passmanager.options import nearest, scan
-from pipeline.passmanager.pass_runner import ANY, MlirPass, Step
+from pipeline.passmanager.pass_runner import ANY, MlirPass, PipelineStep
 
 ROOT = "builtin.module"
 _NAME = re.compile(r"[A-Za-z_][\w.$-]*")
@@ -17,14 +17,14 @@ _MAX_DEPTH = 64
 _PARENTS = {"builtin.module": ("builtin.module",), "func.func": ("builtin.module", "gpu.module")}
 
 
-class Parser:
+class PipelineParser:
     """Recursive descent over the text of a pipeline; every error says at which column."""
 
     def __init__(self, text: str):
         self.text = text
         self.at = 0
 
-    def pipeline(self) -> list[Step]:
+    def pipeline(self) -> list[PipelineStep]:
         """Parses the whole: `builtin.module(elements)`, `any(elements)` or just `elements`."""
         wrapped = self._name() in (ROOT, ANY) and self._accept("(")
         if not wrapped:
@@ -36,7 +36,7 @@ class Parser:
             raise self._error("expected nothing more" if wrapped else "expected ',' or the end")
         return steps
 
-    def _elements(self, anchors: tuple[str, ...]) -> list[Step]:
+    def _elements(self, anchors: tuple[str, ...]) -> list[PipelineStep]:
         """Parses elements with commas between them; there may be none."""
         if len(anchors) > _MAX_DEPTH:
             raise self._error("nested too deep")
@@ -47,7 +47,7 @@ class Parser:
             steps += self._element(anchors)
         return steps
 
-    def _element(self, anchors: tuple[str, ...]) -> list[Step]:
+    def _element(self, anchors: tuple[str, ...]) -> list[PipelineStep]:
         """Parses `op(elements)`, `pass` or `pass{options}`."""
         self._peek()
         start = self.at
@@ -99,15 +99,15 @@ class Parser:
         return OptionError(f"pass pipeline, column {self.at + 1}: {problem}")
 
 
-def _step(name: str, options: str, anchors: tuple[str, ...]) -> Step:
+def _step(name: str, options: str, anchors: tuple[str, ...]) -> PipelineStep:
     if name not in mlir_passes.PASSES:
         cls = registry.get(name)
         _check_nesting(name, cls.anchor, anchors[-1])
-        return Step(_parse_ours(cls, options), anchors)
+        return PipelineStep(_parse_ours(cls, options), anchors)
     mlir_pass = MlirPass(name, options)
     _check_nesting(name, mlir_pass.anchor, anchors[-1])
     _check_mlir_options(mlir_pass)
-    return Step(mlir_pass, anchors if mlir_pass.anchor in (ANY, anchors[-1]) else (*anchors, mlir_pass.anchor))
+    return PipelineStep(mlir_pass, anchors if mlir_pass.anchor in (ANY, anchors[-1]) else (*anchors, mlir_pass.anchor))
 
 
 def _parse_ours(cls: type[registry.Pass], options: str) -> registry.Pass:

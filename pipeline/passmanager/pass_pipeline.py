@@ -21,20 +21,20 @@ from pipeline.dialects.fusion import OPS
 from pipeline.errors import OptionError
 from pipeline.mlir import Verification, ir, run_pipeline
 from pipeline.passmanager import registry
-from pipeline.passmanager.parser import ROOT, Parser
-from pipeline.passmanager.pass_runner import ANY, Instrumentation, MlirPass, Step, run_watched
+from pipeline.passmanager.parser import ROOT, PipelineParser
+from pipeline.passmanager.pass_runner import ANY, Instrumentation, MlirPass, PipelineStep, run_watched
 
 
 @dataclass(frozen=True)
 class PassPipeline:
     """A checked pass pipeline, ready to run on modules; `str` gives its text again."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PipelineStep, ...]
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """The pipeline that `text` describes; raises `OptionError` for anything wrong with it."""
-        return cls(tuple(Parser(text).pipeline()))
+        return cls(tuple(PipelineParser(text).pipeline()))
 
     def __str__(self) -> str:
         return _nested(list(self.steps))
@@ -75,7 +75,7 @@ class PassPipeline:
                     for op in step.targets(root):
                         step.run(op, verify != "never")
 
-    def _enabled(self, root: ir.Operation, disable: frozenset[str]) -> list[Step]:
+    def _enabled(self, root: ir.Operation, disable: frozenset[str]) -> list[PipelineStep]:
         for name in disable:
             if not registry.is_pass(name):
                 raise registry.unknown_pass(name)
@@ -85,7 +85,7 @@ class PassPipeline:
         return [step for step in self.steps if step.pass_.name not in disable]
 
 
-def _nested(steps: Sequence[Step], depth: int = 0) -> str:
+def _nested(steps: Sequence[PipelineStep], depth: int = 0) -> str:
     """The text of `steps`, which share the first `depth + 1` of their anchors."""
     elements = []
     for anchor, group in itertools.groupby(steps, lambda step: (step.anchors[depth + 1 :] or (None,))[0]):
@@ -97,7 +97,7 @@ def _nested(steps: Sequence[Step], depth: int = 0) -> str:
     return f"{anchor}({','.join(elements)})"
 
 
-def _check_anchors(steps: Sequence[Step], ctx: ir.Context) -> None:
+def _check_anchors(steps: Sequence[PipelineStep], ctx: ir.Context) -> None:
     for anchor in sorted({anchor for step in steps for anchor in step.anchors} - {ANY}):
         if anchor not in OPS and not ctx.is_registered_operation(anchor):
             raise OptionError(f"pass pipeline: nested in '{anchor}', which is no op")

@@ -32,7 +32,7 @@ class MlirPass:
 
 
 @dataclass(frozen=True)
-class Step:
+class PipelineStep:
     """A pass at its place in a pipeline.
 
     Attributes:
@@ -88,17 +88,17 @@ class Step:
 class Instrumentation:
     """What wants to look at a run: IR printing, timing, statistics. Each call gets the step and the op it runs on."""
 
-    def before(self, step: Step, op: ir.Operation) -> None:
+    def before(self, step: PipelineStep, op: ir.Operation) -> None:
         """Called before a pass runs on `op`."""
 
-    def after(self, step: Step, op: ir.Operation) -> None:
+    def after(self, step: PipelineStep, op: ir.Operation) -> None:
         """Called after a pass ran on `op` and the result was verified."""
 
-    def failed(self, step: Step, op: ir.Operation) -> None:
+    def failed(self, step: PipelineStep, op: ir.Operation) -> None:
         """Called after a pass failed on `op` or left invalid IR; `op` may then be in any state."""
 
 
-def run_watched(step: Step, op: ir.Operation, watchers: Sequence[Instrumentation], verified: bool) -> None:
+def run_watched(step: PipelineStep, op: ir.Operation, watchers: Sequence[Instrumentation], verified: bool) -> None:
     """Runs `step` on `op` while the watchers look; the first to see the start is the last to see the end."""
     for watcher in watchers:
         watcher.before(step, op)

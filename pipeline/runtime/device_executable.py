@@ -18,9 +18,9 @@ from pipeline.runtime.call.out_arguments import Destinations
 from pipeline.runtime.call.outcome import hand_out, write_mutations
 from pipeline.runtime.call.slot_layout import result_types
 from pipeline.runtime.device.device import Device, create_device
-from pipeline.runtime.device.host_plan import Plan, Run, View, row_major
+from pipeline.runtime.device.host_plan import HostPlan, PlanRun, View, row_major
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.interface.signature import Source, TensorType
+from pipeline.runtime.interface.signature import ParameterSource, TensorType
 from pipeline.runtime.interface.storage_types import numpy_dtype
 from pipeline.runtime.native.externals import Externals
 from pipeline.runtime.weights.watch import PolledWatch
@@ -113,7 +113,7 @@ class DeviceExecutable(Executable):
 
     def _compute(self, call: Arguments) -> dict[int, Any]:
         """The results of main, by number, as tensors of the call's library and numbers."""
-        plan: Plan = self._code.main
+        plan: HostPlan = self._code.main
         parameters = [
             self._parameter(source, call, dtype)
             for source, dtype in zip(self._code.main_sources, plan.dtypes, strict=False)
@@ -127,13 +127,13 @@ class DeviceExecutable(Executable):
         status = [view for source, view in pairs if source.kind == "status"]
         return self._results(values, status, types, call, like)
 
-    def _run(self, plan: Plan, parameters: list[Any]) -> list[Any]:
+    def _run(self, plan: HostPlan, parameters: list[Any]) -> list[Any]:
         """The results of a plan; launches that are the same at every call are recorded where the device can do that."""
         if not (plan.only_launches and len(plan.steps) > 1 and hasattr(self._device, "replay")):
-            return Run(plan, self._device, self._constants)(parameters)
+            return PlanRun(plan, self._device, self._constants)(parameters)
 
         def work() -> Any:
-            again = Run(plan, self._device, self._constants)
+            again = PlanRun(plan, self._device, self._constants)
             again(parameters)
             return again.arena
 
@@ -168,7 +168,9 @@ class DeviceExecutable(Executable):
                 computed[number] = _to_library(array, types[number], call.library)
         return computed
 
-    def _places(self, plan: Plan, first: int, types: Sequence[TensorType | None], like: Any) -> list[tuple[View, Any]]:
+    def _places(
+        self, plan: HostPlan, first: int, types: Sequence[TensorType | None], like: Any
+    ) -> list[tuple[View, Any]]:
         """New memory for the results of known size: where a caller's tensor is on the device, that of a new tensor."""
         kinds = [kind for kind, moved in zip(types, self._code.moved, strict=True) if moved]
         places: list[tuple[View, Any]] = []
@@ -195,7 +197,7 @@ class DeviceExecutable(Executable):
         moved, others = iter(places), iter(returned)
         return [next(moved) if is_moved else next(others) for is_moved in self._code.moved]
 
-    def _parameter(self, source: Source, call: Arguments | None, dtype: str | None) -> Any:
+    def _parameter(self, source: ParameterSource, call: Arguments | None, dtype: str | None) -> Any:
         if source.kind == "weight":
             return self._weight(source.name, str(dtype))
         if source.kind == "prepared":
@@ -233,7 +235,7 @@ class DeviceExecutable(Executable):
         ]
         kinds = zip(plan.dtypes[len(parameters) :], plan.shapes[len(parameters) :], strict=True)
         places = [self._new(dtype, sizes) for dtype, sizes in kinds if dtype is not None and sizes is not None]
-        returned = Run(plan, self._device, self._constants)([*parameters, *places])
+        returned = PlanRun(plan, self._device, self._constants)([*parameters, *places])
         assert not returned, "@prepare has results of unknown size"
         self._device.download([])
         return places

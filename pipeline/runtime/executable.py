@@ -17,7 +17,7 @@ from pipeline.runtime.call.array_libraries import ArrayLibrary, numpy_library
 from pipeline.runtime.call.out_arguments import Destinations
 from pipeline.runtime.call.outcome import hand_out, write_mutations
 from pipeline.runtime.call.result_pool import ResultMemory
-from pipeline.runtime.call.slot_layout import Layout, Slots
+from pipeline.runtime.call.slot_layout import SlotLayout, Slots
 from pipeline.runtime.call.vmapped import call_each, is_vmapped
 from pipeline.runtime.call.workspace import Workspace
 from pipeline.runtime.interface.code import Code, Kernel
@@ -103,10 +103,10 @@ class Executable:
         self._native = NativeCode(code.objects, self._externals.addresses)
         self._main = self._native.entry(code.main.symbol)
         place = self._native.number(openmp_team.THREADS)
-        self._threads = None if place is None else openmp_team.Number(place)
+        self._threads = None if place is None else openmp_team.TeamSize(place)
         self.num_threads = openmp_team.wanted(num_threads)
         self._reader = ArgumentReader(signature)
-        self._layout = Layout(code, signature)
+        self._layout = SlotLayout(code, signature)
         team = self._threads.team if self._threads is not None else lambda: 1
         self._workspace = Workspace(code.workspace, code.thread_bytes, team)
         self._result_memory = ResultMemory(self.memory.results)

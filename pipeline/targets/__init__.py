@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pipeline.errors import OptionError
-from pipeline.targets.common.target import PLAIN, Form, Target
+from pipeline.targets.common.target import PLAIN, CodeForm, Target
 
 TARGETS = ("cpu", "vulkan", "cuda:sm_90")
 
 
-def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), form: Form = PLAIN) -> Target:
+def create(name: str, cpu: str, disable: frozenset[str] = frozenset(), form: CodeForm = PLAIN) -> Target:
     """The target called `name`, for the CPU `cpu` where it is one; raises `OptionError` for a name that isn't known.
 
     Passes of its own that are in `disable` are left out.

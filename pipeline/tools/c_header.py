@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pipeline.runtime.interface.aligned_memory import ALIGNMENT, byte_size
 from pipeline.runtime.interface.code import Code
 from pipeline.runtime.interface.entry_point import EntryPoint
-from pipeline.runtime.interface.signature import Signature, Source, TensorType
+from pipeline.runtime.interface.signature import ParameterSource, Signature, TensorType
 from pipeline.runtime.native.openmp_team import SPAWN, THREADS
 
 _INTRODUCTION = """/* How to call {file}, which pipeline-compile wrote.
@@ -95,7 +95,7 @@ def _prepare(code: Code, signature: Signature) -> Iterator[tuple[str, int, str]]
 
 
 def _sources(
-    sources: Sequence[Source],
+    sources: Sequence[ParameterSource],
     entry: EntryPoint,
     signature: Signature,
     weights: dict[str, TensorType],

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from pipeline.disk_cache import DiskCache, open_cache
-from pipeline.tools.command_line import Parser, exit_code
+from pipeline.tools.command_line import DriverParser, exit_code
 
 _DESCRIPTION = """Looks into the disk cache of compilations, or empties it. PIPELINE_CACHE_DIR says where it lies
 (~/.cache/pipeline by default), PIPELINE_CACHE_SIZE how large it may get (1G by default, 0 for no cache)."""
@@ -15,7 +15,7 @@ _DESCRIPTION = """Looks into the disk cache of compilations, or empties it. PIPE
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the driver; returns the exit code, 0 or 1."""
-    parser = Parser(prog="pipeline-cache", description=_DESCRIPTION, allow_abbrev=False)
+    parser = DriverParser(prog="pipeline-cache", description=_DESCRIPTION, allow_abbrev=False)
     commands = {"list": _list, "size": _size, "clear": _clear}
     parser.add_argument(
         "command",

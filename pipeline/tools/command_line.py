@@ -12,7 +12,7 @@ from pipeline.errors import PipelineError
 from pipeline.plugins import one_line
 
 
-class Parser(argparse.ArgumentParser):
+class DriverParser(argparse.ArgumentParser):
     """Says what is wrong in one line, with exit code 1."""
 
     def error(self, message: str) -> NoReturn:

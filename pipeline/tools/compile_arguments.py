@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from pipeline.options import CAPTURE_MODES, PASS_STAGES, PRECISIONS, WINOGRAD_TILES
-from pipeline.tools.command_line import Parser, count
+from pipeline.tools.command_line import DriverParser, count
 from pipeline.tools.model_file import takes_inputs
 from pipeline.tools.remark_output import FORMATS
 
@@ -70,7 +70,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def _by_stage(parser: Parser, given: Sequence[str]) -> dict[str, str]:
+def _by_stage(parser: DriverParser, given: Sequence[str]) -> dict[str, str]:
     pipelines: dict[str, str] = {}
     for text in given:
         stage, equals, pipeline = text.partition("=")
@@ -80,8 +80,8 @@ def _by_stage(parser: Parser, given: Sequence[str]) -> dict[str, str]:
     return pipelines
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def _parser() -> DriverParser:
+    parser = DriverParser(
         prog="pipeline-compile",
         description=_DESCRIPTION,
         epilog=_EPILOG,

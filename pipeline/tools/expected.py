@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pipeline.diagnostics import Diagnostic
-from pipeline.tools.source import Source
+from pipeline.tools.source import NamedText
 
 _COMMENT = re.compile(
     r"expected-(error|warning|remark|note)(-re)?\s*(?:@([+-]\d+|above|below|unknown))?\s*\{\{(.*)\}\}\s*$"
@@ -37,7 +37,7 @@ class Expectation:
         return (found.severity, found.line) == (self.severity, self.line) and bool(self.pattern.search(found.message))
 
 
-def check(source: Source, found: Iterable[Diagnostic]) -> list[str]:
+def check(source: NamedText, found: Iterable[Diagnostic]) -> list[str]:
     """What is wrong with the diagnostics `found` in `source`, one line each; empty if all is as expected."""
     open_ = list(_expectations(source.text))
     problems = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.remarks import Remark
-from pipeline.runtime.interface.code import Kernel, Place
+from pipeline.runtime.interface.code import CallSite, Kernel
 from pipeline.runtime.report.fusion_contract import edges_not_fused
 from pipeline.runtime.report.fusion_contract import explanation as lines_of
 
@@ -28,7 +28,7 @@ def explanation(kernels: Sequence[Kernel], remarks: Sequence[Remark]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _by_line(place: Place) -> list[str]:
+def _by_line(place: CallSite) -> list[str]:
     """A line of the model's source with the ops there, for each line."""
     found: dict[str, list[str]] = {}
     for name, source in place.ops:

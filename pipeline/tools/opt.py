@@ -17,7 +17,7 @@ from pipeline.tools.command_line import complain
 from pipeline.tools.isolation import Crash, Progress, run_isolated
 from pipeline.tools.opt_arguments import parse_arguments
 from pipeline.tools.reproducer import Recipe, parse_reproducer, write_reproducer
-from pipeline.tools.source import Source, read, write
+from pipeline.tools.source import NamedText, read, write
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(str(error))
 
 
-def _source_and_recipe(arguments: argparse.Namespace) -> tuple[Source, Recipe]:
+def _source_and_recipe(arguments: argparse.Namespace) -> tuple[NamedText, Recipe]:
     source = read(arguments.input)
     if arguments.run_reproducer:
         source, recipe = parse_reproducer(source)
@@ -46,7 +46,7 @@ def _source_and_recipe(arguments: argparse.Namespace) -> tuple[Source, Recipe]:
     return source, Recipe(text, tuple(arguments.load_plugin), arguments.verify_each)
 
 
-def _run(arguments: argparse.Namespace, source: Source, recipe: Recipe) -> int:
+def _run(arguments: argparse.Namespace, source: NamedText, recipe: Recipe) -> int:
     chunks = source.split() if arguments.split_input_file else [source]
     progress = Progress()
     outcome = run_isolated(lambda: _work(arguments, chunks, recipe, progress))
@@ -56,7 +56,7 @@ def _run(arguments: argparse.Namespace, source: Source, recipe: Recipe) -> int:
     return _complain(f"MLIR died of {outcome.signal_name} at {progress.doing}: {outcome.reason}; see {reproducer}")
 
 
-def _work(arguments: argparse.Namespace, chunks: Sequence[Source], recipe: Recipe, progress: Progress) -> int:
+def _work(arguments: argparse.Namespace, chunks: Sequence[NamedText], recipe: Recipe, progress: Progress) -> int:
     """The child's part, with its errors said in one line."""
     from pipeline.plugins import one_line
 

@@ -9,7 +9,7 @@ import argparse
 import re
 from collections.abc import Sequence
 
-from pipeline.tools.command_line import Parser
+from pipeline.tools.command_line import DriverParser
 from pipeline.tools.remark_output import FORMATS
 
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
@@ -35,7 +35,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def _separate(argv: Sequence[str], parser: Parser) -> tuple[list[str], list[tuple[str, str]]]:
+def _separate(argv: Sequence[str], parser: DriverParser) -> tuple[list[str], list[tuple[str, str]]]:
     """The words for `parser`, in the spelling that argparse wants, and those that it does not know, as passes."""
     options = _options(parser)
     words: list[str] = []
@@ -59,7 +59,7 @@ def _separate(argv: Sequence[str], parser: Parser) -> tuple[list[str], list[tupl
     return words, passes
 
 
-def _options(parser: Parser) -> dict[str, argparse.Action]:
+def _options(parser: DriverParser) -> dict[str, argparse.Action]:
     return {name: action for action in parser._actions for name in action.option_strings}
 
 
@@ -73,8 +73,8 @@ def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def _parser() -> DriverParser:
+    parser = DriverParser(
         prog="pipeline-opt",
         description=_DESCRIPTION,
         epilog=_EPILOG,

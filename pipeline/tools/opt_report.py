@@ -9,7 +9,7 @@ from pipeline.diagnostics import Diagnostic
 from pipeline.errors import CompileError
 from pipeline.remarks import Remark
 from pipeline.tools import expected, remark_output
-from pipeline.tools.source import Source, write
+from pipeline.tools.source import NamedText, write
 from pipeline.tools.timing_report import Statistics, Timing
 
 
@@ -23,7 +23,7 @@ class Report:
         self._remarks: list[Remark] = []
         self._problems: list[str] = []
 
-    def add(self, source: Source, found: list[Diagnostic], failure: CompileError | None, made: list[Remark]) -> None:
+    def add(self, source: NamedText, found: list[Diagnostic], failure: CompileError | None, made: list[Remark]) -> None:
         """Takes what was said about one chunk: diagnostics, the error that ended it, remarks."""
         made = self._selected(source, made)
         if self.arguments.verify_diagnostics:
@@ -56,7 +56,7 @@ class Report:
             print(f"pipeline-opt: error: {problem}", file=sys.stderr)
         return 1 if self._problems else 0
 
-    def _selected(self, source: Source, made: list[Remark]) -> list[Remark]:
+    def _selected(self, source: NamedText, made: list[Remark]) -> list[Remark]:
         """The remarks that were asked for, with the input's name in their positions."""
         if self.arguments.remarks_filter is None:
             return []
@@ -74,7 +74,7 @@ class Report:
             sys.stderr.write(text)
 
 
-def _with_place(source: Source, failure: CompileError) -> str:
+def _with_place(source: NamedText, failure: CompileError) -> str:
     """The message of `failure`, led by its position."""
     place = failure.diagnostics[0].place if failure.diagnostics else ""
     prefix = f"{place or source.name}: "

@@ -14,12 +14,12 @@ from pipeline.mlir import context, diagnostic, ir, parse
 from pipeline.passmanager import registry
 from pipeline.passmanager.options import nearest
 from pipeline.passmanager.pass_pipeline import PassPipeline
-from pipeline.passmanager.pass_runner import Instrumentation, Step, describe
+from pipeline.passmanager.pass_runner import Instrumentation, PipelineStep, describe
 from pipeline.tools.isolation import Progress
 from pipeline.tools.opt_report import Report
 from pipeline.tools.printing import AsmStyle, IRPrinter, When
 from pipeline.tools.reproducer import Recipe, write_reproducer
-from pipeline.tools.source import SEPARATOR, Source, write
+from pipeline.tools.source import SEPARATOR, NamedText, write
 
 
 @dataclasses.dataclass
@@ -29,7 +29,7 @@ class _Watch(Instrumentation):
     progress: Progress
     chunk: int
 
-    def before(self, step: Step, op: ir.Operation) -> None:
+    def before(self, step: PipelineStep, op: ir.Operation) -> None:
         self.progress.set(self.chunk, f"pass '{step.pass_.name}' on {describe(op)}")
 
 
@@ -42,7 +42,7 @@ class Job:
         self.progress = progress
         self.report = Report(arguments)
 
-    def run(self, chunks: Sequence[Source]) -> int:
+    def run(self, chunks: Sequence[NamedText]) -> int:
         """Does it all; returns the exit code. Raises `OptionError` for what is wrong with the command line."""
         self.progress.set(0, "the pass pipeline")
         for plugin in self.recipe.plugins:
@@ -66,7 +66,7 @@ class Job:
             if not registry.is_pass(name):
                 raise registry.unknown_pass(name)
 
-    def _process(self, number: int, source: Source, pipeline: PassPipeline) -> str | None:
+    def _process(self, number: int, source: NamedText, pipeline: PassPipeline) -> str | None:
         """The IR that comes out of one chunk, as text; None if it fails, which is then reported."""
         found: list[Diagnostic] = []
         failure: CompileError | None = None
@@ -79,7 +79,7 @@ class Job:
         self.report.add(source, found, failure, made)
         return text
 
-    def _compile(self, number: int, source: Source, pipeline: PassPipeline, found: list[Diagnostic]) -> str:
+    def _compile(self, number: int, source: NamedText, pipeline: PassPipeline, found: list[Diagnostic]) -> str:
         """Parses, runs the passes and prints; what MLIR says without failing is added to `found`."""
         ctx = context()
         ctx.enable_multithreading(False)  # IR printing needs it off, and diagnostics come in order
@@ -97,13 +97,13 @@ class Job:
             with self.report.timing.phase("Output"):
                 return self._style(source).text(module.operation)
 
-    def _parse(self, source: Source, ctx: ir.Context) -> ir.Module:
+    def _parse(self, source: NamedText, ctx: ir.Context) -> ir.Module:
         try:
             return parse(source.text, ctx, allow_unregistered=self.arguments.allow_unregistered_dialect)
         except CompileError as error:
             raise CompileError("\n".join(map(str, error.diagnostics)), error.diagnostics) from None
 
-    def _run_passes(self, number: int, source: Source, pipeline: PassPipeline, module: ir.Module) -> None:
+    def _run_passes(self, number: int, source: NamedText, pipeline: PassPipeline, module: ir.Module) -> None:
         if self.arguments.mlir_generate_reproducer:
             write_reproducer(self.arguments.mlir_generate_reproducer, source.text, self._canonical(pipeline))
         watchers = [_Watch(self.progress, number), *self._instrumentation(source)]
@@ -119,7 +119,7 @@ class Job:
         """The recipe with the pipeline in full, as mlir-opt wants it."""
         return dataclasses.replace(self.recipe, pipeline=str(pipeline))
 
-    def _instrumentation(self, source: Source) -> list[Instrumentation]:
+    def _instrumentation(self, source: NamedText) -> list[Instrumentation]:
         """What was asked for, from the outermost in: printing is not part of the time of a pass."""
         given = self.arguments
         tree = given.mlir_print_ir_tree_dir
@@ -142,7 +142,7 @@ class Job:
             chosen.append(self.report.timing)
         return chosen
 
-    def _style(self, source: Source) -> AsmStyle:
+    def _style(self, source: NamedText) -> AsmStyle:
         return AsmStyle(
             max_elements=self.arguments.mlir_elide_elementsattrs_if_larger,
             max_resource=self.arguments.mlir_elide_resource_strings_if_larger,

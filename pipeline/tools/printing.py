@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.errors import OptionError
 from pipeline.mlir import ir, symbol_name
-from pipeline.passmanager.pass_runner import Instrumentation, Step
+from pipeline.passmanager.pass_runner import Instrumentation, PipelineStep
 
 
 @dataclass(frozen=True)
@@ -73,26 +73,26 @@ class IRPrinter(Instrumentation):
     _dumps: int = field(default=0, init=False)
     _before: str = field(default="", init=False)
 
-    def before(self, step: Step, op: ir.Operation) -> None:
+    def before(self, step: PipelineStep, op: ir.Operation) -> None:
         """Prints if asked to, and remembers the IR where only changes are printed."""
         if self.when.only_changes:
             self._before = self.style.text(op)
         if self.when.before_all or step.pass_.name in self.when.before:
             self._print("Before", step, op)
 
-    def after(self, step: Step, op: ir.Operation) -> None:
+    def after(self, step: PipelineStep, op: ir.Operation) -> None:
         """Prints if asked to and, where only changes are printed, the pass made one."""
         if not (self.when.after_all or step.pass_.name in self.when.after):
             return
         if not self.when.only_changes or self.style.text(op) != self._before:
             self._print("After", step, op)
 
-    def failed(self, step: Step, op: ir.Operation) -> None:
+    def failed(self, step: PipelineStep, op: ir.Operation) -> None:
         """Prints if asked to."""
         if self.when.failures:
             self._print("Failed", step, op)
 
-    def _print(self, what: str, step: Step, op: ir.Operation) -> None:
+    def _print(self, what: str, step: PipelineStep, op: ir.Operation) -> None:
         symbol = f": @{_symbol(op)}" if _symbol(op) else ""
         text = f"// -----// IR Dump {what} {step.pass_.name} ('{op.name}' operation{symbol}) //----- //\n"
         text += self.style.text(op)

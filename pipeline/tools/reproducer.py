@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import OptionError
-from pipeline.tools.source import Source, write
+from pipeline.tools.source import NamedText, write
 
 _TEMPLATE = """{source}
 
@@ -54,7 +54,7 @@ def format_reproducer(source: str, recipe: Recipe) -> str:
     return _TEMPLATE.format(source=source.rstrip(), entries=",\n      ".join(entries))
 
 
-def parse_reproducer(source: Source) -> tuple[Source, Recipe]:
+def parse_reproducer(source: NamedText) -> tuple[NamedText, Recipe]:
     """The program and the recipe in a reproducer; raises `OptionError` if the file is none."""
     section = _SECTION.search(source.text)
     if not section:
@@ -65,7 +65,7 @@ def parse_reproducer(source: Source) -> tuple[Source, Recipe]:
     plugins = _unquoted(entries["plugins"]).split(os.pathsep) if "plugins" in entries else []
     program = source.text[: section.start()] + source.text[section.end() :]
     recipe = Recipe(_unquoted(entries["pipeline"]), tuple(plugins), entries.get("verify_each", "true") == "true")
-    return Source(source.name, program), recipe
+    return NamedText(source.name, program), recipe
 
 
 def write_reproducer(path: str | None, source: str, recipe: Recipe) -> str:

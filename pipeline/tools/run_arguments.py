@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from pipeline.options import PRECISIONS
-from pipeline.tools.command_line import Parser, count
+from pipeline.tools.command_line import DriverParser, count
 from pipeline.tools.model_file import is_model
 
 _DESCRIPTION = """Runs an artifact that `pipeline-compile` or `Executable.save` wrote, which needs neither PyTorch nor
@@ -33,7 +33,7 @@ examples:
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The options."""
-    parser = Parser(
+    parser = DriverParser(
         prog="pipeline-run",
         description=_DESCRIPTION,
         epilog=_EPILOG,

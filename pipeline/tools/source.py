@@ -14,7 +14,7 @@ SEPARATOR = "// -----"
 
 
 @dataclass(frozen=True)
-class Source:
+class NamedText:
     """MLIR text and the name that messages give it.
 
     MLIR calls the text that it parses `-`; `named` and `diagnostic` put the file's name there.
@@ -23,12 +23,12 @@ class Source:
     name: str
     text: str
 
-    def split(self) -> list[Source]:
+    def split(self) -> list[NamedText]:
         """The parts between lines that start with `// -----`, each at the lines that it has in the whole."""
         parts = re.split(rf"^{SEPARATOR}.*$", self.text, flags=re.MULTILINE)
         chunks, lines_before = [], 0
         for part in parts:
-            chunks.append(Source(self.name, "\n" * lines_before + part))
+            chunks.append(NamedText(self.name, "\n" * lines_before + part))
             lines_before += part.count("\n")
         return chunks
 
@@ -43,14 +43,14 @@ class Source:
         return replace(found, file=self.name if found.file == "-" else found.file, notes=notes)
 
 
-def read(path: str) -> Source:
+def read(path: str) -> NamedText:
     """Reads a file, or stdin where `path` is `-`; raises `OptionError` if it cannot be read as text."""
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise OptionError(f"{path}: {error.strerror}") from None
     try:
-        return Source("<stdin>" if path == "-" else path, data.decode())
+        return NamedText("<stdin>" if path == "-" else path, data.decode())
     except UnicodeDecodeError:
         raise OptionError(f"{path}: not UTF-8 text") from None
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pipeline.mlir import ir
-from pipeline.passmanager.pass_runner import Instrumentation, Step
-from pipeline.timing import Stage
+from pipeline.passmanager.pass_runner import Instrumentation, PipelineStep
+from pipeline.timing import TimedStage
 
 _RULE = "===" + "-" * 73 + "==="
 
@@ -36,11 +36,11 @@ class Timing(Instrumentation):
         finally:
             self._add(name, name, start)
 
-    def before(self, step: Step, op: ir.Operation) -> None:
+    def before(self, step: PipelineStep, op: ir.Operation) -> None:
         """Starts the clock."""
         self._started = time.perf_counter()
 
-    def after(self, step: Step, op: ir.Operation) -> None:
+    def after(self, step: PipelineStep, op: ir.Operation) -> None:
         """Stops the clock."""
         self._add(id(step), step.pass_.name, self._started)
 
@@ -73,11 +73,11 @@ class Statistics(Instrumentation):
     _ops: int = 0
     _text: str = ""
 
-    def before(self, step: Step, op: ir.Operation) -> None:
+    def before(self, step: PipelineStep, op: ir.Operation) -> None:
         """Remembers what the pass is given."""
         self._ops, self._text = _count(op), op.get_asm()
 
-    def after(self, step: Step, op: ir.Operation) -> None:
+    def after(self, step: PipelineStep, op: ir.Operation) -> None:
         """Counts what has become of it."""
         self._names[id(step)] = step.pass_.name
         counts = self._counts.setdefault(id(step), dict.fromkeys(("runs", "changed", "ops-added", "ops-removed"), 0))
@@ -112,7 +112,7 @@ def _count(op: ir.Operation) -> int:
 SMALLEST = 0.0005
 
 
-def stage_report(total: Stage) -> str:
+def stage_report(total: TimedStage) -> str:
     """Wall and CPU time of every stage, what it consists of below it, what is in none of that as `Rest`."""
     return "\n".join(
         [
@@ -127,7 +127,7 @@ def stage_report(total: Stage) -> str:
     )
 
 
-def _rows(stage: Stage, total: Stage, depth: int) -> Iterator[str]:
+def _rows(stage: TimedStage, total: TimedStage, depth: int) -> Iterator[str]:
     for step in stage.steps:
         if step.wall >= SMALLEST:
             yield _row("  " * depth + step.name, step.wall, step.cpu, total)
@@ -138,7 +138,7 @@ def _rows(stage: Stage, total: Stage, depth: int) -> Iterator[str]:
         yield _row("  " * depth + "Rest", max(0.0, wall), max(0.0, cpu), total)
 
 
-def _row(name: str, wall: float, cpu: float, total: Stage) -> str:
+def _row(name: str, wall: float, cpu: float, total: TimedStage) -> str:
     return f"{_part(wall, total.wall)} {_part(cpu, total.cpu)}  {name}"
 
 

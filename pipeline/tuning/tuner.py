@@ -25,7 +25,7 @@ from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.native.object_loader import host_cpu
 from pipeline.runtime.weights.weight_source import FixedWeights
-from pipeline.targets.common.target import Form
+from pipeline.targets.common.target import CodeForm
 from pipeline.targets.cpu.target import CpuTarget
 from pipeline.tuning.candidates import candidates
 from pipeline.tuning.kernel_program import KernelProgram, kernel_program, why_not
@@ -70,7 +70,7 @@ class Tuner:
 
     def __post_init__(self) -> None:
         parallel, rounds = self.options.num_threads != 1, self.options.precision == "bf16"
-        form = Form(parallel=parallel, rounds=rounds)
+        form = CodeForm(parallel=parallel, rounds=rounds)
         self._target = CpuTarget(self.options.cpu, frozenset(self.options.disable), form)
         self._context = context()
 

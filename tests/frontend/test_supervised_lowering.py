@@ -174,4 +174,4 @@ def test_a_limit_that_is_none(monkeypatch):
     for value in ("soon", "0", "-3", "nan"):
         monkeypatch.setenv("PIPELINE_LOWERING_SECONDS", value)
         with pytest.raises(pipeline.OptionError, match="PIPELINE_LOWERING_SECONDS=.*expected a number above 0"):
-            supervised.Limits.of_environment()
+            supervised.ResourceLimits.of_environment()

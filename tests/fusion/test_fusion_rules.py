@@ -10,7 +10,7 @@ import pipeline
 from pipeline import FusionRules, OptionError, load_rules
 from pipeline.analysis.op_naming import _ARITH, _BODY, _SILENT
 from pipeline.fusion_rules.op_words import known_words
-from pipeline.fusion_rules.rules import KINDS, KindRules, Limits, dump, lend, tables
+from pipeline.fusion_rules.rules import KINDS, FusionLimits, KindRules, dump, lend, tables
 from pipeline.fusion_rules.yaml_format import parse
 from pipeline.mlir import arith, math
 from pipeline.tools import opt
@@ -46,7 +46,10 @@ def test_the_printed_table_given_back_is_the_table(tmp_path, capsys):
 def test_a_table_with_all_its_parts():
     rules = parse(ACCELERATOR + "limits:\n  ops: 3\nops:\n  exp: []\n  tanh: [prologue]\n", "f.yaml")
     expected = FusionRules(
-        "npu", {"matmul": KindRules((), ("add", "relu"), ("f32",))}, Limits(ops=3), {"exp": (), "tanh": ("prologue",)}
+        "npu",
+        {"matmul": KindRules((), ("add", "relu"), ("f32",))},
+        FusionLimits(ops=3),
+        {"exp": (), "tanh": ("prologue",)},
     )
     assert rules == expected
     assert parse(dump(rules), "printed") == rules
@@ -129,7 +132,7 @@ def test_classes_cover_their_words():
 def test_changes_by_op_name_kind_and_limit():
     cpu = load_rules("cpu")
     changed = cpu.with_(target="mine", kinds={"conv": None}, limits={"ops": 4}, ops={"exp": ["prologue"]})
-    assert changed.limits == Limits(4, cpu.limits.results, cpu.limits.operands, cpu.limits.scratch_bytes)
+    assert changed.limits == FusionLimits(4, cpu.limits.results, cpu.limits.operands, cpu.limits.scratch_bytes)
     assert "conv" not in changed.kinds and "conv" in cpu.kinds
     assert changed.why_not("matmul", "epilogue", ["exp"], "f32") == "table mine does not take exp as epilogue"
     assert changed.why_not("reduction", "prologue", ["exp"], "f32") is None

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.diagnostics import Diagnostic
 from pipeline.tools.expected import check
-from pipeline.tools.source import Source
+from pipeline.tools.source import NamedText
 
 
 def at(line, message="bad x", severity="error", notes=()):
@@ -33,7 +33,7 @@ def at(line, message="bad x", severity="error", notes=()):
     ],
 )
 def test_met(text, found):
-    assert check(Source("f.mlir", text), found) == []
+    assert check(NamedText("f.mlir", text), found) == []
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_met(text, found):
     ],
 )
 def test_not_met(text, found, problems):
-    assert check(Source("f.mlir", text), found) == problems
+    assert check(NamedText("f.mlir", text), found) == problems

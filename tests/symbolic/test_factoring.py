@@ -10,7 +10,7 @@ import pytest
 import sympy
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from pipeline.frontend.views.factoring import Step, factor
+from pipeline.frontend.views.factoring import ReshapeStep, factor
 
 ENVIRONMENT = ShapeEnv()
 A, B, C = (
@@ -25,7 +25,7 @@ def number(size, values: dict[str, int]) -> int:
     return int(expression.subs({symbol: values[symbol.name] for symbol in expression.free_symbols}))
 
 
-def follow(before, steps: list[Step], values: dict[str, int]) -> tuple[int, ...]:
+def follow(before, steps: list[ReshapeStep], values: dict[str, int]) -> tuple[int, ...]:
     """Takes the steps on a shape, and checks that each run holds as many elements as its dim."""
     shape = [number(size, values) for size in before]
     for step in steps:

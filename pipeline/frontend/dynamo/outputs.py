@@ -18,7 +18,7 @@ from pipeline.frontend.functionalize.schema_aliases import root, viewed
 
 
 @dataclass(frozen=True)
-class Given:
+class CallersInput:
     """The caller's own input."""
 
     index: int
@@ -67,7 +67,7 @@ class Replayed:
         return self.target(*map_aggregate(self.args, value), **map_aggregate(dict(self.kwargs), value))
 
 
-Origin = Given | Computed | Constant | Replayed
+Origin = CallersInput | Computed | Constant | Replayed
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class _Planner:
 
     def _view(self, value: fx.Node) -> Origin:
         if value in self._inputs:
-            return Given(self._inputs[value])
+            return CallersInput(self._inputs[value])
         if viewed(value) is None:
             return self._viewed_base(value)
         operands = [map_aggregate(part, self._operand) for part in (value.args, value.kwargs)]

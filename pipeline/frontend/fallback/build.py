@@ -9,27 +9,27 @@ import torch
 from torch import fx
 
 from pipeline.errors import LoweringError, PipelineError, UnsupportedOpError
-from pipeline.frontend.fallback.executable import FallbackExecutable, Plan
-from pipeline.frontend.fallback.part import Part, cut
-from pipeline.frontend.fallback.partition import Stage, is_given, stages
+from pipeline.frontend.fallback.executable import FallbackExecutable, FallbackPlan
+from pipeline.frontend.fallback.part import GraphPart, cut
+from pipeline.frontend.fallback.partition import PartitionStage, is_given, stages
 from pipeline.frontend.fallback.sizes import sizes_of_arguments
-from pipeline.frontend.fallback.steps import NodeStep, PartStep, Step
+from pipeline.frontend.fallback.steps import FallbackStep, NodeStep, PartStep
 from pipeline.frontend.fallback.unsupported import is_number, is_view, why_unsupported
 from pipeline.frontend.fx_passes.source_lines import source_line
 from pipeline.frontend.importer.fx_importer import target_name
-from pipeline.frontend.importer.graph_reader import Captured, any_type
+from pipeline.frontend.importer.graph_reader import CapturedGraph, any_type
 from pipeline.frontend.numbers.checks import drop_proved_assertions
-from pipeline.program import Source
+from pipeline.program import ProgramSource
 from pipeline.remarks import collect, note
 from pipeline.runtime.executable import Executable, Fallback
 from pipeline.runtime.weights.weight_source import Rebound, RefreshMode
 
 #: Compiles one part, whose ops must all be lowered.
-CompilePart = Callable[[Part], Executable]
+CompilePart = Callable[[GraphPart], Executable]
 
 
 def compile_parts(
-    source: Source, compile_part: CompilePart, error: PipelineError, refresh: RefreshMode = "auto"
+    source: ProgramSource, compile_part: CompilePart, error: PipelineError, refresh: RefreshMode = "auto"
 ) -> Executable:
     """The executable of a model that cannot be lowered as a whole.
 
@@ -70,7 +70,7 @@ class _Model:
         views: nodes that compute nothing on tensors that no part takes.
     """
 
-    captured: Captured
+    captured: CapturedGraph
     reasons: dict[fx.Node, str] = field(default_factory=dict)
     views: set[fx.Node] = field(default_factory=set)
 
@@ -86,7 +86,7 @@ class _Model:
             elif reason is not None:
                 self.reasons[node] = reason
 
-    def learn(self, error: PipelineError, part: Part | None = None) -> None:
+    def learn(self, error: PipelineError, part: GraphPart | None = None) -> None:
         """Marks the nodes that an error is about; of a part all of them, where it names none that is known."""
         known = {node.name: node for node in self.graph.nodes} if part is None else part.origins
         known = {name: node for name, node in known.items() if node.op == "call_function" and node not in self.reasons}
@@ -99,10 +99,10 @@ class _Model:
         for node in found:
             self.reasons[node] = _reason(error, node)
 
-    def compile(self, compile_part: CompilePart) -> dict[Stage, Executable]:
+    def compile(self, compile_part: CompilePart) -> dict[PartitionStage, Executable]:
         """The executable of each stage that has a part; cuts anew until all parts compile."""
         while True:
-            executables: dict[Stage, Executable] = {}
+            executables: dict[PartitionStage, Executable] = {}
             complete = True
             for stage in self.stages():
                 if not stage.part:
@@ -116,11 +116,11 @@ class _Model:
             if complete:
                 return executables
 
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[PartitionStage]:
         """The stages, as far as is known what cannot be lowered."""
         return stages(self.graph, self.reasons.keys() | self.views)
 
-    def cut(self, stage: Stage) -> Part:
+    def cut(self, stage: PartitionStage) -> GraphPart:
         """The part of a stage."""
         inside = set(stage.part)
         results = set(self.captured.reader.computed)
@@ -129,9 +129,9 @@ class _Model:
         tensors, root = self.captured.weights, self.graph.owning_module
         return cut(stage.part, outside, self.constant_weights, tensors, root)
 
-    def plan(self, executables: Mapping[Stage, Executable]) -> Plan:
+    def plan(self, executables: Mapping[PartitionStage, Executable]) -> FallbackPlan:
         """What a call does, with the parts compiled."""
-        steps: list[Step] = []
+        steps: list[FallbackStep] = []
         for stage in self.stages():
             if stage in executables:
                 part = self.cut(stage)
@@ -141,16 +141,16 @@ class _Model:
         steps = self._with_given(steps, results)
         read = {node for step in steps for node in step.reads} | set(results)
         weights = tuple((node, name) for node, name in self.weights.items() if node in read)
-        return Plan(self.arguments, weights, _with_ends(steps, results), results, self._fallbacks(steps))
+        return FallbackPlan(self.arguments, weights, _with_ends(steps, results), results, self._fallbacks(steps))
 
-    def _with_given(self, steps: list[Step], results: tuple[fx.Node, ...]) -> list[Step]:
+    def _with_given(self, steps: list[FallbackStep], results: tuple[fx.Node, ...]) -> list[FallbackStep]:
         """Puts what is made anew wherever it is read, such as constants, in front of what torch runs."""
         read = {one for step in steps for one in step.reads} | set(results)
         there = {one.node for one in steps if isinstance(one, NodeStep)}
         made = [node for node in self.graph.nodes if node in read and node.op != "placeholder" and node not in there]
         return [*(NodeStep(node) for node in made if is_given(node)), *steps]
 
-    def _fallbacks(self, steps: list[Step]) -> tuple[Fallback, ...]:
+    def _fallbacks(self, steps: list[FallbackStep]) -> tuple[Fallback, ...]:
         nodes = [step.node for step in steps if isinstance(step, NodeStep)]
         return tuple(
             Fallback(target_name(node), _line(node), self.reasons.get(node, "takes a number that no part takes"))
@@ -159,7 +159,7 @@ class _Model:
         )
 
 
-def _placeholders(captured: Captured) -> tuple[tuple[fx.Node | None, ...], dict[fx.Node, str]]:
+def _placeholders(captured: CapturedGraph) -> tuple[tuple[fx.Node | None, ...], dict[fx.Node, str]]:
     """The placeholder of each argument of the call, None for a constant; the names of the weights by theirs."""
     numbers = captured.reader.argument_index
     placeholders = [node for node in captured.reader.graph.nodes if node.op == "placeholder"]
@@ -187,10 +187,10 @@ def _line(node: fx.Node) -> str | None:
     return f"{line[0]}:{line[1]}" if line else None
 
 
-def _with_ends(steps: list[Step], results: tuple[fx.Node, ...]) -> tuple[Step, ...]:
+def _with_ends(steps: list[FallbackStep], results: tuple[fx.Node, ...]) -> tuple[FallbackStep, ...]:
     """Tells each step whose values nothing reads behind it."""
     later = set(results)
-    ended: list[Step] = []
+    ended: list[FallbackStep] = []
     for step in reversed(steps):
         made = {step.node} if isinstance(step, NodeStep) else set(getattr(step, "outputs", ()))
         last = tuple(dict.fromkeys(node for node in (*step.reads, *made) if node not in later))

@@ -15,7 +15,7 @@ from torch import fx
 from pipeline import locks
 from pipeline.errors import PipelineError
 from pipeline.frontend.fallback.profile import StepTimes, profile_steps
-from pipeline.frontend.fallback.steps import PartStep, Step, Values
+from pipeline.frontend.fallback.steps import FallbackStep, PartStep, Values
 from pipeline.remarks import Remark
 from pipeline.runtime.call.arguments import ArgumentReader, Arguments
 from pipeline.runtime.call.array_libraries import ArrayLibrary, converted, extent, overlap, torch_library
@@ -31,7 +31,7 @@ from pipeline.runtime.weights.weight_source import FixedWeights, RefreshMode, We
 
 
 @dataclass(frozen=True)
-class Plan:
+class FallbackPlan:
     """What a call does.
 
     Attributes:
@@ -44,16 +44,16 @@ class Plan:
 
     arguments: tuple[fx.Node | None, ...]
     weights: tuple[tuple[fx.Node, str], ...]
-    steps: tuple[Step, ...]
+    steps: tuple[FallbackStep, ...]
     results: tuple[fx.Node, ...]
     fallbacks: tuple[Fallback, ...]
 
 
-def _run(step: Step, values: Values) -> None:
+def _run(step: FallbackStep, values: Values) -> None:
     step.run(values)
 
 
-def _run_timed(step: Step, values: Values, times: StepTimes) -> None:
+def _run_timed(step: FallbackStep, values: Values, times: StepTimes) -> None:
     start = time.perf_counter()
     step.run(values)
     if not isinstance(step, PartStep):
@@ -69,7 +69,7 @@ class FallbackExecutable(Executable):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: FallbackPlan,
         signature: Signature,
         weights: WeightSource,
         remarks: tuple[Remark, ...],
@@ -142,7 +142,11 @@ class FallbackExecutable(Executable):
         return self._call(args, kwargs, None, lambda step, values: _run_timed(step, values, times))
 
     def _call(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, run: Callable[[Step, Values], None] = _run
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        out: Any,
+        run: Callable[[FallbackStep, Values], None] = _run,
     ) -> Any:
         if self._is_watched:
             self._look_up_weights()

@@ -13,13 +13,13 @@ from torch import fx
 from pipeline.frontend.capture.fingerprint import graph_fingerprint
 from pipeline.frontend.fallback.partition import is_given
 from pipeline.frontend.fallback.sizes import arguments_for_sizes
-from pipeline.frontend.importer.graph_reader import Captured, GraphReader, TypeOf, read_graph, tensor_type
-from pipeline.program import Dump, Program, Source
+from pipeline.frontend.importer.graph_reader import CapturedGraph, GraphReader, TypeOf, read_graph, tensor_type
+from pipeline.program import Dump, Program, ProgramSource
 from pipeline.runtime.interface.signature import Argument, Signature, TensorType, Weight
 
 
 @dataclass(frozen=True)
-class Part(Source):
+class GraphPart(ProgramSource):
     """A part of a graph.
 
     Attributes:
@@ -41,15 +41,15 @@ class Part(Source):
         module = copy.deepcopy(self.module)
         return self._read(_PartReader(module.graph, len(self.inputs), self.weights, tensor_type)).program(dump)
 
-    def captured(self, type_of: TypeOf) -> Captured:
+    def captured(self, type_of: TypeOf) -> CapturedGraph:
         """Reads it."""
         module = copy.deepcopy(self.module)
         return self._read(_PartReader(module.graph, len(self.inputs), self.weights, type_of))
 
-    def _read(self, reader: _PartReader) -> Captured:
+    def _read(self, reader: _PartReader) -> CapturedGraph:
         captured = read_graph(reader)
         signature = replace(captured.signature, weights=tuple(reader.weight_types))
-        return Captured(reader, _with_plain_symbols(signature), self.weights)
+        return CapturedGraph(reader, _with_plain_symbols(signature), self.weights)
 
     def fingerprint(self) -> str | None:
         """See `graph_fingerprint`."""
@@ -87,7 +87,7 @@ def cut(
     weights: Mapping[fx.Node, str],
     tensors: Mapping[str, Any],
     root: torch.nn.Module,
-) -> Part:
+) -> GraphPart:
     """The part that `nodes` are.
 
     Args:
@@ -114,7 +114,7 @@ def cut(
     graph.output(tuple(known[node] for node in outputs))
     used = {weights[one]: tensors[weights[one]] for one in own}
     origins = {copied.name: one for one, copied in known.items()}
-    return Part(fx.GraphModule(root, graph), tuple(inputs), tuple(outputs), used, origins)
+    return GraphPart(fx.GraphModule(root, graph), tuple(inputs), tuple(outputs), used, origins)
 
 
 def _with_plain_symbols(signature: Signature) -> Signature:

@@ -15,7 +15,7 @@ from pipeline.frontend.fallback.unsupported import is_dynamic_flag, is_number, i
 
 
 @dataclass(frozen=True)
-class Stage:
+class PartitionStage:
     """What runs one after the other: a part, then single nodes.
 
     Attributes:
@@ -27,7 +27,7 @@ class Stage:
     single: tuple[fx.Node, ...]
 
 
-def stages(graph: fx.Graph, unsupported: Collection[fx.Node]) -> list[Stage]:
+def stages(graph: fx.Graph, unsupported: Collection[fx.Node]) -> list[PartitionStage]:
     """The stages of a functional graph; torch runs the nodes of `unsupported`, and what is no work in code."""
     found = _assign(graph, set(unsupported))
     part_nodes: dict[int, list[fx.Node]] = {}
@@ -38,7 +38,7 @@ def stages(graph: fx.Graph, unsupported: Collection[fx.Node]) -> list[Stage]:
     if idle:
         return stages(graph, {*unsupported, *idle})
     count = 1 + max((stage for stage, _ in found.values()), default=0)
-    order = [Stage(tuple(part_nodes.get(k, ())), tuple(single_nodes.get(k, ()))) for k in range(count)]
+    order = [PartitionStage(tuple(part_nodes.get(k, ())), tuple(single_nodes.get(k, ()))) for k in range(count)]
     return [stage for stage in order if stage.part or stage.single]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.frontend.fallback.steps import NodeStep, PartStep, Step
+from pipeline.frontend.fallback.steps import FallbackStep, NodeStep, PartStep
 from pipeline.frontend.fx_passes.source_lines import source_line
 from pipeline.frontend.importer.fx_importer import target_name
 from pipeline.runtime.executable import Executable
@@ -19,15 +19,15 @@ class StepTimes:
     """Is told by each step that torch runs how long it took."""
 
     def __init__(self) -> None:
-        self.seconds: dict[Step, float] = {}
+        self.seconds: dict[FallbackStep, float] = {}
 
-    def add(self, step: Step, seconds: float) -> None:
+    def add(self, step: FallbackStep, seconds: float) -> None:
         """Counts one run of a step."""
         self.seconds[step] = self.seconds.get(step, 0.0) + seconds
 
 
 def profile_steps(
-    executable: Any, steps: Sequence[Step], args: tuple[Any, ...], kwargs: Mapping[str, Any], repeats: int
+    executable: Any, steps: Sequence[FallbackStep], args: tuple[Any, ...], kwargs: Mapping[str, Any], repeats: int
 ) -> Profile:
     """Calls an executable whose parts time their kernels, `repeats` times after two calls that do not count."""
     if repeats < 1:

@@ -47,7 +47,7 @@ def _in_captured_strides(values: Values) -> Callable[[fx.Node], Any]:
 
 
 @dataclass(frozen=True)
-class Step(ABC):
+class FallbackStep(ABC):
     """Something that runs.
 
     Attributes:
@@ -67,7 +67,7 @@ class Step(ABC):
 
 
 @dataclass(frozen=True)
-class PartStep(Step):
+class PartStep(FallbackStep):
     """A compiled part."""
 
     executable: Executable
@@ -86,7 +86,7 @@ class PartStep(Step):
 
 
 @dataclass(frozen=True)
-class NodeStep(Step):
+class NodeStep(FallbackStep):
     """A node of the graph that torch runs."""
 
     node: fx.Node

@@ -13,7 +13,7 @@ from pipeline.errors import CaptureError
 from pipeline.frontend.capture.call_parameters import Parameters
 from pipeline.frontend.capture.fingerprint import LITERAL_ELEMENTS
 from pipeline.frontend.capture.pytree_nodes import tree_of
-from pipeline.frontend.importer.graph_reader import Captured, GraphReader, TypeOf
+from pipeline.frontend.importer.graph_reader import CapturedGraph, GraphReader, TypeOf
 from pipeline.frontend.numbers.guards import guards_of
 from pipeline.program import Dump, Program
 from pipeline.runtime.interface.pytree import Tree, leaf_paths
@@ -25,10 +25,10 @@ def from_exported(exported: ExportedProgram, parameters: Parameters, dump: Dump)
     return read_exported(exported, parameters).program(dump)
 
 
-def read_exported(exported: ExportedProgram, parameters: Parameters, type_of: TypeOf | None = None) -> Captured:
+def read_exported(exported: ExportedProgram, parameters: Parameters, type_of: TypeOf | None = None) -> CapturedGraph:
     """Works out what a functional ExportedProgram takes and returns; see `GraphReader` for `type_of`."""
     reader = _ExportedReader(exported, parameters, type_of)
-    return Captured(reader, reader.signature(), reader.weights)
+    return CapturedGraph(reader, reader.signature(), reader.weights)
 
 
 class _ExportedReader(GraphReader):

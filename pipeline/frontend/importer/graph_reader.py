@@ -35,7 +35,7 @@ _ORIGIN = "pipeline_origin"
 
 
 @dataclass(frozen=True)
-class Captured:
+class CapturedGraph:
     """A functional graph that has been read and not yet been imported.
 
     Attributes:
@@ -59,7 +59,7 @@ def read_graph(
     weights: Mapping[str, str] = MappingProxyType({}),
     live: Mapping[str, torch.Tensor] = MappingProxyType({}),
     mutated: Sequence[str] = (),
-) -> Captured:
+) -> CapturedGraph:
     """Reads a functional graph that takes and returns flat lists, such as aot_autograd's.
 
     Args:
@@ -86,7 +86,7 @@ def read_graph(
         weights=tuple(reader.weight_types),
         mutations=mutations,
     )
-    return Captured(reader, signature, reader.weights)
+    return CapturedGraph(reader, signature, reader.weights)
 
 
 def _mutation(reader: GraphReader, weights: Mapping[str, str], name: str, value: fx.Node) -> Mutation:

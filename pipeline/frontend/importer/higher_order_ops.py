@@ -95,7 +95,7 @@ class NodeImporter(fx_importer.GraphNodeImporter):
         start = [
             self._cast(loc, value, kind) for value, kind in zip(self._values(loc, carried), types[:count], strict=True)
         ]
-        sizes = SymbolicSizes(self, loc, [*carried, *xs, *captured])
+        sizes = SizeImporter(self, loc, [*carried, *xs, *captured])
         start += [
             self._empty(loc, [rounds, *map(sizes.size, value.shape[1:])], value.dtype, kind)
             for value, kind in zip(node.meta["val"][count:], types[count:], strict=True)
@@ -198,7 +198,7 @@ class NodeImporter(fx_importer.GraphNodeImporter):
         return ir.Operation.create("torch.aten.__and__.bool", results=[kind], operands=operands, loc=loc).result
 
 
-class SymbolicSizes:
+class SizeImporter:
     """Computes sizes that are expressions in symbols, from values whose shapes have these symbols."""
 
     def __init__(self, importer: NodeImporter, loc: ir.Location, values: Sequence[Any]):

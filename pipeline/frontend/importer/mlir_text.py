@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pipeline.errors import PipelineError
 from pipeline.ir.tensor_types import tensor_type
 from pipeline.mlir import context, function, ir, parse
-from pipeline.program import Dump, Program, Source
+from pipeline.program import Dump, Program, ProgramSource
 from pipeline.runtime.interface.pytree import LEAF, Tree
 from pipeline.runtime.interface.signature import Argument, Result, Signature, TensorType
 
 
 @dataclass(frozen=True)
-class MlirSource(Source):
+class MlirSource(ProgramSource):
     """MLIR text, with a name for messages."""
 
     text: str

@@ -24,7 +24,7 @@ from pipeline.frontend.importer.torch_to_linalg import (
 from pipeline.frontend.shapes.promises import Promises
 from pipeline.mlir import ir, text
 from pipeline.remarks import Remark, collect, note, repeat, source_line
-from pipeline.supervised import Limits, Lost
+from pipeline.supervised import Lost, ResourceLimits
 
 Dump = Callable[[str, "ir.Module | str"], None]
 
@@ -39,7 +39,7 @@ def lower_supervised(module: ir.Module, dump: Dump, promises: Promises) -> tuple
     take_over(module)
     if not supervised.is_possible():
         return module, lower_to_linalg(module, dump, promises)
-    limits = Limits.of_environment()
+    limits = ResourceLimits.of_environment()
     module.context.enable_multithreading(False)  # a child has no threads but the one that forked
     try:
         bytecode, raised = supervised.run(lambda: _lower(module, promises), limits, lambda told: _hear(told, dump))
@@ -87,7 +87,7 @@ def _hear(told: _Stage | tuple[Remark, ...], dump: Dump) -> None:
         repeat(remark)
 
 
-def _blamed(module: ir.Module, lost: Lost, limits: Limits) -> PipelineError:
+def _blamed(module: ir.Module, lost: Lost, limits: ResourceLimits) -> PipelineError:
     """The error for a child that was lost: which op does that on its own, in another child."""
     ops = leaf_ops(module.operation)
     numbers = {op: number for number, op in enumerate(ops)}

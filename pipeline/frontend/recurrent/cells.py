@@ -12,7 +12,7 @@ State = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
-class Weights:
+class CellWeights:
     """The parameters of one layer in one direction, the biases and the projection if it has them.
 
     Attributes:
@@ -43,14 +43,14 @@ class Cell:
     adds_biases_first: bool
     step: Callable[[Tensor, State, Sequence[Tensor]], State]
 
-    def input_product(self, inputs: Tensor, weights: Weights) -> Tensor:
+    def input_product(self, inputs: Tensor, weights: CellWeights) -> Tensor:
         """[.., features] → [.., gates * hidden], for all steps at once."""
         bias = weights.input_bias
         if self.adds_biases_first and bias is not None and weights.recurrent_bias is not None:
             bias = bias + weights.recurrent_bias
         return torch.nn.functional.linear(inputs, weights.input, bias)
 
-    def captured(self, weights: Weights) -> tuple[Tensor, ...]:
+    def captured(self, weights: CellWeights) -> tuple[Tensor, ...]:
         """What `step` takes of the weights: the transposed matrices, and the bias that is not yet added."""
         bias = None if self.adds_biases_first else weights.recurrent_bias
         projection = weights.projection

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from pipeline.frontend.recurrent.cells import Cell, State, Weights
+from pipeline.frontend.recurrent.cells import Cell, CellWeights, State
 
 #: (cell, inputs, first state, weights, is_reverse) → outputs, last state: one layer in one direction.
-Run = Callable[[Cell, Tensor, State, Weights, bool], tuple[Tensor, State]]
+RunCell = Callable[[Cell, Tensor, State, CellWeights, bool], tuple[Tensor, State]]
 
 
 def stack(
     cell: Cell,
-    run: Run,
+    run: RunCell,
     inputs: Tensor,
     states: Sequence[Tensor],
     parameters: Sequence[Tensor],
@@ -55,7 +55,7 @@ def _wide(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.dtype.itemsize == 2 else tensor
 
 
-def _weights(parameters: Sequence[Tensor], count: int, has_biases: bool) -> list[Weights]:
+def _weights(parameters: Sequence[Tensor], count: int, has_biases: bool) -> list[CellWeights]:
     """The parameters as torch lists them: both matrices, both biases if there are any, the projection if there is."""
     each = len(parameters) // count
     weights = []
@@ -63,5 +63,5 @@ def _weights(parameters: Sequence[Tensor], count: int, has_biases: bool) -> list
         matrices, rest = parameters[first : first + 2], parameters[first + 2 : first + each]
         biases = rest[:2] if has_biases else (None, None)
         projection = rest[2 * has_biases :]
-        weights.append(Weights(*matrices, *biases, *projection))
+        weights.append(CellWeights(*matrices, *biases, *projection))
     return weights

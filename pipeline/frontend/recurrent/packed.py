@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 from torch._higher_order_ops.while_loop import while_loop_op
 
-from pipeline.frontend.recurrent.cells import Cell, State, Weights
+from pipeline.frontend.recurrent.cells import Cell, CellWeights, State
 from pipeline.frontend.recurrent.rows import row
 
 
 def run_packed(
-    cell: Cell, inputs: Tensor, state: State, weights: Weights, is_reverse: bool, *, batch_sizes: Tensor
+    cell: Cell, inputs: Tensor, state: State, weights: CellWeights, is_reverse: bool, *, batch_sizes: Tensor
 ) -> tuple[Tensor, State]:
     """for t in range(steps): rows = the next batch_sizes[t] ones; state[: len(rows)] = step(inputs[rows], state)
 

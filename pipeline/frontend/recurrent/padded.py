@@ -7,12 +7,12 @@ from typing import Any
 from torch import Tensor
 from torch._higher_order_ops.while_loop import while_loop_op
 
-from pipeline.frontend.recurrent.cells import Cell, State, Weights
+from pipeline.frontend.recurrent.cells import Cell, CellWeights, State
 from pipeline.frontend.recurrent.rows import row, with_row
 
 
 def run_padded(
-    cell: Cell, inputs: Tensor, state: State, weights: Weights, is_reverse: bool, *, time: int
+    cell: Cell, inputs: Tensor, state: State, weights: CellWeights, is_reverse: bool, *, time: int
 ) -> tuple[Tensor, State]:
     """for t in range(steps): state = step(inputs[t], state); outputs[t] = state[0]
 

@@ -116,29 +116,29 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FlatLayout:
     """How a list of values becomes a flat list of tensors and integers."""
 
     spec: torch_pytree.TreeSpec
     leaves: tuple[Leaf, ...]
 
     @staticmethod
-    def of(values: Sequence[Any]) -> Layout:
+    def of(values: Sequence[Any]) -> FlatLayout:
         """The layout of values, where what is known is a constant."""
         leaves, spec = torch_pytree.tree_flatten(list(values))
-        return Layout(spec, tuple(map(Leaf.of, leaves)))
+        return FlatLayout(spec, tuple(map(Leaf.of, leaves)))
 
     @staticmethod
-    def common(one: Sequence[Any], other: Sequence[Any]) -> Layout:
+    def common(one: Sequence[Any], other: Sequence[Any]) -> FlatLayout:
         """The layout of two lists of values that stand for the same."""
         pairs = [
             (b if a is UNINITIALIZED else a, a if b is UNINITIALIZED else b) for a, b in zip(one, other, strict=True)
         ]
-        first, second = (Layout.of([pair[side] for pair in pairs]) for side in (0, 1))
+        first, second = (FlatLayout.of([pair[side] for pair in pairs]) for side in (0, 1))
         if first.spec != second.spec:
             raise CaptureError("a variable is a list or tuple of different lengths on two ways that depend on tensors")
         leaves = (a.common(b) for a, b in zip(first.leaves, second.leaves, strict=True))
-        return Layout(first.spec, tuple(leaves))
+        return FlatLayout(first.spec, tuple(leaves))
 
     def pack(self, values: Sequence[Any], with_integers: bool = True) -> list[Any]:
         """The tensors of values of this layout, and the integers, which are tensors too unless `with_integers`."""

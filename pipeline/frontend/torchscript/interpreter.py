@@ -67,7 +67,7 @@ class _Script(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         values = self._bound(args, kwargs)
-        run = Run(self._modules_of_script, {name: getattr(*place) for name, place in self._tensors.items()})
+        run = GraphRun(self._modules_of_script, {name: getattr(*place) for name, place in self._tensors.items()})
         inputs = list(self._graph.inputs())
         env: dict[str, Any] = {inputs[0].debugName(): Module("")} if self._has_self else {}
         names = (value.debugName() for value in inputs[len(env) :])
@@ -103,7 +103,7 @@ class Module:
     path: str
 
 
-class Run:
+class GraphRun:
     """One run of a script's graph, in which `trial` says that values are examples and nothing is traced.
 
     Attributes:
@@ -137,9 +137,9 @@ class Run:
                     "alone from call to call: call the script once before, so that it keeps its value, or use a buffer"
                 )
 
-    def within(self, tensors: dict[str, torch.Tensor], borrowed: dict[int, Any], trial: bool) -> Run:
+    def within(self, tensors: dict[str, torch.Tensor], borrowed: dict[int, Any], trial: bool) -> GraphRun:
         """A run of a branch or of the body of a loop."""
-        return Run(self.modules, tensors, borrowed, trial or self.trial, inside=True)
+        return GraphRun(self.modules, tensors, borrowed, trial or self.trial, inside=True)
 
     def nodes(self, block: Any, env: dict[str, Any]) -> None:
         """Runs a block's nodes; `env` has the values by name, and gets those that the nodes make."""

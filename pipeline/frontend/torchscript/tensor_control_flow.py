@@ -16,13 +16,13 @@ from torch._higher_order_ops.while_loop import while_loop_op
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from pipeline.errors import CaptureError
-from pipeline.frontend.torchscript.flat_values import Layout
+from pipeline.frontend.torchscript.flat_values import FlatLayout
 from pipeline.frontend.torchscript.graph_tensors import CONSTANTS, constant_name
 from pipeline.frontend.torchscript.python_ops import TensorBool, as_tensor
 from pipeline.frontend.torchscript.raises import ScriptRaises, check, raises
 
 if TYPE_CHECKING:
-    from pipeline.frontend.torchscript.interpreter import Run
+    from pipeline.frontend.torchscript.interpreter import GraphRun
 
 #: Loops of a known number of rounds up to this are run round by round.
 UNROLLED = 16
@@ -33,7 +33,7 @@ _LONG = 1024
 _ENDLESS = 2**63 - 1
 
 
-def run_branch(run: Run, node: Any, env: dict[str, Any]) -> Sequence[Any]:
+def run_branch(run: GraphRun, node: Any, env: dict[str, Any]) -> Sequence[Any]:
     """The results of a prim::If."""
     condition = env[node.inputsAt(0).debugName()]
     blocks = list(node.blocks())
@@ -46,7 +46,7 @@ def run_branch(run: Run, node: Any, env: dict[str, Any]) -> Sequence[Any]:
         if not run.trial:
             check(condition, failing[1], said)
         return _run_block(run, blocks[failing.index(False)], env, [])
-    layout = Layout.common(*(region.trial(block, []) for block in blocks))
+    layout = FlatLayout.common(*(region.trial(block, []) for block in blocks))
     if run.trial:
         return layout.trial()
     branches = [
@@ -68,7 +68,7 @@ def _said(region: _Region, block: Any) -> str:
     raise AssertionError("a block that raises has not")
 
 
-def run_loop(run: Run, node: Any, env: dict[str, Any]) -> Sequence[Any]:
+def run_loop(run: GraphRun, node: Any, env: dict[str, Any]) -> Sequence[Any]:
     """The results of a prim::Loop: rounds, condition, carried → carried."""
     rounds, condition, *carried = (env[value.debugName()] for value in node.inputs())
     (block,) = node.blocks()
@@ -90,7 +90,7 @@ def run_loop(run: Run, node: Any, env: dict[str, Any]) -> Sequence[Any]:
 class _Loop:
     """A prim::Loop whose body is `block`, on what is outside of it and what it carries."""
 
-    def __init__(self, run: Run, block: Any, env: dict[str, Any], rounds: Any):
+    def __init__(self, run: GraphRun, block: Any, env: dict[str, Any], rounds: Any):
         self._run = run
         self._block = block
         self._env = env
@@ -116,19 +116,19 @@ class _Loop:
             number += 1
         return carried
 
-    def layout(self, state: list[Any]) -> Layout:
+    def layout(self, state: list[Any]) -> FlatLayout:
         """The layout of (condition, carried) that fits before the first round and after each."""
-        layout, number = Layout.of(state), Layout.common([0], [1])
+        layout, number = FlatLayout.of(state), FlatLayout.common([0], [1])
         while True:
             with without_trace(self._region.operands):
                 before = layout.trial()
                 after = self._region.trial(self._block, [*number.trial(), *before[1:]])
-                wider = Layout.common(before, after)
+                wider = FlatLayout.common(before, after)
             if [leaf.kind for leaf in wider.leaves] == [leaf.kind for leaf in layout.leaves]:
                 return layout
             layout = wider
 
-    def rolled(self, layout: Layout, state: list[Any]) -> list[Any]:
+    def rolled(self, layout: FlatLayout, state: list[Any]) -> list[Any]:
         """The carried values after a while_loop."""
         counter = [0] if self._counts else []
         carried = [*counter, *layout.pack(state)]
@@ -158,12 +158,12 @@ class _Loop:
 class _Region:
     """What the blocks of a node take from outside, as the operands of cond or while_loop."""
 
-    def __init__(self, run: Run, blocks: list[Any], env: dict[str, Any]):
+    def __init__(self, run: GraphRun, blocks: list[Any], env: dict[str, Any]):
         self._run = run
         self._names = [name for name in _free_names(blocks) if name in env]
         self._tensors = sorted(set(run.tensors) & set(_attributes(blocks, env)))
         values = [*(env[name] for name in self._names), *(run.tensors[name] for name in self._tensors)]
-        self._layout = Layout.of(values)
+        self._layout = FlatLayout.of(values)
         self.operands = tuple(self._layout.pack(values))
 
     def trial(self, block: Any, inputs: list[Any], may_change_lists: bool = False) -> list[Any]:
@@ -203,7 +203,7 @@ class _Region:
         return _run_block(self._run.within(tensors, lists, trial), block, env, inputs)
 
 
-def _run_block(run: Run, block: Any, env: dict[str, Any], inputs: list[Any]) -> list[Any]:
+def _run_block(run: GraphRun, block: Any, env: dict[str, Any], inputs: list[Any]) -> list[Any]:
     env = dict(env)
     env.update(zip((value.debugName() for value in block.inputs()), inputs, strict=True))
     run.nodes(block, env)

@@ -19,7 +19,7 @@ Shape = tuple[sympy.Expr, ...]
 
 
 @dataclass(frozen=True)
-class Step:
+class ReshapeStep:
     """One reshape of row-major data.
 
     Attributes:
@@ -66,7 +66,7 @@ def polynomial(size: int | torch.SymInt) -> sympy.Expr:
     return sympy.expand(size.node.expr.xreplace(exact))
 
 
-def factor(before: Sequence[Any], after: Sequence[Any]) -> list[Step]:
+def factor(before: Sequence[Any], after: Sequence[Any]) -> list[ReshapeStep]:
     """The steps from one shape to another of as many elements; none where the shapes are equal.
 
     [a, b, 6] → [a * b, 2, 3]: expand to [a, b, 2, 3], collapse the first two
@@ -79,9 +79,9 @@ def factor(before: Sequence[Any], after: Sequence[Any]) -> list[Step]:
     cuts = _cuts(first, last)
     runs = [_flat(first, last)] if cuts is None else [_run(first[i:m], last[j:n]) for (i, j), (m, n) in cuts]
     steps = [
-        Step("collapse", _joined(runs, "collapsed"), _joined(runs, "shape_collapsed")),
-        Step("expand", _joined(runs, "expanded"), _joined(runs, "shape_expanded"), proved=cuts is not None),
-        Step("collapse", _joined(runs, "merged"), _joined(runs, "shape")),
+        ReshapeStep("collapse", _joined(runs, "collapsed"), _joined(runs, "shape_collapsed")),
+        ReshapeStep("expand", _joined(runs, "expanded"), _joined(runs, "shape_expanded"), proved=cuts is not None),
+        ReshapeStep("collapse", _joined(runs, "merged"), _joined(runs, "shape")),
     ]
     return [step for step in steps if set(step.lengths) != {1}]
 

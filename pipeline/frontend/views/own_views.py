@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from pipeline import remarks
-from pipeline.frontend.views.factoring import Step, factor
+from pipeline.frontend.views.factoring import ReshapeStep, factor
 from pipeline.frontend.views.ops import collapse_shape, expand_shape
 from pipeline.frontend.views.symbolic_sizes import SymbolicSizes
 
@@ -72,7 +72,7 @@ def _rewrite(graph: fx.Graph, node: fx.Node, sizes: SymbolicSizes) -> None:
     graph.erase_node(node)
 
 
-def _collapse(graph: fx.Graph, source: fx.Node, step: Step) -> fx.Node:
+def _collapse(graph: fx.Graph, source: fx.Node, step: ReshapeStep) -> fx.Node:
     sizes = iter(source.meta["val"].shape)
     shape = [math.prod(itertools.islice(sizes, length)) for length in step.lengths]
     call = graph.call_function(collapse_shape, (source, list(step.lengths)))
@@ -80,7 +80,7 @@ def _collapse(graph: fx.Graph, source: fx.Node, step: Step) -> fx.Node:
     return call
 
 
-def _expand(graph: fx.Graph, source: fx.Node, step: Step, sizes: SymbolicSizes) -> fx.Node:
+def _expand(graph: fx.Graph, source: fx.Node, step: ReshapeStep, sizes: SymbolicSizes) -> fx.Node:
     if not step.proved:
         remarks.note("views", "missed", "aten.view", f"{source}: a view whose number of elements the call checks")
     shape = [sizes.size(size, source) for size in step.shape]

@@ -17,11 +17,11 @@ from pipeline.ir.schedule import Schedule, schedule_of
 from pipeline.mlir import ir, terminator, walk
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
-from pipeline.passes.cpu.microkernel.tile_sizes import Tile, choose_tile, fits_fold, fits_tile
+from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_tile, fits_fold, fits_tile
 from pipeline.passmanager.base import Pass
 
 if TYPE_CHECKING:
-    from pipeline.passes.cpu.microkernel.loop_nest import Context, Emitter
+    from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class TileAndVectorize(Pass):
         for gone in replaced:
             gone.erase()
 
-    def _emitter(self, generic: ir.Operation, tile: Tile) -> type[Emitter]:
+    def _emitter(self, generic: ir.Operation, tile: TileSizes) -> type[NestEmitter]:
         """What writes the loops; emitters need MLIR's vector dialect, which is slow to import."""
         if tile.folds:
             from pipeline.passes.cpu.microkernel.row_folds import FoldEmitter
@@ -84,9 +84,9 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.bf16_dot_tile import DotEmitter
 
             return DotEmitter
-        from pipeline.passes.cpu.microkernel.loop_nest import Emitter
+        from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
 
-        return Emitter
+        return NestEmitter
 
     def _as_transform(self, generic: ir.Operation) -> bool:
         """Writes a Fourier transform in n log n steps; False if it is none."""
@@ -131,7 +131,9 @@ def _function_around(op: ir.Operation) -> ir.Operation:
     return op
 
 
-def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> tuple[Context, list[ir.Operation]]:
+def _context(
+    generic: ir.Operation, loops: Loops, tile: TileSizes, masked_bits: int
+) -> tuple[Context, list[ir.Operation]]:
     """What stands around a reduction; and the ops that are then done with, the last one first."""
     from pipeline.passes.cpu.microkernel.loop_nest import Context
 
@@ -155,7 +157,7 @@ def _context(generic: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) 
     return Context(initials, tuple(behind), between, tuple(before), pads), [*done, *made]
 
 
-def _pads(generic: ir.Operation, loops: Loops, tile: Tile) -> dict[int, Pad]:
+def _pads(generic: ir.Operation, loops: Loops, tile: TileSizes) -> dict[int, Pad]:
     """The inputs that are padded copies which the op can do without."""
     found = {number: pad_of(generic, number) for number in range(loops.inputs)}
     return {

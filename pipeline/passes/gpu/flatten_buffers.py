@@ -41,7 +41,7 @@ def _flatten(function: ir.Operation) -> None:
         argument = block.arguments[number]
         if isinstance(argument.type, ir.MemRefType):
             kind = ir.MemRefType(argument.type)
-            _Buffer(argument, kind, block).flatten()
+            _StridedBuffer(argument, kind, block).flatten()
     update_signature(function)
     if "arg_attrs" in function.attributes:
         del function.attributes["arg_attrs"]
@@ -52,7 +52,7 @@ def _drop_thread_count(function: ir.Operation, block: ir.Block) -> None:
         block.erase_argument(0)
 
 
-class _Buffer:
+class _StridedBuffer:
     """A buffer argument with its sizes, offset and strides as values at the start of the function."""
 
     def __init__(self, argument: ir.BlockArgument, kind: ir.MemRefType, block: ir.Block):

@@ -146,18 +146,18 @@ class MapToThreads(Pass):
         if split is not None and tile is not None and self.tensor_cores:
             form = tensor_core_matmul.choose_form(generic, starts.get(generic.operands[2]), self.tf32)
             if form is not None:
-                tensor_core_matmul.Emitter(results, split, tile, form).emit()
+                tensor_core_matmul.TensorCoreEmitter(results, split, tile, form).emit()
                 describe(launch.function, tile.blocks(split) * tile.threads, tile.threads, tile.threads)
                 return
         if split is not None:
-            shared_memory_matmul.Emitter(results, split, starts.get(generic.operands[2])).emit()
+            shared_memory_matmul.SharedMemoryEmitter(results, split, starts.get(generic.operands[2])).emit()
             threads = shared_memory_matmul.THREADS
             describe(launch.function, split.blocks * threads, threads, threads)
             return
         thread = Thread(results, starts)
         rows = choose_rows(generic, loops) if self.shared_memory else None
         if rows is not None:
-            thread.emit_rows(warp_reduction.Emitter(rows, thread.kinds, self.shuffles))
+            thread.emit_rows(warp_reduction.WarpEmitter(rows, thread.kinds, self.shuffles))
             describe(launch.function, rows.count * rows.threads, rows.threads, rows.threads)
             return
         lanes = thread.lanes(self.access_bytes)

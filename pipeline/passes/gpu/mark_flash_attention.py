@@ -8,7 +8,7 @@ from typing import ClassVar
 from pipeline.ir.attributes import CUSTOM, STREAMED
 from pipeline.mlir import ir
 from pipeline.passes.gpu.flash_attention import fma_kernel, tensor_core_kernel
-from pipeline.passes.gpu.flash_attention.kernel import MOST_BLOCKS, Tile
+from pipeline.passes.gpu.flash_attention.kernel import MOST_BLOCKS, AttentionTile
 from pipeline.passes.gpu.flash_attention.pattern import Attention, read_attention
 from pipeline.passmanager.base import Pass
 
@@ -54,7 +54,7 @@ class MarkFlashAttention(Pass):
         self.passed(op, f"blocks of {tile.queries} queries go over {keys} keys, {tile.keys} at a time")
 
 
-def choose_tile(attention: Attention, tensor_cores: bool) -> Tile | None:
+def choose_tile(attention: Attention, tensor_cores: bool) -> AttentionTile | None:
     """What a block does, on tensor cores where they take the types; None where nothing fits."""
     tile = tensor_core_kernel.choose_tile(attention) if tensor_cores else None
     tile = tile or fma_kernel.choose_tile(attention)

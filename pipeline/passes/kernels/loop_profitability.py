@@ -26,7 +26,7 @@ _INSERTIONS = ("tensor.insert", "tensor.insert_slice")
 
 
 @dataclass(frozen=True)
-class Limits:
+class LoopLimits:
     """What a loop may be that becomes one kernel.
 
     Attributes:
@@ -40,7 +40,7 @@ class Limits:
     scratch: int
 
 
-def why_no_kernel(loop: ir.Operation, kernels: Mapping[str, ir.Operation], limits: Limits) -> str | None:
+def why_no_kernel(loop: ir.Operation, kernels: Mapping[str, ir.Operation], limits: LoopLimits) -> str | None:
     """Why a loop does not become one kernel; None if it does. `kernels` are those that may be in it, by name."""
     for op in ops_of(loop):
         reason = _why_not_op(op)
@@ -104,7 +104,7 @@ def _is_check(op: ir.Operation) -> bool:
     return op.name == "memref.store" and isinstance(op.operands[1].owner, ir.Block)
 
 
-def _why_not_kernel(name: str, kernel: ir.Operation | None, limits: Limits) -> str | None:
+def _why_not_kernel(name: str, kernel: ir.Operation | None, limits: LoopLimits) -> str | None:
     """Why a kernel may not be called in another one."""
     if kernel is None:
         return f"{name} is a function from outside"

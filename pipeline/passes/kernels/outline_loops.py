@@ -24,7 +24,7 @@ from pipeline.mlir import (
     tensor,
     walk,
 )
-from pipeline.passes.kernels.loop_profitability import LOOPS, Limits, is_in_place, why_no_kernel
+from pipeline.passes.kernels.loop_profitability import LOOPS, LoopLimits, is_in_place, why_no_kernel
 from pipeline.passmanager.base import Pass
 
 _OPS, _WORDS = "pipeline.ops", "pipeline.words"
@@ -60,7 +60,7 @@ class OutlineLoops(Pass):
         """Outlines the loops of a block, and of what is in it."""
         for op in [op.operation for op in block.operations]:
             if op.name in LOOPS:
-                reason = why_no_kernel(op, kernels, Limits(self.calls, self.work, self.scratch))
+                reason = why_no_kernel(op, kernels, LoopLimits(self.calls, self.work, self.scratch))
                 if reason is None:
                     self._outline(op, kernels)
                     continue

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from pipeline.analysis.transposed_conv import Axis, TransposedConvolution
+from pipeline.analysis.transposed_conv import SpreadDim, TransposedConvolution
 from pipeline.dialects.fusion import BARRIER
 from pipeline.ir.attributes import TAPS
 from pipeline.ir.rewriting import before, build_generic, copy_body, iterator_types, replace, size_of
@@ -133,7 +133,7 @@ class PhaseLoops:
                 shape[group[0]] = ir.RankedTensorType(padded.type).shape[dim]
         return expand(padded, shape, spread.groups), places
 
-    def _behind(self, axis: Axis) -> int | ir.Value:
+    def _behind(self, axis: SpreadDim) -> int | ir.Value:
         """How many zeros are read behind the last element of x."""
         if axis.high is not None:
             return axis.high
@@ -143,7 +143,7 @@ class PhaseLoops:
         count = _affine(ir.AffineDimExpr.get(0) - ir.AffineDimExpr.get(1) + axis.reach, blocks, size)
         return arith.MaxSIOp(count, _index(0)).result
 
-    def _data_place(self, axis: Axis) -> ir.AffineExpr:
+    def _data_place(self, axis: SpreadDim) -> ir.AffineExpr:
         """block + dilation * tap + shift(phase), from the first zero before x on."""
         block, tap = (ir.AffineDimExpr.get(self._moved[loop]) for loop in (axis.result, axis.tap))
         base = block + tap * axis.dilation
@@ -156,7 +156,7 @@ class PhaseLoops:
             shift = ir.AffineExpr.get_floor_div(start, axis.stride)
         return base + shift
 
-    def _first(self, axis: Axis) -> ir.AffineExpr:
+    def _first(self, axis: SpreadDim) -> ir.AffineExpr:
         """first(phase)"""
         phase = ir.AffineDimExpr.get(self._phases[axis])
         step = (axis.firsts[1] - axis.firsts[0]) % axis.stride
@@ -214,7 +214,7 @@ class PhaseLoops:
         axis = next((axis for axis in self._stepped if axis.result == old), None)
         return self._old_size(self._found.output_loops.index(old)) if axis is None else self._blocks(axis)
 
-    def _blocks(self, axis: Axis) -> int | ir.Value:
+    def _blocks(self, axis: SpreadDim) -> int | ir.Value:
         if axis.blocks is not None:
             return axis.blocks
         results = self._old_size(self._found.output_loops.index(axis.result))

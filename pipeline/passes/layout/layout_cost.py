@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, prod
 
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.winograd import Sizes
 from pipeline.analysis.zero_insertion import puts_among_zeros, zeros_between
 from pipeline.ir.linalg_op import Structured, any_structured, structured
@@ -72,7 +72,7 @@ class Component:
     cost: float = 0.0
 
 
-def components(function: ir.Operation, weights: Weights) -> list[Component]:
+def components(function: ir.Operation, weights: ConstExprs) -> list[Component]:
     """The components of a function, in program order, that a convolution or a window has a gain in."""
     sets = _Sets()
     ops = [op for op in _ops(function) if not _is_known(op, weights)]
@@ -88,7 +88,7 @@ def components(function: ir.Operation, weights: Weights) -> list[Component]:
     return [component for component in found.values() if component.gain > 0]
 
 
-def tied(op: ir.Operation, weights: Weights) -> list[ir.Value]:
+def tied(op: ir.Operation, weights: ConstExprs) -> list[ir.Value]:
     """The tensors that have one layout because of an op: what it computes, and what it computes that from."""
     if not op.results or not _is_image(op.results[0]):
         return []
@@ -181,7 +181,7 @@ def _gain_in_bf16(op: ir.Operation) -> float:
     return operations / first - operations / last if channels > 0 and channels % 2 == 0 else 0.0
 
 
-def _border(value: ir.Value, weights: Weights) -> float:
+def _border(value: ir.Value, weights: ConstExprs) -> float:
     """The nanoseconds that it takes to convert a value, where it comes from or goes to something of its own layout."""
     producer = defining_op(value)
     comes = producer is None or not tied(producer, weights)
@@ -192,7 +192,7 @@ def _border(value: ir.Value, weights: Weights) -> float:
     return (comes + goes) * (_CONVERSION + _TRANSPOSE * elements)
 
 
-def _needs_first(use: ir.OpOperand, weights: Weights) -> bool:
+def _needs_first(use: ir.OpOperand, weights: ConstExprs) -> bool:
     """Whether an op reads its operand with channels first."""
     user = use.owner.operation
     if user.name in CONVOLUTIONS:
@@ -215,11 +215,11 @@ def _ops(function: ir.Operation) -> Iterator[ir.Operation]:
                     yield from _ops(op)
 
 
-def _is_known(op: ir.Operation, weights: Weights) -> bool:
+def _is_known(op: ir.Operation, weights: ConstExprs) -> bool:
     return bool(op.results) and all(result in weights for result in op.results)
 
 
-def _unknown(values: list[ir.Value], weights: Weights) -> list[ir.Value]:
+def _unknown(values: list[ir.Value], weights: ConstExprs) -> list[ir.Value]:
     """The values that are data, and not made in any layout."""
     return [value for value in values if value not in weights and not is_made(value)]
 

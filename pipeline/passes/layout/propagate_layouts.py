@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.ir.linalg_op import Structured, any_structured
 from pipeline.ir.rewriting import before, build_generic, copy_body, is_unused, iterator_types
 from pipeline.mlir import defining_op, ir, linalg, tensor
@@ -47,7 +47,7 @@ class PropagateLayouts(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Converts what pays in one function."""
-        weights = Weights(op)
+        weights = ConstExprs(op)
         chosen = [one for one in components(op, weights) if self._pays(one)]
         if chosen:
             _Rewriter(weights, {value for one in chosen for value in one.values}).run(op)
@@ -68,7 +68,7 @@ class _Rewriter:
     Attributes of a tensor's layouts: `_last` has, for tensors with channels first, the same with channels last.
     """
 
-    def __init__(self, weights: Weights, chosen: set[ir.Value]):
+    def __init__(self, weights: ConstExprs, chosen: set[ir.Value]):
         self._weights = weights
         self._chosen = chosen
         self._last: dict[ir.Value, ir.Value] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.transposed_conv import TransposedConvolution, read_transposed
 from pipeline.ir.linalg_op import any_structured
 from pipeline.mlir import ir, walk
@@ -34,7 +34,7 @@ class TransposedConvPhases(Pass):
         """Rewrites the transposed convolutions of one function whose weights are known."""
         inserts = walk(op, "tensor.insert_slice")
         readers = dict.fromkeys([reader for insert in inserts for reader in _readers(insert.results[0])])
-        weights = Weights(op) if readers else None
+        weights = ConstExprs(op) if readers else None
         for one in readers:
             view = any_structured(one)
             found = read_transposed(view) if view is not None else None
@@ -55,7 +55,7 @@ def _readers(value: ir.Value) -> list[ir.Operation]:
     return [user for user in users if user.name.startswith("linalg.")] + behind
 
 
-def _obstacle(found: TransposedConvolution, weights: Weights) -> str | None:
+def _obstacle(found: TransposedConvolution, weights: ConstExprs) -> str | None:
     """Why a transposed convolution stays as it is; None if nothing stands against its phases."""
     if found.view.op.operands[1] not in weights:
         return "its weight is computed"

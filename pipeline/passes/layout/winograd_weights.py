@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.winograd import WEIGHT, read_sizes
 from pipeline.ir.attributes import WINOGRAD
 from pipeline.ir.indexing_maps import loops_of
@@ -41,7 +41,7 @@ class WinogradWeights(Pass):
         """Transforms the weights of what pays in one function."""
         if self.results not in WEIGHT:
             self.fail(op, f"tiles of {self.results} x {self.results} results: expected 2 or 4")
-        weights = Weights(op)
+        weights = ConstExprs(op)
         for generic in walk(op, "linalg.generic"):
             view, loops = structured(generic), loops_of(generic)
             if view is None or loops is None or len(view.maps) != 3 or view.loops != 7:

@@ -38,7 +38,7 @@ _AROUND_NUMBERS = ("func.func", "scf.if", "scf.for", "scf.while")
 class GuardTraps(Pass):
     """Make indices out of range, integer division by zero, negative sizes and failed asserts errors of the call.
 
-    @main gets an argument `pipeline.status`, where the number of the first failed check is left; the module's attribute
+    @main gets an argument `pipeline.status`, where the number of a failed check is left; the module's attribute
     `pipeline.checks` has their messages. The guarded op itself then reads index 0, divides by 1 or makes an empty
     tensor, so that nothing traps; what it computes is thrown away. Torch-mlir's assert against 1/0 in floating point
     goes: that is infinity.
@@ -84,7 +84,7 @@ class _Checks:
     status: ir.Value | None = None
 
     def add(self, ok: ir.Value, what: str, op: ir.Operation) -> None:
-        """At the insertion point: unless `ok`, leaves the number of this check in the status, if that has none yet."""
+        """At the insertion point: unless `ok`, leaves the number of this check in the status."""
         line = source_line(op.location)
         self.messages.append(f"{what} (at {line})" if line else what)
         false = arith.ConstantOp(ir.IntegerType.get_signless(1), 0).result
@@ -92,10 +92,7 @@ class _Checks:
         number = arith.ConstantOp(_i64(), len(self.messages)).result
         branch = scf.IfOp(failed)
         with ir.InsertionPoint(branch.then_block):
-            status, place = self._status(), [arith.ConstantOp(ir.IndexType.get(), 0).result]
-            earlier = memref.LoadOp(status, place).result
-            is_first = arith.CmpIOp(arith.CmpIPredicate.eq, earlier, arith.ConstantOp(_i64(), 0).result).result
-            memref.StoreOp(arith.SelectOp(is_first, number, earlier).result, status, place)
+            memref.StoreOp(number, self._status(), [arith.ConstantOp(ir.IndexType.get(), 0).result])
             scf.YieldOp([])
 
     def _status(self) -> ir.Value:

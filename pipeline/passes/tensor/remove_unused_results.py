@@ -32,7 +32,7 @@ class RemoveUnusedResults(Pass):
         kept = [number for number, result in enumerate(generic.results) if not is_unused(result)]
         if not kept or len(kept) == len(generic.results):
             return
-        body = _Body(generic)
+        body = _GenericBody(generic)
         problem = body.why_not(kept)
         if problem:
             self.missed(generic, problem)
@@ -41,7 +41,7 @@ class RemoveUnusedResults(Pass):
         body.rebuild(kept)
 
 
-class _Body:
+class _GenericBody:
     """A linalg.generic, taken apart."""
 
     def __init__(self, generic: ir.Operation):

@@ -13,7 +13,7 @@ from pipeline.ir.linalg_op import Structured, is_identity
 from pipeline.ir.rewriting import is_unused
 from pipeline.mlir import arith, defining_op, ir, scf, tensor, terminator, walk
 from pipeline.passes.tiling.group_tile_sizes import in_tiling_order
-from pipeline.passes.tiling.tile_slices import Part, Place, Span, extract, index, insert, place_in, sizes_of
+from pipeline.passes.tiling.tile_slices import Span, TakePart, TileSlice, extract, index, insert, place_in, sizes_of
 
 
 class Tiler:
@@ -102,9 +102,9 @@ class Tiler:
     ) -> ir.Operation:
         """One op on its part of the operands."""
         operands = []
-        parts: dict[tuple[ir.Value, Place], ir.Value] = {}  # what is read and written is one value
+        parts: dict[tuple[ir.Value, TileSlice], ir.Value] = {}  # what is read and written is one value
 
-        def part(source: ir.Value, place: Place) -> ir.Value:
+        def part(source: ir.Value, place: TileSlice) -> ir.Value:
             if (source, place) not in parts:
                 parts[source, place] = extract(source, place)
             return parts[source, place]
@@ -169,7 +169,9 @@ class Tiler:
         one, other = self._alignment.ops.index(reader), self._alignment.ops.index(writer)
         return one <= other and is_identity(reader.maps[number]) and self._alignment.in_step(one, other)
 
-    def _initial(self, init: ir.Value, result: ir.Value, place: Place, carried: list[ir.Value], part: Part) -> ir.Value:
+    def _initial(
+        self, init: ir.Value, result: ir.Value, place: TileSlice, carried: list[ir.Value], part: TakePart
+    ) -> ir.Value:
         """What an op starts from for a tile: a part of the destination, scratch, or one of these filled."""
         result = self._lodgers.get(result, result)
         producer = defining_op(init)

@@ -19,7 +19,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Place:
+class TileSlice:
     """A part of a tensor: for each dim an offset and a size; None for the whole of a dim of unknown size."""
 
     spans: tuple[Span | None, ...]
@@ -31,10 +31,10 @@ class Place:
 
 
 #: The part of a tensor at a place.
-Part = Callable[[ir.Value, Place], ir.Value]
+TakePart = Callable[[ir.Value, TileSlice], ir.Value]
 
 
-def place_in(kind: ir.Type, indexing: ir.AffineMap, spans: dict[int, Span]) -> Place:
+def place_in(kind: ir.Type, indexing: ir.AffineMap, spans: dict[int, Span]) -> TileSlice:
     """The part of an operand that an op reads or writes for a tile."""
     shaped = ir.ShapedType(kind)
     found: list[Span | None] = []
@@ -44,10 +44,10 @@ def place_in(kind: ir.Type, indexing: ir.AffineMap, spans: dict[int, Span]) -> P
             found.append(spans[loop])
         else:
             found.append(None if shaped.is_dynamic_dim(dim) else Span(0, shaped.get_dim_size(dim)))
-    return Place(tuple(found))
+    return TileSlice(tuple(found))
 
 
-def sizes_of(empty: ir.Value, place: Place) -> list[ir.Value | int]:
+def sizes_of(empty: ir.Value, place: TileSlice) -> list[ir.Value | int]:
     """The sizes of a scratch tensor in the place of `empty`, the result of a tensor.empty."""
     kind = ir.RankedTensorType(empty.type)
     given = iter(empty.owner.operands)
@@ -58,7 +58,7 @@ def sizes_of(empty: ir.Value, place: Place) -> list[ir.Value | int]:
     return sizes
 
 
-def _slice_operands(source: ir.Value, place: Place) -> tuple[list[ir.Value], list[ir.Value], list[int], list[int]]:
+def _slice_operands(source: ir.Value, place: TileSlice) -> tuple[list[ir.Value], list[ir.Value], list[int], list[int]]:
     """(dynamic offsets, dynamic sizes, static offsets, static sizes) of a slice."""
     offsets, sizes, fixed_offsets, fixed_sizes = [], [], [], []
     for dim, span in enumerate(place.spans):
@@ -76,7 +76,7 @@ def _slice_operands(source: ir.Value, place: Place) -> tuple[list[ir.Value], lis
     return offsets, sizes, fixed_offsets, fixed_sizes
 
 
-def _is_whole(source: ir.Value, place: Place) -> bool:
+def _is_whole(source: ir.Value, place: TileSlice) -> bool:
     kind = ir.ShapedType(source.type)
     return all(
         span is None or (span.offset == 0 and not kind.is_dynamic_dim(dim) and kind.get_dim_size(dim) == span.size)
@@ -84,7 +84,7 @@ def _is_whole(source: ir.Value, place: Place) -> bool:
     )
 
 
-def extract(source: ir.Value, place: Place) -> ir.Value:
+def extract(source: ir.Value, place: TileSlice) -> ir.Value:
     """A part of a tensor; the tensor itself where that is all of it."""
     if _is_whole(source, place):
         return source
@@ -102,7 +102,7 @@ def extract(source: ir.Value, place: Place) -> ir.Value:
     ).result
 
 
-def insert(tile: ir.Value, target: ir.Value, place: Place) -> ir.Value:
+def insert(tile: ir.Value, target: ir.Value, place: TileSlice) -> ir.Value:
     """A tensor with a part of it replaced."""
     if _is_whole(target, place):
         return tile

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.mlir import defining_op, ir, linalg, walk
 
 
-def read_sums(function: ir.Operation, weights: Weights) -> list[ir.Operation]:
+def read_sums(function: ir.Operation, weights: ConstExprs) -> list[ir.Operation]:
     """The last op of each sum, in program order."""
     sums = [op for op in walk(function, "linalg.generic", "linalg.add") if is_sum(op, weights)]
     return [op for op in sums if not any(_is_term(op, other) for other in sums)]
 
 
-def is_sum(op: ir.Operation | None, weights: Weights) -> bool:
+def is_sum(op: ir.Operation | None, weights: ConstExprs) -> bool:
     """Whether `op` is x + y, both data of the result's type."""
     if op is None or op.name not in ("linalg.generic", "linalg.add") or len(op.operands) != 3:
         return False
@@ -29,7 +29,7 @@ def is_sum(op: ir.Operation | None, weights: Weights) -> bool:
     )
 
 
-def terms(last: ir.Operation, weights: Weights) -> list[tuple[ir.Operation, int]]:
+def terms(last: ir.Operation, weights: ConstExprs) -> list[tuple[ir.Operation, int]]:
     """Where the terms of a sum stand, first ones first: an op of the sum and the number of its operand."""
     found: list[tuple[ir.Operation, int]] = []
     for number in range(2):

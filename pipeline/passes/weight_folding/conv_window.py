@@ -9,11 +9,11 @@ from pipeline.ir.indexing_maps import coefficient, loop_of
 from pipeline.ir.matchers import is_zero
 from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
-from pipeline.passes.weight_folding.scale_propagation import Refusal
+from pipeline.passes.weight_folding.scale_propagation import NotScalableError
 
 
 @dataclass(frozen=True)
-class Axis:
+class WindowDim:
     """A dim of the data that a window slides along: index = stride * out + step * tap - low.
 
     Attributes:
@@ -36,7 +36,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Window:
+class ConvWindow:
     """What a contraction reads.
 
     Attributes:
@@ -51,7 +51,7 @@ class Window:
     value: ir.Value
     groups: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]
-    axes: tuple[Axis, ...]
+    axes: tuple[WindowDim, ...]
 
     @property
     def weight_shape(self) -> list[int]:
@@ -59,10 +59,10 @@ class Window:
         return _shape(self.contraction.op.operands[self.contraction.weight])
 
 
-def read_window(contraction: Contraction) -> Window | None:
+def read_window(contraction: Contraction) -> ConvWindow | None:
     """The window of a contraction; None if its data is indexed in another way."""
     data = contraction.maps[contraction.data].results
-    axes: dict[int, Axis] = {}
+    axes: dict[int, WindowDim] = {}
     for dim in range(len(data)):
         if loop_of(data[dim]) is None:
             axis = _axis(contraction, dim)
@@ -86,32 +86,32 @@ def read_window(contraction: Contraction) -> Window | None:
             break
         value = op.operands[0]
     sizes = [size - low[dim] - high[dim] if size >= 0 else size for dim, size in enumerate(sizes)]
-    slid = tuple(Axis(**{**vars(axis), "low": low[axis.dim]}) for axis in axes.values())
-    return Window(contraction, value, tuple(map(tuple, groups)), tuple(sizes), slid)
+    slid = tuple(WindowDim(**{**vars(axis), "low": low[axis.dim]}) for axis in axes.values())
+    return ConvWindow(contraction, value, tuple(map(tuple, groups)), tuple(sizes), slid)
 
 
-def offsets(inner: Window, outer: Window) -> list[int]:
+def offsets(inner: ConvWindow, outer: ConvWindow) -> list[int]:
     """Where the weight of `inner` goes in that of `outer`, along each of its dims, so that one weight does for both.
 
-    Raises `Refusal` if there is no such place.
+    Raises `NotScalableError` if there is no such place.
     """
     one, other = inner.contraction, outer.contraction
     kinds = [(each.op.name, each.weight, each.maps[2], each.maps[each.weight]) for each in (one, other)]
     if kinds[0] != kinds[1] or [axis.dim for axis in inner.axes] != [axis.dim for axis in outer.axes]:
-        raise Refusal("they are of different kinds")
+        raise NotScalableError("they are of different kinds")
     if (inner.value, inner.groups) != (outer.value, outer.groups):
-        raise Refusal("they read different data")
+        raise NotScalableError("they read different data")
     found = [0] * len(inner.weight_shape)
     for small, large in zip(inner.axes, outer.axes, strict=True):
         if (small.out, small.stride, small.weight_dim) != (large.out, large.stride, large.weight_dim):
-            raise Refusal("their strides differ")
+            raise NotScalableError("their strides differ")
         if small.taps > 1 and small.step != large.step:
-            raise Refusal("their dilations differ")
+            raise NotScalableError("their dilations differ")
         found[large.weight_dim] = _offset(large, small.low, small.taps)
     slid = {axis.weight_dim for axis in outer.axes}
     for dim, sizes in enumerate(zip(inner.weight_shape, outer.weight_shape, strict=True)):
         if dim not in slid and sizes[0] != sizes[1]:
-            raise Refusal("their groups or channels differ")
+            raise NotScalableError("their groups or channels differ")
     return found
 
 
@@ -128,14 +128,14 @@ class Places:
     taps: tuple[tuple[int, int], ...]
 
 
-def own_places(window: Window) -> Places:
-    """The places for each element's own result; raises `Refusal` if there are none."""
+def own_places(window: ConvWindow) -> Places:
+    """The places for each element's own result; raises `NotScalableError` if there are none."""
     contraction = window.contraction
     result = contraction.op.results[0]
     element = ir.RankedTensorType(result.type).element_type
     data = ir.RankedTensorType(contraction.op.operands[contraction.data].type)
     if _shape(result) != list(window.sizes) or element != data.element_type:
-        raise Refusal("its result has another shape than its data")
+        raise NotScalableError("its result has another shape than its data")
     slid = {axis.dim: axis for axis in window.axes}
     equal, taps = [], []
     for dim, (index, out) in enumerate(
@@ -145,25 +145,25 @@ def own_places(window: Window) -> Places:
         if dim in slid:
             axis = slid[dim]
             if axis.out != out or axis.stride != 1:
-                raise Refusal("its result is not indexed as its data is")
+                raise NotScalableError("its result is not indexed as its data is")
             taps.append((axis.weight_dim, _offset(axis, 0, 1)))
         elif loop != out:
             loops = contraction.weight_loops
             if loop not in loops or out not in loops:
-                raise Refusal("its result is not indexed as its data is")
+                raise NotScalableError("its result is not indexed as its data is")
             equal.append((loops.index(loop), loops.index(out)))
     return Places(tuple(equal), tuple(taps))
 
 
-def _offset(axis: Axis, low: int, taps: int) -> int:
+def _offset(axis: WindowDim, low: int, taps: int) -> int:
     """The number of the tap that reads what the first of `taps` taps with `low` zeros in front reads."""
     distance = axis.low - low
     if distance % axis.step or not 0 <= distance // axis.step <= axis.taps - taps:
-        raise Refusal("the window of one does not lie in that of the other")
+        raise NotScalableError("the window of one does not lie in that of the other")
     return distance // axis.step
 
 
-def _axis(contraction: Contraction, dim: int) -> Axis | None:
+def _axis(contraction: Contraction, dim: int) -> WindowDim | None:
     """The axis of an index `stride * out + step * tap`."""
     index = contraction.maps[contraction.data].results[dim]
     moved = {loop: coefficient(index, loop) for loop in range(contraction.maps[0].n_dims)}
@@ -176,7 +176,7 @@ def _axis(contraction: Contraction, dim: int) -> Axis | None:
     size = _shape(contraction.op.operands[contraction.weight])[weight_dim]
     if not stride or not step or stride < 0 or step < 0 or size < 0:
         return None
-    return Axis(dim, outs[0], stride, weight_dim, size, step)
+    return WindowDim(dim, outs[0], stride, weight_dim, size, step)
 
 
 def _zeros(op: ir.Operation) -> list[tuple[int, int]] | None:

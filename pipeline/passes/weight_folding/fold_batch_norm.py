@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.scale_shift import Chain, Elementwise, read_chain, read_elementwise
 from pipeline.mlir import ir, walk
 from pipeline.passes.weight_folding.scale_absorption import Absorption, Sink, describe, into_producers
-from pipeline.passes.weight_folding.scale_propagation import Refusal
+from pipeline.passes.weight_folding.scale_propagation import NotScalableError
 from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
 from pipeline.passmanager.base import Pass
 
@@ -34,18 +34,18 @@ class FoldBatchNorm(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Folds in one function, in program order: what a fold erases has been visited."""
-        weights = Weights(op)
+        weights = ConstExprs(op)
         for generic in walk(op, "linalg.generic"):
             chain = read_chain(read_elementwise(generic, weights), weights)
             if chain is not None:
                 self._fold(chain, weights)
 
-    def _fold(self, chain: Chain, weights: Weights) -> None:
+    def _fold(self, chain: Chain, weights: ConstExprs) -> None:
         """Folds the chain, and those that it reads through reshapes, if that is possible and saves something."""
         root = chain.last
         try:
             absorption = into_producers(root, weights)
-        except Refusal as refusal:
+        except NotScalableError as refusal:
             if chain.reads_weights and chain.affine.scale is not None:
                 self.missed(root.op, f"not folded into what it reads: {refusal}")
             return
@@ -64,7 +64,7 @@ def _report(absorption: Absorption) -> str:
     return f"folded {steps} operation{'s' if steps != 1 else ''} per element into the weights of {names}"
 
 
-def _rewrite(sink: Sink, root: Elementwise, weights: Weights) -> None:
+def _rewrite(sink: Sink, root: Elementwise, weights: ConstExprs) -> None:
     op = sink.contraction.op
     with root.op.location, ir.InsertionPoint(op):
         fold_into(sink.contraction, sink.scale, sink.shift, WeightSide(weights, op))

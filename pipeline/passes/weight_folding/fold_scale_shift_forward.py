@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.channel_vectors import Vector, combine
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.scale_shift import Chain, read_chain, read_elementwise
 from pipeline.ir.rewriting import before
 from pipeline.mlir import ir, walk
 from pipeline.passes.weight_folding.scale_absorption import Absorption, Sink, describe, into_consumers
-from pipeline.passes.weight_folding.scale_propagation import Refusal
+from pipeline.passes.weight_folding.scale_propagation import NotScalableError
 from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
 from pipeline.passmanager.base import Pass
 
@@ -31,16 +31,16 @@ class FoldScaleShiftForward(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Folds in one function, in program order: what a fold erases has been visited."""
-        weights = Weights(op)
+        weights = ConstExprs(op)
         for generic in walk(op, "linalg.generic"):
             chain = read_chain(read_elementwise(generic, weights), weights)
             if chain is not None and chain.reads_weights and chain.affine.scale is not None:
                 self._fold(chain, weights)
 
-    def _fold(self, chain: Chain, weights: Weights) -> None:
+    def _fold(self, chain: Chain, weights: ConstExprs) -> None:
         try:
             absorption = into_consumers(chain.last.op.results[0], chain.affine, weights)
-        except Refusal as refusal:
+        except NotScalableError as refusal:
             self.missed(chain.last.op, f"not folded into what reads it: {refusal}")
             return
         if not absorption.sinks:
@@ -57,7 +57,7 @@ def _report(chain: Chain, absorption: Absorption) -> str:
     return f"folded {chain.work} into the weights of {names} after"
 
 
-def _rewrite(sink: Sink, chain: Chain, weights: Weights) -> None:
+def _rewrite(sink: Sink, chain: Chain, weights: ConstExprs) -> None:
     op = sink.contraction.op
     side = WeightSide(weights, op)
     with before(op), chain.last.op.location:

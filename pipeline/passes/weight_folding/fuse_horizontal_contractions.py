@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.channel_vectors import Given, Vector
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction, read_contraction, read_init
 from pipeline.analysis.scale_shift import Affine, Elementwise, read_elementwise
 from pipeline.dialects.fusion import STOP_FUSION
@@ -41,7 +41,7 @@ class FuseHorizontalContractions(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Joins the products of one function."""
-        weights = Weights(op)
+        weights = ConstExprs(op)
         families: dict[Hashable, list[_Sibling]] = {}
         for contraction in _contractions(op, weights):
             sibling = _sibling(contraction, weights)
@@ -52,7 +52,7 @@ class FuseHorizontalContractions(Pass):
                 self.passed(siblings[0].op, f"joined with {len(siblings) - 1} other products of the same data")
                 _join(siblings, weights)
 
-    def _pays(self, siblings: Sequence[_Sibling], weights: Weights) -> bool:
+    def _pays(self, siblings: Sequence[_Sibling], weights: ConstExprs) -> bool:
         size = sum(byte_size(sibling.weight.type) or 0 for sibling in siblings)
         if size > self.most_bytes:
             reason = f"their weights have {size} bytes, more than {self.most_bytes}"
@@ -112,7 +112,7 @@ class _Sibling:
         return (*place, self.op.name, attributes, tuple(shape), kinds, self.addition is None)
 
 
-def _contractions(function: ir.Operation, weights: Weights) -> list[Contraction]:
+def _contractions(function: ir.Operation, weights: ConstExprs) -> list[Contraction]:
     found: list[Contraction] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -127,7 +127,7 @@ def _contractions(function: ir.Operation, weights: Weights) -> list[Contraction]
     return found
 
 
-def _sibling(contraction: Contraction, weights: Weights) -> _Sibling | None:
+def _sibling(contraction: Contraction, weights: ConstExprs) -> _Sibling | None:
     """A product as a sibling; None if it adds to something, or has no loop of columns of its own."""
     op = contraction.op
     if STOP_FUSION in op.attributes or read_init(contraction, weights) != (True, None):
@@ -157,7 +157,7 @@ def _sibling(contraction: Contraction, weights: Weights) -> _Sibling | None:
     return _Sibling(contraction, contraction.weight_loops.index(columns[0]), out, addition, bias)
 
 
-def _join(siblings: Sequence[_Sibling], weights: Weights) -> None:
+def _join(siblings: Sequence[_Sibling], weights: ConstExprs) -> None:
     """Builds the joined product in front of the first one, and gives each user a slice of it."""
     first = siblings[0]
     side = WeightSide(weights, first.op)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.code_motion import needed_ops
-from pipeline.analysis.const_expr import GROWTH, Weights, weight_arguments
+from pipeline.analysis.const_expr import GROWTH, ConstExprs, weight_arguments
 from pipeline.dialects.fusion import BARRIER
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import RESHAPES, is_unused, update_signature
@@ -37,7 +37,7 @@ class HoistToPrepare(Pass):
     def run(self, op: ir.Operation) -> None:
         """Makes @prepare if there is anything to hoist."""
         main = function(op, "main")
-        weights = Weights(main, self.growth)
+        weights = ConstExprs(main, self.growth)
         for large, size, limit in weights.refused:
             self.missed(large, f"its result has {size} bytes, the weights behind it only {limit}")
         kept = _kept(main, weights)
@@ -55,7 +55,7 @@ class HoistToPrepare(Pass):
         self.passed(main, f"@prepare computes {len(kept)} tensors from weights and keeps {size} bytes")
 
 
-def _kept(main: ir.Operation, weights: Weights) -> list[ir.Value]:
+def _kept(main: ir.Operation, weights: ConstExprs) -> list[ir.Value]:
     """The tensors from weights that the rest of @main reads; those behind views, and not the weights themselves."""
     found: dict[ir.Value, None] = {}
 
@@ -82,7 +82,7 @@ def _kept(main: ir.Operation, weights: Weights) -> list[ir.Value]:
     return list(found)
 
 
-def _is_table(value: ir.Value, weights: Weights) -> bool:
+def _is_table(value: ir.Value, weights: ConstExprs) -> bool:
     """Whether a tensor comes from constants alone, by functions, such as the factors of a Fourier transform."""
     if value not in weights or not isinstance(value.type, ir.RankedTensorType):
         return False
@@ -105,7 +105,7 @@ def _has_function(op: ir.Operation) -> bool:
     return found
 
 
-def _create_prepare(main: ir.Operation, ops: list[ir.Operation], weights: Weights, kept: list[ir.Value]) -> None:
+def _create_prepare(main: ir.Operation, ops: list[ir.Operation], weights: ConstExprs, kept: list[ir.Value]) -> None:
     behind = frozenset().union(*(weights.sources[value] for value in kept))
     arguments = [argument for argument in weight_arguments(main) if argument in behind]
     kind = ir.FunctionType.get([argument.type for argument in arguments], [value.type for value in kept])

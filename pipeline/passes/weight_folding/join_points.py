@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.ir.linalg_op import structured
 from pipeline.mlir import ir
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
 
 
-def meeting_ops(value: ir.Value, weights: Weights) -> frozenset[ir.Operation]:
+def meeting_ops(value: ir.Value, weights: ConstExprs) -> frozenset[ir.Operation]:
     """The elementwise ops that read `value`, or what elementwise ops make of it alone, together with other data.
 
     Where something else reads it, such as a reduction or a matrix product, that counts as the value's own op.
@@ -32,7 +32,7 @@ def _is_elementwise(op: ir.Operation) -> bool:
     return view is not None and view.is_elementwise
 
 
-def _is_made_of(op: ir.Operation, made: set[ir.Value], weights: Weights) -> bool:
+def _is_made_of(op: ir.Operation, made: set[ir.Value], weights: ConstExprs) -> bool:
     """Whether an op reads nothing but values that were `made`, and weights."""
     if op.name in _RESHAPES:
         return True

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.channel_vectors import Vector, combine
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction, read_contraction, read_init
 from pipeline.analysis.scale_shift import Affine, read_chain, read_elementwise
 from pipeline.ir.rewriting import before
@@ -30,13 +30,13 @@ class MergeLinears(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Merges the layers of one function, first ones first."""
-        weights = Weights(op)
+        weights = ConstExprs(op)
         for product in walk(op, "linalg.matmul"):
             second = _linear(product, weights)
             if second is not None:
                 self._merge(second, weights)
 
-    def _merge(self, second: Contraction, weights: Weights) -> None:
+    def _merge(self, second: Contraction, weights: ConstExprs) -> None:
         data = second.op.operands[second.data]
         chain = read_chain(read_elementwise(defining_op(data), weights), weights)
         affine, source = (chain.affine, chain.data) if chain is not None else (Affine(), data)
@@ -62,7 +62,7 @@ class MergeLinears(Pass):
 
 
 def _rewrite(
-    first: Contraction, second: Contraction, shift: Vector | None, bias: Vector | None, weights: Weights
+    first: Contraction, second: Contraction, shift: Vector | None, bias: Vector | None, weights: ConstExprs
 ) -> None:
     """Gives `second` the weight of both, and adds what the bias of `first` becomes."""
     side = WeightSide(weights, second.op)
@@ -72,7 +72,7 @@ def _rewrite(
     second.op.operands[second.weight] = side.product(first.op.operands[first.weight], second.op.operands[second.weight])
 
 
-def _linear(op: ir.Operation | None, weights: Weights) -> Contraction | None:
+def _linear(op: ir.Operation | None, weights: ConstExprs) -> Contraction | None:
     """`op` as data @ weight in f32 or f64."""
     if op is None or op.name != "linalg.matmul":
         return None

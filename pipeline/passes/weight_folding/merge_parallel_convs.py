@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.channel_vectors import Vector
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.ir.rewriting import before, is_unused
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.weight_folding.addition_tree import read_sums, terms
 from pipeline.passes.weight_folding.conv_window import offsets
 from pipeline.passes.weight_folding.residual_terms import Branch, Diagonal, add, read_branch, read_diagonal
 from pipeline.passes.weight_folding.scale_absorption import describe
-from pipeline.passes.weight_folding.scale_propagation import Refusal
+from pipeline.passes.weight_folding.scale_propagation import NotScalableError
 from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
 from pipeline.passes.weight_folding.weight_sums import plus_diagonal, plus_weight
 from pipeline.passmanager.base import Pass
@@ -61,11 +61,11 @@ class MergeParallelConvs(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Merges the branches of each sum of one function."""
-        weights = Weights(op)
+        weights = ConstExprs(op)
         for last in read_sums(op, weights):
             self._merge(last, weights)
 
-    def _merge(self, last: ir.Operation, weights: Weights) -> None:
+    def _merge(self, last: ir.Operation, weights: ConstExprs) -> None:
         """Merges what it can of the sum that ends with `last`, the widest windows first."""
         left = terms(last, weights)
         read = [(term, read_branch(term[0].operands[term[1]], weights)) for term in left]
@@ -91,7 +91,7 @@ class MergeParallelConvs(Pass):
                 continue
             try:
                 where = _fit(branch, merge.into)
-            except Refusal as refusal:
+            except NotScalableError as refusal:
                 self.missed(last, f"{describe(_op(branch))} and {describe(_op(merge.into))} not merged: {refusal}")
                 continue
             if merge.take(term, branch.shift):
@@ -105,13 +105,13 @@ def _op(branch: Branch) -> ir.Operation:
 
 
 def _fit(inner: Branch, outer: Branch) -> list[int]:
-    """The place of the weight of `inner` in that of `outer`; raises `Refusal` if there is none."""
+    """The place of the weight of `inner` in that of `outer`; raises `NotScalableError` if there is none."""
     if inner.form != outer.form:
-        raise Refusal("they are of different kinds")
+        raise NotScalableError("they are of different kinds")
     where = offsets(inner.window, outer.window)
     for branch in (inner, outer):
         if not _is_wide(branch):
-            raise Refusal("in 16 bits the sum of their weights would be rounded once more")
+            raise NotScalableError("in 16 bits the sum of their weights would be rounded once more")
     return where
 
 
@@ -121,7 +121,7 @@ def _is_wide(branch: Branch) -> bool:
     return len(types) == 1 and isinstance(types.pop(), (ir.F32Type, ir.F64Type))
 
 
-def _take_diagonal(term: Term, merges: list[_Merge], weights: Weights) -> None:
+def _take_diagonal(term: Term, merges: list[_Merge], weights: ConstExprs) -> None:
     """Has the first merge that can take in a term that is the data itself."""
     for merge in merges:
         if not _is_wide(merge.into):
@@ -138,7 +138,7 @@ def _report(merge: _Merge) -> str:
     return " and ".join([*words, *(["their data"] if merge.diagonals else [])])
 
 
-def _rewrite(last: ir.Operation, left: list[Term], merges: list[_Merge], weights: Weights) -> None:
+def _rewrite(last: ir.Operation, left: list[Term], merges: list[_Merge], weights: ConstExprs) -> None:
     """Builds the weights, then the sum of the terms that are left, and erases what nothing reads any more."""
     gone = [term for merge in merges for term in merge.terms[1:]]
     for merge in merges:
@@ -154,7 +154,7 @@ def _rewrite(last: ir.Operation, left: list[Term], merges: list[_Merge], weights
     _erase_unused(last, weights)
 
 
-def _widen(merge: _Merge, weights: Weights) -> None:
+def _widen(merge: _Merge, weights: ConstExprs) -> None:
     """Gives the contraction the weight of all branches, and adds their shifts behind it."""
     contraction = merge.into.window.contraction
     op = contraction.op
@@ -171,7 +171,7 @@ def _widen(merge: _Merge, weights: Weights) -> None:
         drop(step)
 
 
-def _erase_unused(last: ir.Operation, weights: Weights) -> None:
+def _erase_unused(last: ir.Operation, weights: ConstExprs) -> None:
     """Erases `last` and the ops on data that only it reads, consumers first."""
     found: list[ir.Operation] = []
 

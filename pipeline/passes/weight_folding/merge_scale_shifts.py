@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.scale_shift import Chain, read_chain, read_elementwise
 from pipeline.ir.rewriting import before, empty_like
 from pipeline.mlir import ir, walk
@@ -28,7 +28,7 @@ class MergeScaleShifts(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Merges the chains of one function."""
-        weights = Weights(op)
+        weights = ConstExprs(op)
         for generic in walk(op, "linalg.generic"):
             chain = read_chain(read_elementwise(generic, weights), weights)
             if chain is not None and chain.reads_weights and chain.saved > 0:
@@ -36,7 +36,7 @@ class MergeScaleShifts(Pass):
                 _merge(chain, weights)
 
 
-def _merge(chain: Chain, weights: Weights) -> None:
+def _merge(chain: Chain, weights: ConstExprs) -> None:
     last = chain.last.op
     result = last.results[0]
     with before(last):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.analysis.channel_vectors import Vector, combine
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import read_contraction, read_init
 from pipeline.analysis.scale_shift import Affine, Elementwise, compose, read_elementwise
 from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
-from pipeline.passes.weight_folding.conv_window import Places, Window, own_places, read_window
-from pipeline.passes.weight_folding.scale_propagation import UPWARDS, Refusal
+from pipeline.passes.weight_folding.conv_window import ConvWindow, Places, own_places, read_window
+from pipeline.passes.weight_folding.scale_propagation import UPWARDS, NotScalableError
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
@@ -27,7 +27,7 @@ class Branch:
         reshapes: the ops that give another shape, last first.
     """
 
-    window: Window
+    window: ConvWindow
     shift: Vector | None
     steps: tuple[Elementwise, ...]
     reshapes: tuple[ir.Operation, ...]
@@ -53,7 +53,7 @@ class Diagonal:
     shift: Vector | None
 
 
-def read_branch(value: ir.Value, weights: Weights) -> Branch | None:
+def read_branch(value: ir.Value, weights: ConstExprs) -> Branch | None:
     """`value` as a branch; None if it is something else, or if it or a value behind it has another user."""
     affine = Affine()
     steps: list[Elementwise] = []
@@ -82,7 +82,7 @@ def read_branch(value: ir.Value, weights: Weights) -> Branch | None:
     return None
 
 
-def read_diagonal(value: ir.Value, branch: Branch, weights: Weights) -> Diagonal | None:
+def read_diagonal(value: ir.Value, branch: Branch, weights: ConstExprs) -> Diagonal | None:
     """`value`, which is added to the branch, as the data that the branch reads; None if it is something else."""
     affine: Affine | None = Affine()
     kind, source = value.type, branch.window.value
@@ -105,7 +105,7 @@ def read_diagonal(value: ir.Value, branch: Branch, weights: Weights) -> Diagonal
         return None
     try:
         return Diagonal(own_places(branch.window), scale, affine.shift)
-    except Refusal:
+    except NotScalableError:
         return None
 
 
@@ -119,5 +119,5 @@ def add(left: Vector | None, right: Vector | None) -> Vector | None:
 def _above(op: ir.Operation, affine: Affine) -> Affine | None:
     try:
         return UPWARDS[op.name](op, affine)
-    except Refusal:
+    except NotScalableError:
         return None

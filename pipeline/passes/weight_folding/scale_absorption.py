@@ -13,12 +13,19 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pipeline.analysis.channel_vectors import Vector, combine
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction, read_contraction, read_init
 from pipeline.analysis.op_naming import op_label
 from pipeline.analysis.scale_shift import Affine, Elementwise, compose, read_elementwise
 from pipeline.mlir import defining_op, ir
-from pipeline.passes.weight_folding.scale_propagation import DOWNWARDS, UPWARDS, Refusal, each, or_refuse, slice_vector
+from pipeline.passes.weight_folding.scale_propagation import (
+    DOWNWARDS,
+    UPWARDS,
+    NotScalableError,
+    each,
+    or_refuse,
+    slice_vector,
+)
 
 
 @dataclass(frozen=True)
@@ -53,10 +60,10 @@ class Absorption:
         return any(step.scales for step in steps) or len(steps) + min(self.biases, 1) > 1
 
 
-def into_producers(root: Elementwise, weights: Weights) -> Absorption:
+def into_producers(root: Elementwise, weights: ConstExprs) -> Absorption:
     """How the steps of `root` and those before it go into the contractions that its data comes from.
 
-    Raises `Refusal` if they cannot.
+    Raises `NotScalableError` if they cannot.
     """
     absorption = Absorption()
     _Producers(weights, absorption).elementwise(root, Affine())
@@ -66,7 +73,7 @@ def into_producers(root: Elementwise, weights: Weights) -> Absorption:
 class _Producers:
     """Walks from a value to the contractions behind it; the affine is what the value still has to go through."""
 
-    def __init__(self, weights: Weights, absorption: Absorption):
+    def __init__(self, weights: ConstExprs, absorption: Absorption):
         self._weights = weights
         self._absorption = absorption
 
@@ -74,15 +81,15 @@ class _Producers:
         self._absorption.gone.append(one)
         composed = compose(affine, one)
         if composed is None:
-            raise Refusal("its factors run along different dims, or it rounds to fewer bits in between")
+            raise NotScalableError("its factors run along different dims, or it rounds to fewer bits in between")
         self._value(one.data, composed)
 
     def _value(self, value: ir.Value, affine: Affine) -> None:
         op = defining_op(value)
         if op is None:
-            raise Refusal("its data comes from an argument, not from a convolution or matrix product")
+            raise NotScalableError("its data comes from an argument, not from a convolution or matrix product")
         if len(list(value.uses)) > 1:
-            raise Refusal(f"the unscaled result of {describe(op)} has another user")
+            raise NotScalableError(f"the unscaled result of {describe(op)} has another user")
         one = read_elementwise(op, self._weights)
         contraction = read_contraction(op, self._weights)
         if one is not None:
@@ -94,7 +101,7 @@ class _Producers:
         elif op.name in UPWARDS:
             self._value(op.operands[0], UPWARDS[op.name](op, affine))
         else:
-            raise Refusal(f"its data comes from {describe(op)}, through which no factor can pass")
+            raise NotScalableError(f"its data comes from {describe(op)}, through which no factor can pass")
 
     def _concat(self, op: ir.Operation, affine: Affine) -> None:
         """concat(a, b) * s -> concat(a * s[first], b * s[last])."""
@@ -108,23 +115,25 @@ class _Producers:
     def _contraction(self, contraction: Contraction, affine: Affine) -> None:
         known, bias = read_init(contraction, self._weights)
         if not known:
-            raise Refusal("the convolution or product adds to data")
+            raise NotScalableError("the convolution or product adds to data")
         self._absorption.biases += bias is not None
         scale, shift = affine.scale, affine.shift
         if scale is not None:
             bias = bias and or_refuse(combine("mul", bias, scale))
             scale = contraction.output_to_weight(scale)
             if scale is None:
-                raise Refusal(f"the factors run along a dim that the weight of {describe(contraction.op)} has not")
+                raise NotScalableError(
+                    f"the factors run along a dim that the weight of {describe(contraction.op)} has not"
+                )
         if bias is not None and shift is not None:
             shift = or_refuse(combine("add", bias, shift))
         self._absorption.sinks.append(Sink(contraction, scale, shift or bias))
 
 
-def into_consumers(value: ir.Value, affine: Affine, weights: Weights) -> Absorption:
+def into_consumers(value: ir.Value, affine: Affine, weights: ConstExprs) -> Absorption:
     """How `affine`, which `value` has gone through, goes into the contractions that read it; all must take it in.
 
-    Raises `Refusal` if they cannot.
+    Raises `NotScalableError` if they cannot.
     """
     absorption = Absorption()
     _Consumers(weights, absorption).value(value, affine)
@@ -134,7 +143,7 @@ def into_consumers(value: ir.Value, affine: Affine, weights: Weights) -> Absorpt
 class _Consumers:
     """Walks from a value to the contractions that read it."""
 
-    def __init__(self, weights: Weights, absorption: Absorption):
+    def __init__(self, weights: ConstExprs, absorption: Absorption):
         self._weights = weights
         self._absorption = absorption
 
@@ -150,18 +159,18 @@ class _Consumers:
             elif op.name in DOWNWARDS and use.operand_number == 0:
                 self.value(op.results[0], DOWNWARDS[op.name](op, affine))
             else:
-                raise Refusal(f"{describe(op)} reads it, through which no factor can pass")
+                raise NotScalableError(f"{describe(op)} reads it, through which no factor can pass")
 
     def _contraction(self, contraction: Contraction, affine: Affine) -> None:
         scale = affine.scale and contraction.data_to_weight(affine.scale)
         projected = affine.shift and contraction.data_to_weight(affine.shift)
         if (scale is None) != (affine.scale is None) or (projected is None) != (affine.shift is None):
-            raise Refusal(f"the factors run along a dim that the weight of {describe(contraction.op)} has not")
+            raise NotScalableError(f"the factors run along a dim that the weight of {describe(contraction.op)} has not")
         if projected is not None and not contraction.sums_over_weight:
-            raise Refusal(f"{describe(contraction.op)} sums over more than its weight")
+            raise NotScalableError(f"{describe(contraction.op)} sums over more than its weight")
         known, bias = read_init(contraction, self._weights)
         if not known and projected is not None:
-            raise Refusal("the convolution or product adds to data")
+            raise NotScalableError("the convolution or product adds to data")
         self._absorption.sinks.append(Sink(contraction, scale, bias, projected))
 
 

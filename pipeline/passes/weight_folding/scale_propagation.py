@@ -11,14 +11,14 @@ from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import ir
 
 
-class Refusal(Exception):
+class NotScalableError(Exception):
     """Why an affine cannot go any further."""
 
 
 def or_refuse(vector: Vector | None) -> Vector:
-    """The vector; raises `Refusal` if there is none."""
+    """The vector; raises `NotScalableError` if there is none."""
     if vector is None:
-        raise Refusal("the factors run along dims that cannot be told apart at this place")
+        raise NotScalableError("the factors run along dims that cannot be told apart at this place")
     return vector
 
 
@@ -72,10 +72,10 @@ def _below_transpose(op: ir.Operation, affine: Affine) -> Affine:
 def _through_padding(op: ir.Operation, affine: Affine) -> Affine:
     """pad(x) * s -> pad(x * s), if it pads with zeros, in dims that s does not run along."""
     if affine.shift is not None:
-        raise Refusal("its shift would not reach the padding")
+        raise NotScalableError("its shift would not reach the padding")
     yielded = op.regions[0].blocks[0].operations[0].operation
     if yielded.name != "tensor.yield" or not is_zero(yielded.operands[0]):
-        raise Refusal("the padding is not zero")
+        raise NotScalableError("the padding is not zero")
     return _of_same_size(op.operands[0], op.results[0], affine)
 
 
@@ -86,20 +86,20 @@ def _through_cut(op: ir.Operation, affine: Affine) -> Affine:
 
 def _of_same_size(before: ir.Value, after: ir.Value, affine: Affine) -> Affine:
     if len(_shape(before)) != len(_shape(after)):
-        raise Refusal("a slice that drops dims stands between")
+        raise NotScalableError("a slice that drops dims stands between")
     vectors = [vector for vector in (affine.scale, affine.shift) if vector is not None]
     sizes = [(_shape(before)[dim], _shape(after)[dim]) for vector in vectors for dim in vector.dims]
     if any(first != last or first < 0 for first, last in sizes):
-        raise Refusal("a slice or padding of the channels stands between")
+        raise NotScalableError("a slice or padding of the channels stands between")
     return affine
 
 
 def _below_insert(op: ir.Operation, affine: Affine) -> Affine:
     """insert(x * s, zeros) -> insert(x, zeros) * s, as padding and the stride of a transposed convolution come."""
     if affine.shift is not None:
-        raise Refusal("its shift would not reach the padding")
+        raise NotScalableError("its shift would not reach the padding")
     if not is_zero(op.operands[1]):
-        raise Refusal("the padding is not zero")
+        raise NotScalableError("the padding is not zero")
     return _of_same_size(op.operands[0], op.results[0], affine)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import contractions, read_init
 from pipeline.ir.rewriting import before
 from pipeline.mlir import ir
@@ -29,7 +29,7 @@ class SeparateBias(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Separates the biases of one function."""
-        weights = Weights(op)
+        weights = ConstExprs(op)
         for contraction in contractions(op, weights):
             known, bias = read_init(contraction, weights)
             if known and bias is not None:

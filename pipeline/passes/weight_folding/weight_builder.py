@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from pipeline.analysis.channel_vectors import Arithmetic, Combined, Given, Number, Reshaped, Sliced, Vector
-from pipeline.analysis.const_expr import Weights
+from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction
 from pipeline.analysis.scale_shift import Affine, Elementwise
 from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types
@@ -27,7 +27,7 @@ Body = Callable[..., ir.Value]
 class WeightSide:
     """Builds in front of `anchor`, where the weights are made available; the location is the current one."""
 
-    def __init__(self, weights: Weights, anchor: ir.Operation):
+    def __init__(self, weights: ConstExprs, anchor: ir.Operation):
         self._weights = weights
         self._anchor = anchor
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from pipeline.runtime.call.array_libraries import torch_library
 from pipeline.runtime.call.result_pool import ResultMemory, is_small
-from pipeline.runtime.call.slot_layout import Layout
+from pipeline.runtime.call.slot_layout import SlotLayout
 from pipeline.runtime.call.workspace import Workspace
 from pipeline.runtime.interface.pytree import LEAF, Tree
 from pipeline.runtime.interface.signature import Signature
@@ -28,7 +28,7 @@ class FastPath:
     def __init__(
         self,
         signature: Signature,
-        layout: Layout,
+        layout: SlotLayout,
         workspace: Workspace,
         memory: ResultMemory,
     ):
@@ -95,7 +95,7 @@ class FastPath:
         return self._collect([results[index] for index in self._order])
 
 
-def suits(signature: Signature, layout: Layout) -> bool:
+def suits(signature: Signature, layout: SlotLayout) -> bool:
     """Whether calls of the executable may go the short way."""
     if (
         "torch" not in sys.modules

@@ -13,7 +13,7 @@ from pipeline.runtime.interface.signature import PAIRS_OF, Signature, TensorType
 Slots = Any  # a ctypes array of int64
 
 
-class Layout:
+class SlotLayout:
     """Worked out once for an executable.
 
     Attributes:

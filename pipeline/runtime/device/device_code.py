@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import PipelineError
-from pipeline.runtime.device.host_plan import Plan, View
+from pipeline.runtime.device.host_plan import HostPlan, View
 from pipeline.runtime.interface.code import Kernel, kernel_from_json
-from pipeline.runtime.interface.signature import Source, TensorType
+from pipeline.runtime.interface.signature import ParameterSource, TensorType
 from pipeline.runtime.interface.storage_types import numpy_dtype
 
 
@@ -80,11 +80,11 @@ class DeviceCode:
     code: tuple[bytes, ...]
     launches: tuple[DeviceKernel, ...]
     constants: tuple[np.ndarray, ...]
-    main: Plan
-    main_sources: tuple[Source, ...]
+    main: HostPlan
+    main_sources: tuple[ParameterSource, ...]
     moved: tuple[bool, ...]
-    prepare: Plan | None = None
-    prepare_sources: tuple[Source, ...] = ()
+    prepare: HostPlan | None = None
+    prepare_sources: tuple[ParameterSource, ...] = ()
     prepared: tuple[TensorType, ...] = ()
     checks: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
@@ -131,11 +131,11 @@ class DeviceCode:
             code=objects[:count],
             launches=launches,
             constants=tuple(constants),
-            main=Plan.from_json(data["main"]),
-            main_sources=tuple(Source(**source) for source in data["main_sources"]),
+            main=HostPlan.from_json(data["main"]),
+            main_sources=tuple(ParameterSource(**source) for source in data["main_sources"]),
             moved=tuple(data["moved"]),
-            prepare=None if data["prepare"] is None else Plan.from_json(data["prepare"]),
-            prepare_sources=tuple(Source(**source) for source in data["prepare_sources"]),
+            prepare=None if data["prepare"] is None else HostPlan.from_json(data["prepare"]),
+            prepare_sources=tuple(ParameterSource(**source) for source in data["prepare_sources"]),
             prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
             checks=tuple(data["checks"]),
             required=tuple(data["required"]),

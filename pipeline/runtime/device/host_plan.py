@@ -32,7 +32,7 @@ from typing import Any
 from pipeline.runtime.device.gemm_descriptor import Gemm
 from pipeline.runtime.device.host_arithmetic import compute
 
-Step = list[Any]
+PlanStep = list[Any]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _strides(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class HostPlan:
     """What the host does for one entry.
 
     Attributes:
@@ -95,7 +95,7 @@ class Plan:
     parameters: tuple[int, ...]
     dtypes: tuple[str | None, ...]
     shapes: tuple[tuple[int, ...] | None, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     results: tuple[int, ...]
     arena: int = 0
 
@@ -109,9 +109,9 @@ class Plan:
         return asdict(self)
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> Plan:
+    def from_json(data: dict[str, Any]) -> HostPlan:
         """The inverse of `to_json`."""
-        return Plan(
+        return HostPlan(
             registers=data["registers"],
             initial=tuple((register, value) for register, value in data["initial"]),
             parameters=tuple(data["parameters"]),
@@ -127,10 +127,10 @@ class Plan:
 _OF_LAUNCHES = ("compute", "arena", "constant", "subview", "collapse", "expand", "layout", "dim", "launch", "gemm")
 
 
-class Run:
+class PlanRun:
     """One run of a plan on a device; see `pipeline.runtime.device.device.Device` for what that can do."""
 
-    def __init__(self, plan: Plan, device: Any, constants: Sequence[View]):
+    def __init__(self, plan: HostPlan, device: Any, constants: Sequence[View]):
         self._plan = plan
         self._device = device
         self._constants = constants
@@ -147,7 +147,7 @@ class Run:
         self._steps(self._plan.steps)
         return [values[register] for register in self._plan.results]
 
-    def _steps(self, steps: Sequence[Step]) -> None:
+    def _steps(self, steps: Sequence[PlanStep]) -> None:
         for step in steps:
             _KINDS[step[0]](self, *step[1:])
 
@@ -279,19 +279,19 @@ class Run:
 
 #: What does a step, by its kind. Not in the run itself: a cycle of references would keep its memory alive.
 _KINDS: dict[str, Callable[..., None]] = {
-    "compute": Run._compute,
-    "alloc": Run._alloc,
-    "arena": Run._in_arena,
-    "constant": Run._constant,
-    "subview": Run._subview,
-    "collapse": Run._collapse,
-    "expand": Run._expand,
-    "layout": Run._layout,
-    "dim": Run._dim,
-    "load": Run._load,
-    "launch": Run._launch,
-    "gemm": Run._gemm,
-    "if": Run._if,
-    "for": Run._for,
-    "while": Run._while,
+    "compute": PlanRun._compute,
+    "alloc": PlanRun._alloc,
+    "arena": PlanRun._in_arena,
+    "constant": PlanRun._constant,
+    "subview": PlanRun._subview,
+    "collapse": PlanRun._collapse,
+    "expand": PlanRun._expand,
+    "layout": PlanRun._layout,
+    "dim": PlanRun._dim,
+    "load": PlanRun._load,
+    "launch": PlanRun._launch,
+    "gemm": PlanRun._gemm,
+    "if": PlanRun._if,
+    "for": PlanRun._for,
+    "while": PlanRun._while,
 }

@@ -23,7 +23,7 @@ _IDLE_BYTES = 1 << 30
 _FORMATS = {"index": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
 
 
-class _Buffer:
+class _DeviceBuffer:
     """Memory of the device; goes back to the pool when nobody refers to it."""
 
     def __init__(self, pool: _Pool, raw: Any, size: int):
@@ -44,14 +44,14 @@ class _Pool:
         self._free: dict[int, list[Any]] = {}
         self._idle = 0
 
-    def take(self, size: int) -> _Buffer:
+    def take(self, size: int) -> _DeviceBuffer:
         """A buffer of at least `size` bytes; what is in it is undefined."""
         size = max(256, -(-size // 256) * 256)
         free = self._free.get(size)
         if free:
             self._idle -= size
-            return _Buffer(self, free.pop(), size)
-        return _Buffer(self, self._device.create_buffer(size=size, usage=self._usage), size)
+            return _DeviceBuffer(self, free.pop(), size)
+        return _DeviceBuffer(self, self._device.create_buffer(size=size, usage=self._usage), size)
 
     def take_back(self, raw: Any, size: int) -> None:
         """Keeps a buffer for the next one who wants this size."""
@@ -79,11 +79,11 @@ class VulkanDevice:
         self._encoder: Any = None
         self._pass: Any = None
 
-    def allocate(self, dtype: str, elements: int) -> _Buffer:
+    def allocate(self, dtype: str, elements: int) -> _DeviceBuffer:
         """Memory for a tensor."""
         return self._pool.take(elements * DTYPE_BYTES[dtype])
 
-    def arena(self, size: int) -> _Buffer:
+    def arena(self, size: int) -> _DeviceBuffer:
         """Memory for the temporaries of a call."""
         return self._pool.take(size)
 
@@ -108,7 +108,7 @@ class VulkanDevice:
         self._pass.set_bind_group(0, self._bind(kernel, views, numbers))
         self._pass.dispatch_workgroups(blocks, 1, 1)
 
-    def read_number(self, buffer: _Buffer, dtype: str, place: int) -> int | float:
+    def read_number(self, buffer: _DeviceBuffer, dtype: str, place: int) -> int | float:
         """Submits, waits, and reads one element."""
         view = View(buffer, dtype, place, 1, 0, (1,), (1,))
         return self.download([view])[0][0].item()

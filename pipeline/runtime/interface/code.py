@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pipeline.runtime.interface.entry_point import EntryPoint
-from pipeline.runtime.interface.signature import Source, TensorType
+from pipeline.runtime.interface.signature import ParameterSource, TensorType
 
 
 @dataclass(frozen=True)
-class Place:
+class CallSite:
     """A place where the program calls a kernel.
 
     Attributes:
@@ -41,7 +41,7 @@ class Kernel:
     ops: tuple[str, ...]
     calls: int
     words: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[CallSite, ...] = ()
     operations: int | None = None
     bytes: int | None = None
 
@@ -55,7 +55,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class External:
+class ExternalFunction:
     """A function from outside that the code calls in place of a kernel.
 
     Attributes:
@@ -76,10 +76,10 @@ class External:
     numbers: tuple[int, ...] = ()
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> External:
+    def from_json(data: dict[str, Any]) -> ExternalFunction:
         """The inverse of `dataclasses.asdict`."""
         parameters = tuple((dtype, rank) for dtype, rank in data["parameters"])
-        return External(**{**data, "parameters": parameters, "numbers": tuple(data["numbers"])})
+        return ExternalFunction(**{**data, "parameters": parameters, "numbers": tuple(data["numbers"])})
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ class Code:
 
     objects: tuple[bytes, ...]
     main: EntryPoint
-    main_sources: tuple[Source, ...]
+    main_sources: tuple[ParameterSource, ...]
     prepare: EntryPoint | None
-    prepare_sources: tuple[Source, ...]
+    prepare_sources: tuple[ParameterSource, ...]
     prepared: tuple[TensorType, ...]
     workspace: int
     checks: tuple[str, ...]
@@ -114,7 +114,7 @@ class Code:
     required: tuple[str, ...]
     kernels: tuple[Kernel, ...] = ()
     sites: tuple[Site, ...] = ()
-    externals: tuple[External, ...] = ()
+    externals: tuple[ExternalFunction, ...] = ()
     thread_bytes: int = 0
     unread: tuple[int, ...] = ()
 
@@ -139,9 +139,9 @@ class Code:
         return Code(
             objects=objects,
             main=EntryPoint.from_json(data["main"]),
-            main_sources=tuple(Source(**source) for source in data["main_sources"]),
+            main_sources=tuple(ParameterSource(**source) for source in data["main_sources"]),
             prepare=None if data["prepare"] is None else EntryPoint.from_json(data["prepare"]),
-            prepare_sources=tuple(Source(**source) for source in data["prepare_sources"]),
+            prepare_sources=tuple(ParameterSource(**source) for source in data["prepare_sources"]),
             prepared=tuple(TensorType(kind["dtype"], tuple(kind["shape"])) for kind in data["prepared"]),
             workspace=data["workspace"],
             checks=tuple(data["checks"]),
@@ -150,7 +150,7 @@ class Code:
             required=tuple(data["required"]),
             kernels=tuple(map(kernel_from_json, data["kernels"])),
             sites=tuple(Site(**site) for site in data["sites"]),
-            externals=tuple(map(External.from_json, data["externals"])),
+            externals=tuple(map(ExternalFunction.from_json, data["externals"])),
             thread_bytes=data["thread_bytes"],
             unread=tuple(data.get("unread", ())),  # artifacts made before it was known lack it
         )

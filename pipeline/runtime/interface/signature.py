@@ -1,7 +1,8 @@
 """What a program takes and gives back, as data: the contract between front end, compiler and runtime.
 
 A `Signature` speaks of the user's side: the arguments of a call and its results, as pytrees of leaves. What `@main`
-takes is a list of `Source`s: each is an input, a weight, or something that `@prepare` computed from the weights.
+takes is a list of `ParameterSource`s: each is an input, a weight, or something that `@prepare` computed from the
+weights.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def _known_type(data: dict[str, Any]) -> TensorType:
 
 
 @dataclass(frozen=True)
-class Source:
+class ParameterSource:
     """Where a parameter of `@main` or `@prepare` comes from.
 
     Attributes:

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from pipeline.errors import ArtifactError, PipelineError
-from pipeline.runtime.interface.code import External
+from pipeline.runtime.interface.code import ExternalFunction
 
 _DTYPES: dict[str, Any] = {
     "i1": np.bool_,
@@ -48,7 +48,7 @@ class Externals:
         addresses: where each is, by the symbol that the code calls.
     """
 
-    def __init__(self, externals: Sequence[External], functions: Mapping[str, Callable[..., Any]]):
+    def __init__(self, externals: Sequence[ExternalFunction], functions: Mapping[str, Callable[..., Any]]):
         self.addresses: dict[str, int] = {}
         self._python = [one.function for one in externals if not one.library]
         self._failed = threading.local()
@@ -74,7 +74,7 @@ class Externals:
                 "make them functions of a shared library (pipeline.fusions.External)"
             )
 
-    def _wrapped(self, external: External, function: Callable[..., Any]) -> Any:
+    def _wrapped(self, external: ExternalFunction, function: Callable[..., Any]) -> Any:
         """The Python function as one of C."""
         kinds = [ctypes.c_void_p if rank is not None else _NUMBERS[dtype] for dtype, rank in external.parameters]
         prototype = ctypes.CFUNCTYPE(None, *kinds, *(ctypes.c_int64 for _ in external.numbers))
@@ -99,7 +99,7 @@ class Externals:
         return prototype(call)
 
 
-def _find(external: External) -> Any:
+def _find(external: ExternalFunction) -> Any:
     try:
         library = ctypes.CDLL(external.library)
     except OSError as error:

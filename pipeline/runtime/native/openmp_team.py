@@ -28,11 +28,11 @@ _FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp
 _kept: list[Any] = []
 
 #: The numbers of threads of the executables in this process.
-_numbers: weakref.WeakSet[Number] = weakref.WeakSet()
+_numbers: weakref.WeakSet[TeamSize] = weakref.WeakSet()
 _is_forked = False
 
 
-class Number:
+class TeamSize:
     """The number of threads of one executable's code, in the code's own memory; 0 for as many as OpenMP says.
 
     In a process that was forked it is 1, whatever it is set to: libgomp waits for ever there for threads that only the

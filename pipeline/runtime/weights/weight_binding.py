@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.errors import PipelineError
 from pipeline.runtime.call.array_libraries import Extent, dtype_and_shape, extent, library_of, place_of, pointer
-from pipeline.runtime.call.slot_layout import Layout, Slots
+from pipeline.runtime.call.slot_layout import SlotLayout, Slots
 from pipeline.runtime.interface.aligned_memory import Arena, offsets
 from pipeline.runtime.interface.code import Code
 from pipeline.runtime.interface.signature import Signature, TensorType, Weight
@@ -57,7 +57,7 @@ def bind(
     code: Code,
     native: NativeCode,
     signature: Signature,
-    layout: Layout,
+    layout: SlotLayout,
     source: WeightSource,
     before: BoundWeights | None = None,
     *,

@@ -10,8 +10,8 @@ from pipeline.ir.locations import pairs_of
 from pipeline.ir.tensor_types import tensor_type
 from pipeline.mlir import callee, function, ir, symbol_name, walk
 from pipeline.runtime.interface.aligned_memory import byte_size
-from pipeline.runtime.interface.code import Kernel, Place
-from pipeline.runtime.interface.signature import Source, TensorType
+from pipeline.runtime.interface.code import CallSite, Kernel
+from pipeline.runtime.interface.signature import ParameterSource, TensorType
 
 
 def entry_names(module: ir.Module) -> list[str]:
@@ -31,11 +31,11 @@ def check_messages(module: ir.Module) -> tuple[str, ...]:
 def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
     """The kernels in the order in which main, then prepare, first call them."""
     calls = Counter(callee(op) for op in walk(module, "func.call"))
-    places: dict[str, list[Place]] = {}
+    places: dict[str, list[CallSite]] = {}
     for name in entry_names(module):
         for call in walk(function(module, name), "func.call"):
             known = pairs_of(call.attributes[ORIGINS]) if ORIGINS in call.attributes else []
-            places.setdefault(callee(call), []).append(Place(tuple(known)))
+            places.setdefault(callee(call), []).append(CallSite(tuple(known)))
     kernels = []
     for name in places:
         kernel = function(module, name)
@@ -57,28 +57,28 @@ def _traffic(kernel: ir.Operation) -> int | None:
     return sum(byte_size(tensor_type(kind)) for kind in kinds)
 
 
-def sources_of(entry: ir.Operation) -> tuple[Source, ...]:
+def sources_of(entry: ir.Operation) -> tuple[ParameterSource, ...]:
     """Where each argument comes from, by the marks on it; an unmarked one is the caller's, by position."""
     count = len(entry.regions[0].blocks[0].arguments)
     marks = list(entry.attributes["arg_attrs"]) if "arg_attrs" in entry.attributes else [{}] * count
     sources = []
     for number, mark in enumerate(marks):
         if "pipeline.weight" in mark:
-            sources.append(Source("weight", name=ir.StringAttr(mark["pipeline.weight"]).value))
+            sources.append(ParameterSource("weight", name=ir.StringAttr(mark["pipeline.weight"]).value))
         elif "pipeline.prepared" in mark:
-            sources.append(Source("prepared", ir.IntegerAttr(mark["pipeline.prepared"]).value))
+            sources.append(ParameterSource("prepared", ir.IntegerAttr(mark["pipeline.prepared"]).value))
         elif "pipeline.status" in mark:
-            sources.append(Source("status"))
+            sources.append(ParameterSource("status"))
         elif "pipeline.seed" in mark:
-            sources.append(Source("seed"))
+            sources.append(ParameterSource("seed"))
         elif WORKSPACE in mark:
-            sources.append(Source("workspace"))
+            sources.append(ParameterSource("workspace"))
         elif PROFILE in mark:
-            sources.append(Source("profile"))
+            sources.append(ParameterSource("profile"))
         elif "pipeline.argument" in mark:
-            sources.append(Source("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
+            sources.append(ParameterSource("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
         else:
-            sources.append(Source("argument", number))
+            sources.append(ParameterSource("argument", number))
     return tuple(sources)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Form:
+class CodeForm:
     """What the code is made for.
 
     Attributes:
@@ -36,7 +36,7 @@ class Form:
     winograd: int = 2
 
 
-PLAIN = Form()
+PLAIN = CodeForm()
 
 
 class Target(ABC):

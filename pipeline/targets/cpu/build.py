@@ -12,12 +12,12 @@ from pipeline.mlir import called_function, function, ir, walk
 from pipeline.passes.bufferization.results_to_out_params import results_to_arguments
 from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.program import Dump
-from pipeline.runtime.interface.code import Code, External, Site
+from pipeline.runtime.interface.code import Code, ExternalFunction, Site
 from pipeline.runtime.interface.entry_point import DYNAMIC, EntryPoint, Value
-from pipeline.runtime.interface.signature import Signature, Source, TensorType
+from pipeline.runtime.interface.signature import ParameterSource, Signature, TensorType
 from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
 from pipeline.targets.common.mutated_arguments import mark_updates, report_copies
-from pipeline.targets.common.target import Form
+from pipeline.targets.common.target import CodeForm
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.isa import Isa
 from pipeline.targets.cpu.lower import add_memory, bufferize, place_results, to_llvm, vectorize, workspace_bytes
@@ -26,7 +26,9 @@ from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
 _VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview")
 
 
-def build(module: ir.Module, signature: Signature, dump: Dump, isa: Isa, form: Form, disable: frozenset[str]) -> Code:
+def build(
+    module: ir.Module, signature: Signature, dump: Dump, isa: Isa, form: CodeForm, disable: frozenset[str]
+) -> Code:
     """See `Target.compile`; passes in `disable` are left out."""
     checks = check_messages(module)
     mark_updates(module, signature)
@@ -87,7 +89,7 @@ def _sites(module: ir.Module) -> tuple[Site, ...]:
     return tuple(Site(*(ir.StringAttr(part).value for part in ir.ArrayAttr(site))) for site in listed)
 
 
-def _unread(module: ir.Module, sources: Sequence[Source]) -> tuple[int, ...]:
+def _unread(module: ir.Module, sources: Sequence[ParameterSource]) -> tuple[int, ...]:
     """The numbers of the prepared tensors that @main doesn't read: with Winograd's algorithm, the direct weights."""
     arguments = function(module, "main").regions[0].blocks[0].arguments
     taken = zip(arguments, sources, strict=False)
@@ -107,7 +109,7 @@ def _is_read(value: ir.Value) -> bool:
     return False
 
 
-def _externals(module: ir.Module) -> tuple[External, ...]:
+def _externals(module: ir.Module) -> tuple[ExternalFunction, ...]:
     """The functions from outside that kernels call, once kernels take buffers."""
     found = []
     for declared in walk(module, "func.func"):
@@ -117,7 +119,7 @@ def _externals(module: ir.Module) -> tuple[External, ...]:
         kind = ir.FunctionType(ir.TypeAttr(declared.attributes["function_type"]).value)
         own = list(kind.inputs)[: len(kind.inputs) - len(numbers)]
         found.append(
-            External(
+            ExternalFunction(
                 symbol=f"_mlir_ciface_{ir.StringAttr(declared.attributes['sym_name']).value}",
                 function=ir.StringAttr(function).value,
                 library=ir.StringAttr(library).value,

@@ -11,14 +11,14 @@ _NAME = re.compile(r'@([\w.$-]+|"[^"]*")')
 
 
 @dataclass(frozen=True)
-class Part:
+class ModulePart:
     """LLVM IR text, and the names of the functions that it defines."""
 
     text: str
     functions: tuple[str, ...]
 
 
-def split(text: str, size: int) -> list[Part]:
+def split(text: str, size: int) -> list[ModulePart]:
     """Parts of a module, each of about `size` characters of functions or of one function.
 
     Every part declares the functions that others define, and has its own copy of the constants that it uses. A module
@@ -27,7 +27,7 @@ def split(text: str, size: int) -> list[Part]:
     functions, shared = _read(text)
     groups = _groups(functions, size)
     if len(groups) < 2 or not all(_names(functions)) or not all(map(_can_be_copied, shared)):
-        return [Part(text, _names(functions))]
+        return [ModulePart(text, _names(functions))]
     return [_part(group, functions, shared) for group in groups]
 
 
@@ -68,13 +68,13 @@ def _groups(functions: list[tuple[str, str]], size: int) -> list[list[tuple[str,
     return groups
 
 
-def _part(group: list[tuple[str, str]], functions: list[tuple[str, str]], shared: list[str]) -> Part:
+def _part(group: list[tuple[str, str]], functions: list[tuple[str, str]], shared: list[str]) -> ModulePart:
     names = _names(group)
     bodies = [body for _, body in group]
     used = {name for body in bodies for name in _NAME.findall(body)}
     copied = [line for line in shared if (match := _GLOBAL.match(line)) is None or match["name"] in used]
     declared = [_declaration(body) for name, body in functions if name not in names and name in used]
-    return Part("\n".join([*copied, *bodies, *declared, ""]), names)
+    return ModulePart("\n".join([*copied, *bodies, *declared, ""]), names)
 
 
 def _declaration(function: str) -> str:

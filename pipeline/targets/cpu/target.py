@@ -9,7 +9,7 @@ from pipeline.program import Dump
 from pipeline.runtime.interface.code import Code
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.native.object_loader import host_features
-from pipeline.targets.common.target import PLAIN, Form, Target
+from pipeline.targets.common.target import PLAIN, CodeForm, Target
 from pipeline.targets.cpu.isa import LEAST_MASKED, isa
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
-    def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: Form = PLAIN):
+    def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: CodeForm = PLAIN):
         self.isa = isa(cpu)
         self.disable = disable
         self.form = form

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.runtime.device.host_plan import Step
+from pipeline.runtime.device.host_plan import PlanStep
 from pipeline.runtime.interface.signature import DTYPE_BYTES
 
 #: Where a buffer may start in another one: the most that a Vulkan device may ask for.
@@ -15,7 +15,7 @@ ALIGNMENT = 256
 _VIEWS = ("subview", "collapse", "expand", "layout")
 
 
-def place_in_arena(steps: list[Step], results: list[int]) -> tuple[list[Step], int]:
+def place_in_arena(steps: list[PlanStep], results: list[int]) -> tuple[list[PlanStep], int]:
     """Gives the allocations among `steps` places in an arena; returns the steps and the arena's size in bytes.
 
     Planned are those of known size in the outermost list whose memory nothing hands on: no result, no branch, no loop.
@@ -44,7 +44,7 @@ def _is_known(size: Any) -> bool:
     return isinstance(size, list)
 
 
-def _bytes(step: Step) -> int:
+def _bytes(step: PlanStep) -> int:
     size = math.prod(one[1] for one in step[3]) * DTYPE_BYTES[step[2]]
     return max(1, -(-size // ALIGNMENT)) * ALIGNMENT
 
@@ -53,14 +53,14 @@ def _bytes(step: Step) -> int:
 _INNER = {"if": (2, 3), "for": (5,), "while": (1, 6)}
 
 
-def _all_steps(steps: list[Step]) -> Iterator[Step]:
+def _all_steps(steps: list[PlanStep]) -> Iterator[PlanStep]:
     for step in steps:
         yield step
         for place in _INNER.get(step[0], ()):
             yield from _all_steps(step[place])
 
 
-def _handed_on(steps: list[Step]) -> Iterator[int]:
+def _handed_on(steps: list[PlanStep]) -> Iterator[int]:
     """Registers whose values branches and loops give to others."""
     for step in _all_steps(steps):
         if step[0] == "if":
@@ -71,7 +71,7 @@ def _handed_on(steps: list[Step]) -> Iterator[int]:
             yield from (*step[3], *step[5], *step[8])
 
 
-def _registers(step: Step) -> Iterator[int]:
+def _registers(step: PlanStep) -> Iterator[int]:
     """Every register that a step or a step inside of it names; small numbers that are none do no harm but for time."""
     if step[0] in ("launch", "gemm"):
         yield from step[3]

@@ -9,7 +9,7 @@ from pipeline.errors import CompileError
 from pipeline.ir.attributes import DISPATCH, GEMM, THREADS
 from pipeline.mlir import function, ir, refusal
 from pipeline.runtime.device.host_arithmetic import OPS
-from pipeline.runtime.device.host_plan import Plan, Step
+from pipeline.runtime.device.host_plan import HostPlan, PlanStep
 from pipeline.runtime.interface.storage_types import Stored
 from pipeline.targets.gpu.arena_offsets import place_in_arena
 from pipeline.targets.gpu.constants import Constants
@@ -19,7 +19,9 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DYNAMIC_STRIDE = ir.ShapedType.get_dynamic_stride_or_offset()
 
 
-def build_plan(module: ir.Module, entry: str, kernels: dict[str, int], stored: Stored, constants: Constants) -> Plan:
+def build_plan(
+    module: ir.Module, entry: str, kernels: dict[str, int], stored: Stored, constants: Constants
+) -> HostPlan:
     """The plan of the function `entry`.
 
     Args:
@@ -35,7 +37,7 @@ def build_plan(module: ir.Module, entry: str, kernels: dict[str, int], stored: S
     kinds = [argument.type for argument in block.arguments]
     steps, results = builder.block(block)
     steps, arena = place_in_arena(steps, results)
-    return Plan(
+    return HostPlan(
         registers=builder.count,
         initial=tuple(builder.initial),
         parameters=tuple(parameters),
@@ -73,13 +75,13 @@ class _Builder:
         """The registers of values."""
         return [self.registers[value] for value in values]
 
-    def block(self, block: ir.Block) -> tuple[list[Step], list[int]]:
+    def block(self, block: ir.Block) -> tuple[list[PlanStep], list[int]]:
         """The steps of a block, and the registers of what its terminator hands on."""
         *ops, terminator = [op.operation for op in block.operations]
         steps = [step for op in ops for step in self._op(op)]
         return steps, self.of(terminator.operands)
 
-    def _op(self, op: ir.Operation) -> list[Step]:
+    def _op(self, op: ir.Operation) -> list[PlanStep]:
         short = op.name.partition(".")[2]
         if op.name == "arith.constant":
             self.initial.append((self.new(op.results[0]), _number(op.attributes["value"])))
@@ -91,7 +93,7 @@ class _Builder:
             raise refusal(op, f"{op.name} between kernels is not supported on GPUs; compile it for the target cpu")
         return handler(self, op)
 
-    def _compute(self, op: ir.Operation, name: str) -> Step:
+    def _compute(self, op: ir.Operation, name: str) -> PlanStep:
         predicate = ir.IntegerAttr(op.attributes["predicate"]).value if "predicate" in op.attributes else 0
         source = op.operands[1] if name == "select" else op.operands[0]
         arguments = self.of(op.operands)
@@ -105,28 +107,28 @@ class _Builder:
             predicate,
         ]
 
-    def _alloc(self, op: ir.Operation) -> list[Step]:
+    def _alloc(self, op: ir.Operation) -> list[PlanStep]:
         kind = ir.MemRefType(op.results[0].type)
         sizes = self._mixed(kind.shape, op.operands, _DYNAMIC)
         return [["alloc", self.new(op.results[0]), self.stored(str(kind.element_type)), sizes]]
 
-    def _global(self, op: ir.Operation) -> list[Step]:
+    def _global(self, op: ir.Operation) -> list[PlanStep]:
         number = self.constants.number(_symbol(op, "name"))
         return [["constant", self.new(op.results[0]), number]]
 
-    def _dim(self, op: ir.Operation) -> list[Step]:
+    def _dim(self, op: ir.Operation) -> list[PlanStep]:
         view, number = self.of(op.operands)
         return [["dim", self.new(op.results[0]), view, number]]
 
-    def _load(self, op: ir.Operation) -> list[Step]:
+    def _load(self, op: ir.Operation) -> list[PlanStep]:
         view, *indices = self.of(op.operands)
         return [["load", self.new(op.results[0]), view, indices]]
 
-    def _same(self, op: ir.Operation) -> list[Step]:
+    def _same(self, op: ir.Operation) -> list[PlanStep]:
         self.registers[op.results[0]] = self.registers[op.operands[0]]
         return []
 
-    def _subview(self, op: ir.Operation) -> list[Step]:
+    def _subview(self, op: ir.Operation) -> list[PlanStep]:
         view, *dynamic = list(op.operands)
         offsets, sizes, strides = _mixed_groups(op, dynamic, ("offsets", "sizes", "strides"))
         kept = _kept_dims(sizes, list(ir.MemRefType(op.results[0].type).shape))
@@ -134,16 +136,16 @@ class _Builder:
         source = self.registers[view]
         return [["subview", self.new(op.results[0]), source, *groups, kept]]
 
-    def _collapse(self, op: ir.Operation) -> list[Step]:
+    def _collapse(self, op: ir.Operation) -> list[PlanStep]:
         source = self.registers[op.operands[0]]
         return [["collapse", self.new(op.results[0]), source, _groups(op)]]
 
-    def _expand(self, op: ir.Operation) -> list[Step]:
+    def _expand(self, op: ir.Operation) -> list[PlanStep]:
         source, *dynamic = list(op.operands)
         sizes = self._mixed(ir.MemRefType(op.results[0].type).shape, dynamic, _DYNAMIC)
         return [["expand", self.new(op.results[0]), self.registers[source], _groups(op), sizes]]
 
-    def _reinterpret(self, op: ir.Operation) -> list[Step]:
+    def _reinterpret(self, op: ir.Operation) -> list[PlanStep]:
         view, *dynamic = list(op.operands)
         offsets, sizes, strides = _mixed_groups(op, dynamic, ("offsets", "sizes", "strides"))
         source = self.registers[view]
@@ -159,7 +161,7 @@ class _Builder:
             ]
         ]
 
-    def _call(self, op: ir.Operation) -> list[Step]:
+    def _call(self, op: ir.Operation) -> list[PlanStep]:
         callee = function(self.module, _symbol(op, "callee"))
         if DISPATCH in callee.attributes:
             return [self._launch(op, callee)]
@@ -173,7 +175,7 @@ class _Builder:
             self.registers[result] = register
         return steps
 
-    def _launch(self, op: ir.Operation, callee: ir.Operation) -> Step:
+    def _launch(self, op: ir.Operation, callee: ir.Operation) -> PlanStep:
         arguments = self.of(op.operands)
         if GEMM in callee.attributes:
             gemm = read_gemm(callee, self.stored)
@@ -182,14 +184,14 @@ class _Builder:
             return ["launch", self.kernels[_symbol(op, "callee")], arguments[0], arguments[1:]]
         return ["launch", self.kernels[_symbol(op, "callee")], ["#", -1], arguments]  # the kernel has the number
 
-    def _if(self, op: ir.Operation) -> list[Step]:
+    def _if(self, op: ir.Operation) -> list[PlanStep]:
         condition = self.registers[op.operands[0]]
         branches = [self.block(r.blocks[0]) if len(r.blocks) else ([], []) for r in op.regions]
         (then, from_then), (other, from_other) = branches
         to = [self.new(result) for result in op.results]
         return [["if", condition, then, other, to, from_then, from_other]]
 
-    def _for(self, op: ir.Operation) -> list[Step]:
+    def _for(self, op: ir.Operation) -> list[PlanStep]:
         body = op.regions[0].blocks[0]
         first, last, step, *initial = self.of(op.operands)
         index, *carried = [self.new(argument) for argument in body.arguments]
@@ -197,7 +199,7 @@ class _Builder:
         to = [self.new(result) for result in op.results]
         return [["for", first, last, step, index, steps, carried, initial, following, to]]
 
-    def _while(self, op: ir.Operation) -> list[Step]:
+    def _while(self, op: ir.Operation) -> list[PlanStep]:
         before, after = (region.blocks[0] for region in op.regions)
         initial = self.of(op.operands)
         carried = [self.new(argument) for argument in before.arguments]
@@ -215,7 +217,7 @@ class _Builder:
         return [self._mix(next(rest) if number == unknown else number) for number in static]
 
 
-_HANDLERS: dict[str, Callable[[_Builder, ir.Operation], list[Step]]] = {
+_HANDLERS: dict[str, Callable[[_Builder, ir.Operation], list[PlanStep]]] = {
     "memref.alloc": _Builder._alloc,
     "memref.alloca": _Builder._alloc,
     "memref.get_global": _Builder._global,

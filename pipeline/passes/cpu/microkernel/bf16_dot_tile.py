@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pipeline.analysis.bf16_dot import LANES, lies_in_pairs
 from pipeline.ir.indexing_maps import moves
 from pipeline.mlir import arith, ir, memref, scf, vector
-from pipeline.passes.cpu.microkernel.loop_nest import Emitter
-from pipeline.passes.cpu.microkernel.register_tile import Window
+from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
+from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.vector_builders import constant_index, floor_to, zeros
 
 _INTRINSIC = "llvm.x86.avx512bf16.dpbf16ps.512"
@@ -17,7 +17,7 @@ _INTRINSIC = "llvm.x86.avx512bf16.dpbf16ps.512"
 _Step = Callable[[ir.Value, list[ir.Value]], list[ir.Value]]
 
 
-class _PairWindow(Window):
+class _PairWindow(RegisterTile):
     """A tile whose operands are read as pairs of elements along a loop: 32-bit integers, the first the lower half."""
 
     def add(self, at: dict[int, ir.Value], sums: list[ir.Value], loop: int, both: bool) -> list[ir.Value]:
@@ -76,7 +76,7 @@ def _next(at: dict[int, ir.Value], loop: int) -> dict[int, ir.Value]:
     return {**at, loop: arith.AddIOp(at[loop], constant_index(1)).result}
 
 
-class DotEmitter(Emitter):
+class DotEmitter(NestEmitter):
     """Writes the loops of one op whose body is out + extf(a) * extf(b): the innermost sum takes two steps at a time.
 
     A last step that has no other is paired with zeros. Vectors of one element, at edges, are computed as others are.
@@ -85,8 +85,10 @@ class DotEmitter(Emitter):
     window_type = _PairWindow
     long_sums_in_blocks = False  # the factors are rounded to 8 bits
 
-    def reduction(self, depth: int, window: Window, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
-        """See `Emitter.reduction`."""
+    def reduction(
+        self, depth: int, window: RegisterTile, at: dict[int, ir.Value], values: list[ir.Value]
+    ) -> list[ir.Value]:
+        """See `NestEmitter.reduction`."""
         if depth != len(self.reductions) - 1 or self.tile.lanes != LANES:
             return super().reduction(depth, window, at, values)
         assert isinstance(window, _PairWindow)

@@ -17,7 +17,7 @@ from pipeline.passes.cpu.microkernel.vector_builders import combine, constant_in
 _MOST_TERMS = 192
 
 #: Adds up the iterations from the first to before the last of a loop, to the values that it is given.
-Run = Callable[[ir.Value, ir.Value, list[ir.Value]], list[ir.Value]]
+EmitLoop = Callable[[ir.Value, ir.Value, list[ir.Value]], list[ir.Value]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Blocks:
     count: int | None
     folds: tuple[str, ...]
 
-    def run(self, end: ir.Value, totals: list[ir.Value], run: Run, step: int = 1) -> list[ir.Value]:
+    def run(self, end: ir.Value, totals: list[ir.Value], run: EmitLoop, step: int = 1) -> list[ir.Value]:
         """`totals` with what `run` computes from 0 to `end` by steps, a block of iterations at a time."""
         block = constant_index(self.iterations * step)
         loop = scf.ForOp(constant_index(0), end, block, totals)

@@ -15,11 +15,11 @@ from pipeline.ir.element_types import is_scalar
 from pipeline.ir.indexing_maps import Loops, coefficient, moves
 from pipeline.mlir import affine, arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel import narrow_elements, window_unrolling
-from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, Run, blocks_of
+from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, EmitLoop, blocks_of
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad
-from pipeline.passes.cpu.microkernel.register_tile import Window
-from pipeline.passes.cpu.microkernel.tile_sizes import Tile
-from pipeline.passes.cpu.microkernel.tiled_op import Stage
+from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
+from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
+from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
 from pipeline.passes.cpu.microkernel.vector_builders import (
     MultiplyAdds,
     constant_index,
@@ -51,7 +51,7 @@ class Context:
     pads: Mapping[int, Pad] = field(default_factory=dict)
 
 
-class Emitter:
+class NestEmitter:
     """Writes the loops of one op at the insertion point.
 
     Attributes:
@@ -59,16 +59,16 @@ class Emitter:
         long_sums_in_blocks: whether sums are so exact that the length of a chain of additions matters.
     """
 
-    window_type: ClassVar[type[Window]] = Window
+    window_type: ClassVar[type[RegisterTile]] = RegisterTile
     long_sums_in_blocks: ClassVar[bool] = True
 
-    def __init__(self, generic: ir.Operation, loops: Loops, tile: Tile, fma: bool, context: Context):
+    def __init__(self, generic: ir.Operation, loops: Loops, tile: TileSizes, fma: bool, context: Context):
         sums = multiply_adds(generic.regions[0].blocks[0], loops) if fma else MultiplyAdds({}, set())
         self.generic = generic
         self.loops = loops
         self.tile = tile
         self.context = context
-        self.stage = Stage(generic, loops, tile, sums, context.pads)
+        self.stage = TiledOp(generic, loops, tile, sums, context.pads)
         self.reductions = [dim for dim, reduction in enumerate(loops.reductions) if reduction]
         self._unrolled = window_unrolling.unrolled(loops, tile)
         self.blocks = self._blocks_of_sums() if self.long_sums_in_blocks else None
@@ -208,7 +208,7 @@ class Emitter:
 
     def finish(
         self,
-        window: Window,
+        window: RegisterTile,
         results: list[ir.Value],
         at: dict[int, ir.Value],
         rows: int,
@@ -219,18 +219,18 @@ class Emitter:
         known: dict[ir.Value, list[ir.Value]] = {}
         self.store(window, results, known)
         for epilogue in self.context.epilogues:
-            stage = Stage(epilogue.op, epilogue.loops, self.tile, MultiplyAdds({}, set()))
-            window = Window(stage, at, rows, vectors, mask)
+            stage = TiledOp(epilogue.op, epilogue.loops, self.tile, MultiplyAdds({}, set()))
+            window = RegisterTile(stage, at, rows, vectors, mask)
             self.store(window, window.compute(at, [], known), known)
 
-    def start(self, window: Window, output: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+    def start(self, window: RegisterTile, output: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """What a vector of an output starts from."""
         if output not in self.context.initials:
             return window.load(output, at, row, column)
         number = narrow_elements.number(self.context.initials[output])
         return vector.BroadcastOp(ir.VectorType.get([self.tile.lanes], number.type), number).result
 
-    def store(self, window: Window, results: list[ir.Value], known: dict[ir.Value, list[ir.Value]]) -> None:
+    def store(self, window: RegisterTile, results: list[ir.Value], known: dict[ir.Value, list[ir.Value]]) -> None:
         """Stores what a stage has computed, if anything but an epilogue needs it."""
         stage = window.stage
         count = len(results) // len(stage.loops.outputs)
@@ -240,7 +240,9 @@ class Emitter:
             if stage.generic.operands[output] not in self.context.between:
                 window.store_all(vectors, output)
 
-    def reduction(self, depth: int, window: Window, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
+    def reduction(
+        self, depth: int, window: RegisterTile, at: dict[int, ir.Value], values: list[ir.Value]
+    ) -> list[ir.Value]:
         """The sums over the reductions from the one of that number on, added to `values`."""
         outer = self.reductions[: len(self.reductions) - len(self._unrolled)]
         if depth == len(outer) and self._unrolled:
@@ -260,7 +262,9 @@ class Emitter:
 
         return self.in_blocks(depth, self._steps(dim, at), values, run)
 
-    def in_blocks(self, depth: int, end: ir.Value, values: list[ir.Value], run: Run, step: int = 1) -> list[ir.Value]:
+    def in_blocks(
+        self, depth: int, end: ir.Value, values: list[ir.Value], run: EmitLoop, step: int = 1
+    ) -> list[ir.Value]:
         """The reduction of a number from 0 to `end`, in blocks if it is the one that is cut."""
         if self.blocks is not None and self.blocks.depth == depth:
             return self.blocks.run(end, values, run, step)

@@ -19,7 +19,7 @@ from pipeline.passes.cpu.microkernel.vector_builders import combine, constant_in
 from pipeline.passes.cpu.microkernel.window_unrolling import Tap, offsets
 
 
-class Window(TileAccesses):
+class RegisterTile(TileAccesses):
     """A tile at a place, whose elements are computed vector by vector."""
 
     def where_inside(self, new: list[ir.Value], old: list[ir.Value]) -> list[ir.Value]:

@@ -6,17 +6,17 @@ from pipeline.ir.element_types import element_type
 from pipeline.ir.indexing_maps import Loops
 from pipeline.mlir import arith, ir, scf
 from pipeline.passes.cpu.microkernel.blocked_sums import blocks_of
-from pipeline.passes.cpu.microkernel.loop_nest import Context, Emitter
-from pipeline.passes.cpu.microkernel.register_tile import Window
-from pipeline.passes.cpu.microkernel.tile_sizes import Tile
-from pipeline.passes.cpu.microkernel.tiled_op import Stage
+from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
+from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
+from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
+from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
 from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds, constant_index, floor_to, splat_of
 
 
-class FoldEmitter(Emitter):
+class FoldEmitter(NestEmitter):
     """Writes the loops of one op whose vectors run along a reduction."""
 
-    def __init__(self, generic: ir.Operation, loops: Loops, tile: Tile, fma: bool, context: Context):
+    def __init__(self, generic: ir.Operation, loops: Loops, tile: TileSizes, fma: bool, context: Context):
         super().__init__(generic, loops, tile, fma, context)
         self._others = [dim for dim in self.reductions if dim != tile.vector_dim]
         size = loops.sizes[tile.vector_dim]
@@ -35,7 +35,7 @@ class FoldEmitter(Emitter):
             splat_of(kind, fold) for kind, fold in zip(kinds, tile.folds, strict=True) for _ in range(tile.vectors)
         ]
         partial = self._lines(0, at, start)
-        window = Window(self.stage, at, 1, 1, None)
+        window = RegisterTile(self.stage, at, 1, 1, None)
         for number, (output, fold) in enumerate(zip(self.loops.outputs, tile.folds, strict=True)):
             vectors = partial[number * tile.vectors : (number + 1) * tile.vectors]
             window.fold_into(output, fold, vectors, self.context.initials.get(output))
@@ -66,7 +66,7 @@ class FoldEmitter(Emitter):
             with ir.InsertionPoint(loop.body):
                 i, old = loop.induction_variable, list(loop.inner_iter_args)
                 here, mask = {**at, tile.vector_dim: i}, arith.SubIOp(total, i).result if masked else None
-                window = Window(self.stage, at, 1, vectors, mask)
+                window = RegisterTile(self.stage, at, 1, vectors, mask)
                 new = window.compute(here, old, self._prologue(here, vectors, mask))
                 scf.YieldOp(window.where_inside(new, old) if masked else new)
             return list(loop.results)
@@ -85,7 +85,7 @@ class FoldEmitter(Emitter):
         """The vectors that the ops before the reduction compute, by buffer; stored where others need them, too."""
         known: dict[ir.Value, list[ir.Value]] = {}
         for prologue in self.context.prologues:
-            stage = Stage(prologue.op, prologue.loops, self.tile, MultiplyAdds({}, set()))
-            window = Window(stage, at, 1, vectors, mask)
+            stage = TiledOp(prologue.op, prologue.loops, self.tile, MultiplyAdds({}, set()))
+            window = RegisterTile(stage, at, 1, vectors, mask)
             self.store(window, window.compute(at, [], known), known)
         return known

@@ -10,7 +10,7 @@ from pipeline.mlir import affine, arith, ir, memref, vector
 from pipeline.passes.cpu.microkernel import narrow_elements
 from pipeline.passes.cpu.microkernel.padded_loads import load_padded
 from pipeline.passes.cpu.microkernel.tile_sizes import crosses_vectors
-from pipeline.passes.cpu.microkernel.tiled_op import Stage
+from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
 from pipeline.passes.cpu.microkernel.vector_builders import constant_index, zeros
 from pipeline.passes.cpu.microkernel.vector_transpose import transposed
 
@@ -18,7 +18,7 @@ from pipeline.passes.cpu.microkernel.vector_transpose import transposed
 class TileAccesses:
     """A tile at a place: loads and stores its vectors, the last of a row under a mask if there is one."""
 
-    def __init__(self, stage: Stage, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None):
+    def __init__(self, stage: TiledOp, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None):
         self.stage = stage
         self._at = at
         self._rows = rows

@@ -28,7 +28,7 @@ _MOST_FOLDS = 4
 
 
 @dataclass(frozen=True)
-class Tile:
+class TileSizes:
     """How an op is tiled: `rows` of loop `row_dim` by `vectors` of `lanes` elements of loop `vector_dim`.
 
     Attributes:
@@ -54,7 +54,7 @@ def choose_tile(
     registers: int,
     masked_bits: int = 8,
     schedule: Schedule = DEFAULT,
-) -> Tile | str:
+) -> TileSizes | str:
     """The tile for an op on a machine with `registers` vectors of `vector_bytes`; or why it can have none.
 
     A schedule's rows and vectors are those of sums that have rows, as far as their loops are long enough.
@@ -81,7 +81,7 @@ def choose_tile(
         rows = schedule.rows if most is None else max(1, min(schedule.rows, most))
     outer = tuple(dim for dim in rest if dim != row_dim)
     single = _masks_are_bad(generic, loops, masked_bits)
-    return Tile(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
+    return TileSizes(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
 
 
 def _keeps_taps(loops: Loops, vector_dim: int) -> bool:
@@ -97,7 +97,7 @@ def _keeps_taps(loops: Loops, vector_dim: int) -> bool:
     )
 
 
-def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
+def fits_tile(op: ir.Operation, loops: Loops, tile: TileSizes, masked_bits: int) -> bool:
     """Whether an elementwise op, with maps from the loops that a tile is of, can run on vectors of that tile."""
     step = tile.vectors * tile.lanes
     size = loops.sizes[tile.vector_dim]
@@ -115,12 +115,12 @@ def fits_tile(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> b
     return whole or tile.single_edges or not _masks_are_bad(op, loops, masked_bits)
 
 
-def fits_fold(op: ir.Operation, loops: Loops, tile: Tile, masked_bits: int) -> bool:
+def fits_fold(op: ir.Operation, loops: Loops, tile: TileSizes, masked_bits: int) -> bool:
     """Whether an elementwise op, with maps from the loops of a row reduction, can run on the vectors along its rows."""
     return _can_be_vector_dim(loops, tile.vector_dim, tile.lanes) and not _masks_are_bad(op, loops, masked_bits)
 
 
-def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int) -> Tile | None:
+def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int) -> TileSizes | None:
     """Square tiles for an op that transposes: some inputs move along rows where the outputs move along vectors.
 
     Where masks are bad, only whole tiles will do.
@@ -138,7 +138,7 @@ def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int)
         whole = all(_can_be_crossed(generic.operands[operand]) for operand in crosses)
         if crosses and plain and whole and all(walks[output] == "unit" for output in loops.outputs):
             outer = tuple(other for other in range(len(loops.sizes)) if other not in (dim, row))
-            return Tile(dim, row, lanes, 1, lanes, outer)
+            return TileSizes(dim, row, lanes, 1, lanes, outer)
     return None
 
 
@@ -190,7 +190,7 @@ def _masks_are_bad(generic: ir.Operation, loops: Loops, masked_bits: int) -> boo
     )
 
 
-def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tuple[int, ...]) -> Tile | str:
+def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tuple[int, ...]) -> TileSizes | str:
     """Vectors along a reduction: each lane has a partial result, and they are combined at the end of the row."""
     folds = fold_ops(generic)
     if folds is None:
@@ -201,7 +201,7 @@ def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tu
         if reduction and fixed and "unit" in walks and not {"other", "blocked"} & set(walks):
             size = loops.sizes[dim]
             vectors = _MOST_FOLDS if size is None else max(1, min(_MOST_FOLDS, -(-size // lanes)))
-            return Tile(dim, None, 1, vectors, lanes, parallel, folds)
+            return TileSizes(dim, None, 1, vectors, lanes, parallel, folds)
     return "no loop runs along the innermost dimension of the operands"
 
 

@@ -10,12 +10,12 @@ from pipeline.ir.indexing_maps import Loops
 from pipeline.mlir import ir
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places, uniform_ops
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad
-from pipeline.passes.cpu.microkernel.tile_sizes import Tile
+from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
 from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds
 
 
 @dataclass(frozen=True)
-class Stage:
+class TiledOp:
     """An op as it runs on a tile: its maps go from the loops that the tile is of.
 
     `pads` has the inputs that are padded copies, which are not there: their elements are loaded from what is padded.
@@ -23,7 +23,7 @@ class Stage:
 
     generic: ir.Operation
     loops: Loops
-    tile: Tile
+    tile: TileSizes
     multiply_adds: MultiplyAdds
     pads: Mapping[int, Pad] = field(default_factory=dict)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from pipeline.ir.indexing_maps import Loops, coefficient, moves, slides
-from pipeline.passes.cpu.microkernel.tile_sizes import Tile
+from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
 
 #: The most multiply-adds, or what else the body does, of an unrolled tile: more takes LLVM too long.
 _MOST = 256
@@ -15,7 +15,7 @@ _MOST = 256
 Tap = dict[int, int]
 
 
-def unrolled(loops: Loops, tile: Tile) -> list[int]:
+def unrolled(loops: Loops, tile: TileSizes) -> list[int]:
     """The innermost reductions to be unrolled; none but those of a depthwise convolution or a pool.
 
     There each reduction slides a window along a parallel loop. A convolution that sums over channels, too, reads each

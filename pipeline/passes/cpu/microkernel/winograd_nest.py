@@ -17,9 +17,9 @@ from pipeline.ir.attributes import WINOGRAD
 from pipeline.ir.indexing_maps import Loops
 from pipeline.mlir import arith, ir, math, memref, scf, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import blocks_of
-from pipeline.passes.cpu.microkernel.loop_nest import Context, Emitter
-from pipeline.passes.cpu.microkernel.register_tile import Window
-from pipeline.passes.cpu.microkernel.tile_sizes import Tile, choose_rows
+from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
+from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
+from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_rows
 from pipeline.passes.cpu.microkernel.vector_builders import constant_index, parallel_loop
 
 #: Loops of the convolution.
@@ -47,9 +47,9 @@ class WinogradTile:
     registers: int
 
     @property
-    def register_tile(self) -> Tile:
+    def register_tile(self) -> TileSizes:
         """The results of a tile, for epilogues: its columns are rows of one vector."""
-        return Tile(_F, _W, self.m, 1, self.lanes, (_N, _H))
+        return TileSizes(_F, _W, self.m, 1, self.lanes, (_N, _H))
 
 
 def winograd_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, registers: int) -> WinogradTile | str | None:
@@ -66,7 +66,7 @@ def winograd_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, regist
     return WinogradTile(sizes, ir.IntegerAttr(generic.attributes[WINOGRAD]).value, lanes, block, registers)
 
 
-class WinogradEmitter(Emitter):
+class WinogradEmitter(NestEmitter):
     """Writes the loops of one convolution at the insertion point."""
 
     def __init__(self, generic: ir.Operation, loops: Loops, tile: WinogradTile, fma: bool, context: Context):
@@ -290,7 +290,7 @@ class WinogradEmitter(Emitter):
             scf.YieldOp([])
 
     def _finish(self, at: dict[int, ir.Value], values: list[ir.Value]) -> None:
-        window = Window(self.stage, at, len(values), 1, None)
+        window = RegisterTile(self.stage, at, len(values), 1, None)
         (output,) = self.loops.outputs
         starts = [self.start(window, output, at, row, 0) for row in range(len(values))]
         sums = [arith.AddFOp(value, start).result for value, start in zip(values, starts, strict=True)]

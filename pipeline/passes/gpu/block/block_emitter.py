@@ -17,10 +17,10 @@ from pipeline.passes.gpu.block.per_thread_reductions import Points, share
 from pipeline.passes.gpu.thread import warp_reduction
 from pipeline.passes.gpu.thread.thread_results import clone_block, index, indices, is_private, load, unravel, zero
 from pipeline.passes.gpu.thread.vector_access import is_aligned
-from pipeline.passes.gpu.thread.warp_reduction import Rows, combine
+from pipeline.passes.gpu.thread.warp_reduction import ReducedRows, combine
 
 
-class Emitter:
+class BlockEmitter:
     """Writes the ops of one iteration in front of themselves, one after the other."""
 
     def __init__(self, shape: Shape, ops: Sequence[BlockOp], copied: Sequence[ir.Value], shuffles: bool):
@@ -158,8 +158,8 @@ class Emitter:
 
     def _fold(self, one: BlockOp) -> None:
         kinds = [ir.MemRefType(one.op.operands[output].type).element_type for output in one.loops.outputs]
-        rows = Rows(1, one.count, self.shape.threads, warp_reduction.folds_of(one.op))
-        folding = warp_reduction.Emitter(rows, kinds, self.shuffles)
+        rows = ReducedRows(1, one.count, self.shape.threads, warp_reduction.folds_of(one.op))
+        folding = warp_reduction.WarpEmitter(rows, kinds, self.shuffles)
 
         def step(first: ir.Value, round_: int | None, values: list[ir.Value]) -> list[ir.Value]:
             lanes = self.shape.lanes_of(one)

@@ -7,7 +7,7 @@ from math import prod
 from pipeline.ir.matchers import is_fill
 from pipeline.ir.rewriting import before, is_unused
 from pipeline.mlir import arith, constant_integer, defining_op, gpu, ir, memref, refusal, scf, walk
-from pipeline.passes.gpu.block.block_emitter import Emitter
+from pipeline.passes.gpu.block.block_emitter import BlockEmitter
 from pipeline.passes.gpu.block.element_distribution import BlockOp, choose_shape, describe
 from pipeline.passes.gpu.thread.launch_patterns import VIEWS, iterations
 from pipeline.passes.gpu.thread.thread_results import as_value, index, unravel
@@ -34,7 +34,7 @@ def emit(
     copied = [buffer for op in work if op.name == "memref.copy" for buffer in op.operands]
     shape = choose_shape(plans, most_threads, access_bytes)
     with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]), function.location:
-        emitter = Emitter(shape, plans, copied, shuffles)
+        emitter = BlockEmitter(shape, plans, copied, shuffles)
     for op in work:
         with before(op):
             emitter.emit(op)

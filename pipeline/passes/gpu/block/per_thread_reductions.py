@@ -17,7 +17,7 @@ from pipeline.passes.gpu.block.element_distribution import BlockOp, Shape
 from pipeline.passes.gpu.matmul.shared_memory_matmul import contract_sums
 from pipeline.passes.gpu.thread import warp_reduction
 from pipeline.passes.gpu.thread.thread_results import index, indices, unravel
-from pipeline.passes.gpu.thread.warp_reduction import WARP, Rows, combine
+from pipeline.passes.gpu.thread.warp_reduction import WARP, ReducedRows, combine
 
 #: How many results a thread computes side by side, to load what they share once.
 _MOST_AT_ONCE = 8
@@ -78,7 +78,7 @@ class Points:
         warp = arith.DivUIOp(self.thread, index(WARP)).result
         kinds = [ir.MemRefType(one.op.operands[output].type).element_type for output in one.loops.outputs]
         length = warp_reduction.length_of(one.loops)
-        folding = warp_reduction.Emitter(Rows(1, length, WARP, warp_reduction.folds_of(one.op)), kinds, True)
+        folding = warp_reduction.WarpEmitter(ReducedRows(1, length, WARP, warp_reduction.folds_of(one.op)), kinds, True)
         loop = scf.ForOp(index(0), index(-(-one.count // warps)), index(1))
         with ir.InsertionPoint(loop.body):
             first = arith.MulIOp(loop.induction_variable, index(warps)).result

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.mlir import arith, ir, nvgpu
 from pipeline.passes.gpu.flash_attention.kernel import Streamed, shared_tile
-from pipeline.passes.gpu.flash_attention.op_graph import Step
+from pipeline.passes.gpu.flash_attention.op_graph import GenericStep
 from pipeline.passes.gpu.thread.thread_results import index, indices, plus, unravel
 from pipeline.passes.gpu.thread.vector_access import is_aligned
 
@@ -30,7 +30,7 @@ class Copied:
         self,
         block: Streamed,
         kind: ir.Type,
-        step: Step,
+        step: GenericStep,
         operand: int,
         keys: tuple[int, int],
         along: tuple[int, int],

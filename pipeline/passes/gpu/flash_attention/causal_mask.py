@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.mlir import constant_integer, defining_op, ir
-from pipeline.passes.gpu.flash_attention.op_graph import Step, is_number
+from pipeline.passes.gpu.flash_attention.op_graph import GenericStep, is_number
 
 _LESS, _AT_MOST, _GREATER, _AT_LEAST = 2, 3, 4, 5  # of arith.cmpi, signed
 _OPPOSITE = {_LESS: _AT_LEAST, _AT_MOST: _GREATER, _GREATER: _AT_MOST, _AT_LEAST: _LESS}
 _MIRRORED = {_LESS: _GREATER, _AT_MOST: _AT_LEAST, _GREATER: _LESS, _AT_LEAST: _AT_MOST}
 
 
-def limit_of_keys(step: Step, value: ir.Value, own: list[int], key: int, query: int) -> int | None:
+def limit_of_keys(step: GenericStep, value: ir.Value, own: list[int], key: int, query: int) -> int | None:
     """The least number n known such that all scores of keys from `query + n` on are -inf; None without one.
 
     The body of `step` computes them as `value`; its loops along the dims of the scores are `own`, of which `key` and

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.mlir import arith, ir
-from pipeline.passes.gpu.flash_attention.op_graph import Step
+from pipeline.passes.gpu.flash_attention.op_graph import GenericStep
 from pipeline.passes.gpu.flash_attention.pattern import Attention
 from pipeline.passes.gpu.thread.thread_results import clone_block, index, indices, load
 
 
 @dataclass(frozen=True)
-class Tile:
+class AttentionTile:
     """How many queries a block has, how many keys it looks at at a time, and how many threads it has."""
 
     queries: int
@@ -36,7 +36,7 @@ class Elements:
         batch: the block's place in the batch, by the loops of the scores.
     """
 
-    def __init__(self, attention: Attention, tile: Tile):
+    def __init__(self, attention: Attention, tile: AttentionTile):
         self.attention = attention
         self.tile = tile
         self.count = attention.sizes[attention.key]
@@ -97,20 +97,20 @@ class Elements:
         inside = arith.CmpIOp(arith.CmpIPredicate.ult, key, index(self.count)).result
         return arith.SelectOp(inside, value, number(float("-inf"))).result
 
-    def _computed(self, step: Step, along: dict[int, ir.Value], score: ir.Value | None) -> ir.Value:
+    def _computed(self, step: GenericStep, along: dict[int, ir.Value], score: ir.Value | None) -> ir.Value:
         """An element of what a step computes, at a point of its loops; of the scores, `score`."""
         if step == self.attention.scores:
             assert score is not None
             return score
         return self._body(step, along, score, load_nothing(step))
 
-    def _body(self, step: Step, along: dict[int, ir.Value], score: ir.Value | None, out: ir.Value) -> ir.Value:
+    def _body(self, step: GenericStep, along: dict[int, ir.Value], score: ir.Value | None, out: ir.Value) -> ir.Value:
         """What the body of a step makes of the elements at a point of its loops, and of its result's old element."""
         inputs = [self._operand(step, operand, along, score) for operand in range(step.loops.inputs)]
         counters = [along[loop] if loop in along else index(0) for loop in range(len(step.loops.sizes))]
         return clone_block(step.body, [*inputs, out], counters)[0]
 
-    def _operand(self, step: Step, operand: int, along: dict[int, ir.Value], score: ir.Value | None) -> ir.Value:
+    def _operand(self, step: GenericStep, operand: int, along: dict[int, ir.Value], score: ir.Value | None) -> ir.Value:
         source, indexing = step.sources[operand], step.loops.maps[operand]
         if source is None:
             return load(step.op.operands[operand], indexing, along)
@@ -149,7 +149,7 @@ def converted(value: ir.Value, kind: ir.Type) -> ir.Value:
     return (arith.ExtFOp if is_wider else arith.TruncFOp)(kind, value).result
 
 
-def load_nothing(step: Step) -> ir.Value:
+def load_nothing(step: GenericStep) -> ir.Value:
     """What stands for the result's old element in the body of an elementwise step, which does not read it."""
     kind = step.element
     attribute = ir.FloatAttr.get(kind, 0.0) if isinstance(kind, ir.FloatType) else ir.IntegerAttr.get(kind, 0)

@@ -7,9 +7,9 @@ of the result. Exponentials go from the threads that have them to those that nee
 from __future__ import annotations
 
 from pipeline.mlir import arith, gpu, ir, math, memref, scf
-from pipeline.passes.gpu.flash_attention.elements import Tile, number
+from pipeline.passes.gpu.flash_attention.elements import AttentionTile, number
 from pipeline.passes.gpu.flash_attention.kernel import MOST_SHARED, Streamed, shared_tile
-from pipeline.passes.gpu.flash_attention.online_softmax import Rows, renew
+from pipeline.passes.gpu.flash_attention.online_softmax import OnlineSoftmax, renew
 from pipeline.passes.gpu.flash_attention.pattern import Attention
 from pipeline.passes.gpu.thread.thread_results import index, plus
 
@@ -19,12 +19,12 @@ _ACROSS, _THREADS = 16, 256
 _TILES = ((64, 32), (32, 32), (32, 16), (16, 16))
 
 
-def choose_tile(attention: Attention) -> Tile | None:
+def choose_tile(attention: Attention) -> AttentionTile | None:
     """The largest tile for which shared memory suffices; none larger than the queries need."""
     for queries, keys in _TILES:
         is_wasted = queries > _TILES[-1][0] and queries >= 2 * attention.queries
         if not is_wasted and _shared(attention, queries, keys) <= MOST_SHARED:
-            return Tile(queries, keys, _THREADS)
+            return AttentionTile(queries, keys, _THREADS)
     return None
 
 
@@ -55,10 +55,10 @@ class StreamedFma(Streamed):
         sizes = (tile.queries, attention.width)
         self.fill(self._queries, sizes, sizes, lambda row, depth: self.query(plus(self.first, row), depth))
 
-    def start(self) -> Rows:
+    def start(self) -> OnlineSoftmax:
         """See `Streamed`."""
         none, nothing = number(float("-inf")), number(0.0)
-        return Rows([none] * self.rows, [nothing] * self.rows, [nothing] * (self.rows * self.columns))
+        return OnlineSoftmax([none] * self.rows, [nothing] * self.rows, [nothing] * (self.rows * self.columns))
 
     def _row(self, number_: int) -> ir.Value:
         """The thread's row in the tile."""
@@ -67,7 +67,7 @@ class StreamedFma(Streamed):
     def _column(self, number_: int) -> ir.Value:
         return plus(self.across_, index(number_ * _ACROSS))
 
-    def step(self, first: ir.Value, rows: Rows) -> Rows:
+    def step(self, first: ir.Value, rows: OnlineSoftmax) -> OnlineSoftmax:
         """See `Streamed`."""
         attention, tile = self.attention, self.tile
         whole = (tile.keys, attention.width)
@@ -98,7 +98,7 @@ class StreamedFma(Streamed):
         gpu.BarrierOp()
         scaled = [renewed.scale(number_ // self.columns, one) for number_, one in enumerate(rows.results)]
         results = self._multiply(tile.keys, self._weights, self._values, self.columns, transposed=False, start=scaled)
-        return Rows(rows.highest, rows.total, results)
+        return OnlineSoftmax(rows.highest, rows.total, results)
 
     def _multiply(
         self,
@@ -123,7 +123,7 @@ class StreamedFma(Streamed):
             scf.YieldOp([math.FmaOp(one, other, total).result for (one, other), total in totals])
         return list(loop.results)
 
-    def finish(self, rows: Rows) -> None:
+    def finish(self, rows: OnlineSoftmax) -> None:
         """See `Streamed`."""
         for row in range(self.rows):
             own = rows.results[row * self.columns : (row + 1) * self.columns]

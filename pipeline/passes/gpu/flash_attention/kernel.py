@@ -13,8 +13,8 @@ from collections.abc import Callable
 from math import prod
 
 from pipeline.mlir import arith, gpu, ir, memref, scf
-from pipeline.passes.gpu.flash_attention.elements import Elements, Tile, converted, number, zero_of
-from pipeline.passes.gpu.flash_attention.online_softmax import Rows, across
+from pipeline.passes.gpu.flash_attention.elements import AttentionTile, Elements, converted, number, zero_of
+from pipeline.passes.gpu.flash_attention.online_softmax import OnlineSoftmax, across
 from pipeline.passes.gpu.flash_attention.pattern import Attention
 from pipeline.passes.gpu.thread.thread_results import Results, index, unravel
 
@@ -27,7 +27,7 @@ MOST_BLOCKS = 65535
 class Streamed(Elements, ABC):
     """Writes the kernel at the insertion point."""
 
-    def __init__(self, attention: Attention, results: Results, tile: Tile):
+    def __init__(self, attention: Attention, results: Results, tile: AttentionTile):
         super().__init__(attention, tile)
         self.results = results
         self.thread = gpu.ThreadIdOp(gpu.Dimension.x).result
@@ -73,15 +73,15 @@ class Streamed(Elements, ABC):
         """Brings the block's queries to shared memory."""
 
     @abstractmethod
-    def start(self) -> Rows:
+    def start(self) -> OnlineSoftmax:
         """What a thread has before the first key."""
 
     @abstractmethod
-    def step(self, first: ir.Value, rows: Rows) -> Rows:
+    def step(self, first: ir.Value, rows: OnlineSoftmax) -> OnlineSoftmax:
         """A tile of keys, from `first` on."""
 
     @abstractmethod
-    def finish(self, rows: Rows) -> None:
+    def finish(self, rows: OnlineSoftmax) -> None:
         """Writes the results."""
 
     def fill(
@@ -109,7 +109,9 @@ class Streamed(Elements, ABC):
             memref.StoreOp(value, shared, at)
             scf.YieldOp([])
 
-    def write(self, query: ir.Value, rows: Rows, row: int, lanes: int, values: list[tuple[ir.Value, ir.Value]]) -> None:
+    def write(
+        self, query: ir.Value, rows: OnlineSoftmax, row: int, lanes: int, values: list[tuple[ir.Value, ir.Value]]
+    ) -> None:
         """Writes (column, weighted sum) of a row, divided by the sum of all exponentials."""
         total = across(rows.total[row], lanes, arith.AddFOp)
         is_none = arith.CmpFOp(arith.CmpFPredicate.OEQ, rows.highest[row], number(float("-inf"))).result

@@ -14,7 +14,7 @@ from pipeline.passes.gpu.flash_attention.elements import number
 
 
 @dataclass(frozen=True)
-class Rows:
+class OnlineSoftmax:
     """What a thread keeps of each of its rows: the greatest score, its part of the sum, its part of the result."""
 
     highest: list[ir.Value]
@@ -26,10 +26,10 @@ class Rows:
         """All of it, as a loop hands it on."""
         return [*self.highest, *self.total, *self.results]
 
-    def like(self, flat: Sequence[ir.Value]) -> Rows:
+    def like(self, flat: Sequence[ir.Value]) -> OnlineSoftmax:
         """The inverse of `flat`."""
         rows = len(self.highest)
-        return Rows(list(flat[:rows]), list(flat[rows : 2 * rows]), list(flat[2 * rows :]))
+        return OnlineSoftmax(list(flat[:rows]), list(flat[rows : 2 * rows]), list(flat[2 * rows :]))
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Renewed:
         scales: what the sums of each row have to be multiplied by.
     """
 
-    rows: Rows
+    rows: OnlineSoftmax
     weights: list[list[ir.Value]]
     scales: list[ir.Value]
 
@@ -51,7 +51,7 @@ class Renewed:
         return arith.MulFOp(value, self.scales[row]).result
 
 
-def renew(rows: Rows, scores: Sequence[Sequence[ir.Value]], lanes: int) -> Renewed:
+def renew(rows: OnlineSoftmax, scores: Sequence[Sequence[ir.Value]], lanes: int) -> Renewed:
     """Takes in a tile's scores, a list for each of the thread's rows, which `lanes` neighbouring threads share."""
     highest, totals, weights, scales = [], [], [], []
     for row, own in enumerate(scores):
@@ -64,7 +64,7 @@ def renew(rows: Rows, scores: Sequence[Sequence[ir.Value]], lanes: int) -> Renew
         scaled = arith.MulFOp(rows.total[row], scales[-1]).result
         totals.append(arith.AddFOp(scaled, _reduce(arith.AddFOp, weights[-1])).result)
         highest.append(new)
-    return Renewed(Rows(highest, totals, rows.results), weights, scales)
+    return Renewed(OnlineSoftmax(highest, totals, rows.results), weights, scales)
 
 
 def across(value: ir.Value, lanes: int, op: Callable[..., ir.OpView]) -> ir.Value:

@@ -14,7 +14,7 @@ _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "memref.expand_shape",
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class GenericStep:
     """A linalg.generic with one result.
 
     Attributes:
@@ -25,7 +25,7 @@ class Step:
 
     op: ir.Operation
     loops: Loops
-    sources: tuple[Step | None, ...]
+    sources: tuple[GenericStep | None, ...]
     start: ir.Value | None
 
     @property
@@ -86,9 +86,9 @@ def need(condition: bool, reason: str) -> None:
         raise NotOne(reason)
 
 
-def read_steps(ops: Sequence[ir.Operation]) -> list[Step]:
+def read_steps(ops: Sequence[ir.Operation]) -> list[GenericStep]:
     """The steps of a kernel, in order; raises `NotOne` if there are other ops in it."""
-    writers: dict[ir.Value, Step] = {}
+    writers: dict[ir.Value, GenericStep] = {}
     fills: dict[ir.Value, ir.Value] = {}
     steps = []
     for op in ops:
@@ -107,13 +107,13 @@ def read_steps(ops: Sequence[ir.Operation]) -> list[Step]:
         need(not any(base(value) in others or base(value) in writers and value not in writers for value in inputs),
               "an op reads a part of what another one writes")  # fmt: skip
         output = op.operands[loops.inputs]
-        step = Step(op, loops, tuple(map(writers.get, inputs)), fills.pop(output, None))
+        step = GenericStep(op, loops, tuple(map(writers.get, inputs)), fills.pop(output, None))
         writers[step.result] = step
         steps.append(step)
     return steps
 
 
-def is_product(step: Step) -> bool:
+def is_product(step: GenericStep) -> bool:
     """0 + the sum of a * b along one loop, in float32, of numbers that may be widened before."""
     arguments = list(step.body.arguments)
     names = [name for name in step.names if name != "arith.extf"]
@@ -141,6 +141,6 @@ def is_number(value: ir.Value | None, number: float) -> bool:
     return bool(ir.FloatAttr(op.attributes["value"]).value == number)
 
 
-def depends(step: Step, on: Step) -> bool:
+def depends(step: GenericStep, on: GenericStep) -> bool:
     """Whether a step is another one, or needs its result."""
     return step == on or any(source is not None and depends(source, on) for source in step.sources)

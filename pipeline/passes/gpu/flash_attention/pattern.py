@@ -13,9 +13,9 @@ from pipeline.ir.indexing_maps import coefficient
 from pipeline.ir.matchers import base
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.gpu.flash_attention.causal_mask import limit_of_keys
-from pipeline.passes.gpu.flash_attention.op_graph import NotOne, Step, depends, is_product, need, read_steps
+from pipeline.passes.gpu.flash_attention.op_graph import GenericStep, NotOne, depends, is_product, need, read_steps
 from pipeline.passes.gpu.flash_attention.softmax_pattern import (
-    Rows,
+    SoftmaxOperand,
     folded,
     is_all_masked,
     is_division,
@@ -45,16 +45,16 @@ class Attention:
         limit: keys from `query + limit` on have the score -inf; None if no such thing is known.
     """
 
-    scores: Step
+    scores: GenericStep
     of_queries: int
     of_keys: int
-    highest: Step
+    highest: GenericStep
     key: int
     query: int
     sizes: tuple[int, ...]
     loops_of_scores: list[int]
     width: int
-    weighted: Step
+    weighted: GenericStep
     of_values: int
     value_loop: int
     value_width: int
@@ -89,7 +89,7 @@ def _read(function: ir.Operation) -> Attention:
     sums = [s for s in steps if s.names == ["arith.addf"] and is_fold(s, "arith.addf", 0.0)]
     (total,) = _only(sums, "no sum of each row")
     sizes = tuple(size for size in ir.ShapedType(scores.result.type).shape if size != 1)
-    rows = Rows(scores, sizes, highest, folded(highest))
+    rows = SoftmaxOperand(scores, sizes, highest, folded(highest))
     along = rows.loops(highest)
     reduced = [dim for dim, loop in enumerate(along) if highest.loops.reductions[loop]]
     need(len(reduced) == 1, "there is one key only")
@@ -103,7 +103,7 @@ def _read(function: ir.Operation) -> Attention:
     need(is_division(weights, exponential, total, every), "the weights are not divided by their sum")
     for step in (highest, exponential, total, weights, *every):
         need(is_of_rows(step, rows, key, {highest, total, *every}), "rows are not read as they are written")
-    between: set[Step] = set()
+    between: set[GenericStep] = set()
     for step in (one for one in (*highest.sources, *exponential.sources) if one not in (None, highest)):
         between |= _ancestors(step, {scores})
     need(scores in between, "the softmax is not that of the product")
@@ -140,12 +140,12 @@ def _read(function: ir.Operation) -> Attention:
     )
 
 
-def _only(found: list[Step], reason: str) -> list[Step]:
+def _only(found: list[GenericStep], reason: str) -> list[GenericStep]:
     need(len(found) == 1, reason)
     return found
 
 
-def _ancestors(step: Step, ends: set[Step]) -> set[Step]:
+def _ancestors(step: GenericStep, ends: set[GenericStep]) -> set[GenericStep]:
     """A step and those that it needs, up to `ends`; all but those have to be elementwise."""
     found, pending = set(), [step]
     while pending:
@@ -160,7 +160,7 @@ def _ancestors(step: Step, ends: set[Step]) -> set[Step]:
     return found
 
 
-def _reads_scores_in_place(step: Step, scores: Step, sizes: tuple[int, ...]) -> bool:
+def _reads_scores_in_place(step: GenericStep, scores: GenericStep, sizes: tuple[int, ...]) -> bool:
     own = step.large(step.loops.inputs)
     if own is None or not depends(step, scores):
         return True
@@ -168,11 +168,11 @@ def _reads_scores_in_place(step: Step, scores: Step, sizes: tuple[int, ...]) -> 
     return tuple(step.loops.sizes[loop] for loop in own) == sizes and all(step.large(n) == own for n in of_scores)
 
 
-def _moves(step: Step, operand: int, loop: int) -> bool:
+def _moves(step: GenericStep, operand: int, loop: int) -> bool:
     return any(coefficient(one, loop) != 0 for one in step.loops.maps[operand].results)
 
 
-def _sides(scores: Step, key: int, sizes: tuple[int, ...]) -> tuple[int, int, int]:
+def _sides(scores: GenericStep, key: int, sizes: tuple[int, ...]) -> tuple[int, int, int]:
     """(which operand has the queries, which one the keys, the dim of the queries or -1)."""
     loops = scores.large(2) or []
     keys = [operand for operand in range(2) if _moves(scores, operand, loops[key])]
@@ -186,7 +186,7 @@ def _sides(scores: Step, key: int, sizes: tuple[int, ...]) -> tuple[int, int, in
     return queries, keys[0], own[-1] if own else -1
 
 
-def _values(weighted: Step, weights: Step, key: int, query: int) -> tuple[int, int]:
+def _values(weighted: GenericStep, weights: GenericStep, key: int, query: int) -> tuple[int, int]:
     """(which operand of the second product has the values, its loop along a value)."""
     of_weights = weighted.sources.index(weights)
     loops = weighted.large(of_weights)
@@ -199,7 +199,7 @@ def _values(weighted: Step, weights: Step, key: int, query: int) -> tuple[int, i
     return values, rest[0]
 
 
-def _all_private(function: ir.Operation, steps: Sequence[Step]) -> bool:
+def _all_private(function: ir.Operation, steps: Sequence[GenericStep]) -> bool:
     """Whether nothing but the kernel sees the results of some steps."""
     returned = list(function.regions[0].blocks[0].operations)[-1].operation.operands
     results = [step.result for step in steps]

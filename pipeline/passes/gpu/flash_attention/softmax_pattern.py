@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.mlir import defining_op, ir
-from pipeline.passes.gpu.flash_attention.op_graph import NotOne, Step, before_widening, depends, is_number
+from pipeline.passes.gpu.flash_attention.op_graph import GenericStep, NotOne, before_widening, depends, is_number
 
 
-def is_fold(step: Step, name: str, start: float) -> bool:
+def is_fold(step: GenericStep, name: str, start: float) -> bool:
     """Whether a step combines the elements of a row, or what its body makes of each."""
     computes = all(one.startswith(("arith.", "math.")) or one == "linalg.index" for one in step.names)
     if not computes or sum(step.loops.reductions) != 1 or len(step.sources) != step.loops.inputs:
@@ -19,7 +19,7 @@ def is_fold(step: Step, name: str, start: float) -> bool:
     return is_number(step.start, start)
 
 
-def folded(step: Step) -> ir.Value:
+def folded(step: GenericStep) -> ir.Value:
     """What a fold takes of each element."""
     op = defining_op(step.yielded)
     assert op is not None
@@ -28,15 +28,15 @@ def folded(step: Step) -> ir.Value:
 
 
 @dataclass(frozen=True)
-class Rows:
+class SoftmaxOperand:
     """What the softmax is taken of: `score`, in the body of `highest`, from the product `scores`, of some sizes."""
 
-    scores: Step
+    scores: GenericStep
     sizes: tuple[int, ...]
-    highest: Step
+    highest: GenericStep
     score: ir.Value
 
-    def loops(self, step: Step) -> list[int]:
+    def loops(self, step: GenericStep) -> list[int]:
         """The loops of a step along the dims of the scores that it reads."""
         for operand, source in enumerate(step.sources):
             own = step.large(operand)
@@ -46,11 +46,11 @@ class Rows:
                 return own
         raise NotOne("rows are not read as they are written")
 
-    def is_score(self, step: Step, value: ir.Value) -> bool:
+    def is_score(self, step: GenericStep, value: ir.Value) -> bool:
         """Whether a value of a body is `score`, computed in the same way from the same."""
         return self._text(step, value) == self._text(self.highest, self.score)
 
-    def _text(self, step: Step, value: ir.Value) -> object:
+    def _text(self, step: GenericStep, value: ir.Value) -> object:
         """How a body computes a value."""
         own = self.loops(step)
         if value in list(step.body.arguments):
@@ -73,7 +73,7 @@ class Rows:
         return (op.name, str(op.results[0].type), attributes, *(self._text(step, operand) for operand in op.operands))
 
 
-def is_exponential(step: Step, rows: Rows) -> bool:
+def is_exponential(step: GenericStep, rows: SoftmaxOperand) -> bool:
     """exp(score - greatest score)."""
     by_argument = dict(zip(step.body.arguments, step.sources, strict=False))
     op = defining_op(step.yielded)
@@ -84,7 +84,7 @@ def is_exponential(step: Step, rows: Rows) -> bool:
     return by_argument.get(highest) == rows.highest and rows.is_score(step, score)
 
 
-def is_all_masked(step: Step, rows: Rows) -> bool:
+def is_all_masked(step: GenericStep, rows: SoftmaxOperand) -> bool:
     """Whether a step says of each row whether all of its scores are -inf."""
     out = step.body.arguments[len(step.body.arguments) - 1]
     both = defining_op(step.yielded)
@@ -101,7 +101,7 @@ def is_all_masked(step: Step, rows: Rows) -> bool:
     return rows.is_score(step, values[0]) or rows.is_score(step, before_widening(values[0]))
 
 
-def is_division(step: Step, exponential: Step, total: Step, every: list[Step]) -> bool:
+def is_division(step: GenericStep, exponential: GenericStep, total: GenericStep, every: list[GenericStep]) -> bool:
     """exponential / total; 0 where every score is -inf; rounded to fewer bits, maybe."""
     value = step.yielded
     op = defining_op(value)
@@ -121,7 +121,7 @@ def is_division(step: Step, exponential: Step, total: Step, every: list[Step]) -
     return [by_argument.get(one) for one in op.operands] == [exponential, total] and set(step.names) <= known
 
 
-def is_of_rows(step: Step, rows: Rows, key: int, by_rows: set[Step]) -> bool:
+def is_of_rows(step: GenericStep, rows: SoftmaxOperand, key: int, by_rows: set[GenericStep]) -> bool:
     """Whether a step runs over the scores, or folds them along the keys, and reads numbers of rows at their rows."""
     own, output = rows.loops(step), step.loops.inputs
     by_row = [loop for dim, loop in enumerate(own) if dim != key]

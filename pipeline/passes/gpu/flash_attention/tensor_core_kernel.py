@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pipeline.mlir import arith, gpu, ir, nvgpu, vector
 from pipeline.passes.gpu.flash_attention.async_copies import PADDING, Copied
-from pipeline.passes.gpu.flash_attention.elements import Tile, converted, number
+from pipeline.passes.gpu.flash_attention.elements import AttentionTile, converted, number
 from pipeline.passes.gpu.flash_attention.kernel import MOST_SHARED, Streamed, shared_tile
-from pipeline.passes.gpu.flash_attention.online_softmax import Renewed, Rows, renew
+from pipeline.passes.gpu.flash_attention.online_softmax import OnlineSoftmax, Renewed, renew
 from pipeline.passes.gpu.flash_attention.pattern import Attention
 from pipeline.passes.gpu.matmul.mma_operands import Corner, half_of, load_matrices, rows_of_matrices
 from pipeline.passes.gpu.thread.thread_results import index, plus
@@ -49,14 +49,14 @@ def _outside(attention: Attention, operand: int) -> list[ir.Value]:
     return found
 
 
-def choose_tile(attention: Attention) -> Tile | None:
+def choose_tile(attention: Attention) -> AttentionTile | None:
     """None where there are no tensor cores for the types, or registers or shared memory do not suffice."""
     if element_of(attention) is None or max(attention.width, attention.value_width) > _LONGEST:
         return None
     for keys in _KEYS:
         rows = (_QUERIES + keys) * (_even(attention.width) + PADDING)
         if 2 * (rows + keys * (_even(attention.value_width) + PADDING)) <= MOST_SHARED:
-            return Tile(_QUERIES, keys, _THREADS)
+            return AttentionTile(_QUERIES, keys, _THREADS)
     return None
 
 
@@ -92,7 +92,7 @@ class StreamedTensorCores(Streamed):
         if self.keys.is_wide:
             self._waiting = self.keys.fetch(index(0))
 
-    def start(self) -> Rows:
+    def start(self) -> OnlineSoftmax:
         """See `Streamed`."""
         self._left = [
             load_matrices(
@@ -101,9 +101,9 @@ class StreamedTensorCores(Streamed):
             for depth in range(self.depths)
         ]
         none, nothing = number(float("-inf")), number(0.0)
-        return Rows([none] * 2, [nothing] * 2, [_no_fragment()] * self.columns)
+        return OnlineSoftmax([none] * 2, [nothing] * 2, [_no_fragment()] * self.columns)
 
-    def step(self, first: ir.Value, rows: Rows) -> Rows:
+    def step(self, first: ir.Value, rows: OnlineSoftmax) -> OnlineSoftmax:
         """See `Streamed`.
 
         The values are under way while the scores are computed, the next keys while the values are multiplied.
@@ -135,7 +135,7 @@ class StreamedTensorCores(Streamed):
             left = self._weights(renewed.weights, part)
             right = self._right(values, 8 * self.columns, 16 * part)
             results = [_multiply(left, one, total) for one, total in zip(right, results, strict=True)]
-        return Rows(rows.highest, rows.total, results)
+        return OnlineSoftmax(rows.highest, rows.total, results)
 
     def _right(self, tile: Copied, length: int, depth: int) -> list[ir.Value]:
         """The right fragments of 16 along the sum, from `depth` on."""
@@ -178,7 +178,7 @@ class StreamedTensorCores(Streamed):
         ]
         return vector.FromElementsOp(ir.VectorType.get([4, 2], self.kind), parts).result
 
-    def finish(self, rows: Rows) -> None:
+    def finish(self, rows: OnlineSoftmax) -> None:
         """See `Streamed`."""
         pair = self._pair()
         for half in range(2):

@@ -14,7 +14,7 @@ from pipeline.passes.gpu.thread.warp_reduction import WARP
 
 
 @dataclass(frozen=True)
-class Form:
+class MmaForm:
     """How elements of a type are multiplied.
 
     Attributes:
@@ -28,7 +28,7 @@ class Form:
     chunk: int
 
 
-OF_16_BITS, OF_TF32 = Form(32, 16, 8), Form(16, 8, 4)
+OF_16_BITS, OF_TF32 = MmaForm(32, 16, 8), MmaForm(16, 8, 4)
 
 #: The bytes of a row of banks.
 _BANKS = 128
@@ -48,7 +48,9 @@ class Operand:
     first: ir.Value
     batch: dict[int, ir.Value]
 
-    def __init__(self, results: Results, split: Split, side: Side, length: int, block: Block, form: Form, stages: int):
+    def __init__(
+        self, results: Results, split: Split, side: Side, length: int, block: Block, form: MmaForm, stages: int
+    ):
         self.split, self.side, self.length = split, side, length
         self.thread, self.threads = block.thread, block.threads
         self.lane = arith.RemUIOp(block.thread, index(WARP)).result

@@ -89,7 +89,7 @@ def loops_in(indexing: ir.AffineMap, last: bool = False) -> set[int]:
     }
 
 
-class Emitter:
+class SharedMemoryEmitter:
     """Writes the kernel at the insertion point: the op that `results` is of, and what is done with its results.
 
     The result begins with the number `start`, or with what is in its memory where that is None.

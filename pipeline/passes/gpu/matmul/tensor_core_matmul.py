@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.mlir import arith, defining_op, gpu, ir, nvgpu, scf, vector
-from pipeline.passes.gpu.matmul.mma_operands import OF_16_BITS, OF_TF32, Block, Form, Operand
+from pipeline.passes.gpu.matmul.mma_operands import OF_16_BITS, OF_TF32, Block, MmaForm, Operand
 from pipeline.passes.gpu.matmul.shared_memory_matmul import Split
 from pipeline.passes.gpu.thread.thread_results import Results, index, unravel
 from pipeline.passes.gpu.thread.warp_reduction import WARP
@@ -28,7 +28,7 @@ _ENOUGH_BLOCKS = 64
 
 
 @dataclass(frozen=True)
-class Tile:
+class MatmulTile:
     """What a block computes: `rows` x `columns`, by `warps[0]` x `warps[1]` warps."""
 
     rows: int
@@ -40,7 +40,7 @@ class Tile:
         """The threads of a block."""
         return self.warps[0] * self.warps[1] * WARP
 
-    def stages(self, form: Form) -> int:
+    def stages(self, form: MmaForm) -> int:
         """How many steps of the sum are in shared memory: one that is computed, the others under way."""
         step = (self.rows + self.columns) * form.step * 16 // form.chunk
         return min(_MOST_STAGES, _MOST_SHARED // step)
@@ -50,10 +50,10 @@ class Tile:
         return split.size_of(split.batch) * -(-split.rows.size // self.rows) * -(-split.columns.size // self.columns)
 
 
-_LARGE, _SMALL = Tile(128, 128, (2, 4)), Tile(64, 64, (2, 2))
+_LARGE, _SMALL = MatmulTile(128, 128, (2, 4)), MatmulTile(64, 64, (2, 2))
 
 
-def choose_form(generic: ir.Operation, start: ir.Value | None, tf32: bool) -> Form | None:
+def choose_form(generic: ir.Operation, start: ir.Value | None, tf32: bool) -> MmaForm | None:
     """None where the op is no sum from 0 on, in float32, of products of two numbers of a type that tensor cores take.
 
     Those are bfloat16, float16 and, with `tf32`, float32.
@@ -66,7 +66,7 @@ def choose_form(generic: ir.Operation, start: ir.Value | None, tf32: bool) -> Fo
     return OF_TF32 if tf32 and isinstance(element, ir.F32Type) and _is_sum_of_products(generic, ()) else None
 
 
-def choose_tile(split: Split) -> Tile | None:
+def choose_tile(split: Split) -> MatmulTile | None:
     """None where there would be too many blocks."""
     tile = _LARGE if _LARGE.blocks(split) >= _ENOUGH_BLOCKS else _SMALL
     return tile if tile.blocks(split) <= _MOST_BLOCKS else None
@@ -102,10 +102,10 @@ def _number_of(value: ir.Value) -> int:
     return ir.BlockArgument(value).arg_number
 
 
-class Emitter:
+class TensorCoreEmitter:
     """Writes the kernel at the insertion point: the op that `results` is of, and what is done with its results."""
 
-    def __init__(self, results: Results, split: Split, tile: Tile, form: Form):
+    def __init__(self, results: Results, split: Split, tile: MatmulTile, form: MmaForm):
         self.results = results
         self.split = split
         self.tile = tile

@@ -60,7 +60,7 @@ class Thread:
         """The types of the results' elements."""
         return [ir.MemRefType(self.generic.operands[output].type).element_type for output in self.loops.outputs]
 
-    def emit_rows(self, emitter: warp_reduction.Emitter) -> None:
+    def emit_rows(self, emitter: warp_reduction.WarpEmitter) -> None:
         """Everything, by a block for each point of the parallel loops."""
         sizes = [self.size(dim) for dim in self.parallel]
         at = dict(zip(self.parallel, unravel(emitter.row, sizes), strict=True))

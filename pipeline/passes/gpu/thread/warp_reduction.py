@@ -26,7 +26,7 @@ _SHORTEST = 64
 
 
 @dataclass(frozen=True)
-class Rows:
+class ReducedRows:
     """How a reduction is done by rows.
 
     Attributes:
@@ -42,7 +42,7 @@ class Rows:
     folds: tuple[str, ...]
 
 
-def choose_rows(generic: ir.Operation, loops: Loops) -> Rows | None:
+def choose_rows(generic: ir.Operation, loops: Loops) -> ReducedRows | None:
     """None where a reduction is no fold, has not the rows' elements side by side, or has too short rows."""
     if any(size is None for size in loops.sizes) or not any(loops.reductions):
         return None
@@ -57,7 +57,7 @@ def choose_rows(generic: ir.Operation, loops: Loops) -> Rows | None:
     threads = WARP
     while threads < _MOST_THREADS and threads * 2 <= length:
         threads *= 2
-    return Rows(count, length, threads, folds)
+    return ReducedRows(count, length, threads, folds)
 
 
 def _runs_along_rows(loops: Loops) -> bool:
@@ -67,13 +67,13 @@ def _runs_along_rows(loops: Loops) -> bool:
     return bool(moved) and all(coefficient(indexing.results[-1], innermost) == 1 for indexing in moved)
 
 
-class Emitter:
+class WarpEmitter:
     """Writes the kernel at the insertion point.
 
     `body` computes the next partial results from the indices of the row, those in it, and the partial results.
     """
 
-    def __init__(self, rows: Rows, kinds: Sequence[ir.Type], shuffles: bool):
+    def __init__(self, rows: ReducedRows, kinds: Sequence[ir.Type], shuffles: bool):
         self.rows = rows
         self.kinds = kinds
         self.shuffles = shuffles and all(str(kind) in ("f32", "i32") for kind in kinds)
