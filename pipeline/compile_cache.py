@@ -55,7 +55,7 @@ class Outcome:
             "remarks": [asdict(remark) for remark in self.remarks],
             "stages": dict(self.stages),
             "places": [[place.ops for place in kernel.places] for kernel in self.code.kernels],
-            "objects": [len(one) for one in self.code.objects],
+            "objects": [len(object_file) for object_file in self.code.objects],
         }
         text = zlib.compress(json.dumps(head).encode(), 1)
         return len(text).to_bytes(8, "little") + text + b"".join(self.code.objects)

@@ -123,7 +123,7 @@ def fuse_into(predicate: Predicate | Sequence[str] | None, *, name: str, becomes
         return Fusion(name, lambda op: True, becomes)
     if callable(predicate):
         return Fusion(name, predicate, becomes)
-    if isinstance(predicate, (list, tuple, set, frozenset)) and all(isinstance(one, str) for one in predicate):
+    if isinstance(predicate, (list, tuple, set, frozenset)) and all(isinstance(op_name, str) for op_name in predicate):
         return Fusion(name, _Names(frozenset(predicate)), becomes)
     raise OptionError(f"fuse_into: predicate: expected names of ops or a function, got {predicate!r}")
 

@@ -20,14 +20,14 @@ def recursive_lock() -> threading.RLock:
     return _known(threading.RLock())
 
 
-def _known(one: Any) -> Any:
-    _made.add(one)
-    return one
+def _known(new_lock: Any) -> Any:
+    _made.add(new_lock)
+    return new_lock
 
 
 def _free_all() -> None:
-    for one in list(_made):
-        one._at_fork_reinit()  # as Python does with its own
+    for made_lock in list(_made):
+        made_lock._at_fork_reinit()  # as Python does with its own
 
 
 if hasattr(os, "register_at_fork"):

@@ -86,7 +86,7 @@ class Options:
     @staticmethod
     def create(values: Mapping[str, Any]) -> Options:
         """Options from keywords; raises `OptionError` for an unknown one or a value of the wrong form."""
-        known = [one.name for one in fields(Options)]
+        known = [option.name for option in fields(Options)]
         for name in values:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
@@ -146,6 +146,6 @@ def _rules(value: Any) -> str | FusionRules | None:
 
 
 def _fusions(value: Any) -> tuple[Fusion, ...]:
-    if isinstance(value, (list, tuple)) and all(isinstance(one, Fusion) for one in value):
+    if isinstance(value, (list, tuple)) and all(isinstance(fusion, Fusion) for fusion in value):
         return tuple(value)
     raise OptionError(f"fusions: expected a list of what pipeline.fuse_into gives, got {value!r}")

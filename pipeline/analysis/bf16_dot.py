@@ -41,8 +41,8 @@ def lies_in_pairs(indexing: ir.AffineMap, column: int, row: int) -> bool:
     results = list(indexing.results)
     if len(results) < 2 or results[-1] != place or half not in results[:-1]:
         return False
-    others = [one for one in results[:-1] if one != half]
-    return not any(one.compose(_without(indexing.n_dims, column, row)) != one for one in others)
+    others = [expression for expression in results[:-1] if expression != half]
+    return not any(expression.compose(_without(indexing.n_dims, column, row)) != expression for expression in others)
 
 
 def _without(count: int, *loops: int) -> ir.AffineMap:

@@ -83,7 +83,7 @@ def combine(operation: Arithmetic, left: Vector, right: Vector) -> Vector | None
     largest = left if len(left.dims) >= len(right.dims) else right
     if {*left.dims, *right.dims} != set(largest.dims):
         return None
-    operands = tuple((one, tuple(largest.dims.index(dim) for dim in one.dims)) for one in (left, right))
+    operands = tuple((vector, tuple(largest.dims.index(dim) for dim in vector.dims)) for vector in (left, right))
     return Combined(largest.dims, largest.shape, operation, operands)
 
 

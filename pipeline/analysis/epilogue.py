@@ -102,7 +102,7 @@ def _clashes(prologue: Epilogue, known: dict[ir.Value, list[ir.AffineMap]], writ
     made = {op.operands[output]: loops.maps[output] for output in loops.outputs}
     bases = {base(buffer) for buffer in made}
     for buffer, maps in known.items():
-        if base(buffer) in bases and not all(_same_elements(one, made.get(buffer), loops) for one in maps):
+        if base(buffer) in bases and not all(_same_elements(indexing, made.get(buffer), loops) for indexing in maps):
             return True
     return any(base(operand) in written for operand in op.operands if isinstance(operand.type, ir.ShapedType))
 
@@ -135,9 +135,9 @@ def is_only_between(buffer: ir.Value, ops: list[ir.Operation]) -> bool:
 def _neighbour(op: ir.Operation, forward: bool) -> ir.Operation | None:
     """The next op before or behind that touches elements; None if that is no linalg op."""
     block = list(op.block.operations)
-    place = next(number for number, one in enumerate(block) if one.operation == op)
+    place = next(number for number, candidate in enumerate(block) if candidate.operation == op)
     others = block[place + 1 :] if forward else block[:place][::-1]
-    for other in (one.operation for one in others):
+    for other in (neighbour.operation for neighbour in others):
         if other.name.startswith("linalg."):
             return other
         if not other.name.startswith(_TOUCHES_NOTHING):

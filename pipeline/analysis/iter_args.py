@@ -46,7 +46,7 @@ def carries_of(loop: ir.Operation) -> list[Carry] | None:
     if loop.name == "scf.for":
         block = loop.regions[0].blocks[0]
         values = zip(list(loop.operands)[3:], list(block.arguments)[1:], yielded(block), loop.results, strict=True)
-        return [Carry(number, number, *one) for number, one in enumerate(values)]
+        return [Carry(number, number, *parts) for number, parts in enumerate(values)]
     before, after = (region.blocks[0] for region in loop.regions)
     following = yielded(after)
     found: list[Carry] = []

@@ -45,7 +45,7 @@ class Alignment:
 
     def sizes(self, value: ir.Value) -> tuple[int | None, ...]:
         """The size of each dim of a value that one of the ops computes, for one iteration of the common loops."""
-        number = next(number for number, one in enumerate(self.ops) if value in list(one.op.results))
+        number = next(number for number, candidate in enumerate(self.ops) if value in list(candidate.op.results))
         view = self.ops[number]
         around = {loops[number] for loops in self.common}
         kind = ir.ShapedType(value.type)
@@ -62,14 +62,14 @@ def align(ops: Sequence[Structured]) -> Alignment:
     """The alignment of some ops, given in program order."""
     union = _Union()
     blocked: set[Loop] = set()
-    for number, one in enumerate(ops):
-        for loop in range(one.loops):
+    for number, view in enumerate(ops):
+        for loop in range(view.loops):
             union.find((number, loop))
-        for indexing in one.maps:
+        for indexing in view.maps:
             blocked |= {(number, loop) for loop in _loops_in_arithmetic(indexing)}
     handed_on = _handed_on(ops)
-    for number, one in enumerate(ops):
-        for operand, indexing in zip(one.op.operands, one.maps, strict=True):
+    for number, view in enumerate(ops):
+        for operand, indexing in zip(view.op.operands, view.maps, strict=True):
             if operand not in handed_on:
                 continue
             producer = handed_on[operand]
@@ -79,18 +79,18 @@ def align(ops: Sequence[Structured]) -> Alignment:
                     union.join((producer, written), (number, read))
                 elif written is not None:
                     blocked.add((producer, written))
-    classes = tuple(frozenset(one) for one in union.classes())
+    classes = tuple(frozenset(loops) for loops in union.classes())
     common = tuple(
-        tuple(loop for _, loop in sorted(one))
-        for one in classes
-        if _is_common(one, ops) and not one & blocked and ops[0].size(min(one)[1]) != 1
+        tuple(loop for _, loop in sorted(loops))
+        for loops in classes
+        if _is_common(loops, ops) and not loops & blocked and ops[0].size(min(loops)[1]) != 1
     )
     return Alignment(tuple(ops), classes, common)
 
 
 def _handed_on(ops: Sequence[Structured]) -> dict[ir.Value, int]:
-    made = {result: number for number, one in enumerate(ops) for result in one.op.results}
-    return {operand: made[operand] for one in ops for operand in one.op.operands if operand in made}
+    made = {result: number for number, view in enumerate(ops) for result in view.op.results}
+    return {operand: made[operand] for view in ops for operand in view.op.operands if operand in made}
 
 
 def _result_map(view: Structured, value: ir.Value) -> ir.AffineMap:

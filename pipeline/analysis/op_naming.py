@@ -172,7 +172,7 @@ def is_product(op: ir.Operation) -> bool:
         return False
     loops = [loop for loop, reduces in enumerate(view.reductions) if not reduces and view.size(loop) != 1]
     read = [set(view.loops_read(operand)) for operand in range(2)]
-    return any(loop not in one for one in read for loop in loops) or not loops and linalg.isa_contraction_op(op)
+    return any(loop not in access for access in read for loop in loops) or not loops and linalg.isa_contraction_op(op)
 
 
 def _sums_products(view: Structured) -> bool:

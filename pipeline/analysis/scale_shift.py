@@ -146,7 +146,7 @@ class Chain:
     @property
     def steps(self) -> list[VectorStep]:
         """All steps, in the order in which they are taken."""
-        return [step for one in reversed(self.links) for step in one.steps]
+        return [step for link in reversed(self.links) for step in link.steps]
 
     @property
     def work(self) -> str:
@@ -173,31 +173,31 @@ def read_chain(last: Elementwise | None, weights: ConstExprs) -> Chain | None:
         return None
     links = [last]
     while len(list(links[-1].data.uses)) == 1:
-        one = read_elementwise(defining_op(links[-1].data), weights)
-        longer = compose(affine, one) if one is not None else None
-        if one is None or longer is None:
+        link = read_elementwise(defining_op(links[-1].data), weights)
+        longer = compose(affine, link) if link is not None else None
+        if link is None or longer is None:
             break
-        links.append(one)
+        links.append(link)
         affine = longer
     return Chain(tuple(links), affine)
 
 
-def compose(affine: Affine, one: Elementwise) -> Affine | None:
-    """`affine` of what `one` makes of its data, as an affine of that data; None if it is none.
+def compose(affine: Affine, elementwise: Elementwise) -> Affine | None:
+    """`affine` of what `elementwise` makes of its data, as an affine of that data; None if it is none.
 
-    So it is where `one` rounds to fewer bits than the affine's result has: y = x.half().float() is no x.
+    So it is where `elementwise` rounds to fewer bits than the affine's result has: y = x.half().float() is no x.
     """
-    if one.bits < affine.bits:
+    if elementwise.bits < affine.bits:
         return None
-    composed: Affine | None = replace(affine, bits=affine.bits or one.bits)
-    for step in reversed(one.steps):
+    composed: Affine | None = replace(affine, bits=affine.bits or elementwise.bits)
+    for step in reversed(elementwise.steps):
         composed = composed and composed.after(step)
     return composed
 
 
-def is_last(one: Elementwise, weights: ConstExprs) -> bool:
+def is_last(elementwise: Elementwise, weights: ConstExprs) -> bool:
     """Whether no further steps are taken on the result, or something else reads it, too."""
-    uses = list(one.op.results[0].uses)
+    uses = list(elementwise.op.results[0].uses)
     following = read_elementwise(uses[0].owner.operation, weights) if len(uses) == 1 else None
     return following is None or following.operand != uses[0].operand_number
 

@@ -246,7 +246,7 @@ def _is_whole(spread: Spread, dim: int) -> bool:
 def _is_alone(view: Structured, loop: int, operands: tuple[int, int]) -> bool:
     """Whether a loop moves these two operands only, the second one along one dim of its own."""
     for number, indexing in enumerate(view.maps):
-        moved = [one for one in indexing.results if coefficient(one, loop) != 0]
+        moved = [expression for expression in indexing.results if coefficient(expression, loop) != 0]
         if len(moved) != (number in operands):
             return False
         if number == operands[1] and moved != [ir.AffineDimExpr.get(loop)]:

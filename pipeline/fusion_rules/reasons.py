@@ -119,8 +119,8 @@ DISABLED = Reason(
 
 #: All reasons by key.
 REASONS = {
-    one.key: one
-    for one in (
+    reason.key: reason
+    for reason in (
         MULTI_USE,
         SEVERAL_READS,
         READS_AGAIN,

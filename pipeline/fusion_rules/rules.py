@@ -184,7 +184,7 @@ class FusionRules:
             for role in roles:
                 check(role, ROLES, "role")
         for name in limits or {}:
-            check(name, [one.name for one in fields(FusionLimits)], "limit")
+            check(name, [limit.name for limit in fields(FusionLimits)], "limit")
         return FusionRules(
             target=target or self.target,
             kinds=merged,
@@ -198,7 +198,7 @@ class FusionRules:
 def kind_rules(old: KindRules, changes: Mapping[str, Sequence[str]]) -> KindRules:
     """`old` with some fields changed; raises `OptionError` for a field, op or dtype that does not exist."""
     for name, entries in changes.items():
-        check(name, [one.name for one in fields(KindRules)], "key")
+        check(name, [key.name for key in fields(KindRules)], "key")
         for entry in entries:
             check(
                 entry, DTYPES if name == "dtypes" else (*CLASSES, *known_words()), "dtype" if name == "dtypes" else "op"

@@ -63,12 +63,12 @@ def _table(reader: _Reader, node: yaml.Node) -> FusionRules:
     for needed in ("target", "kinds"):
         if needed not in top:
             raise reader.error(node, f"the key {needed!r} is missing")
-    kinds = {kind: _kind(reader, one) for kind, one in reader.items(top["kinds"], KINDS, "kind")}
+    kinds = {kind: _kind(reader, entry) for kind, entry in reader.items(top["kinds"], KINDS, "kind")}
     limits = _limits(reader, top["limits"]) if "limits" in top else FusionLimits()
     ops = {}
     if "ops" in top:
-        ops = {word: _roles(reader, one) for word, one in reader.items(top["ops"], known_words(), "op")}
-    parts = tuple(_part(reader, one) for one in reader.list(top["parts"])) if "parts" in top else ()
+        ops = {word: _roles(reader, entry) for word, entry in reader.items(top["ops"], known_words(), "op")}
+    parts = tuple(_part(reader, item) for item in reader.list(top["parts"])) if "parts" in top else ()
     return FusionRules(reader.text(top["target"]), kinds, limits, ops, parts=parts)
 
 
@@ -102,7 +102,7 @@ def _roles(reader: _Reader, node: yaml.Node) -> tuple[Role, ...]:
 
 def _kind(reader: _Reader, node: yaml.Node) -> KindRules:
     rules = KindRules()
-    for name, entries in reader.items(node, [one.name for one in fields(KindRules)], "key"):
+    for name, entries in reader.items(node, [key.name for key in fields(KindRules)], "key"):
         items = reader.list(entries)
         for item in items:
             with reader.at(item):
@@ -113,7 +113,7 @@ def _kind(reader: _Reader, node: yaml.Node) -> KindRules:
 
 def _limits(reader: _Reader, node: yaml.Node) -> FusionLimits:
     values = {}
-    for name, value in reader.items(node, [one.name for one in fields(FusionLimits)], "limit"):
+    for name, value in reader.items(node, [limit.name for limit in fields(FusionLimits)], "limit"):
         text = reader.text(value)
         if not text.isdecimal():
             raise reader.error(value, f"{name}: expected a number, got {text!r}")

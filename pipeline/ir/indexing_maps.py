@@ -87,7 +87,7 @@ def slides(loops: Loops) -> bool:
 def slid_along(loops: Loops, dim: int) -> set[int]:
     """The parallel loops that an index of an input is the sum of together with loop `dim`; none if it is not linear."""
     found: set[int] = set()
-    for expression in (one for indexing in loops.maps[: loops.inputs] for one in indexing.results):
+    for expression in (result for indexing in loops.maps[: loops.inputs] for result in indexing.results):
         steps = [coefficient(expression, loop) for loop in range(len(loops.sizes))]
         if None in steps:
             return set()

@@ -122,7 +122,7 @@ def any_structured(op: ir.Operation | None) -> Structured | None:
     attribute = linalg.get_indexing_maps(op)
     if attribute is None:
         return None
-    maps = [ir.AffineMapAttr(one).value for one in attribute]
+    maps = [ir.AffineMapAttr(entry).value for entry in attribute]
     written = {expression for indexing in maps[len(maps) - len(op.results) :] for expression in indexing.results}
     loops = [ir.AffineDimExpr.get(dim) for dim in range(maps[0].n_dims)]
     return Structured(op, tuple(maps), tuple(loop not in written for loop in loops))

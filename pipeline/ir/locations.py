@@ -48,12 +48,12 @@ def origins(ops: Iterable[ir.Operation]) -> list[tuple[str | None, str | None]]:
 
 def pairs_attribute(pairs: Iterable[tuple[str | None, str | None]]) -> ir.ArrayAttr:
     """Such pairs as an attribute; what is unknown is empty there."""
-    return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.StringAttr.get(one or "") for one in pair]) for pair in pairs])
+    return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.StringAttr.get(part or "") for part in pair]) for pair in pairs])
 
 
 def pairs_of(attribute: ir.Attribute) -> list[tuple[str | None, str | None]]:
     """The inverse of `pairs_attribute`."""
-    pairs = [[ir.StringAttr(one).value or None for one in ir.ArrayAttr(pair)] for pair in ir.ArrayAttr(attribute)]
+    pairs = [[ir.StringAttr(part).value or None for part in ir.ArrayAttr(pair)] for pair in ir.ArrayAttr(attribute)]
     return [(name, source) for name, source in pairs]
 
 

@@ -88,7 +88,9 @@ def _contents(code: Any, signature: Signature, weights: Mapping[str, Any]) -> tu
     """The tensors and the metadata of an artifact."""
     arrays = {name: as_numpy(weight) for name, weight in weights.items()}
     tensors = {_WEIGHT + name: as_pairs(array) for name, array in arrays.items()}
-    tensors |= {f"{_CODE}{number}": np.frombuffer(one, np.uint8) for number, one in enumerate(code.objects)}
+    tensors |= {
+        f"{_CODE}{number}": np.frombuffer(object_file, np.uint8) for number, object_file in enumerate(code.objects)
+    }
     sums = {name: checksum(array) for name, array in sorted(arrays.items())}
     manifest = {"code": code.to_json(), "signature": signature.to_json(), "weights": sums}
     header = {"version": VERSION, "sha256": _digest(manifest, code.objects), "manifest": manifest}

@@ -353,7 +353,9 @@ class Executable:
 
 def describe(executable: Executable) -> str:
     """What an executable is made of, in some lines: what it takes, its target, its kernels, what torch runs."""
-    arguments = ", ".join(f"{one.name}: {one.type or one.value}" for one in executable.signature.arguments)
+    arguments = ", ".join(
+        f"{argument.name}: {argument.type or argument.value}" for argument in executable.signature.arguments
+    )
     threads = executable.num_threads
     lines = [
         f"executable of ({arguments})",

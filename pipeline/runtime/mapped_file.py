@@ -43,11 +43,11 @@ class MappedFile:
         start = _WORD + int.from_bytes(self._map[:_WORD], "little")
         header = json.loads(self._map[_WORD:start])
         header.pop("__metadata__", None)
-        self._places = {name: [start + end for end in one["data_offsets"]] for name, one in header.items()}
+        self._places = {name: [start + end for end in entry["data_offsets"]] for name, entry in header.items()}
         data = np.frombuffer(self._map, np.uint8)
         self.tensors = {
-            name: data[slice(*self._places[name])].view(_DTYPES[one["dtype"]]).reshape(one["shape"])
-            for name, one in header.items()
+            name: data[slice(*self._places[name])].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+            for name, entry in header.items()
         }
 
     def release(self, names: Iterable[str]) -> None:

@@ -41,7 +41,7 @@ def c_header(code: Code, signature: Signature, file: str) -> str:
         "void pipeline_main(int64_t *slots);\n",
         *_defines(prefix, "", _main(code, signature)),
     ]
-    if any(SPAWN in one for one in code.objects):
+    if any(SPAWN in object_file for object_file in code.objects):
         lines += [f"\n/* How many threads share the work of a kernel; 0: as OpenMP says. */\nextern int32_t {THREADS};"]
     if code.prepare is not None:
         lines += [
@@ -123,8 +123,8 @@ def _sources(
 
 def _updated(code: Code, signature: Signature) -> frozenset[int | str]:
     """The numbers of the arguments and the names of the weights that the code itself writes to."""
-    written = [one for one in signature.mutations if code.main.where[one.result] == "argument"]
-    return frozenset(str(one.weight) if one.argument is None else one.argument for one in written)
+    written = [mutation for mutation in signature.mutations if code.main.where[mutation.result] == "argument"]
+    return frozenset(str(mutation.weight) if mutation.argument is None else mutation.argument for mutation in written)
 
 
 def _numbered(messages: Sequence[str]) -> Iterator[str]:

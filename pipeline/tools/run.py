@@ -97,9 +97,9 @@ def _compare(arguments: argparse.Namespace, forms: Mapping[str, Executable], res
     """Compares the second form with the first, whose results are given: their results, then their times."""
     (first, executable), (second, other) = forms.items()
     calls = []
-    for one in (executable, other):
-        args, kwargs = _call(arguments, one)
-        calls.append(partial(one, *args, **kwargs))
+    for form in (executable, other):
+        args, kwargs = _call(arguments, form)
+        calls.append(partial(form, *args, **kwargs))
     args, kwargs = _call(arguments, other)
     different = None if arguments.compare_precision else difference(results, _results(other, args, kwargs))
     if different is not None:

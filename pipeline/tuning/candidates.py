@@ -20,15 +20,15 @@ _PARTS = (7 / 8, 3 / 4, 1 / 2, 3 / 8)
 def candidates(kernel: ir.Operation, vector_bytes: int, registers: int) -> list[Schedule]:
     """The schedules of a kernel other than the default that may be faster, the likeliest first."""
     kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
-    products = [one for one in walk(kernel, "linalg.generic") if is_reduction(one) and is_product(one)]
+    products = [op for op in walk(kernel, "linalg.generic") if is_reduction(op) and is_product(op)]
     if kind not in IN_REGISTERS:
         return [Schedule(scratch=scratch) for scratch in _SCRATCH] if len(computing_ops(kernel) or ()) > 1 else []
     if not products:
         return []
     direct = Schedule(winograd=0)
     tiles = _tiles(vector_bytes, registers)
-    if any(WINOGRAD in one.attributes for one in products):
-        return [direct, *(Schedule(one.rows, one.vectors, winograd=0) for one in tiles[:2])]
+    if any(WINOGRAD in product.attributes for product in products):
+        return [direct, *(Schedule(tile.rows, tile.vectors, winograd=0) for tile in tiles[:2])]
     return tiles
 
 

@@ -37,14 +37,14 @@ def why_not(kernel: ir.Operation) -> str | None:
     if CALLS in kernel.attributes:
         return "it calls a function from outside"
     kind = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
-    for one in (*kind.inputs, *kind.results):
-        if isinstance(one, ir.RankedTensorType):
-            if not one.has_static_shape:
+    for value_type in (*kind.inputs, *kind.results):
+        if isinstance(value_type, ir.RankedTensorType):
+            if not value_type.has_static_shape:
                 return "its sizes are not known"
-            one = one.element_type
-        if not isinstance(one, _FLOATS):
-            return f"it takes or returns {one}, for which not every number will do"
-    if not kind.results or not all(isinstance(one, ir.RankedTensorType) for one in kind.results):
+            value_type = value_type.element_type
+        if not isinstance(value_type, _FLOATS):
+            return f"it takes or returns {value_type}, for which not every number will do"
+    if not kind.results or not all(isinstance(result_type, ir.RankedTensorType) for result_type in kind.results):
         return "it returns no tensor"
     return None
 
@@ -52,7 +52,7 @@ def why_not(kernel: ir.Operation) -> str | None:
 def kernel_program(kernel: ir.Operation, calls: Sequence[ir.Operation]) -> KernelProgram:
     """The program for a kernel with these calls: what all of them hand over as a weight is a weight here, too."""
     kind = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
-    roles = [_role(number, one, calls) for number, one in enumerate(kind.inputs)]
+    roles = [_role(number, parameter_type, calls) for number, parameter_type in enumerate(kind.inputs)]
     names = {number: f"weight{number}" for number, role in enumerate(roles) if role == "weight"}
     given = [number for number, role in enumerate(roles) if role == "argument"]
     with kernel.context, ir.Location.unknown():
@@ -69,7 +69,9 @@ def kernel_program(kernel: ir.Operation, calls: Sequence[ir.Operation]) -> Kerne
         arguments=tuple(Argument(f"arg{number}", "tensor", tensor_type(kind.inputs[number])) for number in given),
         argument_tree=Tree("tuple", (Tree("tuple", (LEAF,) * len(given)), Tree("dict"))),
         parameters=tuple(f"arg{number}" for number in given),
-        results=tuple(Result("computed", number, tensor_type(one)) for number, one in enumerate(kind.results)),
+        results=tuple(
+            Result("computed", number, tensor_type(result_type)) for number, result_type in enumerate(kind.results)
+        ),
         result_tree=leaves[0] if len(leaves) == 1 else Tree("tuple", leaves),
         weights=tuple(Weight(name, tensor_type(kind.inputs[number])) for number, name in names.items()),
     )
@@ -125,7 +127,7 @@ def _values(kernel: ir.Operation, kind: ir.FunctionType, numbers: Sequence[int])
         shaped = ir.RankedTensorType(kind.inputs[number])
         drawn = rng.standard_normal(tuple(shaped.shape), np.float32)
         values[number] = drawn.astype(_DTYPES[str(shaped.element_type)])
-    for convolution in (one for one in walk(kernel, "linalg.generic") if WINOGRAD in one.attributes):
+    for convolution in (op for op in walk(kernel, "linalg.generic") if WINOGRAD in op.attributes):
         weight, transformed = (ir.BlockArgument(convolution.operands[number]).arg_number for number in (1, 2))
         matrix = np.array(WEIGHT[ir.IntegerAttr(convolution.attributes[WINOGRAD]).value])
         points = np.einsum("ir,js,brscf->bijcf", matrix, matrix, values[weight])

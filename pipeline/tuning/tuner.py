@@ -196,7 +196,7 @@ class _Variant:
     def results(self) -> list[np.ndarray]:
         """What it returns, copied."""
         self.call()
-        return [one.copy() for one in ([self._out] if self._single else self._out)]
+        return [result.copy() for result in ([self._out] if self._single else self._out)]
 
 
 def _calls(module: ir.Module) -> dict[str, list[ir.Operation]]:

@@ -35,11 +35,11 @@ def parameters_of(
     """
     if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         schema = script_parameters(forward_of(model, args, kwargs))
-        given = [number < len(args) or one.name in kwargs for number, one in enumerate(schema)]
+        given = [number < len(args) or argument.name in kwargs for number, argument in enumerate(schema)]
         return _parameters(
             [
-                (one.name, one.has_default_value(), one.default_value, was)
-                for one, was in zip(schema, given, strict=True)
+                (argument.name, argument.has_default_value(), argument.default_value, was)
+                for argument, was in zip(schema, given, strict=True)
             ]
         )
     if not isinstance(model, ExportedProgram):

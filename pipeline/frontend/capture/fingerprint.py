@@ -114,7 +114,7 @@ def _argument(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"({', '.join(map(_argument, value))})"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key!r}: {_argument(one)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{key!r}: {_argument(item)}' for key, item in value.items())}}}"
     if isinstance(value, slice):
         return f"slice{_argument((value.start, value.stop, value.step))}"
     plain = (bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format)

@@ -69,7 +69,7 @@ def truth(z: Tensor) -> Tensor:
 
 def _on_truth(op: Any) -> Rule:
     def decomposed(*tensors: Any, **kwargs: Any) -> Tensor:
-        return op(*(truth(one) if isinstance(one, Tensor) else one for one in tensors), **kwargs)
+        return op(*(truth(tensor) if isinstance(tensor, Tensor) else tensor for tensor in tensors), **kwargs)
 
     decomposed.__doc__ = f"{op}(z) -> of whether z is not zero."
     return decomposed

@@ -24,7 +24,7 @@ from pipeline.frontend.complex_numbers.whole_transforms import (
 @always(aten._fft_c2c.default)
 def c2c(z: Tensor, dim: list[int], normalization: int, forward: bool) -> Tensor:
     """_fft_c2c(z, dims) -> a transform along each of the dims."""
-    scale = _factor(normalization, [z.size(one) for one in dim])
+    scale = _factor(normalization, [z.size(axis) for axis in dim])
     return _complex_along(z, dim, FORWARD if forward else BACKWARD, scale) if dim else z.clone()
 
 
@@ -32,7 +32,7 @@ def c2c(z: Tensor, dim: list[int], normalization: int, forward: bool) -> Tensor:
 def r2c(x: Tensor, dim: list[int], normalization: int, onesided: bool) -> Tensor:
     """_fft_r2c(x, dims) -> half a spectrum along the last of the dims, or all of it, then as `c2c` along the others."""
     *others, last = dim
-    scale = _factor(normalization, [x.size(one) for one in dim])
+    scale = _factor(normalization, [x.size(axis) for axis in dim])
     z = _moved(_spectrum(_moved(x, last, -1), onesided, 1 if others else scale), -1, last)
     return _complex_along(z, others, FORWARD, scale) if others else z
 
@@ -41,7 +41,7 @@ def r2c(x: Tensor, dim: list[int], normalization: int, onesided: bool) -> Tensor
 def c2r(z: Tensor, dim: list[int], normalization: int, last_dim_size: int) -> Tensor:
     """_fft_c2r(z, dims, n) -> as `c2c` along all dims but the last, then n real numbers of half a spectrum."""
     *others, last = dim
-    scale = _factor(normalization, [*(z.size(one) for one in others), last_dim_size])
+    scale = _factor(normalization, [*(z.size(axis) for axis in others), last_dim_size])
     half = _moved(_complex_along(z, others, BACKWARD, 1) if others else z, last, -1)
     if is_whole(last_dim_size, z.dtype, is_real=True):
         return _moved(real_numbers_of(half, last_dim_size, scale), -1, last)
@@ -51,8 +51,8 @@ def c2r(z: Tensor, dim: list[int], normalization: int, last_dim_size: int) -> Te
 def _complex_along(z: Tensor, dims: list[int], sign: int, scale: Any) -> Tensor:
     """scale * the transform along each of the dims."""
     *others, last = dims
-    for one in others:
-        z = _along(z, one % z.dim(), sign, 1)
+    for axis in others:
+        z = _along(z, axis % z.dim(), sign, 1)
     return _along(z, last % z.dim(), sign, scale)
 
 

@@ -98,13 +98,15 @@ def _by_parts(op: Any) -> Rule:
 def _cast_values(op: Any, first: Any, others: tuple[Any, ...]) -> list[Any]:
     names = [argument.name for argument in op._schema.arguments[1:]] if isinstance(op, torch._ops.OpOverload) else []
     return [
-        cast(one, first.dtype) if name in _VALUES and one.dtype != first.dtype else one
-        for one, name in zip(others, [*names, *[""] * len(others)], strict=False)
+        cast(operand, first.dtype) if name in _VALUES and operand.dtype != first.dtype else operand
+        for operand, name in zip(others, [*names, *[""] * len(others)], strict=False)
     ]
 
 
 def _part(number: int, arguments: Any) -> Any:
-    return tree_map(lambda one: split(one)[number] if isinstance(one, Tensor) and one.is_complex() else one, arguments)
+    return tree_map(
+        lambda leaf: split(leaf)[number] if isinstance(leaf, Tensor) and leaf.is_complex() else leaf, arguments
+    )
 
 
 RULES.update({op: _by_parts(op) for op in _BY_PARTS})

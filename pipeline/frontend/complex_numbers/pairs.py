@@ -49,7 +49,7 @@ def complex_as_pairs(graph: fx.Graph) -> None:
 
 def pairs_of(value: Any) -> Any:
     """The values of a node, with [.., 2] in place of complex tensors."""
-    return tree_map(lambda one: torch.view_as_real(one.resolve_conj()) if _is_complex(one) else one, value)
+    return tree_map(lambda leaf: torch.view_as_real(leaf.resolve_conj()) if _is_complex(leaf) else leaf, value)
 
 
 def _is_complex(value: Any) -> bool:
@@ -102,7 +102,7 @@ def _replace_complex(graph: fx.Graph, node: fx.Node) -> None:
 
 def _pairs_of_both(re: fx.Node, im: fx.Node) -> fx.Node | None:
     """x, where re and im are x[.., 0] and x[.., 1] of pairs [.., 2]."""
-    if not all(isinstance(one, fx.Node) and one.target is aten.select.int for one in (re, im)):
+    if not all(isinstance(part, fx.Node) and part.target is aten.select.int for part in (re, im)):
         return None
     (x, *first), (y, *second) = re.args, im.args
     last = x.meta["val"].dim() - 1

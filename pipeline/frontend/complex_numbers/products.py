@@ -97,8 +97,8 @@ def convolution(
     """convolution(x, w, bias) -> conv(xr, wr) - conv(xi, wi), conv(xr, wi) + conv(xi, wr), then the bias."""
     a, w = split(x), split(weight)
 
-    def convolved(one: Tensor, by: Tensor) -> Tensor:
-        return aten.convolution.default(one, by, None, stride, padding, dilation, *others)
+    def convolved(part: Tensor, by: Tensor) -> Tensor:
+        return aten.convolution.default(part, by, None, stride, padding, dilation, *others)
 
     result = join(convolved(a.re, w.re) - convolved(a.im, w.im), convolved(a.re, w.im) + convolved(a.im, w.re))
     return result if bias is None else result + bias.reshape(-1, *[1] * (x.dim() - 2))

@@ -74,8 +74,8 @@ def on_parts(table: dict[Any, Rule]) -> dict[Any, Rule]:
 
     An op on complex tensors that has no rule stays as it is, for `pairs` to refuse.
     """
-    asked = {op: _asked_first(one, table.get(op)) for op, one in RULES.items()}
-    kept = {op: _for_reals(one) for op, one in table.items() if op not in _TRUSTED and not _is_composite(op)}
+    asked = {op: _asked_first(function, table.get(op)) for op, function in RULES.items()}
+    kept = {op: _for_reals(function) for op, function in table.items() if op not in _TRUSTED and not _is_composite(op)}
     return table | kept | asked | ALWAYS
 
 
@@ -84,17 +84,17 @@ def _is_composite(op: Any) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd")
 
 
-def _for_reals(one: Rule) -> Rule:
+def _for_reals(function: Rule) -> Rule:
     def decomposed(*args: Any, **kwargs: Any) -> Any:
-        return NotImplemented if is_complex(*args, *kwargs.values()) else one(*args, **kwargs)
+        return NotImplemented if is_complex(*args, *kwargs.values()) else function(*args, **kwargs)
 
     return decomposed
 
 
-def _asked_first(one: Rule, otherwise: Rule | None) -> Rule:
+def _asked_first(function: Rule, otherwise: Rule | None) -> Rule:
     def decomposed(*args: Any, **kwargs: Any) -> Any:
         if is_complex(*args, *kwargs.values()):
-            return one(*args, **kwargs)
+            return function(*args, **kwargs)
         return NotImplemented if otherwise is None else otherwise(*args, **kwargs)
 
     return decomposed

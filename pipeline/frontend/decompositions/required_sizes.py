@@ -45,7 +45,7 @@ def _one_at_least(x: Tensor, dim: int | Sequence[int] | None = None) -> Iterator
     """Each dim that is reduced, or all of the tensor, has an element."""
     dims = [dim] if isinstance(dim, int) else dim
     if x.dim():
-        yield from ((1, x.shape[one]) for one in dims or range(x.dim()))
+        yield from ((1, x.shape[axis]) for axis in dims or range(x.dim()))
 
 
 def _one_at_least_for_an_extreme(

@@ -50,7 +50,7 @@ class Capture:
     run: Callable[[list[Any]], Any]
 
     def __init__(self, graph: fx.GraphModule, inputs: list[Any]):
-        perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(one) for one in inputs)
+        perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(value) for value in inputs)
         backend = aot_autograd(
             fw_compiler=self._take_forward,
             bw_compiler=_in_eager,

@@ -126,7 +126,7 @@ def _part(
 def _weak(names: Sequence[str], tensors: Sequence[torch.Tensor]) -> Callable[[], Mapping[str, torch.Tensor]]:
     """What gives the tensors by name, and does not keep them alive."""
     references = {name: weakref.ref(tensor) for name, tensor in zip(names, tensors, strict=True)}
-    return lambda: {name: tensor for name, one in references.items() if (tensor := one()) is not None}
+    return lambda: {name: tensor for name, reference in references.items() if (tensor := reference()) is not None}
 
 
 def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
@@ -143,7 +143,7 @@ def weights_of(graph: fx.GraphModule) -> dict[int, tuple[str, torch.Tensor]]:
     """
     found: dict[int, tuple[str, torch.Tensor]] = {}
     names: set[str] = set()
-    for number, node in enumerate(one for one in graph.graph.nodes if one.op == "placeholder"):
+    for number, node in enumerate(graph_node for graph_node in graph.graph.nodes if graph_node.op == "placeholder"):
         known = node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type")
         tensor: Any = getattr(node.meta.get("grapharg"), "example", None)
         if known is None or type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):

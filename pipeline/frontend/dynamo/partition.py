@@ -63,8 +63,13 @@ def _as_given(node: fx.Node) -> fx.Node:
 def is_random(node: fx.Node) -> bool:
     """Whether the op, or a graph that it calls, draws random numbers."""
     if isinstance(node.target, torch._ops.HigherOrderOperator):
-        graphs = [attribute(one) for one in node.all_input_nodes if one.op == "get_attr"]
-        return any(is_random(one) for graph in graphs if isinstance(graph, fx.GraphModule) for one in graph.graph.nodes)
+        graphs = [attribute(operand) for operand in node.all_input_nodes if operand.op == "get_attr"]
+        return any(
+            is_random(inner_node)
+            for graph in graphs
+            if isinstance(graph, fx.GraphModule)
+            for inner_node in graph.graph.nodes
+        )
     if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.name.startswith(_ATTENTION):
         return False
     return torch.Tag.nondeterministic_seeded in node.target.tags

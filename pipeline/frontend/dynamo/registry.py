@@ -68,4 +68,4 @@ def _shared_graphs(compiled: Any, owner: Any) -> list[CompiledGraph]:
     code = getattr(original, "__code__", None)
     entries = [] if code is None else _debug_get_cache_entry_list(code)
     owners = {id(entry.backend): entry.backend for entry in entries if entry.backend == owner}
-    return [graph for one in owners.values() for graph in _graphs(one)]
+    return [graph for backend in owners.values() for graph in _graphs(backend)]

@@ -145,8 +145,8 @@ class _Model:
 
     def _with_given(self, steps: list[FallbackStep], results: tuple[fx.Node, ...]) -> list[FallbackStep]:
         """Puts what is made anew wherever it is read, such as constants, in front of what torch runs."""
-        read = {one for step in steps for one in step.reads} | set(results)
-        there = {one.node for one in steps if isinstance(one, NodeStep)}
+        read = {node for step in steps for node in step.reads} | set(results)
+        there = {step.node for step in steps if isinstance(step, NodeStep)}
         made = [node for node in self.graph.nodes if node in read and node.op != "placeholder" and node not in there]
         return [*(NodeStep(node) for node in made if is_given(node)), *steps]
 

@@ -99,21 +99,21 @@ def cut(
     """
     graph = fx.Graph()
     inside = set(nodes)
-    taken = list(dict.fromkeys(one for node in nodes for one in node.all_input_nodes if one not in inside))
-    own = [one for one in taken if one in weights]
-    made = [one for one in taken if is_given(one) and one.op != "placeholder"]
-    inputs = [one for one in taken if one not in {*own, *made}]
+    taken = list(dict.fromkeys(operand for node in nodes for operand in node.all_input_nodes if operand not in inside))
+    own = [operand for operand in taken if operand in weights]
+    made = [operand for operand in taken if is_given(operand) and operand.op != "placeholder"]
+    inputs = [operand for operand in taken if operand not in {*own, *made}]
     inputs += arguments_for_sizes(nodes, inputs)
     known: dict[fx.Node, fx.Node] = {}
-    for one in [*inputs, *own]:
-        known[one] = graph.placeholder(one.name)
-        known[one].meta = dict(one.meta)
-    for one in [*made, *nodes]:
-        known[one] = graph.node_copy(one, known.__getitem__)
+    for node in [*inputs, *own]:
+        known[node] = graph.placeholder(node.name)
+        known[node].meta = dict(node.meta)
+    for node in [*made, *nodes]:
+        known[node] = graph.node_copy(node, known.__getitem__)
     outputs = [node for node in nodes if node in read_elsewhere]
     graph.output(tuple(known[node] for node in outputs))
-    used = {weights[one]: tensors[weights[one]] for one in own}
-    origins = {copied.name: one for one, copied in known.items()}
+    used = {weights[node]: tensors[weights[node]] for node in own}
+    origins = {copied.name: node for node, copied in known.items()}
     return GraphPart(fx.GraphModule(root, graph), tuple(inputs), tuple(outputs), used, origins)
 
 
@@ -132,7 +132,9 @@ def _with_plain_symbols(signature: Signature) -> Signature:
         return replace(argument, value=plain(argument.value)) if argument.kind == "int" else argument
 
     results = tuple(
-        one if one.type is None else replace(one, type=TensorType(one.type.dtype, tuple(map(plain, one.type.shape))))
-        for one in signature.results
+        result
+        if result.type is None
+        else replace(result, type=TensorType(result.type.dtype, tuple(map(plain, result.type.shape))))
+        for result in signature.results
     )
     return replace(signature, arguments=tuple(map(of, signature.arguments)), results=results)

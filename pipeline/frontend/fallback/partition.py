@@ -56,7 +56,7 @@ def _assign(graph: fx.Graph, unsupported: set[fx.Node]) -> dict[fx.Node, tuple[i
     for node in graph.nodes:
         if node.op == "output" or is_given(node) and node not in unsupported:
             continue
-        read = [found[one] for one in node.all_input_nodes if one in found]
+        read = [found[operand] for operand in node.all_input_nodes if operand in found]
         in_parts = [stage for stage, is_single in read if not is_single]
         singles = [stage for stage, is_single in read if is_single]
         if node in unsupported or _runs_outside(node, bool(in_parts), found):
@@ -73,5 +73,5 @@ def _runs_outside(node: fx.Node, reads_parts: bool, found: dict[fx.Node, tuple[i
     """Whether torch runs a node that could be lowered: numbers of what is outside, and what takes such numbers."""
     if is_number(node) and not reads_parts:
         return True
-    outside = [one for one in node.all_input_nodes if one in found and found[one][1]]
-    return any(is_dynamic_flag(one) or isinstance(one.meta.get("val"), (tuple, list)) for one in outside)
+    outside = [operand for operand in node.all_input_nodes if operand in found and found[operand][1]]
+    return any(is_dynamic_flag(operand) or isinstance(operand.meta.get("val"), (tuple, list)) for operand in outside)

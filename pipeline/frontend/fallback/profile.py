@@ -39,15 +39,15 @@ def profile_steps(
     times = StepTimes()
     seconds = 0.0
     for _ in range(repeats):
-        for one in counts:
-            one.clear()
+        for count in counts:
+            count.clear()
         start = time.perf_counter()
         executable.call_timed(times, args, kwargs)
         seconds += time.perf_counter() - start
-        for one in counts:
-            one.add()
-    rows = [row for one in counts for row in one.rows(repeats)] + list(_rows_of_torch(times, repeats))
-    inside = sum(one.nanoseconds[0] for one in counts if one.nanoseconds) / 1e9 + sum(times.seconds.values())
+        for count in counts:
+            count.add()
+    rows = [row for count in counts for row in count.rows(repeats)] + list(_rows_of_torch(times, repeats))
+    inside = sum(count.nanoseconds[0] for count in counts if count.nanoseconds) / 1e9 + sum(times.seconds.values())
     return Profile(
         seconds=seconds / repeats,
         code_seconds=inside / repeats,

@@ -39,7 +39,7 @@ def _in_captured_strides(values: Values) -> Callable[[fx.Node], Any]:
         if not isinstance(value, torch.Tensor) or not isinstance(captured, torch.Tensor):
             return value
         strides = captured.stride()
-        if value.stride() == strides or not all(isinstance(one, int) for one in (*captured.shape, *strides)):
+        if value.stride() == strides or not all(isinstance(number, int) for number in (*captured.shape, *strides)):
             return value
         return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
 

@@ -61,7 +61,9 @@ def why_unsupported(node: fx.Node) -> str | None:
         return "is an op of another library"
     if isinstance(target, HigherOrderOperator) and target.name().startswith("auto_functionalized"):
         return "writes to its operands"
-    kinds = {_kind(one) for value in (node, *node.all_input_nodes) for one in _tensors(value) if not has_type(one)}
+    kinds = {
+        _kind(tensor) for value in (node, *node.all_input_nodes) for tensor in _tensors(value) if not has_type(tensor)
+    }
     return f"{' and '.join(sorted(kinds))} tensors are not supported" if kinds else None
 
 
@@ -92,9 +94,9 @@ def is_random(node: fx.Node) -> bool:
 
 def _tensors(node: fx.Node) -> Iterator[torch.Tensor]:
     value: Any = node.meta.get("val")
-    for one in value if isinstance(value, (tuple, list)) else [value]:
-        if isinstance(one, torch.Tensor):
-            yield one
+    for result in value if isinstance(value, (tuple, list)) else [value]:
+        if isinstance(result, torch.Tensor):
+            yield result
 
 
 def _kind(tensor: torch.Tensor) -> str:

@@ -95,7 +95,7 @@ def value_of(node: fx.Node) -> Any:
 def is_readable(value: Any, nodes: Sequence[fx.Node]) -> bool:
     """Whether one of the nodes reads the value, or the caller can."""
     is_input = isinstance(value, fx.Node) and value.op == "placeholder"
-    return is_input or any(value_of(root(one)) == value for node in nodes for one in node.all_input_nodes)
+    return is_input or any(value_of(root(operand)) == value for node in nodes for operand in node.all_input_nodes)
 
 
 def refusal(node: fx.Node, reason: str) -> CaptureError:

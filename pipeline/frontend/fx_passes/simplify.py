@@ -169,10 +169,10 @@ def _size_in(graph: fx.Graph, size: int | torch.SymInt) -> Any:
             return node
         if not isinstance(value, torch.Tensor):
             continue
-        for dim, one in enumerate(value.shape):
-            if isinstance(one, torch.SymInt) and one.node.expr == size.node.expr:
+        for dim, extent in enumerate(value.shape):
+            if isinstance(extent, torch.SymInt) and extent.node.expr == size.node.expr:
                 found = graph.call_function(aten.sym_size.int, (node, dim))
-                found.meta["val"] = one
+                found.meta["val"] = extent
                 return found
     raise CaptureError(f"the size {size} of an empty tensor is none of an argument")
 

@@ -67,7 +67,7 @@ def _generic(x: ir.Value, kind: ir.RankedTensorType, mark: ir.Attribute) -> ir.V
     zeros = linalg.fill(number, outs=[tensor.EmptyOp(sizes, kind.element_type).result])
     rank = kind.rank - 1
     loops = [ir.AffineDimExpr.get(loop) for loop in range(1 + 2 * rank)]
-    maps = [ir.AffineMap.get(len(loops), 0, [loops[0], *one]) for one in (loops[1 + rank :], loops[1 : 1 + rank])]
+    maps = [ir.AffineMap.get(len(loops), 0, [loops[0], *dims]) for dims in (loops[1 + rank :], loops[1 : 1 + rank])]
 
     def body(elements: Sequence[ir.Value]) -> list[ir.Value]:
         places = [_to_i64(linalg.IndexOp(loop).result) for loop in range(1, len(loops))]

@@ -102,7 +102,9 @@ def _reason_to_refuse(node: fx.Node) -> str | None:
     """Why `node` must not reach torch-mlir: it would not know it, or crash the process; None if it may."""
     if isinstance(node.target, HigherOrderOperator) and not hasattr(NodeImporter, f"_import_hop_{node.target.name()}"):
         return "is not supported yet"
-    kinds = sorted({str(one.dtype).removeprefix("torch.") for one in _tensors(node) if one.dtype not in _DTYPES})
+    kinds = sorted(
+        {str(tensor.dtype).removeprefix("torch.") for tensor in _tensors(node) if tensor.dtype not in _DTYPES}
+    )
     if kinds:
         return f"{' and '.join(kinds)} tensors are not supported"
     if node.target is torch.ops.aten.index.Tensor and any(map(_is_mask, node.args[1])):
@@ -115,9 +117,9 @@ def _reason_to_refuse(node: fx.Node) -> str | None:
 def _tensors(node: fx.Node) -> Iterator[torch.Tensor]:
     """What a node gives, as far as that are tensors."""
     value = node.meta.get("val")
-    for one in value if isinstance(value, (tuple, list)) else [value]:
-        if isinstance(one, torch.Tensor):
-            yield one
+    for result in value if isinstance(value, (tuple, list)) else [value]:
+        if isinstance(result, torch.Tensor):
+            yield result
 
 
 def _is_mask(index: Any) -> bool:

@@ -107,7 +107,7 @@ class NodeImporter(fx_importer.GraphNodeImporter):
         with loc:
             block = ir.Block.create_at_start(loop.regions[0], [self._cc.torch_int_type, *types])
         index, *state = block.arguments
-        placeholders = [one for one in attribute(graph).graph.nodes if one.op == "placeholder"]
+        placeholders = [inner_node for inner_node in attribute(graph).graph.nodes if inner_node.op == "placeholder"]
         with ir.InsertionPoint(block):
             rows = [
                 self._op(loc, "aten.select.int", self._cc.node_val_to_type(row), sequence, zero, index)

@@ -200,11 +200,11 @@ def _isolate(op: ir.Operation) -> tuple[ir.Module, str]:
         block = ir.Block.create_at_start(function.regions[0], ins)
         known = dict(zip(outer, block.arguments, strict=True))
         with ir.InsertionPoint(block):
-            for one in [*inner, op]:
-                copy = one.clone()
-                for index, operand in enumerate(one.operands):
+            for original in [*inner, op]:
+                copy = original.clone()
+                for index, operand in enumerate(original.operands):
                     copy.operands[index] = known[operand]
-                known.update(zip(one.results, copy.results, strict=True))
+                known.update(zip(original.results, copy.results, strict=True))
             ir.Operation.create("func.return", operands=[known[result] for result in op.results])
     return module, str(module)
 

@@ -159,13 +159,15 @@ def _may_be_zero(expression: Any) -> Any:
     """An expression in symbols of the same names that are not positive to sympy."""
     symbols = getattr(expression, "free_symbols", ())
     return (
-        expression.xreplace({one: sympy.Symbol(one.name, integer=True) for one in symbols}) if symbols else expression
+        expression.xreplace({symbol: sympy.Symbol(symbol.name, integer=True) for symbol in symbols})
+        if symbols
+        else expression
     )
 
 
 def _needs_large_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
     """Whether sizes from 2 on decide over a condition, and sizes from 0 on do not."""
-    ranges = {_may_be_zero(symbol): one for symbol, one in environment.var_to_range.items()}
+    ranges = {_may_be_zero(symbol): bounds for symbol, bounds in environment.var_to_range.items()}
     if not condition.free_symbols or free_unbacked_symbols(condition):
         return False
     known = bound_sympy(condition, ranges).is_singleton()
@@ -174,8 +176,8 @@ def _needs_large_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
 
 def _relaxed(environment: ShapeEnv) -> dict[sympy.Symbol, ValueRanges]:
     """What symbols may be, where torch's own ranges begin with 2 since it takes nothing less."""
-    ranges = {_may_be_zero(symbol): one for symbol, one in environment.var_to_range.items()}
-    return {symbol: ValueRanges(0, one.upper) if one.lower == 2 else one for symbol, one in ranges.items()}
+    ranges = {_may_be_zero(symbol): bounds for symbol, bounds in environment.var_to_range.items()}
+    return {symbol: ValueRanges(0, bounds.upper) if bounds.lower == 2 else bounds for symbol, bounds in ranges.items()}
 
 
 def _asking() -> FrameType | None:

@@ -75,7 +75,7 @@ def _box_operands(node: fx.Node, boxes: Boxes) -> None:
 
 def _dtype_of_operand(node: fx.Node, number: fx.Node) -> torch.dtype:
     result = value_of(node).dtype
-    tensors = [value_of(one) for one in node.all_input_nodes if isinstance(value_of(one), torch.Tensor)]
+    tensors = [value_of(operand) for operand in node.all_input_nodes if isinstance(value_of(operand), torch.Tensor)]
     if result != torch.bool or not tensors:
         return result
     kinds = {torch.bool: True, torch.int64: 1, torch.float64: 1.0}

@@ -38,7 +38,7 @@ def _casting(function: Callable[..., Any], has_onednn: bool) -> Callable[..., An
             return results
         with torch.backends.mkldnn.flags(enabled=has_onednn):
             dtypes = _in_eager(function, args, torch.get_autocast_dtype("cpu"))
-        return tuple(one.to(dtype) for one, dtype in zip(results, dtypes, strict=True))
+        return tuple(result.to(dtype) for result, dtype in zip(results, dtypes, strict=True))
 
     return cast
 
@@ -48,7 +48,7 @@ def _in_eager(function: Callable[..., Any], args: tuple[Any, ...], dtype: torch.
 
     def run() -> list[torch.dtype]:
         with torch.no_grad(), torch.autocast("cpu", dtype=dtype):
-            return [one.dtype for one in function(*_of_one_step(args))]
+            return [result.dtype for result in function(*_of_one_step(args))]
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(run).result()
@@ -58,7 +58,7 @@ def _of_one_step(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Zeros in the place of the tensors, for one step of one sequence."""
     count = 4 if isinstance(args[1], Tensor) and args[1].dtype is torch.int64 else 3
     inputs, *batch_sizes, states, parameters = args[:count]
-    one = torch.zeros([1] * (inputs.dim() - 1) + [inputs.shape[-1]], dtype=inputs.dtype)
+    step = torch.zeros([1] * (inputs.dim() - 1) + [inputs.shape[-1]], dtype=inputs.dtype)
     first = tree_map(lambda state: torch.zeros([state.shape[0], 1, state.shape[2]], dtype=state.dtype), states)
     zeros = [torch.zeros(parameter.shape, dtype=parameter.dtype) for parameter in parameters]
-    return one, *(torch.ones(1, dtype=torch.int64) for _ in batch_sizes), first, zeros, *args[count:]
+    return step, *(torch.ones(1, dtype=torch.int64) for _ in batch_sizes), first, zeros, *args[count:]

@@ -79,7 +79,7 @@ class ComputedSizes:
         """The symbol s from a size like 2 * s + 1."""
         for known in self._places:
             if known.free_symbols == {symbol} and known.is_polynomial(symbol) and sympy.degree(known, symbol) == 1:
-                factor, rest = (self.size(one) for one in sympy.Poly(known, symbol).all_coeffs())
+                factor, rest = (self.size(coefficient) for coefficient in sympy.Poly(known, symbol).all_coeffs())
                 return arith.DivSIOp(arith.SubIOp(self.size(known), rest).result, factor).result
         return None
 

@@ -44,7 +44,7 @@ class Expressions:
     def promised(self, expression: Any) -> Any:
         """torch's expressions in symbols that may be 0 and 1, as torch's may not."""
         if isinstance(expression, (list, tuple)):
-            return [self.promised(one) for one in expression]
+            return [self.promised(part) for part in expression]
         expression = sympy.sympify(expression)
         return expression.xreplace({symbol: self._symbol(symbol.name) for symbol in expression.free_symbols})
 
@@ -171,7 +171,7 @@ class Expressions:
         if isinstance(expression, ir.AffineSymbolExpr):
             return symbols[expression.position]
         binary = ir.AffineBinaryExpr(expression)
-        left, right = (self._affine_expression(one, dims, symbols) for one in (binary.lhs, binary.rhs))
+        left, right = (self._affine_expression(side, dims, symbols) for side in (binary.lhs, binary.rhs))
         return next(function for kind, function in _AFFINE.items() if isinstance(expression, kind))(left, right)
 
     def _select(self, condition: ir.Value, then: ir.Value, otherwise: ir.Value) -> sympy.Expr | None:

@@ -81,7 +81,7 @@ class _Script(nn.Module):
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The value of each parameter in a call."""
-        names = [one.name for one in self._schema]
+        names = [argument.name for argument in self._schema]
         expected = f"expected {', '.join(names) or 'none'}"
         if len(args) > len(names):
             raise CaptureError(f"the script got {len(args)} arguments; {expected}")
@@ -90,10 +90,14 @@ class _Script(nn.Module):
             if name not in names or name in given:
                 raise CaptureError(f"the script got {name!r} {'twice' if name in given else ''}; {expected}")
             given[name] = value
-        missing = [one.name for one in self._schema if one.name not in given and not one.has_default_value()]
+        missing = [
+            argument.name
+            for argument in self._schema
+            if argument.name not in given and not argument.has_default_value()
+        ]
         if missing:
             raise CaptureError(f"the script needs {', '.join(missing)}; {expected}")
-        return [given.get(one.name, one.default_value) for one in self._schema]
+        return [given.get(argument.name, argument.default_value) for argument in self._schema]
 
 
 @dataclass(frozen=True)

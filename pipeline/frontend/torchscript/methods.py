@@ -35,11 +35,11 @@ def forward_of(script: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
 
 
 def _takes(parameters: list[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    named = {one.name: one for one in parameters}
+    named = {parameter.name: parameter for parameter in parameters}
     if len(args) > len(parameters) or not set(kwargs) <= set(named):
         return False
     given = [*zip(parameters, args, strict=False), *((named[name], value) for name, value in kwargs.items())]
-    return all(_fits(one.type, value) for one, value in given)
+    return all(_fits(parameter.type, value) for parameter, value in given)
 
 
 def _fits(kind: Any, value: Any) -> bool:

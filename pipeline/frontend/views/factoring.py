@@ -142,8 +142,8 @@ def _pieces(first: Shape, last: Shape) -> list[tuple[sympy.Expr, int, int]] | No
             i, left = i + 1, first[i + 1] if i + 1 < len(first) else left
         if right == 1:
             j, right = j + 1, last[j + 1] if j + 1 < len(last) else right
-    pieces += [(one, dim, len(last) - 1) for dim, one in enumerate(first[i:], i)]
-    return pieces + [(one, len(first) - 1, dim) for dim, one in enumerate(last[j:], j)]
+    pieces += [(extent, dim, len(last) - 1) for dim, extent in enumerate(first[i:], i)]
+    return pieces + [(extent, len(first) - 1, dim) for dim, extent in enumerate(last[j:], j)]
 
 
 def _common(left: sympy.Expr, right: sympy.Expr) -> sympy.Expr | None:

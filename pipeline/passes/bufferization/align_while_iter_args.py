@@ -26,7 +26,7 @@ class AlignWhileIterArgs(Pass):
         """Does so for every scf.while of one function, inner ones first."""
         for loop in walk_innermost_first(op, "scf.while"):
             carries = carries_of(loop) or []
-            if any(isinstance(one.kind, ir.RankedTensorType) and one.number != one.place for one in carries):
+            if any(isinstance(carry.kind, ir.RankedTensorType) and carry.number != carry.place for carry in carries):
                 self.passed(loop, "carries what it hands on in the order in which it does")
                 _reorder(loop, carries)
 

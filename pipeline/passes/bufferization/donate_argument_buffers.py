@@ -81,8 +81,8 @@ class OwnMemory:
 
     def _check_readers(self, old: ir.Value, writer: ir.Operation) -> None:
         """Refuses what would have to be kept: an old value that is read after `writer`."""
-        for one in views(old):
-            for use in one.uses:
+        for view in views(old):
+            for use in view.uses:
                 reader = use.owner.operation
                 if reader == writer or reader.name in (*VIEWS, "tensor.dim") or _exclude_each_other(reader, writer):
                     continue
@@ -123,7 +123,7 @@ class OwnMemory:
         attributes = {name: call.attributes[name] for name in call.attributes}
         attributes["callee"] = ir.FlatSymbolRefAttr.get(self._fused[key])
         with before(call):
-            made = ir.Operation.create("func.call", [one.type for one in call.results], operands, attributes)
+            made = ir.Operation.create("func.call", [result.type for result in call.results], operands, attributes)
         for old, new in zip(call.results, made.results, strict=True):
             old.replace_all_uses_with(new)
         call.erase()
@@ -149,7 +149,7 @@ def _find(value: ir.Value, argument: ir.BlockArgument, reshapes: tuple[ir.Operat
 
 def _through_loop(loop: ir.Operation, value: ir.Value, plan: _Plan) -> ir.Value:
     """What a loop starts from that updates it in place in each round."""
-    carry = next((one for one in carries_of(loop) or [] if one.result == value), None)
+    carry = next((candidate for candidate in carries_of(loop) or [] if candidate.result == value), None)
     if carry is None or not (carry.is_kept or carry.is_updated_in_place):
         raise Refused("a loop computes it anew in each round, in buffers of its own")
     plan.writes.append((carry.initial, loop))
@@ -169,7 +169,7 @@ def _find_destination(
         return
     if op.name != "func.call" or len(list(destination.uses)) > 1:
         raise Refused(f"{_called(op)} computes it into a tensor that others need")
-    if not all(ir.ShapedType(one.type).has_static_shape for one in [value] * bool(reshapes)):
+    if not all(ir.ShapedType(reshaped.type).has_static_shape for reshaped in [value] * bool(reshapes)):
         raise Refused("it is reshaped, and its size is known at run time only")
     plan.writes.append((argument, op))
     plan.steps.append(_Step(op, list(op.operands).index(destination), reshapes))
@@ -185,7 +185,7 @@ def _reads_before_it_writes(kernel: ir.Operation, read: int, written: int) -> bo
     if ops is None or source.type != target.type:
         return False
     numbers = {view.op: number for number, view in enumerate(ops)}
-    uses = [use for one in (source, target) for use in one.uses]
+    uses = [use for argument in (source, target) for use in argument.uses]
     if any(use.owner.operation not in numbers for use in uses) or len(list(target.uses)) != 1:
         return False
     places = [(numbers[use.owner.operation], use.operand_number) for use in uses]

@@ -46,9 +46,9 @@ def buffers_of(function: ir.Operation, alignment: int) -> list[Buffer]:
 def place(buffers: list[Buffer]) -> int:
     """Gives each buffer, largest first, the lowest offset that is free while it is needed; returns the size of all."""
     placed: list[Buffer] = []
-    for buffer in sorted(buffers, key=lambda one: -one.size):
+    for buffer in sorted(buffers, key=lambda allocation: -allocation.size):
         meanwhile = [other for other in placed if other.first <= buffer.last and buffer.first <= other.last]
-        for other in sorted(meanwhile, key=lambda one: one.offset):
+        for other in sorted(meanwhile, key=lambda allocation: allocation.offset):
             if buffer.offset + buffer.size <= other.offset:
                 break
             buffer.offset = max(buffer.offset, other.offset + other.size)

@@ -33,11 +33,14 @@ class PlanKernelScratch(Pass):
         for function in functions:
             _erase_unused(function)
         calls = calls_of(op)
-        kernels = [one for one in functions if "pipeline.kernel" in one.attributes and list(one.regions[0].blocks)]
-        chunks = [one for one in functions if CHUNK in one.attributes]
+        kernels = [
+            kernel for kernel in functions if "pipeline.kernel" in kernel.attributes and list(kernel.regions[0].blocks)
+        ]
+        chunks = [chunk for chunk in functions if CHUNK in chunk.attributes]
         around = {symbol_name(chunk): _function_around(calls[symbol_name(chunk)][0]) for chunk in chunks}
         planned = [
-            self._planned(kernel, [one for one in chunks if around[symbol_name(one)] == kernel]) for kernel in kernels
+            self._planned(kernel, [chunk for chunk in chunks if around[symbol_name(chunk)] == kernel])
+            for kernel in kernels
         ]
         needed = [scratch for scratch in planned if scratch.total]
         with op.location:
@@ -49,7 +52,7 @@ class PlanKernelScratch(Pass):
         own = buffers_of(kernel, self.alignment)
         private = [(chunk, buffers_of(chunk, self.alignment)) for chunk in chunks]
         sizes = [place(buffers) for _, buffers in private]
-        return _Scratch(kernel, own, [one for one in private if one[1]], place(own), max(sizes, default=0))
+        return _Scratch(kernel, own, [pair for pair in private if pair[1]], place(own), max(sizes, default=0))
 
     def _give(self, scratch: _Scratch, calls: dict[str, list[ir.Operation]]) -> None:
         """Has a kernel and its chunks take scratch as an argument."""

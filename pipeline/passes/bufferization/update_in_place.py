@@ -79,4 +79,4 @@ def _mark(function: ir.Operation, update: Update, mark: str | None) -> None:
 
 
 def _named(marks: ir.Attribute) -> list[tuple[str, ir.Attribute]]:
-    return [(one.name, one.attr) for one in ir.DictAttr(marks)]
+    return [(mark.name, mark.attr) for mark in ir.DictAttr(marks)]

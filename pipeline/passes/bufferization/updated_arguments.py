@@ -52,11 +52,11 @@ def sharing(value: ir.Value) -> set[ir.Value]:
     found: set[ir.Value] = set()
     left = [value]
     while left:
-        one = left.pop()
-        if one not in found:
-            found.add(one)
-            for use in one.uses:
-                left += _following(one, use)
+        tensor = left.pop()
+        if tensor not in found:
+            found.add(tensor)
+            for use in tensor.uses:
+                left += _following(tensor, use)
     return found
 
 
@@ -84,4 +84,4 @@ def _following(value: ir.Value, use: ir.OpOperand) -> list[ir.Value]:
         return list(op.results) if use.operand_number == 1 else []
     around = op.parent.operation if op.name in ("scf.yield", "scf.condition") else op
     inside = [argument for region in around.regions for block in region.blocks for argument in block.arguments]
-    return [one for one in (*around.results, *inside) if isinstance(one.type, ir.RankedTensorType)]
+    return [tensor for tensor in (*around.results, *inside) if isinstance(tensor.type, ir.RankedTensorType)]

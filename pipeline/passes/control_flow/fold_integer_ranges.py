@@ -27,7 +27,7 @@ class FoldIntegerRanges(Pass):
     def run(self, op: ir.Operation) -> None:
         """Folds the comparisons of one function."""
         ranges = Ranges()
-        found = [(one, ranges.outcome(one)) for one in walk(op, "arith.cmpi")]
+        found = [(comparison, ranges.outcome(comparison)) for comparison in walk(op, "arith.cmpi")]
         for compare, known in found:
             if known is not None:
                 self.passed(compare, f"is always {str(known).lower()}")

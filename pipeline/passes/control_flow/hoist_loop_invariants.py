@@ -48,14 +48,14 @@ class HoistLoopInvariants(Pass):
         op.move_before(loop)
         with before(op):
             copies: dict[ir.Value, ir.Value] = {}
-            for one in initial:
-                copy = one.clone()
+            for init in initial:
+                copy = init.clone()
                 remap_operands(copy, copies)
-                copies[one.results[0]] = copy.results[0]
+                copies[init.results[0]] = copy.results[0]
             remap_operands(op, copies)
-        for one in reversed(initial):
-            if is_unused(one.results[0]):
-                one.erase()
+        for init in reversed(initial):
+            if is_unused(init.results[0]):
+                init.erase()
 
 
 def _is_invariant(op: ir.Operation, loop: ir.Operation) -> bool:

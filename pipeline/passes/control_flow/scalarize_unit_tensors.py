@@ -34,7 +34,9 @@ class ScalarizeUnitTensors(Pass):
         for loop in carry_numbers(op):
             self.passed(loop, "carries integers of one element as numbers")
         # Those in the bodies of linalg ops stay: such an op may be erased as soon as its result is a number.
-        pending = [one for one in walk(op, "tensor.extract") if not one.parent.operation.name.startswith("linalg.")]
+        pending = [
+            extract for extract in walk(op, "tensor.extract") if not extract.parent.operation.name.startswith("linalg.")
+        ]
         while pending:
             pending += self._compute(pending.pop())
         for generic in walk(op, "linalg.generic"):

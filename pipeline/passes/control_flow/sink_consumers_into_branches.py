@@ -96,8 +96,8 @@ def _yielded(block: ir.Block) -> list[ir.Value]:
 
 
 def _move(op: ir.Operation, branch: ir.Operation) -> ir.Operation:
-    for one in needed_between(_others(op, branch), branch, op) or []:
-        one.move_before(branch)
+    for producer in needed_between(_others(op, branch), branch, op) or []:
+        producer.move_before(branch)
     kept = [result for result in branch.results if any(user != op for user in _users(result))]
     with branch.location, ir.InsertionPoint(branch):
         moved = scf.IfOp(branch.operands[0], [value.type for value in [*kept, *op.results]], has_else=True).operation

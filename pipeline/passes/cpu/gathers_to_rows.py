@@ -139,7 +139,7 @@ class _Gather:
         """The indices of an operand outside of the line."""
         fixed = [expression for expression in indexing.results if expression != ir.AffineDimExpr.get(self.line)]
         outer = ir.AffineMap.get(self.line, 0, fixed)
-        return [affine.AffineApplyOp(outer.get_submap([one]), at).result for one in range(len(fixed))]
+        return [affine.AffineApplyOp(outer.get_submap([number]), at).result for number in range(len(fixed))]
 
     def _line(self, number: int, at: Sequence[ir.Value]) -> ir.Value:
         """The part of an operand along the row."""

@@ -68,7 +68,7 @@ def _lines(generic: ir.Operation, loops: Loops) -> list[_Line]:
     depends = _dependences(generic, loops, ops)
     found = []
     for loop, size in enumerate(loops.sizes):
-        others = [one for number, one in enumerate(loops.sizes) if number != loop and one != 1]
+        others = [other_size for number, other_size in enumerate(loops.sizes) if number != loop and other_size != 1]
         if size is None or not 1 < size <= _LONGEST or not others or 0 in others:
             continue
         own = {value for value, dims in depends.items() if dims == {loop}}
@@ -102,7 +102,11 @@ def _dependences(generic: ir.Operation, loops: Loops, ops: Sequence[ir.Operation
 
 def _dims(indexing: ir.AffineMap) -> set[int]:
     """The loops that an operand moves with."""
-    return {dim for dim in range(indexing.n_dims) if any(coefficient(one, dim) != 0 for one in indexing.results)}
+    return {
+        dim
+        for dim in range(indexing.n_dims)
+        if any(coefficient(expression, dim) != 0 for expression in indexing.results)
+    }
 
 
 def _rewrite(generic: ir.Operation, loops: Loops, lines: list[_Line]) -> None:
@@ -136,7 +140,10 @@ def _compute(generic: ir.Operation, loops: Loops, line: _Line, buffers: list[ir.
     here = [ir.AffineConstantExpr.get(0)] * len(loops.sizes)
     here[line.loop] = ir.AffineDimExpr.get(0)
     into = ir.AffineMap.get(1, 0, here)
-    maps = [ir.AffineMap.get(1, 0, [one.compose(into) for one in loops.maps[number].results]) for number in numbers]
+    maps = [
+        ir.AffineMap.get(1, 0, [expression.compose(into) for expression in loops.maps[number].results])
+        for number in numbers
+    ]
     arguments = [body.arguments[number] for number in numbers]
 
     def content(elements: Sequence[ir.Value]) -> list[ir.Value]:

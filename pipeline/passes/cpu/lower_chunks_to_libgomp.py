@@ -104,7 +104,7 @@ class LowerChunksToLibgomp(Pass):
             self.passed(function, "its iterations are shared by threads")
         made = ir.Module.parse(text, op.context)
         block = op.regions[0].blocks[0]
-        for made_op in [one.operation for one in made.body.operations]:
+        for made_op in [op_view.operation for op_view in made.body.operations]:
             if symbol_name(made_op) not in chunks:
                 made_op.detach_from_parent()
                 block.append(made_op)

@@ -70,17 +70,17 @@ class ParallelizeKernels(Pass):
         """The loop or one that it consists of: the outermost with enough iterations, else the one with most."""
         best: ir.Operation | None = None
         most = 1
-        for one in _nest(loop):
-            if _cost(one) < self.least:
+        for candidate in _nest(loop):
+            if _cost(candidate) < self.least:
                 break
-            trips = trip_count(one) or _UNKNOWN_TRIPS
+            trips = trip_count(candidate) or _UNKNOWN_TRIPS
             if trips <= most:
                 continue
-            problem = _obstacle(one)
+            problem = _obstacle(candidate)
             if problem:
-                self.missed(one, problem)
+                self.missed(candidate, problem)
                 continue
-            best, most = one, trips
+            best, most = candidate, trips
             if trips >= self.trips:
                 break
         return best

@@ -49,7 +49,7 @@ class TileAndVectorize(Pass):
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
         for reduces in (True, False):  # reductions take in fills before them and epilogues behind them
-            generics = [one for one in walk(op, "linalg.generic") if is_reduction(one) == reduces]
+            generics = [generic for generic in walk(op, "linalg.generic") if is_reduction(generic) == reduces]
             for generic in generics:  # chosen before: the epilogues of a reduction are gone when it is done
                 self._vectorize(generic, schedule_of(op))
 
@@ -142,10 +142,14 @@ def _context(
     fills = {output: fill for output in loops.outputs if (fill := initial_fill(generic, output)) is not None}
     before, behind = [], []
     if tile.folds and not computes_places(generic.regions[0].blocks[0]):
-        before = prologues(generic, loops, lambda one: fits_fold(one.op, one.loops, tile, masked_bits))
+        before = prologues(generic, loops, lambda prologue: fits_fold(prologue.op, prologue.loops, tile, masked_bits))
     elif not tile.folds:
-        behind = list(takewhile(lambda one: fits_tile(one.op, one.loops, tile, masked_bits), epilogues(generic, loops)))
-    ops = [generic, *fills.values(), *(one.op for one in (*before, *behind))]
+        behind = list(
+            takewhile(
+                lambda epilogue: fits_tile(epilogue.op, epilogue.loops, tile, masked_bits), epilogues(generic, loops)
+            )
+        )
+    ops = [generic, *fills.values(), *(neighbour.op for neighbour in (*before, *behind))]
     outputs = {buffer for op in ops for buffer in list(op.operands)[len(op.operands) - _outputs(op) :]}
     between = (
         frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if before or behind else frozenset()
@@ -153,7 +157,12 @@ def _context(
     initials = {output: fill.operands[0] for output, fill in fills.items()}
     pads = {} if tile.folds else _pads(generic, loops, tile)
     made = [op for pad in pads.values() for op in reversed(pad.ops)]
-    done = [*reversed([one.op for one in behind]), generic, *reversed([one.op for one in before]), *fills.values()]
+    done = [
+        *reversed([epilogue.op for epilogue in behind]),
+        generic,
+        *reversed([prologue.op for prologue in before]),
+        *fills.values(),
+    ]
     return Context(initials, tuple(behind), between, tuple(before), pads), [*done, *made]
 
 

@@ -103,7 +103,7 @@ def _why_two(node: Node, user: Node, graph: BlockGraph, rules: FusionRules) -> R
 
 def _kind(node: Node) -> str:
     """The kind of the group that an op is in."""
-    return heaviest_kind([one.kind for one in node.unit])
+    return heaviest_kind([member.kind for member in node.unit])
 
 
 def _why_no_concat(user: Node, graph: BlockGraph, rules: FusionRules) -> Refusal | None:

@@ -129,8 +129,8 @@ def _gives_lines(producer: Structured, consumer: Structured, operand: int) -> bo
     into = _loops_of_producer(consumer.maps[operand], producer)
     innermost = _compose(producer.maps[0], into).results[-1]
     line = next((loop for loop in loops if consumer.reductions[loop] and innermost == ir.AffineDimExpr.get(loop)), None)
-    others = (one for number, one in enumerate(consumer.maps) if number != operand)
-    return line is not None and all(moves(one, line) in ("fixed", "unit") for one in others)
+    others = (indexing for number, indexing in enumerate(consumer.maps) if number != operand)
+    return line is not None and all(moves(indexing, line) in ("fixed", "unit") for indexing in others)
 
 
 def _same_reads(consumer: Structured, operand: int) -> list[int]:

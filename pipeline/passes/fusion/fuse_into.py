@@ -75,7 +75,7 @@ class FuseInto(Pass):
         return fuse_into(
             self.ops or None,
             name=self.label,
-            becomes=Intrinsic(tuple(tuple(one.split("|")) for one in self.steps), call),
+            becomes=Intrinsic(tuple(tuple(step.split("|")) for step in self.steps), call),
         )
 
     def _group_block(self, block: ir.Block, fusion: Fusion) -> None:
@@ -131,7 +131,7 @@ class FuseInto(Pass):
     def _make(self, unit: list[Node], end: ir.Operation, fusion: Fusion) -> None:
         ops, results = [node.op for node in unit], results_of(unit)
         if fusion.becomes is not None and not isinstance(fusion.becomes, Emitter):
-            ops = [one for op in ops for one in (*fresh_destinations(op, ops), op)]
+            ops = [member for op in ops for member in (*fresh_destinations(op, ops), op)]
         self.passed(ops[-1], f"{len(unit)} ops in a group {fusion.name}")
         group = wrap(ops, results, group_kind([node.op for node in unit]), fusion.name, end)
         become(group, fusion)

@@ -52,7 +52,7 @@ def wrap(
 ) -> ir.Operation:
     """Makes a group of `ops` in front of `end`, which stands for them from then on."""
     with ops[-1].location, ir.InsertionPoint(end):
-        inside = [one for op in ops for one in (*own_initial_values(op), op)]
+        inside = [member for op in ops for member in (*own_initial_values(op), op)]
         group = create_group(inside, results, kind, label)
     for before, after in zip(results, group.results, strict=True):
         before.replace_all_uses_with(after)

@@ -122,7 +122,7 @@ class Growth:
         if node.op.name == INSERT:
             parts = [self._graph.node_of(op.results[0]) for op in parts_of(node.op) or ()]
             added = {*filter(None, parts), *node.users}
-        return sorted(added.union(self.nodes), key=lambda one: one.index)
+        return sorted(added.union(self.nodes), key=lambda member: member.index)
 
     def _why_not_concat(self, node: Node, role: Role) -> Refusal | None:
         """Why a concatenation may not join: its parts have places of their own, unless the group reads all of it."""
@@ -142,8 +142,8 @@ class Growth:
 
     def _is_stopped(self, node: Node) -> bool:
         """Whether fusion stops between an op and one of the group that hands it a value, or takes one from it."""
-        handed = [result for one in self.nodes for result in one.op.results if result in list(node.op.operands)]
-        taken = [result for result in node.op.results for one in self.nodes if result in list(one.op.operands)]
+        handed = [result for member in self.nodes for result in member.op.results if result in list(node.op.operands)]
+        taken = [result for result in node.op.results for member in self.nodes if result in list(member.op.operands)]
         return any(stops_fusion(value) for value in (*handed, *taken))
 
     def _is_epilogue_of_a_projection(self, node: Node) -> bool:
@@ -155,17 +155,17 @@ class Growth:
     def _exceeds(self, joined: list[Node]) -> Refusal | None:
         """Why the group would be too large."""
         limits = self._rules.limits
-        if sum(len(one.words) for one in joined) > limits.ops:
+        if sum(len(member.words) for member in joined) > limits.ops:
             return Refusal(reasons.LIMIT, f"the group would have more than {limits.ops} ops")
         if len(results_of(joined)) > limits.results:
             return Refusal(reasons.LIMIT, f"the group would have more than {limits.results} results")
-        if len({operand for one in joined for operand in one.op.operands}) > limits.operands:
+        if len({operand for member in joined for operand in member.op.operands}) > limits.operands:
             return Refusal(reasons.LIMIT, f"the group would have more than {limits.operands} operands")
         return None
 
     def _does_not_fit(self, joined: list[Node], node: Node) -> Refusal | None:
         """Why the loops of an op are not those of the group."""
-        alignment = align([one.view for one in joined if one.view is not None])
+        alignment = align([member.view for member in joined if member.view is not None])
         cut = 1 if node.op.name == INSERT else 0
         if len(alignment.common) < self._common() - cut:
             return Refusal(reasons.SHAPE_MISMATCH, "they have fewer loops in common than the group has")
@@ -175,7 +175,7 @@ class Growth:
             )
         if self.kind in _TILED and not _same_loops(joined, node, alignment):
             return Refusal(reasons.SHAPE_MISMATCH, "its loops are not those of the anchor")
-        in_memory = [result for one in self._before_registers(joined) for result in one.op.results]
+        in_memory = [result for member in self._before_registers(joined) for result in member.op.results]
         needed, most = scratch_bytes(joined, alignment, in_memory), self._rules.limits.scratch_bytes
         if cut and not alignment.common:
             most = min(most, _SCRATCH_AT_ONCE)
@@ -194,7 +194,7 @@ class Growth:
         """The ops whose results need memory: the anchor of a tiled group hands tiles to its epilogues in registers."""
         if self.kind not in _TILED:
             return joined
-        return list(takewhile(lambda one: one.view is None or not any(one.view.reductions), joined))
+        return list(takewhile(lambda member: member.view is None or not any(member.view.reductions), joined))
 
 
 def is_initial(node: Node) -> bool:
@@ -247,10 +247,14 @@ def _same_loops(joined: Sequence[Node], node: Node, alignment: Alignment) -> boo
     view = node.view
     if view is None or not view.is_elementwise:
         return True
-    anchor = next(number for number, one in enumerate(joined) if one.view is not None and any(one.view.reductions))
+    anchor = next(
+        number for number, member in enumerate(joined) if member.view is not None and any(member.view.reductions)
+    )
     mine = joined.index(node)
     pairs = {
-        (dict(one).get(anchor), dict(one).get(mine)) for one in alignment.classes if {anchor, mine} <= dict(one).keys()
+        (dict(loops).get(anchor), dict(loops).get(mine))
+        for loops in alignment.classes
+        if {anchor, mine} <= dict(loops).keys()
     }
     return {loop for _, loop in pairs} >= _parallel(view) and {loop for loop, _ in pairs} >= _parallel(
         joined[anchor].view
@@ -259,15 +263,15 @@ def _same_loops(joined: Sequence[Node], node: Node, alignment: Alignment) -> boo
 
 def _belongs_to_attention(joined: Sequence[Node], node: Node, alignment: Alignment) -> bool:
     """Whether a product computes the rows of the softmax that an attention grows from, or sums over them."""
-    softmax = next(number for number, one in enumerate(joined) if one.kind == "reduction")
+    softmax = next(number for number, member in enumerate(joined) if member.kind == "reduction")
     view, place = node.view, joined.index(node)
     if view is None or any(
-        one.kind == "matmul" and (one.index < joined[softmax].index) == (place < softmax)
-        for one in joined
-        if one is not node
+        member.kind == "matmul" and (member.index < joined[softmax].index) == (place < softmax)
+        for member in joined
+        if member is not node
     ):
         return False
-    rows = next(one for one in alignment.classes if any(_reduces(joined, softmax, loop) for loop in one))
+    rows = next(loops for loops in alignment.classes if any(_reduces(joined, softmax, loop) for loop in loops))
     return any(number == place and view.reductions[loop] == (place > softmax) for number, loop in rows)
 
 

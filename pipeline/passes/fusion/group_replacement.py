@@ -78,7 +78,7 @@ def _emit(group: ir.Operation, fusion: Fusion, emitter: Emitter) -> None:
             raise CompileError(f"the emitter of {fusion.name} failed: {type(error).__name__}: {error}") from error
     given = [value.type for value in values]
     if given != types:
-        said, wanted = (", ".join(map(str, one)) for one in (given, types))
+        said, wanted = (", ".join(map(str, kinds)) for kinds in (given, types))
         raise CompileError(f"the emitter of {fusion.name} returned values of types ({said}), expected ({wanted})")
     for number, value in enumerate(values):
         terminator.operands[number] = value

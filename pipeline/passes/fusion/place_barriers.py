@@ -30,11 +30,11 @@ class PlaceBarriers(Pass):
             return ir.WalkResult.ADVANCE
 
         op.walk(visit)
-        for one in marked:
-            for result in one.results:
+        for producer in marked:
+            for result in producer.results:
                 if isinstance(result.type, ir.RankedTensorType):
-                    _place(one, result)
-            del one.attributes[STOP_FUSION]
+                    _place(producer, result)
+            del producer.attributes[STOP_FUSION]
 
 
 def _place(op: ir.Operation, result: ir.Value) -> None:

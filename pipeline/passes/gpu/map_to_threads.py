@@ -122,7 +122,7 @@ class MapToThreads(Pass):
         counts = [loop.operands[1] if size is None else size for loop, size in zip(nest, sizes, strict=True)]
 
         def body(at: list[ir.Value]) -> None:
-            known = {loop.regions[0].blocks[0].arguments[0]: one for loop, one in zip(nest, at, strict=True)}
+            known = {loop.regions[0].blocks[0].arguments[0]: counter for loop, counter in zip(nest, at, strict=True)}
             inner = [op.operation for loop in nest for op in loop.regions[0].blocks[0].operations]
             for op in inner:
                 if op in nest or op.name == "scf.yield":

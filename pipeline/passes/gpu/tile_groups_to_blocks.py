@@ -58,14 +58,14 @@ class TileGroupsToBlocks(Pass):
 
     def _tiles(self, kernel: ir.Operation, alignment: Alignment) -> list[int] | None:
         """The size of a tile along each common loop; None if what is handed on does not fit."""
-        one = _bytes_of_one(kernel, alignment)
-        if one > self.scratch:
+        iteration_bytes = _bytes_of_one(kernel, alignment)
+        if iteration_bytes > self.scratch:
             return None
         loops = in_tiling_order(alignment)
         tiles = [1] * len(loops)
         size = alignment.ops[0].size(loops[-1][0])
         if size and any(is_product(view.op) for view in alignment.ops):
-            most = min(self.rows, size - 1, self.scratch // max(1, one))
+            most = min(self.rows, size - 1, self.scratch // max(1, iteration_bytes))
             tiles[-1] = max(rows for rows in range(1, most + 1) if size % rows == 0)
         return tiles
 

@@ -34,7 +34,7 @@ class CallExternals(Pass):
             )
         _, _, *numbers = ir.ArrayAttr(kernel.attributes[CALLS])
         i64 = ir.IntegerType.get_signless(64)
-        sizes = [ir.IntegerAttr(one).value for one in ir.ArrayAttr(kernel.attributes[SIZES])]
+        sizes = [ir.IntegerAttr(size).value for size in ir.ArrayAttr(kernel.attributes[SIZES])]
         passed = [index for index in range(len(kind.inputs)) if index not in sizes]
         types = [*(kind.inputs[index] for index in passed), *(i64 for _ in numbers)]
         name = f"{ir.StringAttr(kernel.attributes['sym_name']).value}.external"
@@ -44,10 +44,10 @@ class CallExternals(Pass):
             for mark in (CALLS, OUTPUTS):
                 declared.attributes[mark] = kernel.attributes[mark]
         block = kernel.regions[0].blocks[0]
-        old = [one.operation for one in block.operations]
+        old = [op.operation for op in block.operations]
         with kernel.location, ir.InsertionPoint(old[0]):
             values = [arith.ConstantOp(i64, ir.IntegerAttr(number).value).result for number in numbers]
             func.CallOp([], ir.FlatSymbolRefAttr.get(name), [*(block.arguments[index] for index in passed), *values])
             func.ReturnOp([])
-        for one in reversed(old):
-            one.erase()
+        for op in reversed(old):
+            op.erase()

@@ -27,7 +27,7 @@ class InlineKernels(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Inlines calls in the loop kernels of a module."""
-        functions = {symbol_name(one): one for one in walk(op, "func.func")}
+        functions = {symbol_name(function): function for function in walk(op, "func.func")}
         inlined = set()
         for kernel in functions.values():
             if kernel_kind(kernel) == LOOP:
@@ -43,7 +43,7 @@ class InlineKernels(Pass):
         """call @k(%a) -> the body of @k with %a for its argument."""
         if kernel_kind(kernel) is None or len(kernel.regions[0].blocks) != 1:
             return False
-        if not all(not list(one.operands) and is_local(one.results[0]) for one in walk(kernel, _SCRATCH)):
+        if not all(not list(scratch.operands) and is_local(scratch.results[0]) for scratch in walk(kernel, _SCRATCH)):
             self.missed(call, "stays a call: its scratch has no known size, or is handed on")
             return False
         if walk(kernel, "func.call"):

@@ -59,7 +59,7 @@ def why_no_kernel(loop: ir.Operation, kernels: Mapping[str, ir.Operation], limit
         carries = carries_of(inner)
         if carries is None:
             return "it hands on what it does not carry"
-        if any(_is_dynamic(one.initial) and not (one.is_kept or is_in_place(one)) for one in carries):
+        if any(_is_dynamic(carry.initial) and not (carry.is_kept or is_in_place(carry)) for carry in carries):
             return "it makes tensors of sizes that are known at run time only"
     scratch = _scratch(loop) + sum(_scratch(kernels[name]) for name in names)
     return f"it keeps {scratch} bytes, more than {limits.scratch}" if scratch > limits.scratch else None
@@ -73,7 +73,9 @@ def is_in_place(carry: Carry) -> bool:
         if producer is None:
             return False
         if producer.name in LOOPS:
-            inner = next((one for one in carries_of(producer) or [] if one.result == value), None)
+            inner = next(
+                (inner_carry for inner_carry in carries_of(producer) or [] if inner_carry.result == value), None
+            )
             if inner is None or not (inner.is_kept or is_in_place(inner)):
                 return False
             value = inner.initial
@@ -121,5 +123,7 @@ def _scratch(op: ir.Operation) -> int:
     for loop in ops_of(op):
         if loop.name in LOOPS:
             carries = [carry for carry in carries_of(loop) or [] if isinstance(carry.kind, ir.RankedTensorType)]
-            total += sum(2 * (byte_size(one.kind) or 0) for one in carries if not (one.is_kept or is_in_place(one)))
+            total += sum(
+                2 * (byte_size(carry.kind) or 0) for carry in carries if not (carry.is_kept or is_in_place(carry))
+            )
     return total

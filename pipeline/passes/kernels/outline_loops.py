@@ -49,7 +49,7 @@ class OutlineLoops(Pass):
     def run(self, op: ir.Operation) -> None:
         """Outlines the loops of the functions of a module that are no kernels."""
         functions = walk(op, "func.func")
-        named = {symbol_name(one): one for one in functions if KERNEL in one.attributes}
+        named = {symbol_name(function): function for function in functions if KERNEL in function.attributes}
         kernels = {name: kernel for name, kernel in named.items() if CALLS not in kernel.attributes}
         for function in functions:
             if KERNEL not in function.attributes:
@@ -88,7 +88,9 @@ class OutlineLoops(Pass):
 
 def _strings(kernel: ir.Operation, key: str) -> list[str]:
     return (
-        [ir.StringAttr(one).value for one in ir.ArrayAttr(kernel.attributes[key])] if key in kernel.attributes else []
+        [ir.StringAttr(string).value for string in ir.ArrayAttr(kernel.attributes[key])]
+        if key in kernel.attributes
+        else []
     )
 
 

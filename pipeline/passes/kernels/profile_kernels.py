@@ -67,7 +67,7 @@ def _instrument(function: ir.Operation, record: ir.Value) -> list[tuple[str, str
 
 def _after(op: ir.Operation, place: ir.Value, site: int, began: ir.Value) -> None:
     following = list(op.block.operations)
-    here = next(number for number, one in enumerate(following) if one.operation == op)
+    here = next(number for number, sibling in enumerate(following) if sibling.operation == op)
     with before(following[here + 1].operation):
         _call_record(place, site, began)
 

@@ -38,8 +38,8 @@ class ContractInBf16(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Rewrites the contractions of one function."""
-        for one in _contractions(op):
-            self._rewrite(one)
+        for contraction in _contractions(op):
+            self._rewrite(contraction)
 
     def _rewrite(self, op: ir.Operation) -> None:
         exact = [_is_bf16(value) for value in _factors(op)]

@@ -89,7 +89,7 @@ class PhaseLoops:
         new = build_generic(
             [data, weight],
             [linalg.fill(zero_of(element), outs=[init])],
-            [ir.AffineMap.get(self._loops, 0, one) for one in maps],
+            [ir.AffineMap.get(self._loops, 0, indices) for indices in maps],
             iterator_types(loop in sums for loop in range(self._loops)),
             lambda elements: copy_body(view, elements),
         )
@@ -245,7 +245,9 @@ class PhaseLoops:
 
 def _affine(expression: ir.AffineExpr, *values: int | ir.Value) -> ir.Value:
     """An index that is computed from others."""
-    return affine.AffineApplyOp(ir.AffineMap.get(len(values), 0, [expression]), [_index(one) for one in values]).result
+    return affine.AffineApplyOp(
+        ir.AffineMap.get(len(values), 0, [expression]), [_index(value) for value in values]
+    ).result
 
 
 def _index(value: int | ir.Value) -> ir.Value:

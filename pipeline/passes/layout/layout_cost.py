@@ -209,7 +209,7 @@ def _guess(size: int | None, dim: int) -> int:
 def _ops(function: ir.Operation) -> Iterator[ir.Operation]:
     for region in function.regions:
         for block in region.blocks:
-            for op in (one.operation for one in block.operations):
+            for op in (child.operation for child in block.operations):
                 yield op
                 if not op.name.startswith(("linalg.", "tensor.")):
                     yield from _ops(op)

@@ -49,7 +49,7 @@ class PackWeights(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Packs the weights of all kernels of a module."""
-        functions = {symbol_name(one): one for one in walk(op, "func.func")}
+        functions = {symbol_name(function): function for function in walk(op, "func.func")}
         if "main" not in functions:
             return
         prepared, packing = PreparedWeights(op), Packing(op, set(functions))
@@ -182,9 +182,9 @@ def _read_packed(product: _Product, layout: PanelLayout) -> None:
     generic.operands[product.operand] = weight
     if read != weight:
         read.owner.erase()
-    maps = [ir.AffineMapAttr(one).value for one in generic.attributes["indexing_maps"]]
+    maps = [ir.AffineMapAttr(entry).value for entry in generic.attributes["indexing_maps"]]
     places = layout.places(list(maps[product.operand].results))
     maps[product.operand] = ir.AffineMap.get(maps[0].n_dims, 0, places)
-    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps])
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing) for indexing in maps])
     update_signature(kernel)
     PropagateReshapes().run(kernel)

@@ -78,9 +78,9 @@ class PreparedWeights:
         _set_arguments(prepare, _marks(prepare))
 
     def _prepare(self) -> ir.Operation:
-        for one in walk(self._module, "func.func"):
-            if symbol_name(one) == "prepare":
-                return one
+        for candidate in walk(self._module, "func.func"):
+            if symbol_name(candidate) == "prepare":
+                return candidate
         with self._main.location, ir.InsertionPoint(self._main):
             made = func.FuncOp("prepare", ir.FunctionType.get([], []))
             made.attributes["arg_attrs"] = ir.ArrayAttr.get([])

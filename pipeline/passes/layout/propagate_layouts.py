@@ -48,9 +48,9 @@ class PropagateLayouts(Pass):
     def run(self, op: ir.Operation) -> None:
         """Converts what pays in one function."""
         weights = ConstExprs(op)
-        chosen = [one for one in components(op, weights) if self._pays(one)]
+        chosen = [component for component in components(op, weights) if self._pays(component)]
         if chosen:
-            _Rewriter(weights, {value for one in chosen for value in one.values}).run(op)
+            _Rewriter(weights, {value for component in chosen for value in component.values}).run(op)
 
     def _pays(self, component: Component) -> bool:
         gain, cost = (round(time / 1000) for time in (component.gain, component.cost))
@@ -86,7 +86,7 @@ class _Rewriter:
     def _visit(self, parent: ir.Operation) -> None:
         for region in parent.regions:
             for block in region.blocks:
-                for op in [one.operation for one in block.operations]:
+                for op in [child.operation for child in block.operations]:
                     if op.results and op.results[0] in self._chosen and tied(op, self._weights):
                         self._rewrite(op)
                     elif not op.name.startswith(("linalg.", "tensor.")):
@@ -126,7 +126,7 @@ class _Rewriter:
         return build_generic(
             [self._in_last(data) if is_last else data, taps],
             [self._in_last(output)],
-            [ir.AffineMap.get(7, 0, one) for one in results],
+            [ir.AffineMap.get(7, 0, indices) for indices in results],
             iterator_types([False] * 4 + [True] * 3),
             lambda elements: copy_body(view, elements),
         )
@@ -174,7 +174,9 @@ class _Rewriter:
         operands = [self._operand(view, number) for number in range(len(op.operands))]
         values = [value for value, _ in operands]
         to_last = ir.AffineMap.get(4, 0, _permuted(ir.AffineMap.get_identity(4).results, FIRST))
-        maps = [ir.AffineMap.get(4, 0, [one.compose(to_last) for one in read.results]) for _, read in operands]
+        maps = [
+            ir.AffineMap.get(4, 0, [expression.compose(to_last) for expression in read.results]) for _, read in operands
+        ]
         return build_generic(
             values[: view.inputs],
             values[view.inputs :],

@@ -35,16 +35,16 @@ class TransposedConvPhases(Pass):
         inserts = walk(op, "tensor.insert_slice")
         readers = dict.fromkeys([reader for insert in inserts for reader in _readers(insert.results[0])])
         weights = ConstExprs(op) if readers else None
-        for one in readers:
-            view = any_structured(one)
+        for consumer in readers:
+            view = any_structured(consumer)
             found = read_transposed(view) if view is not None else None
             if isinstance(found, TransposedConvolution) and weights is not None:
                 found = _obstacle(found, weights) or found
             if isinstance(found, str):
-                self.missed(one, f"the zeros between its data are multiplied: {found}")
+                self.missed(consumer, f"the zeros between its data are multiplied: {found}")
             elif found is not None:
                 strides = " x ".join(str(axis.stride) for axis in found.axes)
-                self.passed(one, f"computes {strides} phases of its result, without zeros between its data")
+                self.passed(consumer, f"computes {strides} phases of its result, without zeros between its data")
                 PhaseLoops(found).run()
 
 

@@ -94,7 +94,7 @@ def _transformed(weight: ir.Value, results: int) -> ir.Value:
     transformed = build_generic(
         [g, g, weight],
         [zeros],
-        [ir.AffineMap.get(7, 0, one) for one in places],
+        [ir.AffineMap.get(7, 0, indices) for indices in places],
         iterator_types([False] * 5 + [True] * 2),
         body,
     ).results[0]

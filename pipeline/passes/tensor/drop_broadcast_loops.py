@@ -43,7 +43,9 @@ def _broadcast_loops(view: Structured) -> set[int]:
         return set()
     used = {ir.IntegerAttr(index.attributes["dim"]).value for index in walk(view.op, "linalg.index")}
     for indexing in view.maps[: view.inputs]:
-        used |= {loop for loop in range(view.loops) for one in indexing.results if coefficient(one, loop) != 0}
+        used |= {
+            loop for loop in range(view.loops) for expression in indexing.results if coefficient(expression, loop) != 0
+        }
     free = {loop for loop in range(view.loops) if view.size(loop) != 1} - used
     empty = view.op.operands[view.inputs].owner
     is_new = not isinstance(empty, ir.Block) and empty.operation.name == "tensor.empty"
@@ -57,7 +59,7 @@ def _reads_without(user: ir.Operation, view: Structured, loops: set[int]) -> boo
         return False
     result, dims = view.op.results[0], _dims(view, loops)
     reads = [operand == result for operand in user.operands]
-    maps = [_without(one, dims) if read else one for one, read in zip(other.maps, reads, strict=True)]
+    maps = [_without(indexing, dims) if read else indexing for indexing, read in zip(other.maps, reads, strict=True)]
     return not any(reads[other.inputs :]) and len(bounded_loops(maps)) == other.loops
 
 
@@ -67,7 +69,7 @@ def _dims(view: Structured, loops: set[int]) -> set[int]:
 
 
 def _without(indexing: ir.AffineMap, dims: set[int]) -> ir.AffineMap:
-    kept = [one for dim, one in enumerate(indexing.results) if dim not in dims]
+    kept = [expression for dim, expression in enumerate(indexing.results) if dim not in dims]
     return ir.AffineMap.get(indexing.n_dims, 0, kept)
 
 
@@ -84,7 +86,9 @@ def _shrink(view: Structured, loops: set[int]) -> None:
         out = _smaller(view.op.operands[view.inputs], dims)
         wrote = _without(view.maps[view.inputs], dims)
         maps = [*view.maps[: view.inputs], wrote]
-        maps = [ir.AffineMap.get(len(kept), 0, [one.compose(rename) for one in each.results]) for each in maps]
+        maps = [
+            ir.AffineMap.get(len(kept), 0, [expression.compose(rename) for expression in each.results]) for each in maps
+        ]
         made = build_generic(
             list(view.op.operands)[: view.inputs],
             [out],
@@ -97,9 +101,9 @@ def _shrink(view: Structured, loops: set[int]) -> None:
             made.attributes[name] = view.op.attributes[name]
     for use in list(result.uses):
         user, number = use.owner.operation, use.operand_number
-        maps = [ir.AffineMapAttr(one).value for one in user.attributes["indexing_maps"]]
+        maps = [ir.AffineMapAttr(entry).value for entry in user.attributes["indexing_maps"]]
         maps[number] = _without(maps[number], dims)
-        user.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps])
+        user.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing) for indexing in maps])
         user.operands[number] = made.results[0]
     view.op.erase()
 

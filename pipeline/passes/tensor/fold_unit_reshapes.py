@@ -45,7 +45,9 @@ class FoldUnitReshapes(Pass):
             if len(bounded_loops(maps)) < view.loops:
                 continue
             generic.operands[number] = reshape.operands[0]
-            generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps])
+            generic.attributes["indexing_maps"] = ir.ArrayAttr.get(
+                [ir.AffineMapAttr.get(indexing) for indexing in maps]
+            )
             if not list(reshape.results[0].uses):
                 reshape.erase()
             return True
@@ -62,14 +64,14 @@ def _read_through(indexing: ir.AffineMap, reshape: ir.Operation) -> ir.AffineMap
     read: list[ir.AffineExpr] = []
     if not expands and not result.rank:  # a single number: there are no groups
         read = [zero] * source.rank
-    for one, group in enumerate(reassociation(reshape)):
+    for number, group in enumerate(reassociation(reshape)):
         large = [dim for dim in group if many.is_dynamic_dim(dim) or many.get_dim_size(dim) != 1]
         if len(large) > 1:
             return None
         if expands:
             read.append(indexing.results[large[0]] if large else zero)
         else:
-            read += [indexing.results[one] if dim in large else zero for dim in group]
+            read += [indexing.results[number] if dim in large else zero for dim in group]
     if not expands and not result.rank:
         read = [zero] * source.rank
     return ir.AffineMap.get(indexing.n_dims, 0, read)

@@ -26,8 +26,8 @@ class SplitLoops:
         """Puts the new op in the place of the old one; its results are collapsed for those that read the old ones."""
         view = self._view
         iterators = [
-            one
-            for loop, one in enumerate(view.op.attributes["iterator_types"])
+            iterator
+            for loop, iterator in enumerate(view.op.attributes["iterator_types"])
             for _ in range(self._splits.parts(loop))
         ]
         with before(view.op):

@@ -94,7 +94,7 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
             offset = _wrap(arith.IndexCastOp(ir.IndexType.get(), raw).result, sizes[dim])
             place[dim] = arith.AddIOp(offset, place[dim]).result
         inside = _inside(place, sizes)
-        safe = [arith.SelectOp(inside, one, index(0)).result for one in place]
+        safe = [arith.SelectOp(inside, coordinate, index(0)).result for coordinate in place]
         if width is not None:
             return [_write_row(op, target, safe[:-1], updates, at, inside, width)]
         old = tensor.ExtractOp(target, safe).result

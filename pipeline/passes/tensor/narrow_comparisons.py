@@ -27,7 +27,7 @@ class NarrowComparisons(Pass):
     def run(self, op: ir.Operation) -> None:
         """Rewrites one function."""
         for comparison in walk(op, "arith.cmpf"):
-            narrow = [one for one in map(_as_f32, comparison.operands) if one is not None]
+            narrow = [value for value in map(_as_f32, comparison.operands) if value is not None]
             widened = [_extended(operand) is not None for operand in comparison.operands]
             if not any(widened) or len(narrow) < len(widened):
                 continue

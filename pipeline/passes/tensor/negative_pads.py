@@ -45,7 +45,9 @@ def _ends(pad: ir.Operation) -> list[tuple[int | None, int | None]]:
     """For each dim the numbers of the operands that say how much is added before and behind; None for constants."""
     lows, highs = (list(ir.DenseI64ArrayAttr(pad.attributes[name])) for name in ("static_low", "static_high"))
     numbers = iter(range(1, len(pad.operands)))
-    before, behind = ([next(numbers) if one == _DYNAMIC else None for one in amounts] for amounts in (lows, highs))
+    before, behind = (
+        [next(numbers) if amount == _DYNAMIC else None for amount in amounts] for amounts in (lows, highs)
+    )
     return list(zip(before, behind, strict=True))
 
 

@@ -67,13 +67,15 @@ class RematerializeIota(Pass):
             argument = view.body.arguments[number]
             element = self._element(generic.operands[number]) if not is_unused(argument) else None
             indexing = view.maps[number]
-            others = [one for other, one in enumerate(view.maps) if other != number]
-            is_plain = all(isinstance(one, (ir.AffineDimExpr, ir.AffineConstantExpr)) for one in indexing.results)
+            others = [affine_map for other, affine_map in enumerate(view.maps) if other != number]
+            is_plain = all(
+                isinstance(expression, (ir.AffineDimExpr, ir.AffineConstantExpr)) for expression in indexing.results
+            )
             if element is None or not is_plain or len(bounded_loops(others)) < view.loops:
                 continue
             self.passed(generic, "computes positions instead of reading them")
             with generic.location, ir.InsertionPoint.at_block_begin(view.body):
-                argument.replace_all_uses_with(element([_at(one) for one in indexing.results]))
+                argument.replace_all_uses_with(element([_at(expression) for expression in indexing.results]))
         drop_unused_inputs(generic)
 
     def _element(self, value: ir.Value) -> _Element | None:
@@ -89,7 +91,7 @@ class RematerializeIota(Pass):
         if view is None or len(op.results) != 1 or not all(map(is_unused, view.body.arguments)):
             return None
         plain = not any(view.reductions) and view.maps[-1] == ir.AffineMap.get_identity(view.loops)
-        cheap = len(view.body_ops) <= self.ops and all(_computes(one) for one in view.body_ops)
+        cheap = len(view.body_ops) <= self.ops and all(_computes(body_op) for body_op in view.body_ops)
         return (
             (lambda at: copy_body(view, list(view.op.operands), lambda loop: at[loop])[0]) if plain and cheap else None
         )
@@ -126,7 +128,7 @@ def _place_in_source(op: ir.Operation) -> Callable[[Sequence[ir.Value]], list[ir
         return None
     if expands:
         return lambda at: [at[dims[0]] if dims else _number(0) for dims in large]
-    owner = {dims[0]: one for one, dims in enumerate(large) if dims}
+    owner = {dims[0]: number for number, dims in enumerate(large) if dims}
     return lambda at: [at[owner[dim]] if dim in owner else _number(0) for dim in range(source.rank)]
 
 

@@ -43,7 +43,7 @@ def first_of_lines(op: ir.Operation) -> int | None:
 
 
 def _static(op: ir.Operation, key: str) -> list[int]:
-    return [int(one) for one in ir.DenseI64ArrayAttr(op.attributes[key])]
+    return [int(number) for number in ir.DenseI64ArrayAttr(op.attributes[key])]
 
 
 def select_first(op: ir.Operation, count: int) -> list[ir.Value]:
@@ -67,7 +67,7 @@ def select_first(op: ir.Operation, count: int) -> list[ir.Value]:
 
         def stays(position: ir.Value, best: list[ir.Value], new: list[ir.Value]) -> ir.Value:
             old = [tensor.ExtractOp(line, place(position)).result for line in best]
-            pairs = [one for pair in zip(old, new, strict=True) for one in pair]
+            pairs = [element for pair in zip(old, new, strict=True) for element in pair]
             return arith.OrIOp(inline(op, pairs)[0], _is_nan_in_order(op, old[0], new[0])).result
 
         def one_element(step: list[ir.Value], best: list[ir.Value]) -> list[ir.Value]:
@@ -115,7 +115,7 @@ def _insert(
         ]
         scf.YieldOp([previous, *moved])
     position, *lines = hole.results
-    return [tensor.InsertOp(one, line, place(position)).result for one, line in zip(new, lines, strict=True)]
+    return [tensor.InsertOp(element, line, place(position)).result for element, line in zip(new, lines, strict=True)]
 
 
 def _element(line: ir.Value, place: list[ir.Value], dim: int) -> ir.Value:
@@ -131,7 +131,7 @@ def _counts(generic: ir.Operation, dim: int) -> bool:
     *ops, terminator = [op.operation for op in generic.regions[0].blocks[0].operations]
     if [op.name for op in ops] != ["linalg.index", "arith.index_cast"]:
         return False
-    (indexing,) = [ir.AffineMapAttr(one).value for one in generic.attributes["indexing_maps"]]
+    (indexing,) = [ir.AffineMapAttr(entry).value for entry in generic.attributes["indexing_maps"]]
     counted = ir.AffineDimExpr.get(ir.IntegerAttr(ops[0].attributes["dim"]).value)
     return indexing.results[dim] == counted and list(terminator.operands) == list(ops[1].results)
 
@@ -201,7 +201,7 @@ def _merge_runs(
                 tensor.InsertOp(tensor.ExtractOp(line, place(source)).result, target, [merge.induction_variable]).result
                 for line, target in zip(lines, into, strict=True)
             ]
-            following = [arith.AddIOp(one, index(1)).result for one in (left, right)]
+            following = [arith.AddIOp(position, index(1)).result for position in (left, right)]
             left = arith.SelectOp(from_left, following[0], left).result
             right = arith.SelectOp(from_left, right, following[1]).result
             scf.YieldOp([left, right, *into])

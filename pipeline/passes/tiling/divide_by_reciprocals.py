@@ -30,7 +30,7 @@ class DivideByReciprocals(Pass):
             view = structured(generic)
             if view is None or not view.is_elementwise:
                 continue
-            for division in [one for one in view.body_ops if one.name == "arith.divf"]:
+            for division in [body_op for body_op in view.body_ops if body_op.name == "arith.divf"]:
                 if not isinstance(division.results[0].type, (ir.F32Type, ir.F64Type)):
                     continue
                 divisor = _argument(view, division.operands[1])
@@ -96,4 +96,8 @@ def _exponent(powers: Structured) -> ir.Operation | None:
 
 def _kept(indexing: ir.AffineMap) -> list[int]:
     """The loops that are indices, in their order; an index that is always 0 counts for nothing."""
-    return [ir.AffineDimExpr(one).position for one in indexing.results if isinstance(one, ir.AffineDimExpr)]
+    return [
+        ir.AffineDimExpr(expression).position
+        for expression in indexing.results
+        if isinstance(expression, ir.AffineDimExpr)
+    ]

@@ -92,7 +92,7 @@ class Tiler:
                 copy = self._copy(view, spans, known, carried)
                 for result, value in zip(view.op.results, copy.results, strict=True):
                     known[result] = value
-                    for place in (place for place, one in enumerate(self._returned) if one == result):
+                    for place in (place for place, returned in enumerate(self._returned) if returned == result):
                         indexing = view.maps[view.inputs + ir.OpResult(result).result_number]
                         carried[place] = insert(value, carried[place], place_in(result.type, indexing, spans))
         return carried
@@ -119,7 +119,10 @@ class Tiler:
                 operands.append(part(source, place_in(operand.type, indexing, spans)))
             else:
                 result = view.op.results[number - view.inputs]
-                lodger = next((one for one, host in self._lodgers.items() if host == result and one in known), None)
+                lodger = next(
+                    (candidate for candidate, host in self._lodgers.items() if host == result and candidate in known),
+                    None,
+                )
                 if lodger is not None:
                     operands.append(known[lodger])
                     continue
@@ -148,7 +151,9 @@ class Tiler:
         """
         operand = view.op.operands[number]
         for place, result in enumerate(self._returned):
-            writer = next((one for one in self._alignment.ops if result in list(one.op.results)), None)
+            writer = next(
+                (candidate for candidate in self._alignment.ops if result in list(candidate.op.results)), None
+            )
             if (
                 writer is not None
                 and self._updates(writer, result, operand)

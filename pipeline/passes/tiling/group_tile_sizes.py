@@ -30,7 +30,9 @@ def in_tiling_order(alignment: Alignment) -> list[tuple[int, ...]]:
     """The common loops, outermost first: in the order of the dims of what the last op computes."""
     last = len(alignment.ops) - 1
     results = alignment.ops[last].maps[-1].results
-    order = [ir.AffineDimExpr(one).position for one in results if isinstance(one, ir.AffineDimExpr)]
+    order = [
+        ir.AffineDimExpr(expression).position for expression in results if isinstance(expression, ir.AffineDimExpr)
+    ]
     return sorted(alignment.common, key=lambda loops: order.index(loops[last]))
 
 
@@ -43,10 +45,10 @@ def choose_tiles(alignment: Alignment, scratch: int) -> list[int]:
     """
     loops = in_tiling_order(alignment)
     sizes = [alignment.ops[0].size(loop[0]) for loop in loops]
-    one = _bytes_of_one(alignment)
+    iteration_bytes = _bytes_of_one(alignment)
     has_product = any(is_product(view.op) for view in alignment.ops)
     factor = _SCRATCH_OF_A_PRODUCT if has_product else _SCRATCH_OF_COLUMNS if _are_columns(alignment) else 1
-    most = max(1, scratch * factor // max(1, one))
+    most = max(1, scratch * factor // max(1, iteration_bytes))
     tiles: list[int] = []
     inner = 1
     for number, size in reversed(list(enumerate(sizes))):
@@ -72,7 +74,7 @@ def _is_innermost(view: Structured, loop: int) -> bool:
     """Whether a loop is the last index of each operand of an op that has the most indices."""
     most = max(len(indexing.results) for indexing in view.maps)
     dim = ir.AffineDimExpr.get(loop)
-    return most > 0 and all(one.results[-1] == dim for one in view.maps if len(one.results) == most)
+    return most > 0 and all(indexing.results[-1] == dim for indexing in view.maps if len(indexing.results) == most)
 
 
 def _bytes_of_one(alignment: Alignment) -> int:
@@ -111,7 +113,7 @@ def _is_made_for(alignment: Alignment, value: ir.Value, reader: int) -> bool:
     """Whether an op makes a value from nothing, in the tiles in which `reader`, the last that reads it, does so."""
     maker = alignment.inner[value]
     view = alignment.ops[maker]
-    later = [one for one in alignment.ops[reader + 1 :] if value in list(one.op.operands)]
+    later = [follower for follower in alignment.ops[reader + 1 :] if value in list(follower.op.operands)]
     init = defining_op(view.op.operands[view.inputs + ir.OpResult(value).result_number])
     from_nothing = init is not None and init.name == "tensor.empty"
     return not later and from_nothing and _is_written_in_order(view, value) and alignment.in_step(maker, reader)

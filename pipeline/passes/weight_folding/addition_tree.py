@@ -20,7 +20,7 @@ def is_sum(op: ir.Operation | None, weights: ConstExprs) -> bool:
         return False
     maps = [ir.AffineMapAttr(entry).value for entry in linalg.get_indexing_maps(op)]
     block = op.regions[0].blocks[0]
-    if any(one != ir.AffineMap.get_identity(one.n_dims) for one in maps) or len(block.operations) != 2:
+    if any(indexing != ir.AffineMap.get_identity(indexing.n_dims) for indexing in maps) or len(block.operations) != 2:
         return False
     first = block.operations[0].operation
     return first.name == "arith.addf" and list(first.operands) in (

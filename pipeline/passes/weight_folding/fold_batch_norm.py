@@ -54,12 +54,12 @@ class FoldBatchNorm(Pass):
         self.passed(root.op, _report(absorption))
         for sink in absorption.sinks:
             _rewrite(sink, root, weights)
-        for one in absorption.gone:
-            drop(one)
+        for elementwise in absorption.gone:
+            drop(elementwise)
 
 
 def _report(absorption: Absorption) -> str:
-    steps = sum(len(one.steps) for one in absorption.gone)
+    steps = sum(len(elementwise.steps) for elementwise in absorption.gone)
     names = " and ".join(sorted({describe(sink.contraction.op) for sink in absorption.sinks}))
     return f"folded {steps} operation{'s' if steps != 1 else ''} per element into the weights of {names}"
 

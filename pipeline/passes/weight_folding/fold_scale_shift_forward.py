@@ -48,8 +48,8 @@ class FoldScaleShiftForward(Pass):
         self.passed(chain.last.op, _report(chain, absorption))
         for sink in absorption.sinks:
             _rewrite(sink, chain, weights)
-        for one in chain.links:
-            drop(one)
+        for link in chain.links:
+            drop(link)
 
 
 def _report(chain: Chain, absorption: Absorption) -> str:

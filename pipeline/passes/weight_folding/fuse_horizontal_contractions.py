@@ -163,25 +163,25 @@ def _join(siblings: Sequence[_Sibling], weights: ConstExprs) -> None:
     side = WeightSide(weights, first.op)
     with before(first.op):
         joined = first.op.clone()
-        joined.operands[first.contraction.weight] = side.joined([one.weight for one in siblings], first.columns)
-        out = _grown(first, sum(one.size for one in siblings))
+        joined.operands[first.contraction.weight] = side.joined([sibling.weight for sibling in siblings], first.columns)
+        out = _grown(first, sum(sibling.size for sibling in siblings))
         zero = side.constant(0.0, out.type.element_type)
         joined.operands[2] = linalg.fill(zero, outs=[out])
         joined.results[0].set_type(out.type)
         joined.move_before(first.op)
         result = joined.results[0]
         if first.bias is not None:
-            parts = [side.build(one.bias) for one in siblings if one.bias is not None]
+            parts = [side.build(sibling.bias) for sibling in siblings if sibling.bias is not None]
             bias = side.joined(parts, 0)
             shift = Given((first.out,), tuple(ir.RankedTensorType(bias.type).shape), bias)
             result = apply_affine(result, Affine(shift=shift), out, side).results[0]
         slices = _slices(result, siblings)
-    for one, part in zip(siblings, slices, strict=True):
-        one.result.replace_all_uses_with(part)
-    for one in siblings:
-        if one.addition is not None:
-            one.addition.op.erase()
-        one.op.erase()
+    for sibling, part in zip(siblings, slices, strict=True):
+        sibling.result.replace_all_uses_with(part)
+    for sibling in siblings:
+        if sibling.addition is not None:
+            sibling.addition.op.erase()
+        sibling.op.erase()
 
 
 def _grown(first: _Sibling, columns: int) -> ir.Value:
@@ -204,13 +204,13 @@ def _sizes(value: ir.Value, kind: ir.RankedTensorType) -> list[int | ir.Value]:
 def _slices(joined: ir.Value, siblings: Sequence[_Sibling]) -> list[ir.Value]:
     """The part of each sibling."""
     slices, offset = [], 0
-    for one in siblings:
-        kind = ir.RankedTensorType(one.result.type)
+    for sibling in siblings:
+        kind = ir.RankedTensorType(sibling.result.type)
         sizes = _sizes(joined, kind)
         known = [size for size in sizes if not isinstance(size, int)]
         static = [size if isinstance(size, int) else _DYNAMIC for size in sizes]
-        offsets = [offset if dim == one.out else 0 for dim in range(kind.rank)]
+        offsets = [offset if dim == sibling.out else 0 for dim in range(kind.rank)]
         ones = [1] * kind.rank
         slices.append(tensor.ExtractSliceOp(kind, joined, [], known, [], offsets, static, ones).result)
-        offset += one.size
+        offset += sibling.size
     return slices

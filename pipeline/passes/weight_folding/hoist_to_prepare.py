@@ -47,9 +47,9 @@ class HoistToPrepare(Pass):
         with main.location, ir.InsertionPoint(main):
             _create_prepare(main, ops, weights, kept)
         _add_arguments(main, kept)
-        for one in reversed(ops):
-            if all(map(is_unused, one.results)):
-                one.erase()
+        for original in reversed(ops):
+            if all(map(is_unused, original.results)):
+                original.erase()
         _drop_unused_weights(main)
         size = sum(byte_size(argument.type) or 0 for argument in _prepared(main))
         self.passed(main, f"@prepare computes {len(kept)} tensors from weights and keeps {size} bytes")
@@ -136,7 +136,9 @@ def _add_arguments(main: ir.Operation, kept: list[ir.Value]) -> None:
 def _prepared(main: ir.Operation) -> list[ir.BlockArgument]:
     marks = main.attributes["arg_attrs"]
     arguments = main.regions[0].blocks[0].arguments
-    return [one for one, mark in zip(arguments, marks, strict=True) if "pipeline.prepared" in ir.DictAttr(mark)]
+    return [
+        argument for argument, mark in zip(arguments, marks, strict=True) if "pipeline.prepared" in ir.DictAttr(mark)
+    ]
 
 
 def _drop_unused_weights(main: ir.Operation) -> None:

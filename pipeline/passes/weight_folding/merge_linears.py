@@ -41,9 +41,9 @@ class MergeLinears(Pass):
         chain = read_chain(read_elementwise(defining_op(data), weights), weights)
         affine, source = (chain.affine, chain.data) if chain is not None else (Affine(), data)
         first = _linear(defining_op(source), weights)
-        if first is None or affine.scale is not None or any(len(list(one.uses)) > 1 for one in (data, source)):
+        if first is None or affine.scale is not None or any(len(list(value.uses)) > 1 for value in (data, source)):
             return
-        (k, h), (_, n) = (ir.RankedTensorType(one.op.operands[1].type).shape for one in (first, second))
+        (k, h), (_, n) = (ir.RankedTensorType(contraction.op.operands[1].type).shape for contraction in (first, second))
         known, bias = read_init(second, weights)
         shift = affine.shift and second.data_to_weight(affine.shift)
         if read_init(first, weights) != (True, None) or not known or (affine.shift is not None and shift is None):
@@ -55,8 +55,8 @@ class MergeLinears(Pass):
         self.passed(second.op, f"merged with the product before: {k * n} multiplications a row for {k * h + h * n}")
         with before(second.op):
             _rewrite(first, second, shift, bias, weights)
-        for one in chain.links if chain is not None else ():
-            drop(one)
+        for link in chain.links if chain is not None else ():
+            drop(link)
         second.op.operands[second.data] = first.op.operands[first.data]
         first.op.erase()
 

@@ -43,5 +43,5 @@ def _merge(chain: Chain, weights: ConstExprs) -> None:
         empty = empty_like(chain.data, ir.RankedTensorType(result.type).element_type)
         merged = apply_affine(chain.data, chain.affine, empty, WeightSide(weights, last))
     result.replace_all_uses_with(merged.results[0])
-    for one in chain.links:
-        one.op.erase()
+    for link in chain.links:
+        link.op.erase()

@@ -59,7 +59,7 @@ def read_branch(value: ir.Value, weights: ConstExprs) -> Branch | None:
     steps: list[Elementwise] = []
     reshapes: list[ir.Operation] = []
     while (op := defining_op(value)) is not None and len(list(value.uses)) == 1:
-        one = read_elementwise(op, weights)
+        elementwise = read_elementwise(op, weights)
         contraction = read_contraction(op, weights)
         if contraction is not None:
             window = read_window(contraction)
@@ -68,9 +68,9 @@ def read_branch(value: ir.Value, weights: ConstExprs) -> Branch | None:
             if window is None or not known or affine.scale is not None or (shift is None and affine.shift is not None):
                 return None
             return Branch(window, shift, tuple(steps), tuple(reshapes))
-        if one is not None:
-            steps.append(one)
-            composed = compose(affine, one)
+        if elementwise is not None:
+            steps.append(elementwise)
+            composed = compose(affine, elementwise)
         elif op.name in _RESHAPES:
             reshapes.append(op)
             composed = _above(op, affine)
@@ -78,7 +78,7 @@ def read_branch(value: ir.Value, weights: ConstExprs) -> Branch | None:
             return None
         if composed is None:
             return None
-        affine, value = composed, op.operands[0] if one is None else one.data
+        affine, value = composed, op.operands[0] if elementwise is None else elementwise.data
     return None
 
 
@@ -87,11 +87,11 @@ def read_diagonal(value: ir.Value, branch: Branch, weights: ConstExprs) -> Diago
     affine: Affine | None = Affine()
     kind, source = value.type, branch.window.value
     while value != source:
-        one = read_elementwise(defining_op(value), weights)
-        if one is None or affine is None or len(list(value.uses)) > 1:
+        elementwise = read_elementwise(defining_op(value), weights)
+        if elementwise is None or affine is None or len(list(value.uses)) > 1:
             return None
-        affine = compose(affine, one)
-        value = one.data
+        affine = compose(affine, elementwise)
+        value = elementwise.data
     groups = [[dim] for dim in range(ir.RankedTensorType(kind).rank)]
     for op in branch.reshapes:
         if op.name != "tensor.collapse_shape":

@@ -56,7 +56,7 @@ class Absorption:
     @property
     def saves(self) -> bool:
         """Whether less is left to be done: some scale goes, or several shifts become one."""
-        steps = [step for one in self.gone for step in one.steps]
+        steps = [step for elementwise in self.gone for step in elementwise.steps]
         return any(step.scales for step in steps) or len(steps) + min(self.biases, 1) > 1
 
 
@@ -77,12 +77,12 @@ class _Producers:
         self._weights = weights
         self._absorption = absorption
 
-    def elementwise(self, one: Elementwise, affine: Affine) -> None:
-        self._absorption.gone.append(one)
-        composed = compose(affine, one)
+    def elementwise(self, elementwise: Elementwise, affine: Affine) -> None:
+        self._absorption.gone.append(elementwise)
+        composed = compose(affine, elementwise)
         if composed is None:
             raise NotScalableError("its factors run along different dims, or it rounds to fewer bits in between")
-        self._value(one.data, composed)
+        self._value(elementwise.data, composed)
 
     def _value(self, value: ir.Value, affine: Affine) -> None:
         op = defining_op(value)
@@ -90,10 +90,10 @@ class _Producers:
             raise NotScalableError("its data comes from an argument, not from a convolution or matrix product")
         if len(list(value.uses)) > 1:
             raise NotScalableError(f"the unscaled result of {describe(op)} has another user")
-        one = read_elementwise(op, self._weights)
+        elementwise = read_elementwise(op, self._weights)
         contraction = read_contraction(op, self._weights)
-        if one is not None:
-            self.elementwise(one, affine)
+        if elementwise is not None:
+            self.elementwise(elementwise, affine)
         elif contraction is not None:
             self._contraction(contraction, affine)
         elif op.name == "tensor.concat":
@@ -151,10 +151,10 @@ class _Consumers:
         for use in value.uses:
             op = use.owner.operation
             contraction = read_contraction(op, self._weights)
-            one = read_elementwise(op, self._weights)
+            elementwise = read_elementwise(op, self._weights)
             if contraction is not None and use.operand_number == contraction.data:
                 self._contraction(contraction, affine)
-            elif one is not None and not one.steps and use.operand_number == one.operand:
+            elif elementwise is not None and not elementwise.steps and use.operand_number == elementwise.operand:
                 self.value(op.results[0], affine)
             elif op.name in DOWNWARDS and use.operand_number == 0:
                 self.value(op.results[0], DOWNWARDS[op.name](op, affine))

@@ -253,9 +253,9 @@ def fold_into(contraction: Contraction, scale: Vector | None, shift: Vector | No
     op.results[0].replace_all_uses_except(shifted.results[0], shifted)
 
 
-def drop(one: Elementwise) -> None:
+def drop(elementwise: Elementwise) -> None:
     """step(x) -> x, or, where it has another type, cast(x)."""
-    result = one.op.results[0]
-    with before(one.op):
-        result.replace_all_uses_with(cast_to(one.data, ir.RankedTensorType(result.type).element_type))
-    one.op.erase()
+    result = elementwise.op.results[0]
+    with before(elementwise.op):
+        result.replace_all_uses_with(cast_to(elementwise.data, ir.RankedTensorType(result.type).element_type))
+    elementwise.op.erase()

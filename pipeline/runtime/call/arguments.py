@@ -37,7 +37,9 @@ class ArgumentReader:
         self._device = device
         self._positional, self._keywords = signature.argument_tree.children
         self._flat = not self._keywords.keys and all(child.kind == "leaf" for child in self._positional.children)
-        self._constants = {one.name: one.value for one in signature.arguments if one.kind == "constant"}
+        self._constants = {
+            argument.name: argument.value for argument in signature.arguments if argument.kind == "constant"
+        }
         self._mutates = any(a.mutated for a in signature.arguments) or any(w.mutated for w in signature.weights)
         self._mutated_weights = {f"weight {weight.name}" for weight in signature.weights if weight.mutated}
         self._symbolic = bool(signature.ranges) or any(

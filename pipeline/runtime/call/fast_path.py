@@ -109,12 +109,15 @@ def suits(signature: Signature, layout: SlotLayout) -> bool:
     arguments, results = signature.arguments, signature.results
     return (
         len(arguments) > 0
-        and all(one.type is not None and all(isinstance(size, int) for size in one.type.shape) for one in arguments)
-        and all(one.kind == "computed" for one in results)
+        and all(
+            argument.type is not None and all(isinstance(size, int) for size in argument.type.shape)
+            for argument in arguments
+        )
+        and all(result.kind == "computed" for result in results)
         and _is_flat(signature.argument_tree.children[0])
         and not signature.argument_tree.children[1].keys
         and (signature.result_tree.kind == "leaf" or _is_flat(signature.result_tree))
-        and len({one.index for one in results}) == len(results) == len(layout.moved)
+        and len({result.index for result in results}) == len(results) == len(layout.moved)
     )
 
 

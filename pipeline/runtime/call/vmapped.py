@@ -41,7 +41,9 @@ def call_each(call: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
 
     found = iter(_each_sample().apply(tensors, *leaves))
     results, kind = first[0]
-    return pytree.tree_unflatten([next(found) if isinstance(one, torch.Tensor) else one for one in results], kind)
+    return pytree.tree_unflatten(
+        [next(found) if isinstance(result, torch.Tensor) else result for result in results], kind
+    )
 
 
 @functools.cache

@@ -154,7 +154,10 @@ class CudaDevice:
 
         `work` launches kernels and no more, and gets all its memory through `arena`.
         """
-        key = tuple((_address(one), one.sizes) if isinstance(one, View) else one for one in parameters)
+        key = tuple(
+            (_address(parameter), parameter.sizes) if isinstance(parameter, View) else parameter
+            for parameter in parameters
+        )
 
         def record(stream: Any) -> Any:
             current, self._stream = self._stream, stream
@@ -212,8 +215,8 @@ class CudaDevice:
 
     def _load(self, code: Sequence[bytes]) -> Any:
         """The machine code if it is for this GPU, else the PTX, translated by the driver."""
-        major, minor = (self._check(self._driver.cuDeviceGetAttribute(one, self._device), "cuDeviceGetAttribute")
-                        for one in _capability(self._driver))  # fmt: skip
+        major, minor = (self._check(self._driver.cuDeviceGetAttribute(attribute, self._device), "cuDeviceGetAttribute")
+                        for attribute in _capability(self._driver))  # fmt: skip
         here, wanted = 10 * major + minor, int(self._target.rpartition("_")[2])
         if here < wanted:
             raise PipelineError(f"the executable is for {self._target} and later, this GPU is sm_{here}")

@@ -123,7 +123,7 @@ class DeviceCode:
             for raw, (name, shape) in zip(objects[count:], data["constants"], strict=True)
         ]
         launches = tuple(
-            DeviceKernel(**{**kernel, "arguments": tuple(tuple(one) for one in kernel["arguments"])})
+            DeviceKernel(**{**kernel, "arguments": tuple(tuple(argument) for argument in kernel["arguments"])})
             for kernel in data["launches"]
         )
         return DeviceCode(

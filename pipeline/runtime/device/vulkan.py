@@ -175,7 +175,7 @@ class VulkanDevice:
                 usage = self._wgpu.BufferUsage.STORAGE
                 raw = self._device.create_buffer_with_data(data=words, usage=usage)
                 resources.append({"buffer": raw, "offset": 0, "size": len(words)})
-            entries = [{"binding": number, "resource": one} for number, one in enumerate(resources)]
+            entries = [{"binding": number, "resource": resource} for number, resource in enumerate(resources)]
             layout = self._layout(_bindings(self._kernels[kernel]))
             self._groups[key] = self._device.create_bind_group(layout=layout, entries=entries)
         return self._groups[key]
@@ -203,7 +203,9 @@ def _wgpu() -> Any:
 
 def _open(wgpu: Any, required: Sequence[str]) -> Any:
     """A device with everything that the adapter offers of what we use."""
-    adapters = [one for one in wgpu.gpu.enumerate_adapters_sync() if one.info["backend_type"] == "Vulkan"]
+    adapters = [
+        candidate for candidate in wgpu.gpu.enumerate_adapters_sync() if candidate.info["backend_type"] == "Vulkan"
+    ]
     if not adapters:
         raise PipelineError(
             "no Vulkan device was found; install a driver, for CPUs: apt-get install mesa-vulkan-drivers libvulkan1"

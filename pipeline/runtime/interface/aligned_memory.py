@@ -38,7 +38,7 @@ def first_row_of_nothing(shape: Sequence[int], itemsize: int) -> int:
 
     So memory lies there, for a row along every dimension that is not empty. It stays for the next one.
     """
-    size = math.prod(max(int(one), 1) for one in shape) * itemsize
+    size = math.prod(max(int(extent), 1) for extent in shape) * itemsize
     if size > _nothing[-1].size:
         _nothing.append(Arena(size))  # another thread may still read the one before
     return _nothing[-1].address

@@ -135,7 +135,7 @@ def unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
         return parts
     if tree.kind == "cache":
         cls = _class(tree.type_name)
-        if cls is None or any(isinstance(one, np.ndarray) for one in parts[0]):  # it takes torch's tensors alone
+        if cls is None or any(isinstance(leaf, np.ndarray) for leaf in parts[0]):  # it takes torch's tensors alone
             return dict(zip(part_names(tree.keys), parts, strict=True))
         return build_cache(cls, tree.keys, parts)
     named = dict(zip(tree.keys, parts, strict=True))

@@ -50,13 +50,15 @@ class Externals:
 
     def __init__(self, externals: Sequence[ExternalFunction], functions: Mapping[str, Callable[..., Any]]):
         self.addresses: dict[str, int] = {}
-        self._python = [one.function for one in externals if not one.library]
+        self._python = [external.function for external in externals if not external.library]
         self._failed = threading.local()
         self._kept: list[Any] = []
-        for one in externals:
-            function = self._wrapped(one, functions[one.function]) if not one.library else _find(one)
+        for external in externals:
+            function = (
+                self._wrapped(external, functions[external.function]) if not external.library else _find(external)
+            )
             self._kept.append(function)
-            self.addresses[one.symbol] = ctypes.cast(function, ctypes.c_void_p).value or 0
+            self.addresses[external.symbol] = ctypes.cast(function, ctypes.c_void_p).value or 0
 
     def raise_failure(self) -> None:
         """Raises what a Python function has raised in this thread, as a `PipelineError`."""

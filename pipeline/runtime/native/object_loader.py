@@ -52,14 +52,14 @@ class NativeCode:
         initialize_llvm()
         machine = llvm().Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
         self._engine = llvm().create_mcjit_compiler(llvm().parse_assembly(""), machine)
-        if any(openmp_team.SPAWN in one for one in objects):
+        if any(openmp_team.SPAWN in object_file for object_file in objects):
             symbols = {**openmp_team.addresses(), **(symbols or {})}
         with _linking:
             for name, address in (symbols or {}).items():
                 llvm().add_symbol(name, address)
             try:
-                for one in objects:
-                    self._engine.add_object_file(llvm().ObjectFileRef.from_data(one))
+                for object_file in objects:
+                    self._engine.add_object_file(llvm().ObjectFileRef.from_data(object_file))
             except RuntimeError as error:
                 raise ArtifactError(f"not an object file for this machine: {error}") from error
             self._engine.finalize_object()

@@ -98,7 +98,10 @@ def addresses() -> dict[str, int]:
         ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1),
     )
     _kept.extend(alone)
-    return {name: ctypes.cast(one, ctypes.c_void_p).value or 0 for name, one in zip(_FUNCTIONS, alone, strict=True)}
+    return {
+        name: ctypes.cast(function, ctypes.c_void_p).value or 0
+        for name, function in zip(_FUNCTIONS, alone, strict=True)
+    }
 
 
 @functools.cache

@@ -27,7 +27,7 @@ def path() -> Path:
 
 def append(objects: Sequence[bytes], address_of: Callable[[str], int]) -> None:
     """Writes where the functions of object files lie; `address_of` knows those that have global names."""
-    places = [place for one in objects for place in _functions(one, address_of)]
+    places = [place for object_file in objects for place in _functions(object_file, address_of)]
     with path().open("a") as file:
         file.writelines(f"{start:x} {size:x} {name}\n" for name, start, size in places)
 

@@ -12,7 +12,7 @@ from pipeline.runtime.interface.code import Kernel
 def check_fused(kernels: Sequence[Kernel], remarks: Iterable[Remark], names: Sequence[str]) -> None:
     """Raises `FusionError` unless one kernel holds all of `names`; it says which kernels do hold them, and why."""
     holders = {name: [kernel for kernel in kernels if name in held(kernel)] for name in names}
-    if any(all(name in one for name in names) for kernel in kernels for one in _places(kernel)):
+    if any(all(name in place for name in names) for kernel in kernels for place in _places(kernel)):
         return
     lines = [f"{_join(names)} are not in one kernel:"]
     for name, holding in holders.items():
@@ -25,7 +25,7 @@ def check_fused(kernels: Sequence[Kernel], remarks: Iterable[Remark], names: Seq
 def check_not_fused(kernels: Sequence[Kernel], names: Sequence[str]) -> None:
     """Raises `FusionError` if one kernel holds all of `names`."""
     for kernel in kernels:
-        if any(all(name in one for name in names) for one in _places(kernel)):
+        if any(all(name in place for name in names) for place in _places(kernel)):
             raise FusionError(f"{_join(names)} are in one kernel, {kernel.name}")
 
 

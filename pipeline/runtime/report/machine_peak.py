@@ -79,17 +79,17 @@ def _multiply_adds(lanes: int) -> bytes:
     count = builder.phi(_I64)
     count.add_incoming(_I64(0), start)
     sums = [builder.phi(vector) for _ in range(_ACCUMULATORS)]
-    following = [builder.call(fma, [one, value, value]) for one in sums]
-    for number, (one, new) in enumerate(zip(sums, following, strict=True)):
-        one.add_incoming(llvm_ir.Constant(vector, [float(number)] * lanes), start)
-        one.add_incoming(new, body)
+    following = [builder.call(fma, [accumulator, value, value]) for accumulator in sums]
+    for number, (accumulator, new) in enumerate(zip(sums, following, strict=True)):
+        accumulator.add_incoming(llvm_ir.Constant(vector, [float(number)] * lanes), start)
+        accumulator.add_incoming(new, body)
     after = builder.add(count, _I64(1))
     count.add_incoming(after, body)
     builder.cbranch(builder.icmp_signed("<", after, _I64(_LOOPS)), body, done)
     builder.position_at_end(done)
     total = following[0]
-    for one in following[1:]:
-        total = builder.fadd(total, one)
+    for term in following[1:]:
+        total = builder.fadd(total, term)
     builder.store(total, function.args[0], align=4)
     builder.ret_void()
     name, features = host_cpu()

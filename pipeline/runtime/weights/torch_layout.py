@@ -66,13 +66,13 @@ def torch_layout() -> TorchLayout | None:
 
 def calibrated(samples: Sequence[Any]) -> TorchLayout | None:
     """The layout that holds for all of these tensors, the numbers of whose writes differ."""
-    storage = _common(_offsets(one._cdata, _TENSOR_WORDS, one.untyped_storage()._cdata) for one in samples)
-    data = _common(_offsets(one.untyped_storage()._cdata, _STORAGE_WORDS, _start(one)) for one in samples)
+    storage = _common(_offsets(sample._cdata, _TENSOR_WORDS, sample.untyped_storage()._cdata) for sample in samples)
+    data = _common(_offsets(sample.untyped_storage()._cdata, _STORAGE_WORDS, _start(sample)) for sample in samples)
     counts = [
         (offset, count)
         for offset in range(0, _TENSOR_WORDS * _WORD, _WORD)
         for count in range(0, _VERSION_WORDS * _WORD, _WORD)
-        if all(_counts(one, offset, count) for one in samples)
+        if all(_counts(sample, offset, count) for sample in samples)
     ]
     if storage is None or data is None or len(counts) != 1:
         return None

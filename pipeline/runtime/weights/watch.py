@@ -91,23 +91,23 @@ class WordWatch:
         guarded: Guarded,
     ):
         self.run, self.weights = guarded, weights
-        self._kept = (holders, [_hold(one.tensor) for one in weights])
+        self._kept = (holders, [_hold(weight.tensor) for weight in weights])
         self._versions: dict[str, int] = {}
         words = [id(holder) + tag for holder in holders if tag is not None]
-        for one in weights:
+        for weight in weights:
             assert layout is not None
-            words += self._words_of(one, layout)
+            words += self._words_of(weight, layout)
         self._words = WatchedWords(words)
         self.record = self._words.record
 
-    def _words_of(self, one: Watched, layout: TorchLayout) -> list[int]:
+    def _words_of(self, weight: Watched, layout: TorchLayout) -> list[int]:
         """In which storage a weight is said to lie, where that is if it is read, and how many writes there were."""
-        words = [layout.storage_word(one.tensor)]
-        if one.is_read:
-            words.append(layout.data_word(one.tensor))
-        version = layout.version_word(one.tensor) if one.is_copied else None
+        words = [layout.storage_word(weight.tensor)]
+        if weight.is_read:
+            words.append(layout.data_word(weight.tensor))
+        version = layout.version_word(weight.tensor) if weight.is_copied else None
         if version is not None:
-            self._versions[one.name] = version
+            self._versions[weight.name] = version
             words.append(version)
         return words
 
@@ -135,15 +135,15 @@ class PolledWatch:
     ):
         """See `watch`; `main` is the code that `run` runs, if any."""
         self.weights, self._source, self._main = weights, source, main
-        self._states = {one.name: one.state() for one in weights}
+        self._states = {weight.name: weight.state() for weight in weights}
 
     def run(self, slots: int, record: int) -> int:
         """See `Watch`."""
-        if any(one.state() != self._states[one.name] for one in self.weights):
+        if any(weight.state() != self._states[weight.name] for weight in self.weights):
             return 1
         if self._source is not None:
             live = self._source.tensors()
-            if any(live.get(one.name) is not one.tensor for one in self.weights):
+            if any(live.get(weight.name) is not weight.tensor for weight in self.weights):
                 return 1
         if slots and self._main is not None:
             self._main(slots)
@@ -152,4 +152,4 @@ class PolledWatch:
     def accept(self, names: Iterable[str]) -> None:
         """See `Watch`."""
         wanted = set(names)
-        self._states.update({one.name: one.state() for one in self.weights if one.name in wanted})
+        self._states.update({weight.name: weight.state() for weight in self.weights if weight.name in wanted})

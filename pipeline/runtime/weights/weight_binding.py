@@ -49,7 +49,7 @@ class BoundWeights:
         if not self.copies:
             return
         self.watch.accept(self.copies)
-        watched = {one.name: one for one in self.watch.weights}
+        watched = {weight.name: weight for weight in self.watch.weights}
         self.states.update({name: watched[name].state() for name in self.copies if name in watched})
 
 
@@ -78,7 +78,7 @@ def bind(
         noticing = watch(watched, source if is_watched else None, native.guarded(), native.entry(code.main.symbol))
         if _are_current(live, source):  # a thread may have replaced one before it was watched
             break
-    states = {one.name: one.state() for one in watched}
+    states = {watched_weight.name: watched_weight.state() for watched_weight in watched}
     if before is not None and states == before.states:
         return replace(before, watch=noticing)
     tensors: dict[str, Any] = {}
@@ -132,9 +132,9 @@ def _watched(code: Code, live: Mapping[str, Any], *, is_watched: bool) -> Iterat
         if not _is_torchs(tensor):
             continue
         in_place = _is_row_major(tensor)
-        one = Watched(name, tensor, name in read and in_place, is_watched and (name in prepared or not in_place))
-        if one.is_read or one.is_copied:
-            yield one
+        weight = Watched(name, tensor, name in read and in_place, is_watched and (name in prepared or not in_place))
+        if weight.is_read or weight.is_copied:
+            yield weight
 
 
 def watched_copies(live: Mapping[str, Any]) -> list[Watched]:

@@ -40,7 +40,7 @@ def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
     for name in places:
         kernel = function(module, name)
         ops, words = (
-            tuple(ir.StringAttr(one).value for one in ir.ArrayAttr(kernel.attributes[key]))
+            tuple(ir.StringAttr(attribute).value for attribute in ir.ArrayAttr(kernel.attributes[key]))
             for key in ("pipeline.ops", "pipeline.words")
         )
         kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
@@ -51,7 +51,7 @@ def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
 
 def _traffic(kernel: ir.Operation) -> int | None:
     """The bytes of what the kernel is given, each once; None where a size is known at the call only."""
-    kinds = [ir.RankedTensorType(one) for one in _inputs(kernel) if isinstance(one, ir.RankedTensorType)]
+    kinds = [ir.RankedTensorType(kind) for kind in _inputs(kernel) if isinstance(kind, ir.RankedTensorType)]
     if not all(kind.has_static_shape for kind in kinds):
         return None
     return sum(byte_size(tensor_type(kind)) for kind in kinds)

@@ -23,9 +23,11 @@ def mark_updates(module: ir.Module, signature: Signature) -> None:
     for mutation in signature.mutations:
         key = ("argument", mutation.argument) if mutation.argument is not None else ("weight", str(mutation.weight))
         numbers[key] = mutation.result
-    taken = Counter(numbers.values()) + Counter({one.index: 1 for one in signature.results if one.kind == "computed"})
+    taken = Counter(numbers.values()) + Counter(
+        {result.index: 1 for result in signature.results if result.kind == "computed"}
+    )
     given = ir.ArrayAttr(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else []
-    marks = [{one.name: one.attr for one in ir.DictAttr(mark)} for mark in given]
+    marks = [{attribute.name: attribute.attr for attribute in ir.DictAttr(mark)} for mark in given]
     for source, mark in zip(sources_of(main), marks, strict=False):
         index = source.name if source.kind == "weight" else source.index
         number = numbers.get((source.kind, index))

@@ -84,8 +84,8 @@ def _entry_function(module: llvm_ir.Module, name: str, entry: EntryPoint) -> llv
         passed += _load_argument(value, first, slot, builder)
     returned = builder.call(callee, passed)
     for number, (value, first) in enumerate(zip(entry.results, entry.result_slots(), strict=True)):
-        one = returned if len(entry.results) == 1 else builder.extract_value(returned, number)
-        for offset, part in enumerate(_parts(builder, one, value)):
+        result_value = returned if len(entry.results) == 1 else builder.extract_value(returned, number)
+        for offset, part in enumerate(_parts(builder, result_value, value)):
             builder.store(part, _slot_address(builder, slots, first + offset))
     builder.ret_void()
     return function

@@ -111,14 +111,14 @@ def work() -> None:
     except CompileError as error:
         sys.stderr.write(str(error))
         sys.exit(_REFUSED)
-    sys.stdout.buffer.write(json.dumps([len(one) for one in objects]).encode() + b"\n" + b"".join(objects))
+    sys.stdout.buffer.write(json.dumps([len(code) for code in objects]).encode() + b"\n" + b"".join(objects))
 
 
 def _shares(sizes: Sequence[int], jobs: int) -> list[list[int]]:
     """The numbers of the units that each process compiles: the largest first, each to who has least to do."""
     shares: list[list[int]] = [[] for _ in range(jobs)]
     load = [0] * jobs
-    for number in sorted(range(len(sizes)), key=lambda one: -sizes[one]):
+    for number in sorted(range(len(sizes)), key=lambda unit: -sizes[unit]):
         least = load.index(min(load))
         shares[least].append(number)
         load[least] += sizes[number]

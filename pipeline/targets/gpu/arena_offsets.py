@@ -45,7 +45,7 @@ def _is_known(size: Any) -> bool:
 
 
 def _bytes(step: PlanStep) -> int:
-    size = math.prod(one[1] for one in step[3]) * DTYPE_BYTES[step[2]]
+    size = math.prod(dim[1] for dim in step[3]) * DTYPE_BYTES[step[2]]
     return max(1, -(-size // ALIGNMENT)) * ALIGNMENT
 
 
@@ -94,15 +94,15 @@ def _numbers(part: Any) -> Iterator[int]:
 def _places(lifetimes: dict[int, list[int]], sizes: dict[int, int]) -> tuple[dict[int, int], int]:
     """Largest first, each at the lowest offset that is free while it is needed."""
     places: dict[int, int] = {}
-    for one in sorted(lifetimes, key=lambda register: -sizes[register]):
-        first, last = lifetimes[one]
+    for buffer in sorted(lifetimes, key=lambda register: -sizes[register]):
+        first, last = lifetimes[buffer]
         offset = 0
         for other in sorted(places, key=lambda register: places[register]):
             begins, ends = lifetimes[other]
             if begins > last or ends < first:
                 continue
-            if offset + sizes[one] <= places[other]:
+            if offset + sizes[buffer] <= places[other]:
                 break
             offset = max(offset, places[other] + sizes[other])
-        places[one] = offset
-    return places, max((places[one] + sizes[one] for one in places), default=0)
+        places[buffer] = offset
+    return places, max((places[register] + sizes[register] for register in places), default=0)

@@ -17,11 +17,11 @@ def read_gemm(dispatch: ir.Operation, stored: Stored) -> Gemm:
         raise refusal(generic, "mark-library-gemm has marked what is no product of matrices")
     arguments = list(dispatch.regions[0].blocks[0].arguments)
 
-    def matrix(one: Strides) -> Matrix:
-        return Matrix(arguments.index(one.buffer), one.offset, one.rows, one.columns, one.batch)
+    def matrix(strides: Strides) -> Matrix:
+        return Matrix(arguments.index(strides.buffer), strides.offset, strides.rows, strides.columns, strides.batch)
 
-    def dtype(one: Strides) -> str:
-        return stored(str(ir.MemRefType(one.buffer.type).element_type))
+    def dtype(strides: Strides) -> str:
+        return stored(str(ir.MemRefType(strides.buffer.type).element_type))
 
     return Gemm(
         rows=product.rows,

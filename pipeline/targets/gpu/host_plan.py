@@ -132,7 +132,7 @@ class _Builder:
         view, *dynamic = list(op.operands)
         offsets, sizes, strides = _mixed_groups(op, dynamic, ("offsets", "sizes", "strides"))
         kept = _kept_dims(sizes, list(ir.MemRefType(op.results[0].type).shape))
-        groups = [[self._mix(one) for one in group] for group in (offsets, strides, sizes)]
+        groups = [[self._mix(value) for value in group] for group in (offsets, strides, sizes)]
         source = self.registers[view]
         return [["subview", self.new(op.results[0]), source, *groups, kept]]
 

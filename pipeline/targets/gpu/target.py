@@ -67,7 +67,7 @@ class GpuTarget(Target):
         names = entry_names(module)
         sources = {name: sources_of(function(module, name)) for name in names}
         prepared = result_types(function(module, "prepare")) if "prepare" in names else ()
-        moved = {name: [one == "parameter" for one in results_to_arguments(module, name)] for name in names}
+        moved = {name: [place == "parameter" for place in results_to_arguments(module, name)] for name in names}
         lowered = lower(module, self.stages, self.disable)
         declared = _dispatches(lowered.host)
         generated = self.generate(lowered.device, dump)

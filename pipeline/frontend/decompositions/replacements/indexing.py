@@ -18,7 +18,7 @@ from pipeline.frontend.decompositions.replacements.table import aten, is_float, 
 @replaces(aten.index.Tensor)
 def index(x: Tensor, indices: list[Tensor | None]) -> Tensor:
     """index(x, i32) → index(x, i64); index(x, mask) → index(x, places where the mask is set); see `joined`, too."""
-    if any(one is not None and one.dtype in (torch.bool, torch.uint8) for one in indices):
+    if any(tensor is not None and tensor.dtype in (torch.bool, torch.uint8) for tensor in indices):
         return index_by_masks(x, indices)
     wide = _wide_indices(indices)
     return joined(x, wide) if wide is indices else aten.index.Tensor(x, wide)
@@ -34,9 +34,9 @@ def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulat
     mask = indices[0] if len(indices) == 1 else None
     if mask is not None and mask.dtype == torch.bool:
         return put_by_mask(x, mask, values, accumulate=accumulate)
-    if any(one is not None and one.dtype == torch.bool for one in indices):
+    if any(tensor is not None and tensor.dtype == torch.bool for tensor in indices):
         return aten.index_put.default(x, without_masks(indices), values, accumulate)
-    if any(one is not None and 0 in _known(one.shape) for one in indices):
+    if any(tensor is not None and 0 in _known(tensor.shape) for tensor in indices):
         return x.clone()
     if accumulate and x.dtype == torch.bool:
         return aten.index_put.default(x.to(torch.int32), indices, values.to(torch.int32), True) != 0
@@ -113,7 +113,7 @@ def _put_in_line(x: Tensor, dim: int, places: Tensor, source: Tensor, *, accumul
     for axis in range(x.dim()):
         if axis != dim and places.size(axis) > 1:
             counter = torch.arange(places.size(axis)) * steps[axis]
-            line = line + counter.view([-1 if one == axis else 1 for one in range(x.dim())])
+            line = line + counter.view([-1 if position == axis else 1 for position in range(x.dim())])
     inside = (places >= 0) & (places < x.size(dim))
     line = torch.where(inside, line, x.numel()).reshape(-1)
     used = source[tuple(slice(size) for size in places.shape)].reshape(-1)
@@ -209,9 +209,9 @@ def _known(sizes: Iterable[Any]) -> list[int]:
 
 def _wide_indices(indices: list[Tensor | None]) -> list[Tensor | None]:
     """The indices in int64; the same list if they are already."""
-    if all(one is None or one.dtype in (torch.int64, torch.bool, torch.uint8) for one in indices):
+    if all(tensor is None or tensor.dtype in (torch.int64, torch.bool, torch.uint8) for tensor in indices):
         return indices
-    return [one.long() if one is not None else None for one in indices]
+    return [tensor.long() if tensor is not None else None for tensor in indices]
 
 
 @replaces(aten.select_scatter.default)

@@ -17,11 +17,11 @@ def joined(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     Torch-mlir broadcasts no two indices whose sizes are symbolic. An index out of range becomes one behind the end of
     the joined dim, which is found when the call checks it.
     """
-    dims = [dim for dim, one in enumerate(indices) if one is not None]
+    dims = [dim for dim, index in enumerate(indices) if index is not None]
     tensors = torch.broadcast_tensors(*(indices[dim] for dim in dims)) if len(dims) > 1 else ()
     if not tensors or all(isinstance(size, int) for size in tensors[0].shape):
         return NotImplemented
-    if any(one.dtype in (torch.bool, torch.uint8) for one in tensors):
+    if any(tensor.dtype in (torch.bool, torch.uint8) for tensor in tensors):
         return NotImplemented
     first = dims[0] if dims == list(range(dims[0], dims[-1] + 1)) else 0  # where torch puts the dims of the indices
     others = [dim for dim in range(x.dim()) if dim not in dims]
@@ -32,9 +32,9 @@ def joined(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 
 def _places(indices: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
     """The place in the joined dim for each index, counted from its end where an index is negative."""
-    positive = [torch.where(one < 0, one + size, one) for one, size in zip(indices, sizes, strict=True)]
-    inside = [(one >= 0) & (one < size) for one, size in zip(positive, sizes, strict=True)]
+    positive = [torch.where(index < 0, index + size, index) for index, size in zip(indices, sizes, strict=True)]
+    inside = [(index >= 0) & (index < size) for index, size in zip(positive, sizes, strict=True)]
     place, count = positive[0], sizes[0]
-    for one, size in zip(positive[1:], sizes[1:], strict=True):
-        place, count = place * size + one, count * size
+    for index, size in zip(positive[1:], sizes[1:], strict=True):
+        place, count = place * size + index, count * size
     return torch.where(functools.reduce(torch.logical_and, inside), place, count)

@@ -91,11 +91,11 @@ def index_by_masks(x: Tensor, indices: list[Tensor | None]) -> Tensor:
 def without_masks(indices: list[Tensor | None]) -> list[Tensor | None]:
     """The indices with the coordinates of what a mask selects in its place."""
     plain: list[Tensor | None] = []
-    for one in indices:
-        if one is None or one.dtype not in (torch.bool, torch.uint8):
-            plain.append(one)
+    for index in indices:
+        if index is None or index.dtype not in (torch.bool, torch.uint8):
+            plain.append(index)
         else:
-            plain += _coordinates(places_of(one.to(torch.bool).reshape(-1)), one.shape)
+            plain += _coordinates(places_of(index.to(torch.bool).reshape(-1)), index.shape)
     return plain
 
 

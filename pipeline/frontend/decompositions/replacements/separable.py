@@ -108,7 +108,7 @@ def adaptive_avg_pool3d_backward(gradient: Tensor, x: Tensor) -> Tensor:
 
 def _adaptive_averages(count: int, gradient: Tensor, x: Tensor) -> Tensor:
     inside = [windows(size, wanted) for size, wanted in zip(x.shape[-count:], gradient.shape[-count:], strict=True)]
-    return _transposed(gradient, [one / one.sum(1, keepdim=True) for one in inside])
+    return _transposed(gradient, [matrix / matrix.sum(1, keepdim=True) for matrix in inside])
 
 
 def _nearest_matrix(size: Any, wanted: Any, scale: float | None, offset: float) -> Tensor:
@@ -123,7 +123,7 @@ def _of_nearest(offset: float, count: int) -> Any:
         """upsample_nearest2d_backward(g) → A' g B, see the module."""
         given = scales or (None,) * count
         sizes = zip(input_size[2:], output_size, given, strict=True)
-        return _transposed(gradient, [_nearest_matrix(*one, offset) for one in sizes])
+        return _transposed(gradient, [_nearest_matrix(*dim_sizes, offset) for dim_sizes in sizes])
 
     return backward
 

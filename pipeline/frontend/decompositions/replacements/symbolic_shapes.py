@@ -16,7 +16,7 @@ def repeat(x: Tensor, repeats: list[Any]) -> Tensor:
         return NotImplemented
     x = x.reshape([*[1] * (len(repeats) - x.dim()), *x.shape])
     pairs = [size for repeated, size in zip(repeats, x.shape, strict=True) for size in (repeated, size)]
-    single = [size for one in x.shape for size in (1, one)]
+    single = [size for extent in x.shape for size in (1, extent)]
     whole = [repeated * size for repeated, size in zip(repeats, x.shape, strict=True)]
     return x.reshape(single).expand(pairs).reshape(whole)
 

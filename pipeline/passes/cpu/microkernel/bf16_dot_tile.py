@@ -134,7 +134,7 @@ def _sixteen(kind: ir.Type) -> ir.Value:
 def _dot(total: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
     """total + the products of pairs of bf16. Denormal factors and results count as 0, as the processor has it."""
     kind = ir.VectorType.get([2 * LANES], ir.BF16Type.get())
-    factors = [vector.BitCastOp(kind, one).result for one in (left, right)]
+    factors = [vector.BitCastOp(kind, factor).result for factor in (left, right)]
     attributes = {
         "intrin": ir.StringAttr.get(_INTRINSIC),
         "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),

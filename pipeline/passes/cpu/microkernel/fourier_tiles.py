@@ -98,8 +98,8 @@ class FourierEmitter:
 
         self._each(n2, self._lanes, first)
         self._each(n1, self._lanes, second)
-        for one in (work, local, column):
-            one.free()
+        for planes in (work, local, column):
+            planes.free()
 
     def _at(self, planes: Planes) -> Store:
         return lambda number, value: planes.store(times(number, self._lanes), value)

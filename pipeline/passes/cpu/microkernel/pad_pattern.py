@@ -36,11 +36,11 @@ def pad_of(generic: ir.Operation, operand: int) -> Pad | None:
     if allocation is None or allocation.name not in _ALLOCATIONS or list(generic.operands).count(buffer) > 1:
         return None
     users = [use.owner.operation for use in buffer.uses]
-    fill = next((one for one in users if is_fill(one)), None)
-    part = next((one for one in users if one.name == "memref.subview"), None)
+    fill = next((user for user in users if is_fill(user)), None)
+    part = next((user for user in users if user.name == "memref.subview"), None)
     if fill is None or part is None:
         return None
-    if any(one not in (fill, part, generic) and one.name != "memref.dealloc" for one in users):
+    if any(user not in (fill, part, generic) and user.name != "memref.dealloc" for user in users):
         return None
     copies = [use.owner.operation for use in part.results[0].uses]
     if len(copies) != 1 or not _is_copy(copies[0], part.results[0]) or len(part.operands) != 1:
@@ -57,7 +57,7 @@ def pad_of(generic: ir.Operation, operand: int) -> Pad | None:
     low = tuple(ir.DenseI64ArrayAttr(part.attributes["static_offsets"]))
     if set(strides) != {1} or not ir.MemRefType(source.type).has_static_shape:
         return None
-    frees = [one for one in users if one.name == "memref.dealloc"]
+    frees = [user for user in users if user.name == "memref.dealloc"]
     return Pad(source, low, fill.operands[0], (allocation, fill, part, copies[0], *frees))
 
 
@@ -81,7 +81,9 @@ def can_do_without(kind: ir.RankedTensorType | ir.MemRefType, loops: Loops, oper
     if not isinstance(kind.element_type, (ir.F32Type, ir.F64Type)) or None in loops.sizes:
         return False
     indexing = loops.maps[operand]
-    linear = all(coefficient(one, dim) is not None for one in indexing.results for dim in range(len(loops.sizes)))
+    linear = all(
+        coefficient(expression, dim) is not None for expression in indexing.results for dim in range(len(loops.sizes))
+    )
     return linear and moves(indexing, vector_dim) == "unit"
 
 

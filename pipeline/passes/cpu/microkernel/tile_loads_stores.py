@@ -87,7 +87,7 @@ class TileAccesses:
         element = element_type(self.stage.generic.operands[operand])
         rows = None if self._rows == tile.lanes else self._first_lanes(self._rows)
         for column in range(self._vectors):
-            lines = [narrow_elements.before_store(one, element) for one in vectors[column :: self._vectors]]
+            lines = [narrow_elements.before_store(value, element) for value in vectors[column :: self._vectors]]
             kind = ir.VectorType(lines[0].type)
             lines += [zeros(kind)] * (tile.lanes - len(lines))
             for lane, line in enumerate(transposed(lines)):

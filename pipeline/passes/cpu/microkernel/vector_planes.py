@@ -104,10 +104,10 @@ class Planes:
 def _table(function: ir.Operation, buffer: ir.MemRefType, value: ir.Attribute) -> str:
     """The name of a memref.global of this value beside the function; equal ones are one."""
     block = function.operation.block
-    present = [one.operation for one in block.operations if one.operation.name == "memref.global"]
-    for one in present:
-        if "initial_value" in one.attributes and one.attributes["initial_value"] == value:
-            return ir.StringAttr(one.attributes["sym_name"]).value
+    present = [op.operation for op in block.operations if op.operation.name == "memref.global"]
+    for table in present:
+        if "initial_value" in table.attributes and table.attributes["initial_value"] == value:
+            return ir.StringAttr(table.attributes["sym_name"]).value
     name = f"roots_of_unity_{len(present)}"
     with ir.InsertionPoint.at_block_begin(block):
         alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)

@@ -228,19 +228,20 @@ class WinogradEmitter(NestEmitter):
 
         def add(c: ir.Value, sums: Iterator[ir.Value]) -> list[ir.Value]:
             weights = [
-                vector.LoadOp(self._vector, self.generic.operands[2], [block, point, c, one]).result for one in columns
+                vector.LoadOp(self._vector, self.generic.operands[2], [block, point, c, place]).result
+                for place in columns
             ]
             results = []
-            for one in tiles:
-                number = memref.LoadOp(data, [point, one, c]).result
+            for row in tiles:
+                number = memref.LoadOp(data, [point, row, c]).result
                 factor = vector.BroadcastOp(self._vector, number).result
                 results += [self._multiply_add(factor, weight, next(sums)) for weight in weights]
             return results
 
         values = iter(self._sum_over_channels([zero] * (rows * vectors), add))
-        for one in tiles:
+        for row in tiles:
             for place in columns:
-                vector.StoreOp(next(values), products, [point, one, place])
+                vector.StoreOp(next(values), products, [point, row, place])
 
     def _sum_over_channels(
         self, starts: list[ir.Value], add: Callable[[ir.Value, Iterator[ir.Value]], list[ir.Value]]

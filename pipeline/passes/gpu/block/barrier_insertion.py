@@ -36,10 +36,10 @@ class Order:
     def access(self, accesses: Iterable[Access]) -> None:
         """Notes accesses that happen next, at once; behind a barrier at the insertion point if one has to wait."""
         new = list(accesses)
-        if any(one.conflicts(earlier) for one in new for earlier in self._since.get(base(one.buffer), [])):
+        if any(access.conflicts(earlier) for access in new for earlier in self._since.get(base(access.buffer), [])):
             self.barrier()
-        for one in new:
-            self._since.setdefault(base(one.buffer), []).append(one)
+        for access in new:
+            self._since.setdefault(base(access.buffer), []).append(access)
 
     def barrier(self) -> None:
         """Makes what every thread has written known to all."""

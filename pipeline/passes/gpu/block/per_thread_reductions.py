@@ -53,83 +53,87 @@ class Points:
     start: Callable[[BlockOp, int, At], ir.Value]
     body: Callable[[BlockOp, Sequence[ir.Value], At], list[ir.Value]]
 
-    def emit(self, one: BlockOp) -> None:
+    def emit(self, block_op: BlockOp) -> None:
         """The op, at the insertion point."""
-        if self.shuffles and self._suits_warps(one):
-            self._by_warps(one)
+        if self.shuffles and self._suits_warps(block_op):
+            self._by_warps(block_op)
         else:
-            self._by_threads(one)
+            self._by_threads(block_op)
 
-    def _suits_warps(self, one: BlockOp) -> bool:
+    def _suits_warps(self, block_op: BlockOp) -> bool:
         """Whether there are fewer results than threads, and each is a fold that a warp can do together."""
-        kinds = [str(ir.MemRefType(one.op.operands[output].type).element_type) for output in one.loops.outputs]
-        length = warp_reduction.length_of(one.loops)
+        kinds = [
+            str(ir.MemRefType(block_op.op.operands[output].type).element_type) for output in block_op.loops.outputs
+        ]
+        length = warp_reduction.length_of(block_op.loops)
         return (
-            fold_ops(one.op) is not None
+            fold_ops(block_op.op) is not None
             and set(kinds) <= {"f32", "i32"}
             and length >= WARP
-            and one.count * 2 <= self.shape.threads
+            and block_op.count * 2 <= self.shape.threads
         )
 
-    def _by_warps(self, one: BlockOp) -> None:
+    def _by_warps(self, block_op: BlockOp) -> None:
         """A warp for each result; all warps go around equally often, for the threads of a warp must stay together."""
         warps = self.shape.threads // WARP
         lane = arith.RemUIOp(self.thread, index(WARP)).result
         warp = arith.DivUIOp(self.thread, index(WARP)).result
-        kinds = [ir.MemRefType(one.op.operands[output].type).element_type for output in one.loops.outputs]
-        length = warp_reduction.length_of(one.loops)
-        folding = warp_reduction.WarpEmitter(ReducedRows(1, length, WARP, warp_reduction.folds_of(one.op)), kinds, True)
-        loop = scf.ForOp(index(0), index(-(-one.count // warps)), index(1))
+        kinds = [ir.MemRefType(block_op.op.operands[output].type).element_type for output in block_op.loops.outputs]
+        length = warp_reduction.length_of(block_op.loops)
+        folding = warp_reduction.WarpEmitter(
+            ReducedRows(1, length, WARP, warp_reduction.folds_of(block_op.op)), kinds, True
+        )
+        loop = scf.ForOp(index(0), index(-(-block_op.count // warps)), index(1))
         with ir.InsertionPoint(loop.body):
             first = arith.MulIOp(loop.induction_variable, index(warps)).result
             number = arith.AddIOp(first, warp).result
-            inside = arith.CmpIOp(arith.CmpIPredicate.ult, number, index(one.count)).result
-            clamped = arith.MinUIOp(number, index(one.count - 1)).result
-            at = dict(zip(one.dims, unravel(clamped, one.sizes), strict=True))
-            total = folding.total(self._lane_of_warp(one, at, lane, length, folding.identities()))
+            inside = arith.CmpIOp(arith.CmpIPredicate.ult, number, index(block_op.count)).result
+            clamped = arith.MinUIOp(number, index(block_op.count - 1)).result
+            at = dict(zip(block_op.dims, unravel(clamped, block_op.sizes), strict=True))
+            total = folding.total(self._lane_of_warp(block_op, at, lane, length, folding.identities()))
             leads = arith.CmpIOp(arith.CmpIPredicate.eq, lane, index(0)).result
             branch = scf.IfOp(arith.AndIOp(leads, inside).result)
             with ir.InsertionPoint(branch.then_block):
-                folds = zip(one.loops.outputs, folding.rows.folds, total, strict=True)
-                values = [combine(fold, self.start(one, output, at), value) for output, fold, value in folds]
-                self._store_points(one, at, values)
+                folds = zip(block_op.loops.outputs, folding.rows.folds, total, strict=True)
+                values = [combine(fold, self.start(block_op, output, at), value) for output, fold, value in folds]
+                self._store_points(block_op, at, values)
                 scf.YieldOp([])
             scf.YieldOp([])
 
     def _lane_of_warp(
-        self, one: BlockOp, at: dict[int, ir.Value], lane: ir.Value, length: int, values: list[ir.Value]
+        self, block_op: BlockOp, at: dict[int, ir.Value], lane: ir.Value, length: int, values: list[ir.Value]
     ) -> list[ir.Value]:
         loop = scf.ForOp(lane, index(length), index(WARP), values)
-        sizes = [one.loops.sizes[dim] or 0 for dim in one.reductions]
+        sizes = [block_op.loops.sizes[dim] or 0 for dim in block_op.reductions]
         with ir.InsertionPoint(loop.body):
-            inner = at | dict(zip(one.reductions, unravel(loop.induction_variable, sizes), strict=True))
-            scf.YieldOp(self._together(one, [], [inner], list(loop.inner_iter_args), None))
+            inner = at | dict(zip(block_op.reductions, unravel(loop.induction_variable, sizes), strict=True))
+            scf.YieldOp(self._together(block_op, [], [inner], list(loop.inner_iter_args), None))
         return list(loop.results)
 
-    def _by_threads(self, one: BlockOp) -> None:
+    def _by_threads(self, block_op: BlockOp) -> None:
         """Whole results by each thread; several along a loop that leaves an input where it is."""
-        side = _side_by_side(one, self.shape.threads)
-        sizes = [1 if dim == side.dim else size for dim, size in zip(one.dims, one.sizes, strict=True)]
+        side = _side_by_side(block_op, self.shape.threads)
+        sizes = [1 if dim == side.dim else size for dim, size in zip(block_op.dims, block_op.sizes, strict=True)]
         if side.dim is not None:
-            sizes[one.dims.index(side.dim)] = (one.loops.sizes[side.dim] or 1) // side.count
+            sizes[block_op.dims.index(side.dim)] = (block_op.loops.sizes[side.dim] or 1) // side.count
 
         def point(place: list[ir.Value]) -> None:
-            at = dict(zip(one.dims, place, strict=True))
+            at = dict(zip(block_op.dims, place, strict=True))
             points = [at]
             if side.dim is not None:
                 first = arith.MulIOp(at[side.dim], index(side.count)).result
                 points = [{**at, side.dim: arith.AddIOp(first, index(number)).result} for number in range(side.count)]
-            starts = [self.start(one, output, each) for each in points for output in one.loops.outputs]
-            values = self._together(one, one.reductions, points, starts, side.dim)
-            width = len(one.loops.outputs)
+            starts = [self.start(block_op, output, each) for each in points for output in block_op.loops.outputs]
+            values = self._together(block_op, block_op.reductions, points, starts, side.dim)
+            width = len(block_op.loops.outputs)
             for number, each in enumerate(points):
-                self._store_points(one, each, values[number * width : (number + 1) * width])
+                self._store_points(block_op, each, values[number * width : (number + 1) * width])
 
         share(self.thread, self.shape.threads, sizes, point)
 
     def _together(
         self,
-        one: BlockOp,
+        block_op: BlockOp,
         dims: list[int],
         points: list[dict[int, ir.Value]],
         values: list[ir.Value],
@@ -137,28 +141,28 @@ class Points:
     ) -> list[ir.Value]:
         """The reductions `dims` for several results; inputs that `side` leaves where they are, are loaded once."""
         if dims:
-            loop = scf.ForOp(index(0), index(one.loops.sizes[dims[0]] or 0), index(1), values)
+            loop = scf.ForOp(index(0), index(block_op.loops.sizes[dims[0]] or 0), index(1), values)
             with ir.InsertionPoint(loop.body):
                 inner = [{**at, dims[0]: loop.induction_variable} for at in points]
-                scf.YieldOp(self._together(one, dims[1:], inner, list(loop.inner_iter_args), side))
+                scf.YieldOp(self._together(block_op, dims[1:], inner, list(loop.inner_iter_args), side))
             return list(loop.results)
-        width = len(one.loops.outputs)
+        width = len(block_op.loops.outputs)
         shared = {
-            number: self.element(one, number, points[0])
-            for number in range(one.loops.inputs)
-            if side is None or not _moves(one, number, side)
+            number: self.element(block_op, number, points[0])
+            for number in range(block_op.loops.inputs)
+            if side is None or not _moves(block_op, number, side)
         }
         results: list[ir.Value] = []
         for place, at in enumerate(points):
-            inputs = [shared[n] if n in shared else self.element(one, n, at) for n in range(one.loops.inputs)]
-            results += self.body(one, inputs + values[place * width : (place + 1) * width], at)
-        if one.loops.inputs == 2:
+            inputs = [shared[n] if n in shared else self.element(block_op, n, at) for n in range(block_op.loops.inputs)]
+            results += self.body(block_op, inputs + values[place * width : (place + 1) * width], at)
+        if block_op.loops.inputs == 2:
             contract_sums(results)
         return results
 
-    def _store_points(self, one: BlockOp, at: dict[int, ir.Value], values: Sequence[ir.Value]) -> None:
-        for output, value in zip(one.loops.outputs, values, strict=True):
-            memref.StoreOp(value, one.op.operands[output], indices(one.loops.maps[output], at))
+    def _store_points(self, block_op: BlockOp, at: dict[int, ir.Value], values: Sequence[ir.Value]) -> None:
+        for output, value in zip(block_op.loops.outputs, values, strict=True):
+            memref.StoreOp(value, block_op.op.operands[output], indices(block_op.loops.maps[output], at))
 
 
 @dataclass(frozen=True)
@@ -169,17 +173,17 @@ class _Side:
     count: int
 
 
-def _side_by_side(one: BlockOp, threads: int) -> _Side:
+def _side_by_side(block_op: BlockOp, threads: int) -> _Side:
     """The loop that leaves an input where it is, if enough is left for all threads to do."""
     best = _Side(None, 1)
-    for dim, size in zip(one.dims, one.sizes, strict=True):
-        if all(_moves(one, number, dim) for number in one.buffers if number < one.loops.inputs):
+    for dim, size in zip(block_op.dims, block_op.sizes, strict=True):
+        if all(_moves(block_op, number, dim) for number in block_op.buffers if number < block_op.loops.inputs):
             continue
-        fitting = [n for n in range(1, _MOST_AT_ONCE + 1) if size % n == 0 and one.count // n * 2 >= threads]
+        fitting = [n for n in range(1, _MOST_AT_ONCE + 1) if size % n == 0 and block_op.count // n * 2 >= threads]
         if fitting and max(fitting) > best.count:
             best = _Side(dim, max(fitting))
     return best
 
 
-def _moves(one: BlockOp, number: int, dim: int) -> bool:
-    return any(coefficient(expression, dim) != 0 for expression in one.loops.maps[number].results)
+def _moves(block_op: BlockOp, number: int, dim: int) -> bool:
+    return any(coefficient(expression, dim) != 0 for expression in block_op.loops.maps[number].results)

@@ -61,7 +61,7 @@ class Copied:
         if not isinstance(last, ir.AffineDimExpr) or self.limits[1] % _CHUNK or not is_aligned(buffer, _CHUNK):
             return False
         inner = ir.AffineDimExpr(last).position
-        return inner == self._inner_loop() and all(coefficient(one, inner) == 0 for one in outer)
+        return inner == self._inner_loop() and all(coefficient(expression, inner) == 0 for expression in outer)
 
     def _inner_loop(self) -> int:
         """The loop along rows of the tile."""

@@ -33,7 +33,7 @@ def limit_of_keys(step: GenericStep, value: ir.Value, own: list[int], key: int, 
         return None
     if op.name in ("arith.extf", "arith.truncf", "arith.addf"):
         found = [limit_of_keys(step, operand, own, key, query) for operand in op.operands]
-        return min((one for one in found if one is not None), default=None)
+        return min((limit for limit in found if limit is not None), default=None)
     if op.name != "arith.select":
         return None
     condition, chosen, other = op.operands

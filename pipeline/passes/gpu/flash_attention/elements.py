@@ -115,7 +115,11 @@ class Elements:
         if source is None:
             return load(step.op.operands[operand], indexing, along)
         pairs = zip(source.loops.maps[source.loops.inputs].results, indices(indexing, along), strict=True)
-        there = {ir.AffineDimExpr(one).position: at for one, at in pairs if isinstance(one, ir.AffineDimExpr)}
+        there = {
+            ir.AffineDimExpr(expression).position: at
+            for expression, at in pairs
+            if isinstance(expression, ir.AffineDimExpr)
+        }
         return self._computed(source, there, score)
 
     @property

@@ -96,7 +96,7 @@ class StreamedFma(Streamed):
             for column, weight in enumerate(own):
                 memref.StoreOp(weight, self._weights, [self._row(row), self._column(column)])
         gpu.BarrierOp()
-        scaled = [renewed.scale(number_ // self.columns, one) for number_, one in enumerate(rows.results)]
+        scaled = [renewed.scale(number_ // self.columns, result) for number_, result in enumerate(rows.results)]
         results = self._multiply(tile.keys, self._weights, self._values, self.columns, transposed=False, start=scaled)
         return OnlineSoftmax(rows.highest, rows.total, results)
 

@@ -72,7 +72,7 @@ def across(value: ir.Value, lanes: int, op: Callable[..., ir.OpView]) -> ir.Valu
     word = ir.IntegerType.get_signless(32)
     distance = 1
     while distance < lanes:
-        offset, width = (arith.ConstantOp(word, one).result for one in (distance, 32))
+        offset, width = (arith.ConstantOp(word, constant).result for constant in (distance, 32))
         other = gpu.ShuffleOp(value, offset, width, gpu.ShuffleMode.XOR).shuffleResult
         value = op(value, other).result
         distance *= 2

@@ -68,10 +68,10 @@ class GenericStep:
             return []
         found = []
         sizes = ir.ShapedType(self.op.operands[operand].type).shape
-        for one, size in zip(self.loops.maps[operand].results, sizes, strict=True):
-            if isinstance(one, ir.AffineDimExpr):
-                found += [ir.AffineDimExpr(one).position] * (size != 1)
-            elif one != ir.AffineConstantExpr.get(0) or size != 1:
+        for expression, size in zip(self.loops.maps[operand].results, sizes, strict=True):
+            if isinstance(expression, ir.AffineDimExpr):
+                found += [ir.AffineDimExpr(expression).position] * (size != 1)
+            elif expression != ir.AffineConstantExpr.get(0) or size != 1:
                 return None
         return found
 

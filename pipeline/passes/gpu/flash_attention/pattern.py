@@ -97,14 +97,14 @@ def _read(function: ir.Operation) -> Attention:
     (exponential,) = _only([s for s in steps if is_exponential(s, rows)], "no exp of scores")
     every = [s for s in steps if is_all_masked(s, rows)]
     need(total.sources == (exponential,) and len(every) <= 1, "the sum is not that of exponentials")
-    weights = next((one for one in weighted.sources if one is not None and total in one.sources), None)
+    weights = next((source for source in weighted.sources if source is not None and total in source.sources), None)
     need(weights is not None, "the weights are not divided by their sum")
     assert weights is not None
     need(is_division(weights, exponential, total, every), "the weights are not divided by their sum")
     for step in (highest, exponential, total, weights, *every):
         need(is_of_rows(step, rows, key, {highest, total, *every}), "rows are not read as they are written")
     between: set[GenericStep] = set()
-    for step in (one for one in (*highest.sources, *exponential.sources) if one not in (None, highest)):
+    for step in (source for source in (*highest.sources, *exponential.sources) if source not in (None, highest)):
         between |= _ancestors(step, {scores})
     need(scores in between, "the softmax is not that of the product")
     for step in between - {scores}:
@@ -149,14 +149,14 @@ def _ancestors(step: GenericStep, ends: set[GenericStep]) -> set[GenericStep]:
     """A step and those that it needs, up to `ends`; all but those have to be elementwise."""
     found, pending = set(), [step]
     while pending:
-        one = pending.pop()
-        if one in found:
+        ancestor = pending.pop()
+        if ancestor in found:
             continue
-        found.add(one)
-        if one in ends:
+        found.add(ancestor)
+        if ancestor in ends:
             continue
-        need(one.is_elementwise, "there are other ops")
-        pending += [source for source in one.sources if source is not None]
+        need(ancestor.is_elementwise, "there are other ops")
+        pending += [source for source in ancestor.sources if source is not None]
     return found
 
 
@@ -169,7 +169,7 @@ def _reads_scores_in_place(step: GenericStep, scores: GenericStep, sizes: tuple[
 
 
 def _moves(step: GenericStep, operand: int, loop: int) -> bool:
-    return any(coefficient(one, loop) != 0 for one in step.loops.maps[operand].results)
+    return any(coefficient(expression, loop) != 0 for expression in step.loops.maps[operand].results)
 
 
 def _sides(scores: GenericStep, key: int, sizes: tuple[int, ...]) -> tuple[int, int, int]:

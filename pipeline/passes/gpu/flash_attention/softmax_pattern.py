@@ -10,7 +10,7 @@ from pipeline.passes.gpu.flash_attention.op_graph import GenericStep, NotOne, be
 
 def is_fold(step: GenericStep, name: str, start: float) -> bool:
     """Whether a step combines the elements of a row, or what its body makes of each."""
-    computes = all(one.startswith(("arith.", "math.")) or one == "linalg.index" for one in step.names)
+    computes = all(op_name.startswith(("arith.", "math.")) or op_name == "linalg.index" for op_name in step.names)
     if not computes or sum(step.loops.reductions) != 1 or len(step.sources) != step.loops.inputs:
         return False
     op = defining_op(step.yielded)
@@ -90,10 +90,10 @@ def is_all_masked(step: GenericStep, rows: SoftmaxOperand) -> bool:
     both = defining_op(step.yielded)
     if sum(step.loops.reductions) != 1 or both is None or both.name != "arith.andi" or out not in list(both.operands):
         return False
-    (compare,) = [defining_op(one) for one in both.operands if one != out] or [None]
+    (compare,) = [defining_op(operand) for operand in both.operands if operand != out] or [None]
     if compare is None or compare.name != "arith.cmpf" or ir.IntegerAttr(compare.attributes["predicate"]).value != 1:
         return False
-    values = [one for one in compare.operands if not is_number(one, float("-inf"))]
+    values = [operand for operand in compare.operands if not is_number(operand, float("-inf"))]
     starts = None if step.start is None else defining_op(step.start)
     is_true = starts is not None and starts.name == "arith.constant" and str(starts.attributes["value"]) == "true"
     if not is_true or len(values) != 1:
@@ -118,7 +118,7 @@ def is_division(step: GenericStep, exponential: GenericStep, total: GenericStep,
     if op is None or op.name != "arith.divf":
         return False
     known = {"arith.truncf", "arith.select", "arith.divf", "arith.extf", "arith.constant"}
-    return [by_argument.get(one) for one in op.operands] == [exponential, total] and set(step.names) <= known
+    return [by_argument.get(operand) for operand in op.operands] == [exponential, total] and set(step.names) <= known
 
 
 def is_of_rows(step: GenericStep, rows: SoftmaxOperand, key: int, by_rows: set[GenericStep]) -> bool:

@@ -30,7 +30,7 @@ def element_of(attention: Attention) -> ir.Type | None:
     """The type that tensor cores multiply; None where queries, values and results are not of one 16-bit type."""
     queries = _outside(attention, attention.of_queries)
     values = attention.weighted.op.operands[attention.of_values]
-    kinds = {str(ir.ShapedType(one.type).element_type) for one in (*queries, values)}
+    kinds = {str(ir.ShapedType(value.type).element_type) for value in (*queries, values)}
     if len(kinds) != 1 or kinds.pop() not in ("f16", "bf16"):
         return None
     return ir.ShapedType(values.type).element_type
@@ -45,7 +45,7 @@ def _outside(attention: Attention, operand: int) -> list[ir.Value]:
         if source is None:
             found.append(step.op.operands[number_])
         else:
-            pending += [(source, one) for one in range(source.loops.inputs)]
+            pending += [(source, source_operand) for source_operand in range(source.loops.inputs)]
     return found
 
 
@@ -121,7 +121,7 @@ class StreamedTensorCores(Streamed):
         fragments = [_no_fragment()] * (tile.keys // 8)
         for depth, left in enumerate(self._left):
             right = self._right(keys, tile.keys, 16 * depth)
-            fragments = [_multiply(left, one, total) for one, total in zip(right, fragments, strict=True)]
+            fragments = [_multiply(left, factor, total) for factor, total in zip(right, fragments, strict=True)]
         if keys.is_wide:
             gpu.BarrierOp()
             keys.fetch(plus(first, index(tile.keys)))
@@ -134,7 +134,7 @@ class StreamedTensorCores(Streamed):
         for part in range(tile.keys // 16):
             left = self._weights(renewed.weights, part)
             right = self._right(values, 8 * self.columns, 16 * part)
-            results = [_multiply(left, one, total) for one, total in zip(right, results, strict=True)]
+            results = [_multiply(left, factor, total) for factor, total in zip(right, results, strict=True)]
         return OnlineSoftmax(rows.highest, rows.total, results)
 
     def _right(self, tile: Copied, length: int, depth: int) -> list[ir.Value]:

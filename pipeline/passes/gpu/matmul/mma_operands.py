@@ -73,7 +73,7 @@ class Operand:
         *outer, last = indexing.results
         if not dims or last != ir.AffineDimExpr.get(dims[-1]) or self.split.sizes[dims[-1]] % self.form.chunk:
             return False
-        return all(coefficient(one, dims[-1]) == 0 for one in outer) and is_aligned(self.buffer, self.form.chunk)
+        return all(coefficient(result, dims[-1]) == 0 for result in outer) and is_aligned(self.buffer, self.form.chunk)
 
     def _swizzled(self, outer: ir.Value, inner: ir.Value) -> list[ir.Value]:
         """Where an element of the tile is: chunks of a row change places, by the row, and have no padding.
@@ -104,8 +104,8 @@ class Operand:
             self._fetch_chunk(first, buffer, number)
 
     def _fetch_chunk(self, first: ir.Value, buffer: ir.Value, number: int) -> None:
-        one = arith.AddIOp(self.thread, index(number * self.threads)).result
-        outer, chunk = unravel(one, [self.shape[0], self.shape[1] // self.form.chunk])
+        chunk_number = arith.AddIOp(self.thread, index(number * self.threads)).result
+        outer, chunk = unravel(chunk_number, [self.shape[0], self.shape[1] // self.form.chunk])
         inner = arith.MulIOp(chunk, index(self.form.chunk)).result
         at, inside = self._counters(first, outer, inner)
         size = arith.SelectOp(inside, index(self.form.chunk), index(0)).result
@@ -156,7 +156,7 @@ class Operand:
     def right(self, buffer: ir.Value, own: ir.Value, place: int, depth: int) -> list[ir.Value]:
         """Two right fragments, side by side."""
         if self.form == OF_TF32:
-            return [self._words(buffer, own, [(one, depth), (one, depth + 4)]) for one in (place, place + 8)]
+            return [self._words(buffer, own, [(start, depth), (start, depth + 4)]) for start in (place, place + 8)]
         pair = self._matrices(buffer, own, place, depth, is_right=True)
         return [half_of(pair, 0), half_of(pair, 1)]
 

@@ -163,8 +163,8 @@ class SharedMemoryEmitter:
             moving = loops_in(self.loops.maps[side.operand], last=True)
             along_sum = not any(dim in moving for dim in side.dims)
             for number in range(STEP * TILE // THREADS):
-                one = arith.AddIOp(self.thread, index(number * THREADS)).result
-                outer, inner = unravel(one, [TILE, STEP] if along_sum else [STEP, TILE])
+                element_number = arith.AddIOp(self.thread, index(number * THREADS)).result
+                outer, inner = unravel(element_number, [TILE, STEP] if along_sum else [STEP, TILE])
                 place, step = (outer, inner) if along_sum else (inner, outer)
                 at = dict(self.batch) | self._unravel_side(side, arith.AddIOp(self.first[side.operand], place).result)
                 at |= self._in_sum(arith.AddIOp(first, step).result, total)

@@ -80,10 +80,10 @@ def read_product(generic: ir.Operation, cast: Epilogue | None) -> Product | None
     found = [
         _strides(buffer, indexing, split, across) for (buffer, indexing), across in zip(buffers, sides, strict=True)
     ]
-    if any(one is None for one in found):
+    if any(strides is None for strides in found):
         return None
     sizes = (split.rows.size, split.columns.size, split.size_of(split.sums), split.size_of(split.batch))
-    product = Product(*sizes, *(one for one in found if one is not None))
+    product = Product(*sizes, *(strides for strides in found if strides is not None))
     return product if _is_taken(product) else None
 
 
@@ -91,16 +91,18 @@ def _is_taken(product: Product) -> bool:
     """Whether rows or columns lie side by side, and the others far enough apart; results in rows."""
     if product.out.columns != 1 or product.out.rows < product.columns:
         return False
-    for one, rows, columns in (
+    for strides, rows, columns in (
         (product.left, product.rows, product.sum),
         (product.right, product.sum, product.columns),
     ):
-        in_rows = one.columns == 1 and one.rows >= columns
-        in_columns = one.rows == 1 and one.columns >= rows
+        in_rows = strides.columns == 1 and strides.rows >= columns
+        in_columns = strides.rows == 1 and strides.columns >= rows
         if not in_rows and not in_columns:
             return False
     numbers = [product.rows, product.columns, product.sum, product.batch]
-    numbers += [number for one in (product.left, product.right, product.out) for number in (one.rows, one.columns)]
+    numbers += [
+        number for strides in (product.left, product.right, product.out) for number in (strides.rows, strides.columns)
+    ]
     return max(numbers) <= _MOST
 
 
@@ -117,7 +119,7 @@ def _strides(
         return None
     distances = [_distance(indexing, steps, loop) for loop in range(indexing.n_dims)]
     found = [_linear(dims, split.sizes, distances) for dims in (*across, split.batch)]
-    return None if None in found else Strides(base(buffer), offset, *(one or 0 for one in found))
+    return None if None in found else Strides(base(buffer), offset, *(stride or 0 for stride in found))
 
 
 def _is_plain(buffer: ir.Value) -> bool:

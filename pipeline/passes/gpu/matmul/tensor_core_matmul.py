@@ -95,7 +95,7 @@ def _is_sum_of_products(generic: ir.Operation, casts: tuple[str, ...]) -> bool:
     products = [op for op in map(defining_op, total.operands) if op is not None and op.name == "arith.mulf"]
     factors = [value for product in products for value in product.operands]
     sources = [value.owner.operands[0] for value in factors] if casts else factors
-    return all(isinstance(one, ir.BlockArgument) for one in sources) and sorted(map(_number_of, sources)) == [0, 1]
+    return all(isinstance(value, ir.BlockArgument) for value in sources) and sorted(map(_number_of, sources)) == [0, 1]
 
 
 def _number_of(value: ir.Value) -> int:
@@ -159,9 +159,9 @@ class TensorCoreEmitter:
 
     def _following(self, stage: ir.Value) -> ir.Value:
         """The tile after this one, around."""
-        one = arith.AddIOp(stage, index(1)).result
-        is_end = arith.CmpIOp(arith.CmpIPredicate.eq, one, index(self.stages)).result
-        return arith.SelectOp(is_end, index(0), one).result
+        next_stage = arith.AddIOp(stage, index(1)).result
+        is_end = arith.CmpIOp(arith.CmpIPredicate.eq, next_stage, index(self.stages)).result
+        return arith.SelectOp(is_end, index(0), next_stage).result
 
     def _fetch(self, step: ir.Value, buffer: ir.Value, steps: int) -> ir.Value | None:
         """Loads a step of both operands to shared memory if there is one; returns what to wait for, if anything.
@@ -174,7 +174,7 @@ class TensorCoreEmitter:
             for operand in self.operands:
                 operand.fetch(first, buffer)
             scf.YieldOp([])
-        return nvgpu.DeviceAsyncCreateGroupOp([]).result if any(one.is_wide for one in self.operands) else None
+        return nvgpu.DeviceAsyncCreateGroupOp([]).result if any(operand.is_wide for operand in self.operands) else None
 
     def _multiply(self, buffer: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
         """The warp's part of the tile for one step."""

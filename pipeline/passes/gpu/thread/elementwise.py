@@ -92,7 +92,7 @@ class Thread:
         return min(vector_access.lanes(op, loops, access_bytes) for op, loops in self._ops())
 
     def _ops(self) -> list[tuple[ir.Operation, Loops]]:
-        return [(self.generic, self.loops), *((one.op, one.loops) for one in self.output.behind)]
+        return [(self.generic, self.loops), *((epilogue.op, epilogue.loops) for epilogue in self.output.behind)]
 
     def emit(self, point: list[ir.Value]) -> None:
         """Everything, for one point of the parallel loops."""

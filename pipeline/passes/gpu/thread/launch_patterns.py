@@ -29,7 +29,7 @@ _OF_BLOCKS = ("linalg.generic", "memref.copy", "memref.alloc", "memref.alloca", 
 def epilogues_of(op: ir.Operation) -> list[ir.Operation]:
     """The elementwise ops right behind a linalg.generic that its launch does, too."""
     loops = loops_of(op) if op.name == "linalg.generic" and is_arithmetic(op) and not is_fill(op) else None
-    return [] if loops is None else [one.op for one in epilogues(op, loops, is_arithmetic)]
+    return [] if loops is None else [epilogue.op for epilogue in epilogues(op, loops, is_arithmetic)]
 
 
 def is_arithmetic(generic: ir.Operation) -> bool:

@@ -34,9 +34,11 @@ class Results:
         """The anchor's results for one point of its parallel loops: what is behind them, and stores."""
         known: dict[ir.Value, ir.Value] = {}
         self._keep(self.anchor, self.loops, at, values, known)
-        for one in self.behind:
-            elements = [self._element(one, number, at, known) for number in range(len(one.op.operands))]
-            self._keep(one.op, one.loops, at, clone_block(one.op.regions[0].blocks[0], elements, []), known)
+        for epilogue in self.behind:
+            elements = [self._element(epilogue, number, at, known) for number in range(len(epilogue.op.operands))]
+            self._keep(
+                epilogue.op, epilogue.loops, at, clone_block(epilogue.op.regions[0].blocks[0], elements, []), known
+            )
 
     def _keep(
         self,
@@ -53,11 +55,11 @@ class Results:
                 memref.StoreOp(value, buffer, indices(loops.maps[output], at))
 
     def _element(
-        self, one: Epilogue, number: int, at: Mapping[int, ir.Value], known: dict[ir.Value, ir.Value]
+        self, epilogue: Epilogue, number: int, at: Mapping[int, ir.Value], known: dict[ir.Value, ir.Value]
     ) -> ir.Value:
-        operand = one.op.operands[number]
-        if number not in one.loops.outputs:
-            return known[operand] if operand in known else load(operand, one.loops.maps[number], at)
+        operand = epilogue.op.operands[number]
+        if number not in epilogue.loops.outputs:
+            return known[operand] if operand in known else load(operand, epilogue.loops.maps[number], at)
         return zero(ir.MemRefType(operand.type).element_type)  # elementwise ops do not read what they write
 
 

@@ -196,8 +196,8 @@ class Vectors:
 
     def split(self, x: ir.Value) -> tuple[ir.Value, ir.Value]:
         """k and f, as floats, of normal positive x = 2**k * (1 + f), with 1 + f between sqrt(1/2) and sqrt(2)."""
-        one = self.bias << self.mantissa
-        moved = arith.AddIOp(self.bits(x), self.integer(one - _ROOT_HALF[self.width])).result
+        bits_of_one = self.bias << self.mantissa
+        moved = arith.AddIOp(self.bits(x), self.integer(bits_of_one - _ROOT_HALF[self.width])).result
         biased = arith.ShRUIOp(moved, self.integer(self.mantissa)).result
         k = arith.SubIOp(biased, self.integer(self.bias)).result
         power = arith.ShLIOp(k, self.integer(self.mantissa)).result

@@ -117,10 +117,10 @@ def powf(v: Vectors, x: ir.Value, y: ir.Value) -> ir.Value:
     fraction = arith.XOrIOp(is_integer, true).result
     value = d.where(arith.AndIOp(negative, fraction).result, float("nan"), value)
     infinite = d.test(Predicate.OEQ, d.math("absf", exponent), float("inf"))
-    one = arith.AndIOp(infinite, d.test(Predicate.OEQ, magnitude, 1.0)).result
+    is_one = arith.AndIOp(infinite, d.test(Predicate.OEQ, magnitude, 1.0)).result
     for mask in (d.test(Predicate.OEQ, exponent, 0.0), d.test(Predicate.OEQ, base, 1.0)):
-        one = arith.OrIOp(one, mask).result
-    return v.narrow(d.where(one, 1.0, value))
+        is_one = arith.OrIOp(is_one, mask).result
+    return v.narrow(d.where(is_one, 1.0, value))
 
 
 def _parity(d: Vectors, y: ir.Value) -> tuple[ir.Value, ir.Value]:
