@@ -269,3 +269,48 @@ func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
   } : tensor<?xf32> to tensor<?xf32>
   return %y : tensor<?xf32>
 }
+
+// -----
+
+// An element is divided by a size that may be 0.
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK: module attributes {pipeline.checks = ["integer division by zero{{.*}}"]}
+// CHECK-LABEL: func.func @main
+// CHECK: memref.store
+// CHECK: linalg.generic
+// CHECK: %[[SAFE:.*]] = arith.select
+// CHECK: arith.remui %{{.*}}, %{{.*}} : i64
+func.func @main(%x: tensor<?x4xf32>, %i: tensor<6xi64>) -> tensor<6xi64> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %by = arith.index_cast %n : index to i64
+  %r = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%i : tensor<6xi64>) {
+  ^bb0(%old: i64):
+    %q = arith.remsi %old, %by : i64
+    linalg.yield %q : i64
+  } -> tensor<6xi64>
+  return %r : tensor<6xi64>
+}
+
+// -----
+
+// Must not fire: an index of a loop is divided by a size.
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: pipeline.status
+// CHECK: arith.remui %{{.*}}, %{{.*}} : index
+func.func @main(%x: tensor<?x4xf32>, %i: tensor<?xindex>) -> tensor<?xindex> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %r = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%i : tensor<?xindex>) {
+  ^bb0(%old: index):
+    %at = linalg.index 0 : index
+    %q = arith.remui %at, %n : index
+    linalg.yield %q : index
+  } -> tensor<?xindex>
+  return %r : tensor<?xindex>
+}

@@ -16,6 +16,7 @@ from pipeline.passes.tensor.trap_conditions import (
     is_unknown,
     make_divisible,
     make_size,
+    may_be_zero,
     sizes_of,
 )
 from pipeline.passmanager.base import Pass
@@ -113,7 +114,7 @@ def _guard_generic(generic: ir.Operation, checks: _Checks) -> None:
     body = generic.regions[0].blocks[0]
     ops = [op.operation for op in body.operations]
     gathers = [op for op in ops if op.name == "tensor.extract" and _is_data_dependent(op)]
-    divisions = [op for op in ops if op.name in _DIVISIONS and is_unknown(op.operands[1])]
+    divisions = [op for op in ops if op.name in _DIVISIONS and may_be_zero(op.operands[1])]
     asserts = [op for op in ops if op.name == "cf.assert"]
     kept = [] if gathers else [op for op in asserts if "zero element" not in ir.StringAttr(op.attributes["msg"]).value]
     conditions: dict[str, list[ir.Value]] = {}

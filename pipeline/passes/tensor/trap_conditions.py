@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.ir.rewriting import size_of
-from pipeline.mlir import arith, defining_op, ir
+from pipeline.mlir import arith, constant_integer, defining_op, ir
 
 
 def is_unknown(value: ir.Value) -> bool:
@@ -26,6 +26,15 @@ def is_unknown(value: ir.Value) -> bool:
 def _is_zero(value: ir.Value) -> bool:
     producer = defining_op(value)
     return producer is not None and producer.name == "arith.constant"
+
+
+def may_be_zero(divisor: ir.Value) -> bool:
+    """Whether a divisor in a generic's body may be 0 in an iteration.
+
+    Indices are divided by sizes, and loops of such a size run no round where it is 0. Numbers that are elements may be
+    divided by any number, also by a size that no loop has.
+    """
+    return is_unknown(divisor) or not (isinstance(divisor.type, ir.IndexType) or constant_integer(divisor))
 
 
 def clamp(gather: ir.Operation) -> list[ir.Value]:
