@@ -78,6 +78,8 @@ OPS = {
     "split behind the rest": lambda x: [part * 2 for part in torch.split(x, [len(x) - 3, 3])],
     "view of fewer": lambda x: torch.ones(12).view(len(x) - 3, -1) * 2,
     "strided of fewer": lambda x: x.as_strided((len(x) - 3, 4), (4, 1)) * 2,
+    "strided from fewer": lambda x: x.as_strided((2, 2), (4, 1), len(x) - 3) * 2,
+    "slice_scatter from fewer": lambda x: x.slice_scatter(PART, 0, len(x) - 3, len(x) - 1),
     "pad to five": lambda x: F.pad(x, (0, 0, 0, 5 - len(x))) * 2,
     "pad behind by fewer": lambda x: F.pad(x, (0, 0, 0, len(x) - 3)) * 2,
     "pad before by fewer": lambda x: F.pad(x, (0, 0, len(x) - 3, 0)) * 2,

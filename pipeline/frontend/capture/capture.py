@@ -101,7 +101,8 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
 
     with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered(), torch_output.kept_back():
         try:
-            with symbolic_math(), assumed_sizes.recorded(), linalg_checks_taken_apart(), written_as_attributes():
+            sizes = assumed_sizes.recorded(exported.range_constraints)
+            with symbolic_math(), sizes, linalg_checks_taken_apart(), written_as_attributes():
                 return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from cause(error)

@@ -123,8 +123,9 @@ def _planes_have_pixels(x: Tensor, output_size: Sequence[Size]) -> Iterator[tupl
 def _part_fits(
     x: Tensor, part: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: Size = 1
 ) -> Iterator[tuple[Size, Size]]:
-    """A slice that is written to is as long as what is written."""
+    """A slice that is written to is as long as what is written; what is a size is not counted from the end."""
     size = x.shape[dim]
+    yield from ((0, index) for index in (start, end) if isinstance(index, torch.SymInt))
     first, last = _place(0 if start is None else start, size), _place(size if end is None else end, size)
     length = (torch.sym_max(last - first, 0) + step - 1) // step
     yield length, part.shape[dim]

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -33,8 +33,8 @@ _NODES = inspect.getfile(SymNode)
 
 _FOUND: WeakKeyDictionary[ShapeEnv, list[Assumption]] = WeakKeyDictionary()
 
-#: Whether answers are noted: one entry for each `recorded` block.
-_RECORDING: list[bool] = []
+#: Answers are noted where there is an entry, one for each `recorded` block: the ranges that calls are held to.
+_RECORDING: list[Mapping[str, ValueRanges]] = []
 
 #: The functions that run now in which nothing is required.
 _REQUIRES_NOTHING: list[Callable[..., Any]] = []
@@ -106,8 +106,12 @@ def nothing_is_required(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def recorded() -> Iterator[None]:
-    """Notes answers that depend on sizes being 2 or more in the `with` block; one thread at a time."""
+def recorded(ranges: Mapping[Any, ValueRanges] | None = None) -> Iterator[None]:
+    """Notes answers that depend on sizes being 2 or more in the `with` block; one thread at a time.
+
+    `ranges` are those that calls hold symbols to. Torch finds out narrower ones as it takes ops apart, partly since no
+    size is 0 or 1 to it, and nobody checks those; without `ranges` what it finds out is checked.
+    """
     uninteresting_files().update((__file__, askers.__file__))  # torch's record of who asked looks through these frames
     originals = {name: getattr(SymNode, name) for name in _COMPARISONS}
     evaluate = ShapeEnv.evaluate_sym_node
@@ -121,7 +125,7 @@ def recorded() -> Iterator[None]:
         return answer
 
     try:
-        _RECORDING.append(True)
+        _RECORDING.append({str(symbol): bounds for symbol, bounds in (ranges or {}).items()})
         ShapeEnv.evaluate_sym_node = evaluated
         for name, original in originals.items():
             setattr(SymNode, name, _remembering(name, original))
@@ -176,7 +180,10 @@ def _needs_large_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
 
 def _relaxed(environment: ShapeEnv) -> dict[sympy.Symbol, ValueRanges]:
     """What symbols may be, where torch's own ranges begin with 2 since it takes nothing less."""
-    ranges = {_may_be_zero(symbol): bounds for symbol, bounds in environment.var_to_range.items()}
+    held_to = _RECORDING[-1] if _RECORDING else {}
+    ranges = {
+        _may_be_zero(symbol): held_to.get(str(symbol), bounds) for symbol, bounds in environment.var_to_range.items()
+    }
     return {symbol: ValueRanges(0, bounds.upper) if bounds.lower == 2 else bounds for symbol, bounds in ranges.items()}
 
 

@@ -12,18 +12,24 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from pipeline.errors import PipelineError
 from pipeline.frontend.decompositions.replacements.table import aten, replaces
+from pipeline.frontend.numbers.assumed_sizes import require
 
 
 @replaces(aten.as_strided.default)
 def as_strided(x: Tensor, size: list[Any], stride: list[Any], storage_offset: Any = None) -> Tensor:
     """as_strided(x, (n, 3), (1, 1)) → line of x's memory[places], with the place of each element computed.
 
-    An index beyond the line is found when the call checks it.
+    A place beyond the line is found when the call checks it; one in front of it would be counted from the end.
     """
-    if all(isinstance(number, int) for number in (*size, *stride, *x.shape, storage_offset or 0)):
+    if all(
+        isinstance(number, int)
+        for number in (*size, *stride, *x.shape, 0 if storage_offset is None else storage_offset)
+    ):
         return NotImplemented
     line = _in_memory(x).reshape(-1)
     first = (x.storage_offset() if storage_offset is None else storage_offset) - x.storage_offset()
+    for number in (first, *stride):
+        require(0, number, "as_strided")
     place = torch.full([1] * len(size), 0) + first
     for dim, (count, step) in enumerate(zip(size, stride, strict=True)):
         place = place + (torch.arange(count) * step).reshape(_along(dim, len(size)))
