@@ -88,7 +88,10 @@ def in_a_child(work):
 def test_compile(name):
     model, x = Model(DTYPES[name], converts(name)), sample(DTYPES[name])
     y = torch.tensor([[0.0, 1, 2, 3], [1, 1, 0, 2]])
-    compiled = lambda x, y: pipeline.compile(model, (x, y), fallback="torch")(x, y)  # noqa: E731
+
+    def compiled(x, y):
+        return pipeline.compile(model, (x, y), fallback="torch")(x, y)
+
     outcome = in_a_child(lambda: check(compiled, model, x, y))
     # where it is on, torch's log of what it traces knows no integers of less than a byte
     assert outcome == "right" or (name in ("int1", "int4", "uint1", "uint4") and "could not functionalize" in outcome)
@@ -109,5 +112,8 @@ def test_torch_compile(name):
 def test_quantized(name):
     x = torch.quantize_per_tensor(torch.ones(2, 4), 0.5, 0, DTYPES[name])
     model = Model(torch.float32, True)
-    compiled = lambda x, y: pipeline.compile(model, (x, y))(x, y)  # noqa: E731
+
+    def compiled(x, y):
+        return pipeline.compile(model, (x, y))(x, y)
+
     assert in_a_child(lambda: check(compiled, model, x, torch.ones(2, 4))) != "right"

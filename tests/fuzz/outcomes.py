@@ -60,11 +60,6 @@ class Several(torch.nn.Module):
             self.traced = number
 
 
-def attempt(program: Program, **options: Any) -> Outcome:
-    """Compiles and runs one program in this process and compares results and arguments with eager's."""
-    return _attempt([program], lambda captured, some: compared(captured.compile(**options), some))[0]
-
-
 def fused(programs: Sequence[Program]) -> list[Outcome]:
     """With the rules of the target."""
     return _attempt(programs, lambda captured, some: compared(captured.compile(), some))

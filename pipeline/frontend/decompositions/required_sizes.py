@@ -125,7 +125,7 @@ def _part_fits(
 ) -> Iterator[tuple[Size, Size]]:
     """A slice that is written to is as long as what is written; what is a size is not counted from the end."""
     size = x.shape[dim]
-    yield from ((0, index) for index in (start, end) if isinstance(index, torch.SymInt))
+    yield from ((0, index) for index in (start, end) if isinstance(index, SymInt))
     first, last = _place(0 if start is None else start, size), _place(size if end is None else end, size)
     length = (torch.sym_max(last - first, 0) + step - 1) // step
     yield length, part.shape[dim]

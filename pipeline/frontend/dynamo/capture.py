@@ -79,7 +79,8 @@ class Capture:
 
 
 def _boxed(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    function._boxed_call = True  # type: ignore[attr-defined]
+    """The function, marked as one that takes its inputs in a list, as aot_autograd wants it."""
+    vars(function)["_boxed_call"] = True
     return function
 
 
