@@ -18,7 +18,8 @@ _CLONE = "clone it before"
 
 def return_writes(call: RegionCall) -> None:
     """cond(p, {x.add_(1)}, {}, x)  →  y = cond(p, {clone(x).add_(1)}, {clone(x)}, x); x.copy_(y); loops carry y."""
-    for number in sorted(_written_operands(call)):
+    captures_first = sorted(_written_operands(call), key=lambda number: (number < call.fixed, number))
+    for number in captures_first:  # what is carried from now on takes numbers in front of other captures
         _check_write(call, number)
         value = call.operands[number]
         if number < call.fixed:

@@ -9,10 +9,13 @@ import torch
 import torch.utils._pytree as torch_pytree
 from torch import fx
 from torch._ops import HigherOrderOperator
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from pipeline.frontend.numbers.assumed_sizes import bounds, equalities, may_be_zero
 
 
 def known_sizes_as_numbers(graph: fx.Graph, is_region: bool) -> None:
-    """[(s + 1) // 3, 4], where s is 3 or 4  →  [1, 4]; the arguments of the program keep their types.
+    """[(s + 1) // 3, 4], where s is 3 or 4, or calls are held to it  →  [1, 4]; the program's arguments keep their types.
 
     torch takes such a size for the number that it is: it broadcasts it where it is 1, and puts it in the place of
     another 1. In MLIR a size that is unknown is none of these.
@@ -37,6 +40,7 @@ class _KnownSizes:
 
     def __init__(self) -> None:
         self._known: dict[sympy.Expr, int | None] = {}
+        self._equal: dict[sympy.Expr, sympy.Expr] | None = None
 
     def put_into(self, value: Any) -> Any:
         """A size, or a tensor with sizes, as numbers where they are; itself where they are none."""
@@ -55,10 +59,18 @@ class _KnownSizes:
             return size
         expression = size.node.expr
         if expression not in self._known:
-            values = size.node.shape_env.bound_sympy(expression)
-            self._known[expression] = int(values.lower) if values.is_singleton() else None
+            self._known[expression] = self._found_number(expression, size.node.shape_env)
         known = self._known[expression]
         return size if known is None else known
+
+    def _found_number(self, expression: sympy.Expr, environment: ShapeEnv) -> int | None:
+        values = bounds(environment, expression)
+        if values.is_singleton():
+            return int(values.lower)
+        if self._equal is None:
+            self._equal = {condition.lhs: condition.rhs for condition in equalities(environment)}
+        number = self._equal.get(may_be_zero(expression))
+        return int(number) if number is not None and number.is_Integer else None
 
 
 def _unknown(shape: Any) -> int:

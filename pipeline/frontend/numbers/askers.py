@@ -37,6 +37,17 @@ _DECIDING_OPS = (
     torch.ops.aten.dsplit,
 )
 
+#: Functions that ask which dims are repeated; that others are not repeated decides nothing, as they are equal then.
+_BROADCASTS = {
+    ("_subclasses", "infer_size"),
+    ("_refs", "_broadcast_shapes"),
+    ("_refs", "expand"),
+    ("_prims", "_broadcast_in_dim_meta"),
+}
+
+#: Functions that take the least or largest of two sizes for how many elements there are as a result.
+_EXTENTS = {("_refs", "diagonal")}
+
 #: What runs the model's Python where it is captured by its bytecode.
 _INTERPRETER = _TORCH / "_dynamo"
 
@@ -61,8 +72,32 @@ def place_of_frame(frame: FrameType, environment: ShapeEnv) -> str | None:
     if _INTERPRETER in path.parents:
         is_for_model = frame.f_code.co_name == _WANTS_A_VALUE
         return place_in_model(environment._get_sloc()) if is_for_model else None
-    decides = is_deciding_op(frame) or _decides(path, frame.f_code.co_qualname.partition(".")[0])
-    return (_own_line(frame) or f"{path}:{frame.f_lineno}") if decides else None
+    decides = is_deciding_op(frame) or _decides(path, _function(frame))
+    return line_of_frame(frame) if decides else None
+
+
+def is_broadcast(frame: FrameType) -> bool:
+    """Whether a frame finds out which dims of operands are repeated."""
+    return _named(frame) in _BROADCASTS
+
+
+def is_extent(frame: FrameType) -> bool:
+    """Whether a frame finds out how many elements there are: of an op that does, or of the model."""
+    return _named(frame) in _EXTENTS or _OTHERS.isdisjoint(Path(frame.f_code.co_filename).parents)
+
+
+def line_of_frame(frame: FrameType) -> str:
+    """The model's own `file:line` that a frame is called from, or that of the frame."""
+    return _own_line(frame) or f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _named(frame: FrameType) -> tuple[str, str]:
+    """(folder of the file, function) of a frame."""
+    return Path(frame.f_code.co_filename).parent.name, _function(frame)
+
+
+def _function(frame: FrameType) -> str:
+    return frame.f_code.co_qualname.partition(".")[0]
 
 
 def is_deciding_op(frame: FrameType) -> bool:

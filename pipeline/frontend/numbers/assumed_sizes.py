@@ -20,10 +20,11 @@ from sympy.logic.boolalg import Boolean
 from torch import SymInt
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols, uninteresting_files
+from torch.utils._sympy.functions import Max, Min
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from pipeline.frontend.numbers import askers
-from pipeline.frontend.numbers.askers import is_deciding_op, place_of_frame
+from pipeline.frontend.numbers.askers import is_broadcast, is_deciding_op, is_extent, line_of_frame, place_of_frame
 
 #: (condition, place): what holds, and the `file:line` that asked.
 Assumption = tuple[sympy.Basic, str]
@@ -31,6 +32,7 @@ Assumption = tuple[sympy.Basic, str]
 #: The file whose functions C++ calls.
 _NODES = inspect.getfile(SymNode)
 
+#: By what was captured while answers were noted.
 _FOUND: WeakKeyDictionary[ShapeEnv, list[Assumption]] = WeakKeyDictionary()
 
 #: Answers are noted where there is an entry, one for each `recorded` block: the ranges that calls are held to.
@@ -48,14 +50,25 @@ _COMPARISONS = {
     "ge": sympy.Ge,
 }
 
+_EXTREMES = {"sym_min": Min, "sym_max": Max}
+
 #: Where a SymBool keeps the comparison that sympy has already answered.
 _ASKED = "pipeline_comparison"
 
 
 def assumed(environment: ShapeEnv) -> list[Assumption]:
     """The conditions on sizes that torch took for granted since no size is 0 or 1, in symbols that may be."""
-    known = {_may_be_zero(symbol): _may_be_zero(environment.replace(symbol)) for symbol in environment.var_to_range}
+    known = {may_be_zero(symbol): may_be_zero(environment.replace(symbol)) for symbol in environment.var_to_range}
     return [(condition.xreplace(known), place) for condition, place in _FOUND.get(environment, [])]
+
+
+def equalities(environment: ShapeEnv) -> list[sympy.Eq]:
+    """What calls are held to of the form `expression == other`: by guards of ours, or by those of dynamo's."""
+    if environment in _FOUND:
+        conditions = [condition for condition, _ in assumed(environment)]
+    else:
+        conditions = [may_be_zero(environment.replace(guard.expr)) for guard in environment.guards]
+    return [condition for condition in conditions if isinstance(condition, sympy.Eq)]
 
 
 def require(least: int | SymInt, most: int | SymInt, op: str) -> None:
@@ -71,7 +84,7 @@ def require(least: int | SymInt, most: int | SymInt, op: str) -> None:
     symbolic = next((size for size in (least, most) if isinstance(size, SymInt)), None)
     if symbolic is not None and _RECORDING:
         condition = sympy.Ge(sympy.expand(_any_size(most) - _any_size(least)), 0)
-        _FOUND.setdefault(symbolic.node.shape_env, []).append((condition, op))
+        _keep(symbolic.node.shape_env, condition, op)
     elif symbolic is None or not least <= most:
         raise RuntimeError(f"{op} of a size of {most}, where it takes {least} or more")
 
@@ -81,14 +94,24 @@ def _known_to_hold(least: int | SymInt, most: int | SymInt) -> bool:
     symbolic = next((size for size in (least, most) if isinstance(size, SymInt)), None)
     if symbolic is None:
         return least <= most
-    difference = sympy.expand(_any_size(most) - _any_size(least))
+    return _is_at_most(symbolic.node.shape_env, _any_size(least), _any_size(most))
+
+
+def _is_at_most(environment: ShapeEnv, least: sympy.Expr, most: sympy.Expr) -> bool:
+    difference = sympy.expand(most - least)
     if free_unbacked_symbols(difference):
         return True
-    return bool(bound_sympy(difference, _relaxed(symbolic.node.shape_env)).lower >= 0)
+    return bool(bounds(environment, difference).lower >= 0)
+
+
+def bounds(environment: ShapeEnv, expression: sympy.Expr) -> ValueRanges:
+    """What an expression may be, with sizes from 0 on."""
+    expression = may_be_zero(expression)
+    return bound_sympy(expression, _relaxed(_torch_ranges(environment, expression)))
 
 
 def _any_size(size: int | SymInt) -> sympy.Expr:
-    return _may_be_zero(size.node.expr) if isinstance(size, SymInt) else sympy.Integer(size)
+    return may_be_zero(size.node.expr) if isinstance(size, SymInt) else sympy.Integer(size)
 
 
 def nothing_is_required(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,13 +136,14 @@ def recorded(ranges: Mapping[Any, ValueRanges] | None = None) -> Iterator[None]:
     size is 0 or 1 to it, and nobody checks those; without `ranges` what it finds out is checked.
     """
     uninteresting_files().update((__file__, askers.__file__))  # torch's record of who asked looks through these frames
-    originals = {name: getattr(SymNode, name) for name in _COMPARISONS}
+    originals = {name: getattr(SymNode, name) for name in (*_COMPARISONS, *_EXTREMES)}
     evaluate = ShapeEnv.evaluate_sym_node
 
     def evaluated(environment: ShapeEnv, node: SymNode, *args: Any, **kwargs: Any) -> sympy.Basic:
         answer = evaluate(environment, node, *args, **kwargs)
+        _FOUND.setdefault(environment, [])
         asked = getattr(node, _ASKED, None)
-        asked = _may_be_zero(node.expr) if asked is None else asked
+        asked = may_be_zero(node.expr) if asked is None else asked
         if isinstance(asked, Boolean):
             _note(environment, asked if answer else sympy.Not(asked))
         return answer
@@ -127,8 +151,10 @@ def recorded(ranges: Mapping[Any, ValueRanges] | None = None) -> Iterator[None]:
     try:
         _RECORDING.append({str(symbol): bounds for symbol, bounds in (ranges or {}).items()})
         ShapeEnv.evaluate_sym_node = evaluated
-        for name, original in originals.items():
-            setattr(SymNode, name, _remembering(name, original))
+        for name in _COMPARISONS:
+            setattr(SymNode, name, _remembering(name, originals[name]))
+        for name in _EXTREMES:
+            setattr(SymNode, name, _noting_extreme(name, originals[name]))
         yield
     finally:
         _RECORDING.pop()
@@ -139,11 +165,20 @@ def recorded(ranges: Mapping[Any, ValueRanges] | None = None) -> Iterator[None]:
 
 def _note(environment: ShapeEnv, condition: Boolean) -> None:
     frame = _asking()
-    if frame is None or not (_needs_large_sizes(environment, condition) or is_deciding_op(frame)):
+    if frame is None:
         return
-    place = place_of_frame(frame, environment)
+    if isinstance(condition, sympy.Eq) and is_broadcast(frame):  # the example's elements are repeated, or line up
+        place = line_of_frame(frame)
+    elif _needs_large_sizes(environment, condition) or is_deciding_op(frame):
+        place = place_of_frame(frame, environment)
+    else:
+        place = None
     if place is not None:
-        _FOUND.setdefault(environment, []).append((condition, place))
+        _keep(environment, condition, place)
+
+
+def _keep(environment: ShapeEnv, condition: Boolean, place: str) -> None:
+    _FOUND.setdefault(environment, []).append((condition, place))
 
 
 def _remembering(name: str, original: Any) -> Any:
@@ -153,13 +188,31 @@ def _remembering(name: str, original: Any) -> Any:
         result = original(one, other)
         sides = one.expr, other.expr
         if result.expr in (sympy.true, sympy.false) and any(side.free_symbols for side in sides):
-            setattr(result, _ASKED, _COMPARISONS[name](*map(_may_be_zero, sides)))
+            setattr(result, _ASKED, _COMPARISONS[name](*map(may_be_zero, sides)))
         return result
 
     return compare
 
 
-def _may_be_zero(expression: Any) -> Any:
+def _noting_extreme(name: str, original: Any) -> Any:
+    """The least or largest of two sizes of an op; notes that it is the one of both that it is from sizes of 2 on."""
+    function = _EXTREMES[name]
+
+    def extreme(one: SymNode, other: SymNode) -> SymNode:
+        result = original(one, other)
+        found, *sides = (may_be_zero(node.expr) for node in (result, one, other))
+        if found in sides and found != function(*sides):
+            other_side = sides[1 - sides.index(found)]
+            least, most = (found, other_side) if function is Min else (other_side, found)
+            frame = None if _is_at_most(one.shape_env, least, most) else _asking()
+            if frame is not None and is_extent(frame):
+                _keep(one.shape_env, sympy.Le(least, most), line_of_frame(frame))
+        return result
+
+    return extreme
+
+
+def may_be_zero(expression: Any) -> Any:
     """An expression in symbols of the same names that are not positive to sympy."""
     symbols = getattr(expression, "free_symbols", ())
     return (
@@ -171,19 +224,23 @@ def _may_be_zero(expression: Any) -> Any:
 
 def _needs_large_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
     """Whether sizes from 2 on decide over a condition, and sizes from 0 on do not."""
-    ranges = {_may_be_zero(symbol): bounds for symbol, bounds in environment.var_to_range.items()}
     if not condition.free_symbols or free_unbacked_symbols(condition):
         return False
-    known = bound_sympy(condition, ranges).is_singleton()
-    return known and not bound_sympy(condition, _relaxed(environment)).is_singleton()
+    ranges = _torch_ranges(environment, condition)
+    return bound_sympy(condition, ranges).is_singleton() and not bound_sympy(condition, _relaxed(ranges)).is_singleton()
 
 
-def _relaxed(environment: ShapeEnv) -> dict[sympy.Symbol, ValueRanges]:
+def _torch_ranges(environment: ShapeEnv, expression: sympy.Basic) -> dict[sympy.Symbol, ValueRanges]:
+    """What the symbols of an expression may be to torch."""
+    names = {symbol.name for symbol in expression.free_symbols}
+    known = environment.var_to_range.items()
+    return {may_be_zero(symbol): bounds for symbol, bounds in known if symbol.name in names}
+
+
+def _relaxed(torch_ranges: Mapping[sympy.Symbol, ValueRanges]) -> dict[sympy.Symbol, ValueRanges]:
     """What symbols may be, where torch's own ranges begin with 2 since it takes nothing less."""
     held_to = _RECORDING[-1] if _RECORDING else {}
-    ranges = {
-        _may_be_zero(symbol): held_to.get(str(symbol), bounds) for symbol, bounds in environment.var_to_range.items()
-    }
+    ranges = {symbol: held_to.get(symbol.name, bounds) for symbol, bounds in torch_ranges.items()}
     return {symbol: ValueRanges(0, bounds.upper) if bounds.lower == 2 else bounds for symbol, bounds in ranges.items()}
 
 

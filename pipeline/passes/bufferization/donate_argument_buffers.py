@@ -172,7 +172,8 @@ def _find_destination(
     if not all(ir.ShapedType(reshaped.type).has_static_shape for reshaped in [value] * bool(reshapes)):
         raise Refused("it is reshaped, and its size is known at run time only")
     plan.writes.append((argument, op))
-    plan.steps.append(_Step(op, list(op.operands).index(destination), reshapes))
+    if all(step.call != op for step in plan.steps):  # two branches may hand the same value on
+        plan.steps.append(_Step(op, list(op.operands).index(destination), reshapes))
 
 
 def _reads_before_it_writes(kernel: ir.Operation, read: int, written: int) -> bool:

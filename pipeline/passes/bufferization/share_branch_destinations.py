@@ -65,13 +65,14 @@ class ShareBranchDestinations(Pass):
 def _usable(end: ir.Operation, number: int, kind: ir.RankedTensorType, branch: ir.Operation) -> ir.Operation | None:
     """The place that a branch computes a result into, if it has the result's shape and lies in the branch.
 
-    None if the branch hands on a view of it as another result, which would lie in the shared memory, too.
+    None if the branch hands it or a view of it on as another result, which would lie in the shared memory, too.
     """
     mine = end.operands[number]
     place = place_of(mine)
     if place is None or shape_of(place) != list(kind.shape):
         return None
-    if any(value != mine and seen_through(value, VIEWS) == seen_through(mine, VIEWS) for value in end.operands):
+    others = [value for other, value in enumerate(end.operands) if other != number]
+    if any(seen_through(value, VIEWS) == seen_through(mine, VIEWS) for value in others):
         return None
     parent = place.parent
     while parent is not None and parent.operation != branch:
