@@ -31,9 +31,10 @@ def signbit(x: Tensor) -> Tensor:
 @replaces(aten.copysign.Tensor, aten.copysign.Scalar)
 def copysign(x: Tensor, sign: Any) -> Tensor:
     """copysign(x, s) → the bits of x but the first, which is that of s."""
+    if not is_float(x, sign):
+        floats = torch.get_default_dtype()
+        x, sign = x.to(floats), sign.to(floats) if isinstance(sign, Tensor) else sign
     x, sign = promoted(x, sign)
-    if not is_float(x):
-        x, sign = x.to(torch.get_default_dtype()), sign.to(torch.get_default_dtype())
     first = torch.iinfo(_INTEGERS[x.dtype.itemsize]).min
     return ((_bits(x) & ~first) | (_bits(sign) & first)).view(x.dtype)
 
