@@ -53,25 +53,21 @@ func.func @share(%c: i1, %d: i1, %x: tensor<8xf32>) -> tensor<8xf32> {
   return %r : tensor<8xf32>
 }
 
-// A branch that hands on an argument copies it. A result that is handed on twice is computed into one buffer, and
-// copied to the other.
+// A branch that hands on what it computes as another result, too, copies it: that one would lie in shared memory.
 
 // CHECK-LABEL: func.func @copies
 // CHECK-SAME: (%[[C:.*]]: i1, %[[X:.*]]: tensor<8xf32>)
 // CHECK: %[[M:.*]] = memref.alloc() : memref<8xf32>
 // CHECK-NEXT: %[[T:.*]] = bufferization.to_tensor %[[M]] restrict writable
-// CHECK-NEXT: %[[M2:.*]] = memref.alloc() : memref<8xf32>
-// CHECK-NEXT: %[[T2:.*]] = bufferization.to_tensor %[[M2]] restrict writable
 // CHECK-NEXT: scf.if %[[C]]
 // CHECK: %[[A:.*]] = func.call @neg
-// CHECK-NEXT: %[[A2:.*]] = bufferization.materialize_in_destination %[[A]] in %[[T2]]
+// CHECK-NEXT: %[[A2:.*]] = bufferization.materialize_in_destination %[[A]] in %[[T]]
 // CHECK-NEXT: scf.yield %[[A]], %[[A2]]
 // CHECK: } else {
-// CHECK: %[[B:.*]] = func.call @neg(%[[X]],
-// CHECK-NEXT: %[[X2:.*]] = bufferization.materialize_in_destination %[[X]] in %[[T]]
-// CHECK-NEXT: scf.yield %[[X2]], %[[B]]
+// CHECK-NEXT: %[[T2:.*]] = bufferization.to_tensor %[[M]] restrict writable
+// CHECK-NEXT: %[[B:.*]] = func.call @neg(%[[X]], %[[T2]])
+// CHECK-NEXT: scf.yield %[[X]], %[[B]]
 func.func @copies(%c: i1, %x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
-  // expected-remark @below {{passed: both branches write to the same memory, one a copy}}
   // expected-remark @below {{passed: both branches write to the same memory, one a copy}}
   %r:2 = scf.if %c -> (tensor<8xf32>, tensor<8xf32>) {
     %e = tensor.empty() : tensor<8xf32>
@@ -160,4 +156,32 @@ func.func @two_results(%c: i1, %x: tensor<8xf32>, %d: tensor<?xf32>) -> (tensor<
     scf.yield %d, %a : tensor<?xf32>, tensor<8xf32>
   }
   return %r#0, %r#1 : tensor<?xf32>, tensor<8xf32>
+}
+
+// Must not fire: a branch hands what it computes on twice; the first of both is a copy.
+
+// CHECK-LABEL: func.func @handed_on_twice
+// CHECK: %[[M:.*]] = memref.alloc() : memref<8xf32>
+// CHECK: %[[T:.*]] = bufferization.to_tensor %[[M]]
+// CHECK: %[[N:.*]] = memref.alloc() : memref<8xf32>
+// CHECK: scf.if
+// CHECK: %[[E:.*]] = bufferization.to_tensor %[[N]]
+// CHECK: %[[A:.*]] = func.call @neg(%{{.*}}, %[[E]])
+// CHECK: %[[COPY:.*]] = bufferization.materialize_in_destination %[[A]] in %[[T]]
+// CHECK: scf.yield %[[COPY]], %[[A]]
+func.func @handed_on_twice(%c: i1, %x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // expected-remark @below {{passed: both branches write to the same memory, one a copy}}
+  // expected-remark @below {{passed: both branches write to the same memory}}
+  %r:2 = scf.if %c -> (tensor<8xf32>, tensor<8xf32>) {
+    %e = tensor.empty() : tensor<8xf32>
+    %a = func.call @neg(%x, %e) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    scf.yield %a, %a : tensor<8xf32>, tensor<8xf32>
+  } else {
+    %e = tensor.empty() : tensor<8xf32>
+    %a = func.call @neg(%x, %e) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %f = tensor.empty() : tensor<8xf32>
+    %b = func.call @neg(%y, %f) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    scf.yield %a, %b : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
 }

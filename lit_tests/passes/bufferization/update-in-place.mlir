@@ -220,3 +220,28 @@ func.func @unknown_size(%x: tensor<?xf32> {pipeline.updated = 0 : i64}, %y: tens
   %r = tensor.insert_slice %y into %x[3] [2] [1] : tensor<2xf32> into tensor<?xf32>
   return %r, %x : tensor<?xf32>, tensor<?xf32>
 }
+
+// Both branches of the second one go back to the first one's result, which is computed in the argument once.
+
+// CHECK-LABEL: func.func @two_branches
+// CHECK-SAME: (%[[X:.*]]: tensor<8xf32> {pipeline.in_place = 0 : i64}
+// CHECK: scf.if
+// CHECK-NEXT: func.call @neg(%{{.*}}, %[[X]])
+// expected-remark @below {{passed: argument 0 is updated in place}}
+func.func @two_branches(%x: tensor<8xf32> {pipeline.updated = 0 : i64}, %c: i1, %d: i1, %y: tensor<8xf32>, %s: f32) -> tensor<8xf32> {
+  %zero = arith.constant 0 : index
+  %v = scf.if %c -> tensor<8xf32> {
+    %e = tensor.empty() : tensor<8xf32>
+    %a = func.call @neg(%y, %e) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    scf.yield %a : tensor<8xf32>
+  } else {
+    scf.yield %x : tensor<8xf32>
+  }
+  %w = scf.if %d -> tensor<8xf32> {
+    %i = tensor.insert %s into %v[%zero] : tensor<8xf32>
+    scf.yield %i : tensor<8xf32>
+  } else {
+    scf.yield %v : tensor<8xf32>
+  }
+  return %w : tensor<8xf32>
+}

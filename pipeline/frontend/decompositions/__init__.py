@@ -16,7 +16,7 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from pipeline.frontend.complex_numbers import on_parts
 from pipeline.frontend.decompositions.convolutions import convolution
 from pipeline.frontend.decompositions.integer_operands import in_their_common_type
-from pipeline.frontend.decompositions.low_precision import factors_in_float32, fold_in_float32
+from pipeline.frontend.decompositions.low_precision import compute_in_float32, factors_in_float32
 from pipeline.frontend.decompositions.norms import instance_norm, native_group_norm, rms_norm
 from pipeline.frontend.decompositions.rank_zero import give_a_dim
 from pipeline.frontend.decompositions.replacements import REPLACEMENTS
@@ -53,7 +53,7 @@ def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
     table[aten._native_multi_head_attention.default] = multi_head_attention
     table[aten._masked_softmax.default] = masked_softmax
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
-    table = in_their_common_type(fold_in_float32(factors_in_float32(table)))
+    table = in_their_common_type(compute_in_float32(factors_in_float32(table)))
     table = require_sizes(on_parts(give_a_dim(table)))
     return MappingProxyType({op: function for op, function in table.items() if not _is_in_place(op)})
 

@@ -38,6 +38,14 @@ _FOLDS = (
 )
 
 
+#: Functions of elements that are more than one step to torch-mlir: 1 + erf(x) of 16 bits has few digits left.
+_FUNCTIONS = (
+    aten.elu.default,
+    aten.gelu.default,
+    aten.sigmoid.default,
+    aten.silu.default,
+)
+
 #: What multiplies by numbers, or divides by them.
 _PRODUCTS = (
     aten.div.Scalar,
@@ -79,9 +87,9 @@ def _fits(number: float | Tensor, dtype: torch.dtype) -> bool:
     return number != number or (is_same and (len(packed) == 2 or packed[:2] == bytes(2)))
 
 
-def fold_in_float32(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
-    """The table of decompositions with those of folds, which do for other dtypes what the table did."""
-    return table | {op: _in_float32(op, table.get(op)) for op in _FOLDS}
+def compute_in_float32(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
+    """The table of decompositions with those of folds and functions, which do for other dtypes what the table did."""
+    return table | {op: _in_float32(op, table.get(op)) for op in (*_FOLDS, *_FUNCTIONS)}
 
 
 def _in_float32(op: Any, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:

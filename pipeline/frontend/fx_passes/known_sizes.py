@@ -15,7 +15,7 @@ from pipeline.frontend.numbers.assumed_sizes import bounds, equalities, may_be_z
 
 
 def known_sizes_as_numbers(graph: fx.Graph, is_region: bool) -> None:
-    """[(s + 1) // 3, 4], where s is 3 or 4, or calls are held to it  →  [1, 4]; the program's arguments keep their types.
+    """[(s + 1) // 3, 4], where s is 3 or 4, or calls are held to it  →  [1, 4]; the arguments keep their types.
 
     torch takes such a size for the number that it is: it broadcasts it where it is 1, and puts it in the place of
     another 1. In MLIR a size that is unknown is none of these.

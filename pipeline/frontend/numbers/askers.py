@@ -10,6 +10,9 @@ import torch
 from torch._guards import SLoc
 from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.traceback import get_current_meta
+
+from pipeline.frontend.fx_passes.source_lines import line_in
 
 _TORCH = Path(torch.__file__).parent
 
@@ -27,6 +30,7 @@ _DECIDING = {
     ("_refs", "chunk"),
     ("_refs", "tensor_split"),
     ("_refs", "unbind"),
+    ("_subclasses", "_compute_slice_index"),
 }
 
 #: Ops of C++ that do.
@@ -83,12 +87,12 @@ def is_broadcast(frame: FrameType) -> bool:
 
 def is_extent(frame: FrameType) -> bool:
     """Whether a frame finds out how many elements there are: of an op that does, or of the model."""
-    return _named(frame) in _EXTENTS or _OTHERS.isdisjoint(Path(frame.f_code.co_filename).parents)
+    return _named(frame) in _EXTENTS or not _is_others(frame.f_code.co_filename)
 
 
 def line_of_frame(frame: FrameType) -> str:
     """The model's own `file:line` that a frame is called from, or that of the frame."""
-    return _own_line(frame) or f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return _own_line(frame) or _line_that_runs() or f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _named(frame: FrameType) -> tuple[str, str]:
@@ -107,11 +111,21 @@ def is_deciding_op(frame: FrameType) -> bool:
 
 
 def _own_line(frame: FrameType) -> str | None:
-    """The line of the model, or of what else calls torch; None if all frames are torch's or ours."""
+    """The line of the model, or of what else calls torch; None if all frames are torch's or ours, or made by these."""
     here: FrameType | None = frame
-    while here is not None and not _OTHERS.isdisjoint(Path(here.f_code.co_filename).parents):
+    while here is not None and _is_others(here.f_code.co_filename):
         here = here.f_back
     return None if here is None else f"{here.f_code.co_filename}:{here.f_lineno}"
+
+
+def _is_others(file: str) -> bool:
+    return file.startswith("<") or not _OTHERS.isdisjoint(Path(file).parents)
+
+
+def _line_that_runs() -> str | None:
+    """The line of the model that made the node of a captured graph that is run; None if none is."""
+    line = line_in(get_current_meta())
+    return None if line is None else f"{line[0]}:{line[1]}"
 
 
 def _decides(path: Path, function: str) -> bool:

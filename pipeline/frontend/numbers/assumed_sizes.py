@@ -1,7 +1,8 @@
-"""What torch decides about sizes because it takes no symbolic one for 0 or 1, and leaves no guard of.
+"""What torch decides about sizes by the example's, or because it takes no symbolic one for 0 or 1, without a check.
 
 `if x.shape[0] == 1` is false for torch.export whatever the example is, and a call with one row would get what the model
-does for many. `recorded` notes such answers while a model is traced; `numbers.guards` makes guards of them.
+does for many; a part of x that has one element in the example is repeated beside y, and would be for any other size.
+`recorded` notes such answers while a model is traced; `numbers.guards` makes guards of them.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _is_at_most(environment: ShapeEnv, least: sympy.Expr, most: sympy.Expr) -> b
     return bool(bounds(environment, difference).lower >= 0)
 
 
-def bounds(environment: ShapeEnv, expression: sympy.Expr) -> ValueRanges:
+def bounds(environment: ShapeEnv, expression: sympy.Basic) -> ValueRanges:
     """What an expression may be, with sizes from 0 on."""
     expression = may_be_zero(expression)
     return bound_sympy(expression, _relaxed(_torch_ranges(environment, expression)))
@@ -167,14 +168,12 @@ def _note(environment: ShapeEnv, condition: Boolean) -> None:
     frame = _asking()
     if frame is None:
         return
-    if isinstance(condition, sympy.Eq) and is_broadcast(frame):  # the example's elements are repeated, or line up
-        place = line_of_frame(frame)
-    elif _needs_large_sizes(environment, condition) or is_deciding_op(frame):
+    if isinstance(condition, sympy.Eq) and is_broadcast(frame):
+        _keep(environment, condition, line_of_frame(frame))
+    elif _depends_on_sizes(environment, condition) or is_deciding_op(frame):
         place = place_of_frame(frame, environment)
-    else:
-        place = None
-    if place is not None:
-        _keep(environment, condition, place)
+        if place is not None:
+            _keep(environment, condition, place)
 
 
 def _keep(environment: ShapeEnv, condition: Boolean, place: str) -> None:
@@ -222,12 +221,11 @@ def may_be_zero(expression: Any) -> Any:
     )
 
 
-def _needs_large_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
-    """Whether sizes from 2 on decide over a condition, and sizes from 0 on do not."""
+def _depends_on_sizes(environment: ShapeEnv, condition: Boolean) -> bool:
+    """Whether sizes from 0 on decide over a condition."""
     if not condition.free_symbols or free_unbacked_symbols(condition):
         return False
-    ranges = _torch_ranges(environment, condition)
-    return bound_sympy(condition, ranges).is_singleton() and not bound_sympy(condition, _relaxed(ranges)).is_singleton()
+    return not bounds(environment, condition).is_singleton()
 
 
 def _torch_ranges(environment: ShapeEnv, expression: sympy.Basic) -> dict[sympy.Symbol, ValueRanges]:

@@ -46,7 +46,7 @@ def _environment(graph: fx.Graph) -> ShapeEnv | None:
 def _asked(environment: ShapeEnv) -> list[tuple[Any, str]]:
     """(condition, `file:line`) of what the model asked about sizes."""
     guards = [(environment.replace(guard.expr), place_in_model(guard.sloc)) for guard in environment.guards]
-    return [*((condition, place) for condition, place in guards if place), *assumed(environment)]
+    return [*assumed(environment), *((condition, place) for condition, place in guards if place)]
 
 
 def _is_known(text: str, condition: Any) -> bool:

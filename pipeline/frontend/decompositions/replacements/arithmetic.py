@@ -13,6 +13,7 @@ from pipeline.frontend.decompositions.replacements.table import (
     in_float32,
     is_float,
     promoted,
+    promoted_in_float32,
     replaces,
     wrapped,
 )
@@ -53,16 +54,16 @@ def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) ->
 
 @replaces(aten.div.Tensor_mode, aten.div.Scalar_mode)
 def div(a: Tensor, b: Any, rounding_mode: str | None = None) -> Tensor:
-    """div(a, b, mode): see `_floor_divide` for `floor`; `trunc` in floating point → trunc(a / b)."""
+    """div(a, b, mode): see `floor_divide` for `floor`; `trunc` in floating point → trunc(a / b)."""
     if rounding_mode is None:
         return a / b
     first, second = promoted(a, b)
     if first.dtype == torch.bool:
         return NotImplemented
     if rounding_mode == "floor":
-        return _floor_divide(first, second)
+        return floor_divide(a, b)
     if is_float(first):
-        return (first / second).trunc()
+        return promoted_in_float32(lambda first, second: (first / second).trunc(), a, b)
     return (
         NotImplemented
         if isinstance(b, Tensor) and a.dtype == b.dtype
@@ -72,12 +73,8 @@ def div(a: Tensor, b: Any, rounding_mode: str | None = None) -> Tensor:
 
 @replaces(aten.floor_divide.default, aten.floor_divide.Scalar)
 def floor_divide(a: Any, b: Any) -> Tensor:
-    """floor_divide(a, b) → see `_floor_divide`."""
-    return _floor_divide(*promoted(a, b))
-
-
-def _floor_divide(a: Tensor, b: Tensor) -> Tensor:
-    return in_float32(_floor_divide_floats)(a, b) if is_float(a) else floor_divide_integers(a, b)
+    """floor_divide(a, b) → see `_floor_divide_floats` and `floor_divide_integers`."""
+    return promoted_in_float32(_floor_divide_floats if is_float(a, b) else floor_divide_integers, a, b)
 
 
 def floor_divide_integers(a: Tensor, b: Tensor) -> Tensor:
@@ -140,7 +137,7 @@ def pow_scalar(x: Tensor, exponent: Any) -> Tensor:
     if not is_float(x):
         return x.to(torch.result_type(x, exponent)) ** exponent
     if exponent in (2, 3):
-        return _whole_power(x, int(exponent))
+        return in_float32(lambda x: _whole_power(x, int(exponent)))(x)
     if exponent == -2:
         return torch.reciprocal(x * x)
     special = {0.5: torch.sqrt, -0.5: torch.rsqrt, -1: torch.reciprocal}.get(exponent)

@@ -27,7 +27,7 @@ def trunc(x: Tensor) -> Tensor:
 @replaces(aten.gelu.default)
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """gelu(x, tanh) → x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x³))), which torch-mlir's is not."""
-    return NotImplemented if approximate == "none" else in_float32(_gelu_tanh)(x)
+    return NotImplemented if approximate == "none" else _gelu_tanh(x)
 
 
 def _gelu_tanh(x: Tensor) -> Tensor:

@@ -52,6 +52,18 @@ def wrapped(number: Any, beside: Tensor) -> Any:
     return (number - limits.min) % 2**limits.bits + limits.min
 
 
+def promoted_in_float32(function: Decomposition, a: Any, b: Any) -> Tensor:
+    """The function of `promoted` operands; with a result of 16 bits it is computed in float32 and rounded once.
+
+    A number has its digits in float32 then, as in torch: 1.3 is not rounded to 16 bits.
+    """
+    dtype = torch.result_type(a, b)
+    if dtype not in (torch.float16, torch.bfloat16):
+        return function(*promoted(a, b))
+    wide = (value.float() if isinstance(value, Tensor) else value for value in (a, b))
+    return function(*promoted(*wide)).to(dtype)
+
+
 def in_float32(function: Decomposition) -> Decomposition:
     """The function with operands of 16 bits computed in float32 and rounded once, as torch does."""
 

@@ -19,6 +19,8 @@ WRITES = {
     "argument": ["z.add_(0.5)"],
 }
 
+CASES = [case for count in (2, 3, 6) for case in itertools.combinations(WRITES, count)]
+
 
 class Buffers(torch.nn.Module):
     """A module whose forward method is given as source."""
@@ -32,7 +34,8 @@ class Buffers(torch.nn.Module):
 def source(writes):
     lines = [line for write in writes for line in WRITES[write]]
     body = ["a = x", "b = y", "c = x * 2", "for i in range(int(n)):", *("    " + line for line in lines)]
-    return "def forward(self, x, y, z, n):\n    " + "\n    ".join([*body, "return a, b, c, self.total, self.least"]) + "\n"
+    body.append("return a, b, c, self.total, self.least")
+    return "def forward(self, x, y, z, n):\n    " + "\n    ".join(body) + "\n"
 
 
 def python(text):
@@ -41,7 +44,7 @@ def python(text):
     return type("Plain", (Buffers,), {"forward": space["forward"]})()
 
 
-@pytest.mark.parametrize("writes", [w for count in (2, 3, 6) for w in itertools.combinations(WRITES, count)], ids="+".join)
+@pytest.mark.parametrize("writes", CASES, ids="+".join)
 def test_all_writes_are_seen(writes):
     text = source(writes)
     script = torch.jit.script(type("Plain", (Buffers,), {})())
