@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from pipeline.errors import CaptureError
 from pipeline.frontend.complex_numbers import complex_as_pairs
+from pipeline.frontend.fx_passes.empty_tensors import replace_empty_tensors
 from pipeline.frontend.fx_passes.known_sizes import known_sizes_as_numbers
 from pipeline.frontend.numbers import check_numbers_that_select, lower_assertions, lower_numbers
 from pipeline.frontend.recurrent.rows import name_rows
@@ -133,53 +133,6 @@ def count_dims_from_the_front(graph: fx.Graph) -> None:
         if node.op == "call_function" and node.target in _SCATTERS and node.args[1] < 0:
             rank = node.args[0].meta["val"].dim()
             node.args = (node.args[0], node.args[1] + rank, *node.args[2:])
-
-
-_PRODUCTS = (aten.mm.default, aten.bmm.default, aten.matmul.default)
-
-
-def replace_empty_tensors(graph: fx.Graph) -> None:
-    """view(x) -> [0, 4]  →  zeros([0, 4]); mm(x: [2, 0], y: [0, 3])  →  zeros([2, 3]); cat(x, empty)  →  cat(x).
-
-    Torch-mlir divides by the size of an empty tensor at compile time (SIGFPE) in views, and fails on others.
-    """
-    for node in list(graph.nodes):
-        value = node.meta.get("val")
-        if node.op != "call_function" or not isinstance(value, torch.Tensor):
-            continue
-        if _is_empty(node) or (node.target in _PRODUCTS and all(map(_is_empty, node.all_input_nodes))):
-            with graph.inserting_before(node):
-                shape = [_size_in(graph, size) for size in value.shape]
-                zeros = graph.call_function(aten.zeros.default, (shape,), {"dtype": value.dtype})
-            zeros.meta.update(node.meta)
-            node.replace_all_uses_with(zeros)
-            graph.erase_node(node)
-        elif node.target is aten.cat.default:
-            parts = [part for part in node.args[0] if not _is_empty(part)]
-            node.args = (parts, *node.args[1:])
-
-
-def _size_in(graph: fx.Graph, size: int | torch.SymInt) -> Any:
-    """The size at the graph's insertion point: a number, or a size of one of the graph's arguments that is the same."""
-    if isinstance(size, int) or size.node.expr.is_number:
-        return int(size)
-    for node in graph.nodes:
-        value = node.meta.get("val") if node.op == "placeholder" else None
-        if isinstance(value, torch.SymInt) and value.node.expr == size.node.expr:
-            return node
-        if not isinstance(value, torch.Tensor):
-            continue
-        for dim, extent in enumerate(value.shape):
-            if isinstance(extent, torch.SymInt) and extent.node.expr == size.node.expr:
-                found = graph.call_function(aten.sym_size.int, (node, dim))
-                found.meta["val"] = extent
-                return found
-    raise CaptureError(f"the size {size} of an empty tensor is none of an argument")
-
-
-def _is_empty(node: fx.Node) -> bool:
-    value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and any(isinstance(size, int) and size == 0 for size in value.shape)
 
 
 def widen_narrow_integers(graph: fx.Graph) -> None:

@@ -51,7 +51,7 @@ def _coordinates(places: Tensor, shape: Any) -> list[Tensor]:
     for step in steps[:-1]:
         columns.append(torch.div(rest, step, rounding_mode="floor"))
         rest = rest - columns[-1] * step
-    return [*columns, rest]
+    return [*columns, rest] if steps else []
 
 
 @replaces(aten.nonzero.default)

@@ -1,0 +1,87 @@
+"""Tensors without elements become zeros of their shape."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+import torch
+from torch import fx
+
+from pipeline.errors import CaptureError
+
+aten = torch.ops.aten
+
+_PRODUCTS = (aten.mm.default, aten.bmm.default, aten.matmul.default)
+
+#: How parts of a size are put together.
+_OPERATORS = {sympy.Add: operator.add, sympy.Mul: operator.mul}
+
+
+def replace_empty_tensors(graph: fx.Graph) -> None:
+    """view(x) -> [0, 4]  →  zeros([0, 4]); mm(x: [2, 0], y: [0, 3])  →  zeros([2, 3]); cat(x, empty)  →  cat(x).
+
+    Torch-mlir divides by the size of an empty tensor at compile time (SIGFPE) in views, and fails on others.
+    """
+    for node in list(graph.nodes):
+        value = node.meta.get("val")
+        if node.op != "call_function" or not isinstance(value, torch.Tensor):
+            continue
+        if _is_empty(node) or (node.target in _PRODUCTS and all(map(_is_empty, node.all_input_nodes))):
+            with graph.inserting_before(node):
+                shape = [_size_before(node, size) for size in value.shape]
+                zeros = graph.call_function(aten.zeros.default, (shape,), {"dtype": value.dtype})
+            zeros.meta.update(node.meta)
+            node.replace_all_uses_with(zeros)
+            graph.erase_node(node)
+        elif node.target is aten.cat.default:
+            parts = [part for part in node.args[0] if not _is_empty(part)]
+            node.args = (parts, *node.args[1:])
+
+
+def _size_before(node: fx.Node, size: int | torch.SymInt) -> Any:
+    """The size in front of a node: a number, one of an earlier tensor, or a sum or product of such."""
+    expression = size if isinstance(size, int) else size.node.expr
+    return _number_before(node, sympy.sympify(expression))
+
+
+def _number_before(node: fx.Node, expression: sympy.Expr) -> Any:
+    if expression.is_Integer:
+        return int(expression)
+    for earlier in itertools.takewhile(lambda other: other is not node, node.graph.nodes):
+        found = _known_to(earlier, expression)
+        if found is not None:
+            return found
+    if not isinstance(expression, (sympy.Add, sympy.Mul)):
+        raise CaptureError(f"the size {expression} of an empty tensor is none of an earlier tensor")
+    parts = [_number_before(node, part) for part in expression.args]
+    return functools.reduce(functools.partial(_combined, node.graph, _OPERATORS[expression.func]), parts)
+
+
+def _known_to(node: fx.Node, expression: sympy.Expr) -> fx.Node | None:
+    """The number itself, or a size of the tensor, that `node` gives, as a node at the insertion point."""
+    value = node.meta.get("val")
+    if isinstance(value, torch.SymInt):
+        return node if value.node.expr == expression else None
+    for dim, extent in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+        if isinstance(extent, torch.SymInt) and extent.node.expr == expression:
+            found = node.graph.call_function(aten.sym_size.int, (node, dim))
+            found.meta["val"] = extent
+            return found
+    return None
+
+
+def _combined(graph: fx.Graph, function: Callable[[Any, Any], Any], one: Any, other: Any) -> fx.Node:
+    """A node of the sum or product of two numbers, of which one is a node."""
+    made = graph.call_function(function, (one, other))
+    made.meta["val"] = function(*(part.meta["val"] if isinstance(part, fx.Node) else part for part in (one, other)))
+    return made
+
+
+def _is_empty(node: fx.Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and any(isinstance(size, int) and size == 0 for size in value.shape)
