@@ -7,6 +7,7 @@ such questions of sizes that it takes for 2 or more, or not at all: what it capt
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -30,11 +31,12 @@ def require_sizes(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..
 
 
 def _requiring(op: Any, rule: Rule, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
-    names = list(inspect.signature(rule).parameters)
+    parameters = inspect.signature(rule).parameters
+    takes_all = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values())
 
     def decomposed(*args: Any, **kwargs: Any) -> Any:
-        given = {name: value for name, value in kwargs.items() if name in names}
-        for least, most in rule(*args[: len(names)], **given):
+        given = {name: value for name, value in kwargs.items() if name in parameters}
+        for least, most in rule(*(args if takes_all else args[: len(parameters)]), **given):
             require(least, most, str(op.overloadpacket))
         return NotImplemented if otherwise is None else otherwise(*args, **kwargs)
 
@@ -42,7 +44,7 @@ def _requiring(op: Any, rule: Rule, otherwise: Callable[..., Any] | None) -> Cal
 
 
 def _one_at_least(x: Tensor, dim: int | Sequence[int] | None = None) -> Iterator[tuple[Size, Size]]:
-    """Each dim that is reduced, or all of the tensor, has an element."""
+    """Each dim that is reduced or transformed, or all of the tensor, has an element."""
     dims = [dim] if isinstance(dim, int) else dim
     if x.dim():
         yield from ((1, x.shape[axis]) for axis in dims or range(x.dim()))
@@ -78,11 +80,16 @@ def _kernel_fits(
     padding: Sequence[int],
     dilation: Sequence[int],
     transposed: bool,
+    output_padding: Sequence[int],
 ) -> Iterator[tuple[Size, Size]]:
-    if transposed:
-        return
+    """The padded data have a place for the kernel; what a transposed convolution gives has an element."""
     for dim, size in enumerate(weight.shape[2:]):
-        yield _of_dim(dilation, dim) * (size - 1) + 1, x.shape[2 + dim] + 2 * _of_dim(padding, dim)
+        window, length = _of_dim(dilation, dim) * (size - 1) + 1, x.shape[2 + dim]
+        if transposed:
+            whole = (length - 1) * _of_dim(stride, dim) + window + _of_dim(output_padding, dim)
+            yield 2 * _of_dim(padding, dim) + 1, whole
+        else:
+            yield window, length + 2 * _of_dim(padding, dim)
 
 
 def _pool_fits(
@@ -120,6 +127,36 @@ def _planes_have_pixels(x: Tensor, output_size: Sequence[Size]) -> Iterator[tupl
     yield from ((1, size) for size in x.shape[x.dim() - len(output_size) :])
 
 
+def _pixels_of_size(x: Tensor, output_size: Sequence[Size]) -> Iterator[tuple[Size, Size]]:
+    yield from ((1, size) for size in (*x.shape[2:], *output_size))
+
+
+def _pixels_of_size_or_scale(
+    x: Tensor, output_size: Sequence[Size] | None, *options: Any
+) -> Iterator[tuple[Size, Size]]:
+    """Of the `vec` overloads, whose last operand has the scales."""
+    if output_size is not None:
+        yield from _pixels_of_size(x, output_size)
+        return
+    for size, scale in zip(x.shape[2:], options[-1], strict=True):
+        yield math.ceil(1 / scale), size  # floor(size * scale) is 1 or more
+
+
+def _numbers_of_half(x: Tensor, dim: Sequence[int], normalization: int, last: Size) -> Iterator[tuple[Size, Size]]:
+    yield 1, last
+    yield from _one_at_least(x, dim)
+
+
+def _added_as_it_is(x: Tensor, a: Tensor, b: Tensor) -> Iterator[tuple[Size, Size]]:
+    """What a product is added to has its sizes, or 1, or fewer dims; torch repeats the product, too."""
+    sizes = [*a.shape[:-1], *b.shape[a.dim() - 1 :]]
+    yield x.dim(), len(sizes)
+    for size, wanted in zip(reversed(x.shape), reversed(sizes), strict=False):
+        if isinstance(size, int) and size != 1 and isinstance(wanted, int):
+            yield size, wanted
+            yield wanted, size
+
+
 def _part_fits(
     x: Tensor, part: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: Size = 1
 ) -> Iterator[tuple[Size, Size]]:
@@ -148,6 +185,7 @@ _RULES: dict[Rule, tuple[Any, ...]] = {
     _one_at_least: (
         *(aten.amax.default, aten.amin.default, aten.aminmax.default, aten.argmax.default, aten.argmin.default),
         *(aten.max.default, aten.max.dim, aten.min.default, aten.min.dim),
+        *(aten._fft_c2c.default, aten._fft_r2c.default),
     ),
     _one_at_least_for_an_extreme: (aten.linalg_vector_norm.default,),
     _less_padding_than_data: (
@@ -162,6 +200,20 @@ _RULES: dict[Rule, tuple[Any, ...]] = {
         *(aten.adaptive_avg_pool1d.default, aten._adaptive_avg_pool2d.default, aten._adaptive_avg_pool3d.default),
         *(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default),
     ),
+    _pixels_of_size: (
+        *(aten.upsample_nearest1d.default, aten.upsample_nearest2d.default, aten.upsample_nearest3d.default),
+        *(aten._upsample_nearest_exact1d.default, aten._upsample_nearest_exact2d.default),
+        *(aten._upsample_nearest_exact3d.default, aten.upsample_linear1d.default, aten.upsample_bilinear2d.default),
+        *(aten.upsample_bicubic2d.default, aten.upsample_trilinear3d.default),
+    ),
+    _pixels_of_size_or_scale: (
+        *(aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec),
+        *(aten._upsample_nearest_exact1d.vec, aten._upsample_nearest_exact2d.vec, aten._upsample_nearest_exact3d.vec),
+        *(aten.upsample_linear1d.vec, aten.upsample_bilinear2d.vec, aten.upsample_bicubic2d.vec),
+        *(aten.upsample_trilinear3d.vec,),
+    ),
+    _numbers_of_half: (aten._fft_c2r.default,),
+    _added_as_it_is: (aten.addmm.default, aten.addmv.default, aten.baddbmm.default),
     _part_fits: (aten.slice_scatter.default,),
     _place_exists: (aten.select_scatter.default,),
 }
