@@ -102,7 +102,8 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
     with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered(), torch_output.kept_back():
         try:
             sizes = assumed_sizes.recorded(exported.range_constraints)
-            with symbolic_math(), sizes, linalg_checks_taken_apart(), written_as_attributes():
+            pools = torch_functions.pools_of_all_sizes()
+            with symbolic_math(), sizes, pools, linalg_checks_taken_apart(), written_as_attributes():
                 return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from cause(error)

@@ -52,5 +52,21 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return x.gather(along, places)
 
 
+def pooled_size(
+    size: Any, kernel: int, pad_before: int, pad_behind: int, stride: int, dilation: int, ceil_mode: bool
+) -> Any:
+    """How many windows there are; with `ceil_mode` none that begins behind the data, which torch asks of the example.
+
+    Stands for `torch._meta_registrations.pooling_output_shape_pad_lr`.
+    """
+    room = size + pad_before + pad_behind - dilation * (kernel - 1) - 1
+    if not ceil_mode:
+        return room // stride + 1
+    whole = (room + stride - 1) // stride + 1
+    if stride <= dilation * (kernel - 1) + 1 - pad_behind:  # the last one begins where it has data
+        return whole
+    return torch.sym_min(whole, (size + pad_before + stride - 1) // stride)
+
+
 def _expanded(tensor: Tensor, sizes: list[Any], but: int) -> Tensor:
     return tensor.expand(*sizes[:but], tensor.shape[but], *sizes[but + 1 :])

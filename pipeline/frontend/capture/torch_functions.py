@@ -18,11 +18,16 @@ from torch.nn.modules import transformer
 
 from pipeline.errors import CaptureError
 from pipeline.frontend.capture.replaced import replaced
-from pipeline.frontend.capture.symbolic_functions import kron, one_hot, take_along_dim
+from pipeline.frontend.capture.symbolic_functions import kron, one_hot, pooled_size, take_along_dim
 
 _TORCH = Path(torch.__file__).parent
 
 _SEED = "seed torch's generator before the call"
+
+
+def pools_of_all_sizes() -> contextlib.AbstractContextManager[None]:
+    """Has torch find out the sizes of pools as `pooled_size` does, for a `with` block; one thread at a time."""
+    return replaced(torch._meta_registrations, "pooling_output_shape_pad_lr", pooled_size)
 
 
 @contextlib.contextmanager
@@ -31,6 +36,7 @@ def as_traced() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for owner, name, replacement in _REPLACEMENTS:
             stack.enter_context(replaced(owner, name, replacement))
+        stack.enter_context(pools_of_all_sizes())
         yield
 
 
