@@ -94,20 +94,3 @@ def test_a_symbolic_number_of_rows_and_steps():
             wanted = model(*arguments)
         for got, want in zip(tree_leaves(executable(*arguments)), tree_leaves(wanted), strict=True):
             torch.testing.assert_close(got, want, rtol=1e-6, atol=1e-6)
-
-
-class PacksItself(nn.Module):
-    def __init__(self, gives_states):
-        super().__init__()
-        self.net, self.gives_states = nn.GRU(5, 7), gives_states
-
-    def forward(self, x, lengths):
-        sequence = nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
-        return self.net(sequence, x.new_zeros(1, 3, 7) if self.gives_states else None)[1]
-
-
-@pytest.mark.parametrize("gives_states", [False, True])
-def test_packing_inside_of_a_model_is_refused(gives_states):
-    """torch.export takes packed rows for as many as there are steps."""
-    with pytest.raises(pipeline.PipelineError):
-        pipeline.compile(PacksItself(gives_states), (torch.randn(7, 3, 5), torch.tensor([5, 7, 3])))

@@ -42,7 +42,7 @@ from pipeline.frontend.numbers import assumed_sizes
 from pipeline.frontend.numbers.asserted_flags import assertions_on_flags
 from pipeline.frontend.numbers.guards import makes_numbers_of_sizes
 from pipeline.frontend.numbers.symbolic_math import symbolic_math
-from pipeline.frontend.recurrent import kept_whole
+from pipeline.frontend.recurrent import kept_whole, packed_as_selection
 from pipeline.frontend.torchscript.interpreter import module_of_script
 from pipeline.runtime.call.array_libraries import extent, overlap
 
@@ -238,8 +238,9 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
 @contextlib.contextmanager
 def _as_traced() -> Iterator[None]:
     """While torch traces a model by running it, see each."""
-    with writes_are_kept(), results_are_new(), kept_whole(), assumed_sizes.recorded(), torch_functions.as_traced():
-        yield
+    with writes_are_kept(), results_are_new(), kept_whole(), packed_as_selection():
+        with assumed_sizes.recorded(), torch_functions.as_traced():
+            yield
 
 
 def _with_more_symbols(exported: ExportedProgram, export: Callable[..., ExportedProgram]) -> ExportedProgram:

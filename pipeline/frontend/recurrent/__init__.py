@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 from pipeline.frontend.recurrent.kernels import implemented
 from pipeline.frontend.recurrent.ops import RECURRENT
+from pipeline.frontend.recurrent.packing import packed_as_selection
 from pipeline.frontend.recurrent.shapes import kept_whole
 
-__all__ = ["RECURRENT", "kept_whole", "taken_apart"]
+__all__ = ["RECURRENT", "kept_whole", "packed_as_selection", "taken_apart"]
 
 
 @contextlib.contextmanager
