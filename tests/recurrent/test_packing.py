@@ -91,7 +91,12 @@ class OfRows(nn.Module):
     def forward(self, x, lengths):
         sequence = pack_padded_sequence(x, lengths, enforce_sorted=False)
         sequence = PackedSequence(sequence.data.tanh(), *sequence[1:])
-        return sequence.data.sum(0), sequence.data, sequence.batch_sizes, pad_packed_sequence(sequence, padding_value=-2)
+        return (
+            sequence.data.sum(0),
+            sequence.data,
+            sequence.batch_sizes,
+            pad_packed_sequence(sequence, padding_value=-2),
+        )
 
 
 class OfSequences(nn.Module):
