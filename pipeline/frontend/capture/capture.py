@@ -238,9 +238,15 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
 @contextlib.contextmanager
 def _as_traced() -> Iterator[None]:
     """While torch traces a model by running it, see each."""
-    with writes_are_kept(), results_are_new(), kept_whole(), packed_as_selection():
-        with assumed_sizes.recorded(), torch_functions.as_traced():
-            yield
+    with (
+        writes_are_kept(),
+        results_are_new(),
+        kept_whole(),
+        packed_as_selection(),
+        assumed_sizes.recorded(),
+        torch_functions.as_traced(),
+    ):
+        yield
 
 
 def _with_more_symbols(exported: ExportedProgram, export: Callable[..., ExportedProgram]) -> ExportedProgram:
