@@ -170,10 +170,10 @@ def _note(environment: ShapeEnv, condition: Boolean) -> None:
         return
     if isinstance(condition, sympy.Eq) and is_broadcast(frame):
         _keep(environment, condition, line_of_frame(frame))
-    elif _depends_on_sizes(environment, condition) or is_deciding_op(frame):
-        place = place_of_frame(frame, environment)
-        if place is not None:
-            _keep(environment, condition, place)
+        return
+    place = place_of_frame(frame, environment)
+    if place is not None and (is_deciding_op(frame) or _depends_on_sizes(environment, condition)):
+        _keep(environment, condition, place)
 
 
 def _keep(environment: ShapeEnv, condition: Boolean, place: str) -> None:
