@@ -19,6 +19,9 @@ from math import isqrt
 from pipeline.ir.attributes import TRANSFORM
 from pipeline.mlir import ir
 
+#: The longest short transform.
+_SHORT = 32
+
 
 @dataclass(frozen=True)
 class Transform:
@@ -44,10 +47,23 @@ class Transform:
         """The length of the complex transform that does it: half of that of a real one."""
         return self.n if self.takes_pairs and self.gives_pairs else self.n // 2
 
+    @property
+    def is_short(self) -> bool:
+        """Whether rows are transformed side by side: one row would not fill the vectors of its two steps."""
+        return self.columns is None and self.complex_length <= _SHORT
+
+    @property
+    def operations(self) -> int:
+        """The arithmetic operations of one, by the usual count: 5 n log2 n, half of it for real numbers."""
+        n = self.n
+        return 5 * n * (n.bit_length() - 1) // (1 if self.takes_pairs and self.gives_pairs else 2)
+
     def lanes(self, most: int) -> int:
         """The elements of the vectors, at most so many: the rows and columns of steps fill whole ones."""
         if self.columns is not None:
             return min(most, 1 << (self.columns.bit_length() - 1))
+        if self.is_short:
+            return min(most, 2 * self.complex_length)
         return min(most, 1 << (isqrt(self.complex_length).bit_length() - 1))
 
     def steps(self) -> tuple[int, int]:

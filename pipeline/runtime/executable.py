@@ -201,9 +201,7 @@ class Executable:
             computed[index] = places[index] if given else self._result_memory.tensor(call.library, shape, dtype)
             slots[slot] = call.library.pointer(computed[index])
         address = ctypes.addressof(slots)
-        if self._workspace.varies:
-            self._workspace.fit()
-        slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.address, self._workspace.size
+        slots[layout.workspace[0]], slots[layout.workspace[1]] = self._workspace.place()
         if layout.profile is not None and self._record is not None:
             slots[layout.profile[0]], slots[layout.profile[1]] = self._record.address, self._record.words
         if layout.seed is not None:

@@ -50,15 +50,35 @@ def test_lengths(n):
     assert_precise(executable(*args), transforms(n), *args)
 
 
+@pytest.mark.parametrize("rows", [1, 16, 17, 40])
+@pytest.mark.parametrize("n", [8, 16, 32, 64])
+def test_short_rows_side_by_side(n, rows):
+    args = arguments(rows, n)
+    executable = compiled(transforms(n), *args)
+    assert all(name.startswith("fourier_transform") for name in kernels(executable))
+    assert_precise(executable(*args), transforms(n), *args)
+
+
+def test_the_shortest():
+    args = random(5, 4), random(2, 8, dtype=torch.float32), random(2, 5)
+    executable = compiled(lambda z, x, half: (fft.fft(z, norm="ortho"), fft.rfft(x), fft.irfft(half)), *args)
+    assert len(kernels(executable)) == 3
+    assert_precise(
+        executable(*args), lambda z, x, half: (fft.fft(z, norm="ortho"), fft.rfft(x), fft.irfft(half)), *args
+    )
+
+
+@pytest.mark.parametrize("n", [16, 256])
 @pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v3"])
-def test_other_vectors(cpu):
-    args = arguments(2, 256)
-    assert_precise(compiled(transforms(256), *args, cpu=cpu)(*args), transforms(256), *args)
+def test_other_vectors(cpu, n):
+    args = arguments(2, n)
+    assert_precise(compiled(transforms(n), *args, cpu=cpu)(*args), transforms(n), *args)
 
 
-def test_double_precision():
-    args = arguments(2, 128, torch.float64)
-    for ours, theirs in zip(compiled(transforms(128), *args)(*args), transforms(128)(*args), strict=True):
+@pytest.mark.parametrize("n", [8, 32, 128])
+def test_double_precision(n):
+    args = arguments(2, n, torch.float64)
+    for ours, theirs in zip(compiled(transforms(n), *args)(*args), transforms(n)(*args), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-13, atol=1e-13)
 
 
@@ -82,16 +102,17 @@ def test_columns_of_any_number_and_of_several_dims():
     assert_precise(compiled(program, *args)(*args), program, *args)
 
 
-def test_symbolic_and_no_rows():
+@pytest.mark.parametrize("n", [16, 64])
+def test_symbolic_and_no_rows(n):
     def program(z, x):
         return fft.fft(z, norm="ortho") * 2, fft.rfft(x + 1)
 
     batch = {0: Dim("b", max=64)}
-    args = random(3, 2, 64), random(3, 128, dtype=torch.float32)
+    args = random(3, 2, n), random(3, 2 * n, dtype=torch.float32)
     executable = compiled(program, *args, dynamic_shapes=((batch, batch),))
-    assert executable(random(0, 2, 64), random(0, 128, dtype=torch.float32))[1].shape == (0, 65)
-    for rows in (1, 5):
-        args = random(rows, 2, 64), random(rows, 128, dtype=torch.float32)
+    assert executable(random(0, 2, n), random(0, 2 * n, dtype=torch.float32))[1].shape == (0, n + 1)
+    for rows in (1, 5, 19):
+        args = random(rows, 2, n), random(rows, 2 * n, dtype=torch.float32)
         assert_precise(executable(*args), program, *args)
 
 
@@ -103,20 +124,22 @@ def test_strided_conjugated_and_real_operands():
     assert_precise(compiled(program, *args)(*args), program, *args)
 
 
-def test_ends_of_half_a_spectrum_count_as_real_whatever_their_imaginary_parts():
+@pytest.mark.parametrize("n", [8, 64, 128])
+def test_ends_of_half_a_spectrum_count_as_real_whatever_their_imaginary_parts(n):
     def program(half):
         return (fft.irfft(half),)
 
-    half = random(2, 65)
+    half = random(2, n // 2 + 1)
     half.imag[:, 0], half.imag[:, -1] = float("nan"), float("inf")
     clean = half.clone()
     clean.imag[:, 0] = clean.imag[:, -1] = 0
     torch.testing.assert_close(compiled(program, half)(half), program(clean))
 
 
-def test_threads_share_rows():
-    args = arguments(64, 512)
-    one, two = (compiled(transforms(512), *args, num_threads=threads)(*args) for threads in (1, 2))
+@pytest.mark.parametrize(("rows", "n"), [(64, 512), (1000, 32)])
+def test_threads_share_rows(rows, n):
+    args = arguments(rows, n)
+    one, two = (compiled(transforms(n), *args, num_threads=threads)(*args) for threads in (1, 2))
     assert all(torch.equal(left, right) for left, right in zip(one, two, strict=True))
 
 

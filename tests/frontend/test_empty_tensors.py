@@ -45,3 +45,31 @@ def test_as_many_rows_as_the_data_says():
 def test_nonzero_static_of_a_number():
     model = Function(lambda x: torch.nonzero_static(x, size=3))
     assert torch.equal(pipeline.compile(model, (torch.tensor(1.0),))(torch.tensor(1.0)), model(torch.tensor(1.0)))
+
+
+OVER_NOTHING = {
+    "all": lambda x: x.all(),
+    "any of rows": lambda x: x.any(1),
+    "sum of rows": lambda x: x.sum(1),
+    "product": lambda x: x.prod(),
+    "mean": lambda x: x.float().mean(1),
+    "logsumexp": lambda x: x.float().logsumexp(1),
+    "variance": lambda x: x.float().var(1),
+    "counted": lambda x: torch.count_nonzero(x),
+    "by itself": lambda x: x @ x.T,
+    "padded": lambda x: torch.nn.functional.pad(x, (1, 1), value=1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool])
+def test_sums_over_nothing(dtype):
+    """With each op in a kernel of its own, beside the same sums of zeros that are there."""
+    forms = {name: form for name, form in OVER_NOTHING.items() if dtype != torch.bool or name != "by itself"}
+    empty, zeros = torch.zeros(5, 0).to(dtype), torch.zeros(5, 2).to(dtype)
+
+    def program(x, y):
+        return [form(one) for form in forms.values() for one in (x, y * 0)]
+
+    executable = pipeline.compile(program, (empty, zeros), fusion_rules=pipeline.load_rules("cpu").apart())
+    for mine, theirs in zip(executable(empty, zeros), program(empty, zeros), strict=True):
+        torch.testing.assert_close(mine, theirs, equal_nan=True)

@@ -12,7 +12,7 @@ import pipeline.frontend.complex_numbers.transform_op  # noqa: F401  registers t
 from pipeline.frontend.complex_numbers.table import real_dtype
 
 #: Shorter ones are products of matrices, longer ones have such stages and this one.
-_SHORTEST, _LONGEST = 64, 4096
+_SHORTEST, _LONGEST = 4, 4096
 
 #: The fewest columns that are transformed where they lie, and the fewest and most rows of these: two stages of eight.
 _FEWEST_COLUMNS, _FEWEST_ROWS, _MOST_ROWS = 4, 8, 64
@@ -24,7 +24,7 @@ def is_whole(n: Any, dtype: torch.dtype, *, is_real: bool = False) -> bool:
     """Whether rows of n numbers are transformed as a whole; real ones take a complex transform of half the length."""
     if not isinstance(n, int) or n & (n - 1) or real_dtype(dtype) not in _OF_REALS:
         return False
-    return _SHORTEST <= n <= _LONGEST * (1 + is_real)
+    return _SHORTEST * (1 + is_real) <= n <= _LONGEST * (1 + is_real)
 
 
 def is_whole_column(z: Tensor, dim: int) -> bool:

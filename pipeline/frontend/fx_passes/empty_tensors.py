@@ -11,6 +11,7 @@ from typing import Any
 import sympy
 import torch
 from torch import fx
+from torch._ops import OpOverload
 
 from pipeline.errors import CaptureError
 
@@ -23,9 +24,10 @@ _OPERATORS = {sympy.Add: operator.add, sympy.Mul: operator.mul}
 
 
 def replace_empty_tensors(graph: fx.Graph) -> None:
-    """view(x) -> [0, 4]  →  zeros([0, 4]); mm(x: [2, 0], y: [0, 3])  →  zeros([2, 3]); cat(x, empty)  →  cat(x).
+    """view(x) -> [0, 4]  →  zeros([0, 4]); all(x: [5, 0])  →  full([], True); cat(x, empty)  →  cat(x).
 
-    Torch-mlir divides by the size of an empty tensor at compile time (SIGFPE) in views, and fails on others.
+    Torch-mlir divides by the size of an empty tensor at compile time (SIGFPE) in views, and fails on others. MLIR takes
+    a sum that starts from what it does not read for one that writes every element, which one over nothing does not.
     """
     for node in list(graph.nodes):
         value = node.meta.get("val")
@@ -35,12 +37,42 @@ def replace_empty_tensors(graph: fx.Graph) -> None:
             with graph.inserting_before(node):
                 shape = [_size_before(node, size) for size in value.shape]
                 zeros = graph.call_function(aten.zeros.default, (shape,), {"dtype": value.dtype})
-            zeros.meta.update(node.meta)
-            node.replace_all_uses_with(zeros)
-            graph.erase_node(node)
+            _put(zeros, node)
+        elif (number := _made_of_nothing(node, value)) is not None:
+            with graph.inserting_before(node):
+                full = graph.call_function(aten.full.default, (list(value.shape), number), {"dtype": value.dtype})
+            _put(full, node)
         elif node.target is aten.cat.default:
             parts = [part for part in node.args[0] if not _is_empty(part)]
             node.args = (parts, *node.args[1:])
+
+
+def _put(made: fx.Node, node: fx.Node) -> None:
+    made.meta.update(node.meta)
+    node.replace_all_uses_with(made)
+    node.graph.erase_node(node)
+
+
+def _made_of_nothing(node: fx.Node, value: torch.Tensor) -> Any:
+    """What every element of a result is that has only empty tensors to be made of; None if that is not one number."""
+    operands, target = [operand.meta.get("val") for operand in node.all_input_nodes], node.target
+    if not operands or not all(map(_is_empty, node.all_input_nodes)) or not all(map(_is_known, [value, *operands])):
+        return None
+    if not isinstance(target, OpOverload) or target.namespace != "aten":
+        return None
+    if target._schema.is_mutable or torch.Tag.nondeterministic_seeded in target.tags:
+        return None
+    args, kwargs = fx.map_arg((node.args, dict(node.kwargs)), lambda one: _zeros(one.meta["val"]))
+    found = target(*args, **kwargs).flatten()
+    return found[0].item() if torch.equal(found.nan_to_num(), found[:1].nan_to_num().expand_as(found)) else None
+
+
+def _zeros(like: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(like.shape, dtype=like.dtype)
+
+
+def _is_known(value: torch.Tensor) -> bool:
+    return all(isinstance(size, int) for size in value.shape) and not value.is_complex()
 
 
 def _size_before(node: fx.Node, size: int | torch.SymInt) -> Any:

@@ -11,6 +11,7 @@ from torch import fx
 from pipeline.frontend.complex_numbers import complex_as_pairs
 from pipeline.frontend.fx_passes.empty_tensors import replace_empty_tensors
 from pipeline.frontend.fx_passes.known_sizes import known_sizes_as_numbers
+from pipeline.frontend.fx_passes.splats import compute_splats
 from pipeline.frontend.numbers import check_numbers_that_select, lower_assertions, lower_numbers
 from pipeline.frontend.recurrent.rows import name_rows
 from pipeline.frontend.views.ops import collapse_shape, expand_shape
@@ -71,6 +72,7 @@ def simplify(graph: fx.Graph, is_region: bool = False) -> None:
     check_numbers_that_select(graph)
     lower_numbers(graph)
     name_operators(graph)
+    compute_splats(graph)
     compare_floats_with_floats(graph)
     replace_empty_tensors(graph)
     own_views(graph)
@@ -98,7 +100,11 @@ _COMPARISONS = (
 def compare_floats_with_floats(graph: fx.Graph) -> None:
     """lt(x: f32, 0)  →  lt(x, 0.0): where x is a constant, torch-mlir folds the former to whatever lies in memory."""
     for node in graph.nodes:
-        if node.target in _COMPARISONS and node.args[0].meta["val"].is_floating_point() and type(node.args[1]) is int:
+        if (
+            node.target in _COMPARISONS
+            and node.args[0].meta["val"].is_floating_point()
+            and type(node.args[1]) in (int, bool)
+        ):
             node.args = (node.args[0], float(node.args[1]))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -45,7 +44,7 @@ class FastPath:
         self._results = [(_maker(memory, shape, dtype), slot) for _, slot, shape, dtype in layout.moved]
         self._order = None if signature.result_tree == LEAF else [result.index for result in signature.results]
         self._collect = tuple if signature.result_tree.kind == "tuple" else list
-        self._workspace = workspace
+        self._place = workspace.place if workspace.is_needed else None
         self._address, self._size = layout.workspace
         self._seed, self._draw = layout.seed, torch_library().seed
         self._copy = (ctypes.c_int64 * layout.slots).from_buffer_copy
@@ -80,11 +79,8 @@ class FastPath:
             result = make()
             slots[slot] = result.data_ptr()
             results.append(result)
-        workspace = self._workspace
-        if workspace.varies:
-            workspace.fit()
-        slots[self._address] = workspace.address
-        slots[self._size] = workspace.size
+        if self._place is not None:
+            slots[self._address], slots[self._size] = self._place()
         if self._seed is not None:
             slots[self._seed] = self._draw()
         watch = weights.watch
@@ -126,12 +122,10 @@ def _is_flat(tree: Tree) -> bool:
 
 
 def _maker(memory: ResultMemory, shape: tuple[int, ...], dtype: str) -> Callable[[], Any]:
-    """What makes a tensor for a result, in a microsecond where it is small."""
+    """What makes a tensor for a result, in less than a microsecond where it is small."""
     torch = sys.modules["torch"]
-    if is_small(shape, dtype):
-        return functools.partial(torch.empty_strided, shape, _row_major(shape), dtype=getattr(torch, dtype))
-    return functools.partial(memory.tensor, torch_library(), shape, dtype)
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod([max(size, 1) for size in shape[dim + 1 :]]) for dim in range(len(shape)))
+    if not is_small(shape, dtype):
+        return functools.partial(memory.tensor, torch_library(), shape, dtype)
+    like = torch.empty(shape, dtype=getattr(torch, dtype), device="cpu")
+    like.untyped_storage().resize_(0)  # its sizes and strides are all that is wanted
+    return functools.partial(torch.empty_like, like)

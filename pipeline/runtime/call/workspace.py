@@ -8,23 +8,32 @@ from collections.abc import Callable
 from pipeline.runtime.interface.aligned_memory import Arena
 
 
-class Workspace(threading.local):
-    """`address` is that of `size` aligned bytes that belong to the calling thread.
+class Workspace:
+    """Hands out the calling thread's piece.
 
     Attributes:
-        varies: whether the size depends on how many threads share the work: `fit` is to be called before each use.
+        is_needed: whether the code ever uses it.
     """
 
     def __init__(self, size: int, thread_bytes: int = 0, threads: Callable[[], int] = lambda: 1):
         """`size` is for one thread, each other one of so many `threads` takes `thread_bytes` more."""
+        self.is_needed = size > 0 or thread_bytes > 0
         self._least, self._thread_bytes, self._threads = size, thread_bytes, threads
-        self.varies = thread_bytes > 0
-        self.size = -1
-        self.fit()
+        self._own = _Own()
 
-    def fit(self) -> None:
-        """Makes the memory larger if there are more threads than before."""
-        size = self._least + self._thread_bytes * (self._threads() - 1)
-        if size > self.size:
-            self._arena = Arena(size)
-            self.size, self.address = size, self._arena.address
+    def place(self) -> tuple[int, int]:
+        """The address of aligned bytes, and how many; larger ones than before if there are more threads."""
+        own = self._own
+        if own.arena is None or self._thread_bytes:
+            size = self._least + self._thread_bytes * (self._threads() - 1)
+            if own.arena is None or size > own.arena.size:
+                own.arena = Arena(size)
+                own.place = own.arena.address, size
+        return own.place
+
+
+class _Own(threading.local):
+    """What one thread has."""
+
+    arena: Arena | None = None
+    place = (0, 0)

@@ -3,28 +3,21 @@
 Rows of n = n1 n2 complex numbers, by the four steps of Bailey (1990), each row in the cache:
     for each vector of columns of [n1, n2]: a transform of length n1; a factor for each element, transposed
     for each vector of columns of [n2, n1]: a transform of length n2; that is the result, in order
-Columns, and each of the steps: in registers up to a length of 8, else two steps of their own with scratch between.
+Short rows are transformed side by side, see `fourier_bundles`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from pipeline.analysis.fourier import Transform
-from pipeline.mlir import arith, ir, memref, scf
+from pipeline.mlir import arith, ir, memref
 from pipeline.passes.cpu.microkernel.butterflies import Butterflies, Complex
-from pipeline.passes.cpu.microkernel.vector_builders import constant_index, parallel_loop
+from pipeline.passes.cpu.microkernel.fourier_bundles import BundleEmitter
+from pipeline.passes.cpu.microkernel.fourier_steps import Load, Steps, Store, each
+from pipeline.passes.cpu.microkernel.vector_builders import buffer_size, constant_index, parallel_loop
 from pipeline.passes.cpu.microkernel.vector_planes import Pairs, Planes, plus, times, total
 from pipeline.passes.cpu.microkernel.vector_transpose import transposed
-
-#: (where) → the vector that lies there; (where, vector) → it lies there.
-Load = Callable[[ir.Value], Complex]
-Store = Callable[[ir.Value, Complex], None]
-
-#: The longest transform in registers.
-_IN_REGISTERS = 8
 
 
 class FourierEmitter:
@@ -37,11 +30,14 @@ class FourierEmitter:
         self._lanes = transform.lanes(vector_bytes // (4 if isinstance(element, ir.F32Type) else 8))
         self._kind = ir.VectorType.get([self._lanes], element)
         self._numbers = Butterflies(self._kind, transform.sign, fma)
-        self._function = function
+        self._steps = Steps(self._numbers, function)
 
     def emit(self) -> None:
         """The whole nest."""
-        rows = memref.DimOp(self._source, constant_index(0)).result
+        if self._transform.is_short:
+            BundleEmitter(self._source, self._target, self._transform, self._steps).emit()
+            return
+        rows = buffer_size(self._source, 0)
         parallel_loop(constant_index(0), rows, 1, self._row if self._transform.columns is None else self._image)
 
     def _image(self, image: ir.Value) -> None:
@@ -58,7 +54,7 @@ class FourierEmitter:
                 Pairs(self._target, self._kind, (image, row)).store(column, scaled)
 
             local = Planes.scratch(self._kind, n * self._lanes)
-            self._step(n, load, store, local)
+            self._steps.transform(n, load, store, local)
             local.free()
 
         full = columns // self._lanes * self._lanes
@@ -87,27 +83,24 @@ class FourierEmitter:
         local, column = (Planes.scratch(self._kind, n1 * self._lanes) for _ in range(2))
 
         def first(place: ir.Value) -> None:
-            self._step(n1, lambda j: load(total([times(j, n2), place])), self._at(column), local)
-            self._each(n1, self._lanes, lambda block: self._turn(column, work, place, block))
+            self._steps.transform(n1, lambda j: load(total([times(j, n2), place])), self._steps.store(column), local)
+            each(n1, self._lanes, lambda block: self._turn(column, work, place, block))
 
         def second(place: ir.Value) -> None:
             def put(k: ir.Value, value: Complex) -> None:
                 store(total([times(k, n1), place]), value)
 
-            self._step(n2, lambda j: work.load(total([times(j, n1), place])), put, local)
+            self._steps.transform(n2, lambda j: work.load(total([times(j, n1), place])), put, local)
 
-        self._each(n2, self._lanes, first)
-        self._each(n1, self._lanes, second)
+        each(n2, self._lanes, first)
+        each(n1, self._lanes, second)
         for planes in (work, local, column):
             planes.free()
-
-    def _at(self, planes: Planes) -> Store:
-        return lambda number, value: planes.store(times(number, self._lanes), value)
 
     def _turn(self, column: Planes, work: Planes, place: ir.Value, block: ir.Value) -> None:
         """work[place + j, block + i] = column[block + i, j] * root ** ((block + i) (place + j)), scaled."""
         n1, n2 = self._transform.steps()
-        roots = self._roots(np.outer(np.arange(n1), np.arange(n2)), n1 * n2, self._transform.scale)
+        roots = self._steps.roots(np.outer(np.arange(n1), np.arange(n2)), n1 * n2, self._transform.scale)
         values = []
         for lane in range(self._lanes):
             row = plus(block, lane)
@@ -117,37 +110,10 @@ class FourierEmitter:
         for lane, value in enumerate(parts):
             work.store(total([times(plus(place, lane), n1), block]), value)
 
-    def _step(self, n: int, load: Load, store: Store, local: Planes) -> None:
-        """A transform of length n of whole vectors, in two steps through `local` where it is too long for registers."""
-        if n <= _IN_REGISTERS:
-            values = self._numbers.transform([load(constant_index(j)) for j in range(n)])
-            for k, value in enumerate(values):
-                store(constant_index(k), value)
-            return
-        n1 = 4 if n == 16 else 8
-        n2 = n // n1
-        roots = self._roots(np.outer(np.arange(n1), np.arange(n2)), n)
-
-        def first(j: ir.Value) -> None:
-            values = self._numbers.transform([load(plus(j, k * n2)) for k in range(n1)])
-            for k, value in enumerate(values):
-                place = plus(j, k * n2)
-                turned = self._numbers.product(value, roots.load_splat(place)) if k else value
-                local.store(times(place, self._lanes), turned)
-
-        def second(k: ir.Value) -> None:
-            start = times(k, n2)
-            given = [local.load(times(plus(start, j), self._lanes)) for j in range(n2)]
-            for number, value in enumerate(self._numbers.transform(given)):
-                store(plus(k, number * n1), value)
-
-        self._each(n2, 1, first)
-        self._each(n1, 1, second)
-
     def _spectrum(self, z: Planes, target: Pairs) -> None:
         """X[k] = (Z[k] + Z'[k]) / 2 - i w^k (Z[k] - Z'[k]) / 2 with Z'[k] = conj(Z[m - k]), Z[m] = Z[0]."""
         m, numbers = self._transform.complex_length, self._numbers
-        turns = self._roots(np.arange(m), 2 * m, -0.5j)
+        turns = self._steps.roots(np.arange(m), 2 * m, -0.5j)
         re, im = (memref.LoadOp(z.buffer, [constant_index(part * z.count)]).result for part in range(2))
         for part, value in enumerate((re, im)):
             memref.StoreOp(value, z.buffer, [constant_index(part * z.count + m)])
@@ -158,7 +124,7 @@ class FourierEmitter:
             odd = numbers.product(numbers.sub(here, mirrored), turns.load(k))
             target.store(k, numbers.add(numbers.scaled(numbers.add(here, mirrored), 0.5), odd))
 
-        self._each(m, self._lanes, vectors)
+        each(m, self._lanes, vectors)
         zero = arith.ConstantOp(self._kind.element_type, 0.0).result
         for part, value in enumerate((arith.SubFOp(re, im).result, zero)):
             memref.StoreOp(value, target.buffer, [*target.before, constant_index(2 * m + part)])
@@ -166,9 +132,9 @@ class FourierEmitter:
     def _packed(self, half: Pairs, z: Planes) -> None:
         """Z[k] = X[k] + X'[k] + i w^k (X[k] - X'[k]) with X'[k] = conj(X[m - k]); X[0] and X[m] count as real."""
         m, numbers = self._transform.complex_length, self._numbers
-        turns = self._roots(np.arange(m), 2 * m, 1j)
+        turns = self._steps.roots(np.arange(m), 2 * m, 1j)
         given = Planes.scratch(self._kind, m + self._lanes)
-        self._each(m, self._lanes, lambda k: given.store(k, half.load(k)))
+        each(m, self._lanes, lambda k: given.store(k, half.load(k)))
         last = memref.LoadOp(half.buffer, [*half.before, constant_index(2 * m)]).result
         zero = arith.ConstantOp(self._kind.element_type, 0.0).result
         for value, place in ((last, m), (zero, given.count), (zero, given.count + m)):
@@ -180,20 +146,5 @@ class FourierEmitter:
             odd = numbers.product(numbers.sub(here, mirrored), turns.load(k))
             z.store(k, numbers.add(numbers.add(here, mirrored), odd))
 
-        self._each(m, self._lanes, vectors)
+        each(m, self._lanes, vectors)
         given.free()
-
-    def _roots(self, powers: np.ndarray, n: int, factor: complex = 1.0) -> Planes:
-        """exp(sign 2 pi i k / n) for each power k, in float64 until they are rounded, times a factor."""
-        angles = self._transform.sign * 2 * np.pi / n * (powers % n)
-        return Planes.table(self._kind, factor * (np.cos(angles) + 1j * np.sin(angles)), self._function)
-
-    def _each(self, count: int, step: int, body: Callable[[ir.Value], None]) -> None:
-        """A loop, unless it has one iteration only."""
-        if count == step:
-            body(constant_index(0))
-            return
-        loop = scf.ForOp(constant_index(0), constant_index(count), constant_index(step))
-        with ir.InsertionPoint(loop.body):
-            body(loop.induction_variable)
-            scf.YieldOp([])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeline.analysis.reduction_combiners import FOLDS
 from pipeline.ir.attributes import PARALLEL, PLACES
 from pipeline.ir.indexing_maps import Loops
-from pipeline.mlir import arith, ir, scf, terminator, vector
+from pipeline.mlir import arith, ir, memref, scf, terminator, vector
 from pipeline.passes.cpu.microkernel import narrow_elements
 
 
@@ -88,6 +88,14 @@ def parallel_loop(first: ir.Value, last: ir.Value, step: int, body: Callable[[ir
     with ir.InsertionPoint(loop.body):
         body(loop.induction_variable)
         scf.YieldOp([])
+
+
+def buffer_size(buffer: ir.Value, dim: int) -> ir.Value:
+    """The size of one dim of a buffer, as an index; a constant where it is known, so that loops have known trips."""
+    kind = ir.MemRefType(buffer.type)
+    if not kind.is_dynamic_dim(dim):
+        return constant_index(kind.get_dim_size(dim))
+    return memref.DimOp(buffer, constant_index(dim)).result
 
 
 def floor_to(value: ir.Value, step: int) -> ir.Value:
