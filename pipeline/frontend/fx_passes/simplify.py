@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from typing import Any
 
@@ -180,13 +181,13 @@ def _widen(graph: fx.Graph, node: fx.Node) -> None:
     if isinstance(values, (tuple, list)):
         _widen_results(graph, node, list(values))
     elif isinstance(values, torch.Tensor) and values.dtype in _NARROW:
-        _set_value(node, values.to(torch.int32))
+        _set_value(node, _in_dtype(values, torch.int32))
         _cast_users(graph, node, values.dtype)
 
 
 def _widen_results(graph: fx.Graph, node: fx.Node, values: list[Any]) -> None:
     narrow = [isinstance(value, torch.Tensor) and value.dtype in _NARROW for value in values]
-    wide = [value.to(torch.int32) if is_narrow else value for value, is_narrow in zip(values, narrow, strict=True)]
+    wide = [_in_dtype(one, torch.int32) if is_narrow else one for one, is_narrow in zip(values, narrow, strict=True)]
     _set_value(node, type(node.meta["val"])(wide))
     for getter in list(node.users):
         if getter.target is operator.getitem and narrow[getter.args[1]]:
@@ -222,8 +223,15 @@ def _cast(graph: fx.Graph, value: fx.Node, dtype: torch.dtype, origin: fx.Node) 
     """value.to(dtype), with the source line of `origin`."""
     cast = graph.call_function(torch.ops.prims.convert_element_type.default, (value, dtype))
     cast.meta = dict(origin.meta)
-    _set_value(cast, value.meta["val"].to(dtype))
+    _set_value(cast, _in_dtype(value.meta["val"], dtype))
     return cast
+
+
+def _in_dtype(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A tensor of another dtype and of the same sizes; torch asks how it lies, whose answers are to be no promises."""
+    shape_env = getattr(getattr(value, "fake_mode", None), "shape_env", None)
+    with contextlib.nullcontext() if shape_env is None else shape_env.suppress_guards():
+        return value.to(dtype)
 
 
 def _set_value(node: fx.Node, value: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torch import fx
+from torch._dynamo.source import TensorProperty
 from torch._guards import detect_fake_mode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -24,7 +25,7 @@ def guards_of(graph: fx.Graph) -> tuple[Guard, ...]:
     found: dict[str, Guard] = {}
     for condition, place in _asked(environment):
         text = str(condition)
-        if condition.free_symbols and _is_known(text, condition):
+        if condition.free_symbols and _is_of_sizes(environment, condition) and _is_known(text, condition):
             found.setdefault(text, Guard(text, place))
     return tuple(found.values())
 
@@ -47,6 +48,12 @@ def _asked(environment: ShapeEnv) -> list[tuple[Any, str]]:
     """(condition, `file:line`) of what the model asked about sizes."""
     guards = [(environment.replace(guard.expr), place_in_model(guard.sloc)) for guard in environment.guards]
     return [*assumed(environment), *((condition, place) for condition, place in guards if place)]
+
+
+def _is_of_sizes(environment: ShapeEnv, condition: Any) -> bool:
+    """Whether it is about sizes alone; strides, which `reshape` asks about, decide over copies and not over values."""
+    sources = (source for symbol in condition.free_symbols for source in environment.var_to_sources.get(symbol, ()))
+    return all(getattr(source, "prop", TensorProperty.SIZE) is TensorProperty.SIZE for source in sources)
 
 
 def _is_known(text: str, condition: Any) -> bool:
