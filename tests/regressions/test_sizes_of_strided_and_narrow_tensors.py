@@ -16,11 +16,12 @@ def strided(rows, columns):
 @pytest.mark.parametrize("view", [torch.flatten, lambda y: y.reshape(-1, 2), lambda y: y.contiguous().view(-1)])
 def test_a_reshaped_strided_argument(view):
     def program(x, y):
-        return x[:, 3:-1] + 1, view(y) * 2
+        x[:, 3:-1]  # what is asked for it is asked of the model
+        return view(y)
 
     dynamic = {0: Dim.AUTO, 1: Dim.AUTO}
     executable = pipeline.compile(program, (torch.randn(5, 5), strided(5, 4)), dynamic_shapes=(dynamic, dynamic))
-    for rows, columns in ((5, 4), (3, 2), (2, 6)):
+    for rows, columns in ((5, 4), (3, 6), (7, 8)):
         for y in (strided(rows, columns), torch.randn(rows, columns)):
             x = torch.randn(4, 5)
             torch.testing.assert_close(executable(x, y), program(x, y))
