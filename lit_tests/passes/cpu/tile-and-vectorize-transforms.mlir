@@ -39,3 +39,23 @@ func.func @added(%x: memref<3x128xf32>, %y: memref<3x128xf32>) {
   }
   return
 }
+
+// Short rows are transformed side by side; the last one stands for those that are missing.
+// CHECK-LABEL: func.func @short
+// CHECK-NOT: linalg.fill
+// CHECK: scf.for
+// CHECK: arith.minsi
+// CHECK: vector.shuffle
+// CHECK-NOT: linalg.generic
+func.func @short(%x: memref<?x16xf32>, %y: memref<?x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<?x16xf32>)
+  linalg.generic {indexing_maps = [#in, #out], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%x : memref<?x16xf32>) outs(%y : memref<?x16xf32>)
+    attrs = {pipeline.transform = {n = 8 : i64, scale = 1.0 : f64, sign = -1 : i64}} {
+  ^bb0(%in: f32, %out: f32):
+    %sum = arith.addf %out, %in : f32
+    linalg.yield %sum : f32
+  }
+  return
+}

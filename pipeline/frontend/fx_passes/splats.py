@@ -68,9 +68,9 @@ def _is_plain(value: torch.Tensor) -> bool:
 
 def _is_computed(node: fx.Node) -> bool:
     target = node.target
-    if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded in target.tags:
+    if not isinstance(target, OpOverload) or target._schema.is_mutable or target in _MADE_BY_ARGUMENT:
         return False
-    return torch.Tag.pointwise in target.tags and target not in _MADE_BY_ARGUMENT
+    return torch.Tag.pointwise in target.tags and torch.Tag.nondeterministic_seeded not in target.tags
 
 
 def _number(node: fx.Node, value: torch.Tensor, known: dict[fx.Node, torch.Tensor]) -> torch.Tensor | None:
