@@ -1,4 +1,4 @@
-// RUN: pipeline-opt %s --split-input-file --pack-weights="columns=4 least-bytes=64 least-rows=2" | FileCheck %s --check-prefix=PACK
+// RUN: pipeline-opt %s --split-input-file --pack-weights="columns=4 least-bytes=64" | FileCheck %s --check-prefix=PACK
 // RUN: pipeline-opt %s --split-input-file --tile-groups="scratch=64" --tile-and-vectorize="vector-bytes=16 registers=16" --remarks-filter="tile-and-vectorize|tile-groups" -o /dev/null 2>&1 | FileCheck %s
 
 // What a kernel's schedule says counts, not what the passes would choose.

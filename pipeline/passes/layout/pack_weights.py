@@ -37,7 +37,8 @@ class PackWeights(Pass):
 
     w[k, n]  ->  packed[n / 32, k / 2, 2 * (n % 32) + k % 2]
 
-    Only where all calls of a kernel hand it a weight of the model, and enough rows meet the weight.
+    Only where all calls of a kernel hand it a weight of the model. One row gains most, since it is bound by the reading
+    of the weight.
     """
 
     name: ClassVar[str] = "pack-weights"
@@ -45,7 +46,6 @@ class PackWeights(Pass):
     columns: int = field(default=32, metadata={"help": "how many columns a panel has"})
     pairs: bool = field(default=False, metadata={"help": "put each two rows of bf16 side by side"})
     least_bytes: int = field(default=1 << 16, metadata={"help": "a smaller weight stays as it is"})
-    least_rows: int = field(default=4, metadata={"help": "a weight that meets fewer rows stays as it is"})
 
     def run(self, op: ir.Operation) -> None:
         """Packs the weights of all kernels of a module."""
@@ -92,9 +92,6 @@ class PackWeights(Pass):
         size = prod(kind.shape) * element_bytes(product.weight)
         if size < self.least_bytes:
             return f"it has {size} bytes, fewer than {self.least_bytes}"
-        rows = [view.size(loop) for loop in product.rows]
-        if None not in rows and prod(size or 1 for size in rows) < self.least_rows:
-            return f"it meets fewer than {self.least_rows} rows"
         if layout.missing * 4 > product.columns:
             return f"its {product.columns} columns would fill too little of {layout.panels} panels of {columns}"
         return "it lies as it is read" if layout.is_plain else None
@@ -141,11 +138,6 @@ class _Product:
             return None
         row = self.loops.index(sums[-1])
         return row if ir.RankedTensorType(self.weight.type).shape[row] % 2 == 0 else None
-
-    @property
-    def rows(self) -> list[int]:
-        """The parallel loops that the weight does not depend on."""
-        return [loop for loop, sums in enumerate(self.view.reductions) if not sums and loop not in self.loops]
 
 
 def _products(kernel: ir.Operation) -> Iterator[_Product]:
