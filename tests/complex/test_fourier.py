@@ -109,6 +109,29 @@ def test_short_time_transforms(n_fft):
     check(program, random(2, 150, dtype=torch.float32))
 
 
+SHORT_TIME = {
+    "plain": lambda x: torch.stft(x, 16, return_complex=True),
+    "of an odd length": lambda x: torch.stft(x, 15, 4, return_complex=True),
+    "in pairs": lambda x: torch.stft(x, 16, return_complex=False),
+    "both sides": lambda x: torch.stft(x, 16, onesided=False, return_complex=True),
+    "of complex numbers": lambda x: torch.stft(torch.complex(x, -x), 16, 5, return_complex=True),
+    "in the middle": lambda x: torch.stft(x, 16, 4, 11, normalized=True, return_complex=True),
+    "with a short window": lambda x: torch.stft(x, 20, 4, 11, torch.hann_window(11), return_complex=True),
+    "without padding": lambda x: torch.stft(x, 16, 7, center=False, return_complex=True),
+    "padded by constants": lambda x: torch.stft(x, 16, 7, pad_mode="constant", return_complex=True),
+    "beside the window": lambda x: torch.stft(
+        x, 16, 4, 12, torch.hann_window(12), center=False, align_to_window=True, return_complex=True
+    ),
+    "of one signal": lambda x: torch.stft(x[0], 16, return_complex=True),
+}
+
+
+@pytest.mark.parametrize("program", SHORT_TIME.values(), ids=SHORT_TIME)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, about windows and pairs
+def test_forms_of_short_time_transforms(program):
+    check(program, random(2, 60, dtype=torch.float32))
+
+
 def test_a_compiled_spectrogram():
     def program(x):
         spectra = torch.stft(x, 16, 4, return_complex=True)

@@ -119,6 +119,8 @@ class Run:
             return False
         if not all(map(self._is_small, trial + new)):
             return False
+        if not new and _depends_on_order(*(self.values[number] for number in step.operands)):
+            return False
         known = self._known(step.operands)
         self.values = trial + new
         half = any(value.dtype in (torch.float16, torch.bfloat16) for value in new)
@@ -177,6 +179,24 @@ def _input(draw: Draw, profile: Profile) -> Input:
     shape = tuple(draw.several(lambda: draw.choice(profile.sizes), 3))
     layout = draw.choice(["contiguous", "contiguous", "transposed", "strided"])
     return Input(draw.choice(ALL), shape, layout, draw.integer(0, 99))
+
+
+def _depends_on_order(written: torch.Tensor, *read: torch.Tensor) -> bool:
+    """Whether an op in place reads elements that it writes at another place; eager sees that of dense tensors alone."""
+    return any(
+        _places(written) & _places(other) and _view_of_memory(written) != _view_of_memory(other) for other in read
+    )
+
+
+def _places(x: torch.Tensor) -> set[tuple[int, int]]:
+    """Where in which memory the elements lie."""
+    memory = x.untyped_storage()
+    numbers = torch.arange(memory.nbytes() // x.element_size()) * x.element_size()
+    return {(memory._cdata, place) for place in numbers.as_strided(*_view_of_memory(x)).flatten().tolist()}
+
+
+def _view_of_memory(x: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    return tuple(x.shape), x.stride(), int(x.storage_offset())
 
 
 def is_valid(program: Program, most_elements: int) -> bool:

@@ -23,6 +23,12 @@ def written(write):
         lambda view: view.zero_(),
         lambda view: view[..., 1:].fill_(3),
         lambda view: view.transpose(0, 1).zero_(),
+        lambda view: view.unbind(-1)[0].fill_(4),
+        lambda view: view.hsplit(3)[1].zero_(),
+        lambda view: torch.meshgrid(view[0], view[1], indexing="ij")[0].fill_(2),
+        lambda view: torch.broadcast_tensors(view[0], view)[0].fill_(2),
+        lambda view: torch.dropout(view, 0.5, False).fill_(2),
+        lambda view: torch.atleast_3d(view).fill_(2),
     ],
 )
 def test_those_to_elements_that_share_memory_are_refused(write):

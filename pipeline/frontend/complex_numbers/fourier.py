@@ -88,7 +88,9 @@ def _scaled(parts: Parts, factor: Any) -> Parts:
     return parts if isinstance(factor, int) and factor == 1 else Parts(parts.re * factor, parts.im * factor)
 
 
-def _composite(op: Any) -> Any:
+def composite(op: Any) -> Any:
+    """The rule that has torch take an op apart."""
+
     def decomposed(*args: Any, **kwargs: Any) -> Any:
         return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
 
@@ -115,6 +117,4 @@ _TRANSFORMS = [
 ]
 for _name in (*_SHIFTS, *_TRANSFORMS):
     _op = getattr(aten, f"fft_{_name}").default
-    always(_op)(_composite(_op))
-for _op in (aten.stft.default, aten.stft.center):
-    always(_op)(_composite(_op))
+    always(_op)(composite(_op))

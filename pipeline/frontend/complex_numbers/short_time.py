@@ -1,4 +1,4 @@
-"""The inverse of the short-time Fourier transform, which torch's own code decides about by looking at values."""
+"""Short-time Fourier transforms: torch's own code cuts frames by strides, and the inverse's looks at values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,37 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from pipeline.frontend.complex_numbers.fourier import composite
 from pipeline.frontend.complex_numbers.table import always, aten
+
+always(aten.stft.center)(composite(aten.stft.center))
+
+
+@always(aten.stft.default)
+def stft(
+    signal: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
+    """stft([.., L]) -> the transforms of the frames times the window, [.., F, T]; torch has padded the signal."""
+    if align_to_window:
+        whole = composite(aten.stft.default)
+        return whole(signal, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, True)
+    frames = signal.unfold(-1, n_fft, hop_length or n_fft // 4)
+    if window is not None:
+        frames = frames * _in_the_middle(window, n_fft)
+    elif win_length is not None and win_length < n_fft:
+        frames = frames * _in_the_middle(torch.ones(win_length, dtype=signal.dtype, device=signal.device), n_fft)
+    is_half = not frames.is_complex() and onesided is not False
+    transform = torch.fft.rfft if is_half else torch.fft.fft
+    spectra = transform(frames, norm="ortho" if normalized else "backward").transpose(-1, -2)
+    return spectra if return_complex else torch.view_as_real(spectra)
 
 
 @always(aten.istft.default)
@@ -31,7 +61,7 @@ def istft(
     """
     hop, width = hop_length or n_fft // 4, win_length or n_fft
     window = torch.ones(width, device=spectra.device, dtype=spectra.real.dtype) if window is None else window
-    window = pad(window, ((n_fft - width) // 2, n_fft - width - (n_fft - width) // 2))
+    window = _in_the_middle(window, n_fft)
     frames = _frames(spectra.transpose(-1, -2), n_fft, "ortho" if normalized else "backward", return_complex)
     signal = _overlap_added(frames * window, hop)
     squares = _overlap_added((window * window).expand(frames.size(-2), n_fft), hop)
@@ -41,6 +71,12 @@ def istft(
     inside = min(end, whole) if isinstance(whole, int) else end
     result = (signal.narrow(-1, start, inside - start)) / squares.narrow(-1, start, inside - start)
     return pad(result, (0, end - inside)) if isinstance(whole, int) and end > inside else result
+
+
+def _in_the_middle(window: Tensor, n_fft: int) -> Tensor:
+    """The window between as many zeros as make it n_fft numbers."""
+    missing = n_fft - window.size(0)
+    return pad(window, (missing // 2, missing - missing // 2)) if missing else window
 
 
 def _frames(spectra: Tensor, n_fft: int, norm: str, is_complex: bool) -> Tensor:

@@ -31,15 +31,13 @@ def written(node: fx.Node) -> list[fx.Node]:
 
 def viewed(node: fx.Node) -> fx.Node | None:
     """The value in whose memory the result of `node` lies: what a view looks at, what an op in place wrote to."""
-    if node.target is operator.getitem:
-        source = node.args[0]
-        return source if isinstance(source, fx.Node) and _has_schema(source) and viewed(source) else None
-    if not _has_schema(node):
+    call = node.args[0] if node.target is operator.getitem else node
+    if not isinstance(call, fx.Node) or not _has_schema(call):
         return None
-    for argument, value in _arguments(node):
-        if argument.alias_info and any(_same_memory(argument, result) for result in node.target._schema.returns):
-            return None if _is_copy(node, value) else value
-    return None
+    for argument, value in _arguments(call):
+        if argument.alias_info and any(_same_memory(argument, result) for result in call.target._schema.returns):
+            return call if node is not call else None if _is_copy(node, value) else value
+    return _in_memory_of(call, node)
 
 
 def same_tensor(node: fx.Node) -> fx.Node:
@@ -79,7 +77,23 @@ def _arguments(node: fx.Node) -> Iterator[tuple[Any, fx.Node]]:
 
 
 def _same_memory(argument: Any, result: Any) -> bool:
-    return bool(result.alias_info and argument.alias_info.before_set & result.alias_info.before_set)
+    """Whether a result is a view of an argument; of a list of views, only the argument's "a -> *" tells."""
+    if result.alias_info is None:
+        return False
+    return "*" in argument.alias_info.after_set or bool(argument.alias_info.before_set & result.alias_info.before_set)
+
+
+def _in_memory_of(call: fx.Node, result: fx.Node) -> fx.Node | None:
+    """The operand in whose memory a result lies though the schema is silent, as that of meshgrid and of type_as is."""
+    memory = _storage(result)
+    given = (value for _, value in _arguments(call))
+    return next((value for value in given if memory is not None and _storage(value) == memory), None)
+
+
+def _storage(node: fx.Node) -> int | None:
+    value = node.meta.get("val")
+    has_storage = isinstance(value, torch.Tensor) and value.layout == torch.strided
+    return value.untyped_storage()._cdata if has_storage else None
 
 
 def _is_copy(node: fx.Node, source: fx.Node) -> bool:

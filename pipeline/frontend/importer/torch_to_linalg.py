@@ -13,6 +13,7 @@ from pipeline.frontend.importer.stop_fusion_lowering import (
     put_barriers_on_tensors,
     take_over_barriers,
 )
+from pipeline.frontend.importer.windows_lowering import lower_windows, take_over_windows
 from pipeline.frontend.shapes.held_casts import hold_casts
 from pipeline.frontend.shapes.promises import Promises
 from pipeline.frontend.views.lower_views import put_views_on_tensors, take_over_views
@@ -86,6 +87,7 @@ def take_over(module: ir.Module) -> None:
     take_over_random(module)
     take_over_transforms(module)
     take_over_views(module)
+    take_over_windows(module)
 
 
 def _lower(module: ir.Module, promises: Promises | None = None) -> dict[str, int]:
@@ -98,6 +100,7 @@ def _lower(module: ir.Module, promises: Promises | None = None) -> dict[str, int
     put_views_on_tensors(module)
     lower_random(module)
     lower_transforms(module)
+    lower_windows(module)
     for part in _TO_LINALG:
         run_pipeline(module.operation, part)
         if promises is not None:

@@ -29,6 +29,7 @@ from pipeline.frontend.decompositions.replacements import (
     strided,
     symbolic_shapes,
     systems,
+    windows,
 )
 from pipeline.frontend.decompositions.replacements.table import REPLACEMENTS
 
@@ -56,4 +57,5 @@ __all__ = [
     "strided",
     "symbolic_shapes",
     "systems",
+    "windows",
 ]

@@ -1,0 +1,38 @@
+"""Dropouts that drop nothing, which are their operands in eager mode and copies in torch's decompositions."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+
+aten = torch.ops.aten
+
+#: Of arguments (x, p, train).
+_DROPOUTS = {aten.dropout.default, aten.alpha_dropout.default, aten.feature_dropout.default}
+_DROPOUTS |= {aten.feature_alpha_dropout.default}
+
+
+def alias_idle_dropouts(exported: ExportedProgram) -> ExportedProgram:
+    """dropout(x, p, train=False), dropout(x, 0, ..)  →  alias(x), so that what writes to one writes to the other."""
+    if not _idle(exported.graph_module):
+        return exported
+    module = copy.deepcopy(exported.graph_module)
+    for node in _idle(module):
+        node.target, node.args = aten.alias.default, (node.args[0],)
+        node.meta["val"] = node.all_input_nodes[0].meta["val"]
+    for inner in _graphs(module):
+        inner.recompile()
+    return exported._update(module, exported.graph_signature)
+
+
+def _idle(module: fx.GraphModule) -> list[fx.Node]:
+    nodes = [node for inner in _graphs(module) for node in inner.graph.nodes if node.target in _DROPOUTS]
+    return [node for node in nodes if node.args[1] == 0 or node.args[2] is False]
+
+
+def _graphs(module: fx.GraphModule) -> list[fx.GraphModule]:
+    """The graph, and those of its branches and loops."""
+    return [inner for inner in module.modules() if isinstance(inner, fx.GraphModule)]
