@@ -57,9 +57,9 @@ class Fallback:
 class Executable:
     """A compiled model.
 
-    Call it with the arguments of the model's forward method. Tensors are taken and returned without copies where they
-    are row-major. Results carry no gradient and share no memory with arguments, except that an argument that the model
-    returns as it is comes back itself. Several threads may call one executable at once.
+    Call it with the arguments of the model's forward method. Tensors are taken without copies where they are row-major.
+    Results are row-major, or permuted as eager's views are. They carry no gradient and share no memory with arguments,
+    except that an argument that the model returns as it is comes back itself. Several threads may call one executable at once.
 
     Attributes:
         signature: what it takes and returns.

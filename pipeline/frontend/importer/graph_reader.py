@@ -19,6 +19,7 @@ from pipeline.frontend.capture.capture_errors import cause, first_line
 from pipeline.frontend.fx_passes.simplify import simplify
 from pipeline.frontend.importer.fx_importer import import_graph
 from pipeline.frontend.importer.random_lowering import seed_marks
+from pipeline.frontend.importer.result_layouts import as_computed
 from pipeline.frontend.importer.supervised_lowering import lower_supervised
 from pipeline.frontend.numbers.boxes import box_result, is_number, value_of
 from pipeline.frontend.shapes.promises import Promises
@@ -165,7 +166,9 @@ class GraphReader:
             return Result("argument", self.argument_index[value.name])
         meta = value.meta["val"]
         if isinstance(meta, torch.Tensor):
-            return Result("computed", self.result_number(value), self.type_of(meta, f"result {value.name}"))
+            kind = self.type_of(meta, f"result {value.name}")
+            computed, permutation = as_computed(value, self.outputs)
+            return Result("computed", self.result_number(computed), kind, permutation=permutation)
         if isinstance(meta, (int, torch.SymInt)) and not isinstance(meta, bool):
             return Result("computed", self.result_number(value))
         if is_number(meta):

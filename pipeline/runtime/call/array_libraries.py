@@ -78,6 +78,14 @@ class ArrayLibrary(Protocol):
         """An array over memory that `memory` keeps as it is for as long as it lives."""
         ...
 
+    def permuted(self, array: Any, permutation: Sequence[int]) -> Any:
+        """A view with its dims in another order."""
+        ...
+
+    def relabelled(self, array: Any, permutation: Sequence[int]) -> Any:
+        """The same of an array that nothing else holds, which is no view where the library makes a difference."""
+        ...
+
     def seed(self) -> int:
         """A signed number of 64 random bits from the generator of the library's random functions, which advances."""
         ...
@@ -157,6 +165,14 @@ class NumpyArrays:
         kind = self.dtypes[dtype]
         raw = _raw_bytes(memory, address, math.prod(shape) * kind.itemsize)
         return np.frombuffer(raw, np.uint8).view(kind).reshape(shape) if len(raw) else self.empty(shape, dtype)
+
+    def permuted(self, array: np.ndarray, permutation: Sequence[int]) -> np.ndarray:
+        """A view with its dims in another order."""
+        return array.transpose(permutation)
+
+    def relabelled(self, array: np.ndarray, permutation: Sequence[int]) -> np.ndarray:
+        """The same."""
+        return array.transpose(permutation)
 
     def seed(self) -> int:
         """From this package's own generator: see `pipeline.manual_seed`."""
@@ -245,6 +261,15 @@ class TorchTensors:
         if not len(raw):
             return self.empty(shape, dtype)
         return self._torch.frombuffer(raw, dtype=self._dtypes[dtype]).resize_(shape)  # a view would not be a leaf
+
+    def permuted(self, array: Any, permutation: Sequence[int]) -> Any:
+        """A view with its dims in another order."""
+        return array.permute(permutation)
+
+    def relabelled(self, array: Any, permutation: Sequence[int]) -> Any:
+        """The tensor itself: autograd would not let a view that a function returns be written to."""
+        shape, strides = array.shape, array.stride()
+        return array.as_strided_([shape[dim] for dim in permutation], [strides[dim] for dim in permutation])
 
     def seed(self) -> int:
         """From torch's default generator on the CPU, which `torch.manual_seed` sets."""
@@ -349,6 +374,16 @@ def overlap(one: Extent, other: Extent) -> bool:
 def mark_written(tensor: Any) -> None:
     """Tells the library of a tensor that code has written to it."""
     _owner(tensor).mark_written(tensor)
+
+
+def permuted(tensor: Any, permutation: Sequence[int]) -> Any:
+    """A view with the dims in another order."""
+    return _owner(tensor).permuted(tensor, permutation)
+
+
+def relabelled(tensor: Any, permutation: Sequence[int]) -> Any:
+    """A tensor that nothing else holds, with its dims in another order."""
+    return _owner(tensor).relabelled(tensor, permutation)
 
 
 def copy(target: Any, source: Any) -> None:

@@ -41,7 +41,10 @@ class FastPath:
             if kind is not None
         ]
         self._count = len(self._arguments)
-        self._results = [(_maker(memory, shape, dtype), slot) for _, slot, shape, dtype in layout.moved]
+        orders = {result.index: result.permutation for result in signature.results}
+        self._results = [
+            (_maker(memory, shape, dtype, orders[index]), slot) for index, slot, shape, dtype in layout.moved
+        ]
         self._order = None if signature.result_tree == LEAF else [result.index for result in signature.results]
         self._collect = tuple if signature.result_tree.kind == "tuple" else list
         self._place = workspace.place if workspace.is_needed else None
@@ -121,11 +124,16 @@ def _is_flat(tree: Tree) -> bool:
     return tree.kind in ("tuple", "list") and all(child.kind == "leaf" for child in tree.children)
 
 
-def _maker(memory: ResultMemory, shape: tuple[int, ...], dtype: str) -> Callable[[], Any]:
+def _maker(
+    memory: ResultMemory, shape: tuple[int, ...], dtype: str, permutation: tuple[int, ...] | None
+) -> Callable[[], Any]:
     """What makes a tensor for a result, in less than a microsecond where it is small."""
-    torch = sys.modules["torch"]
+    torch, library = sys.modules["torch"], torch_library()
     if not is_small(shape, dtype):
-        return functools.partial(memory.tensor, torch_library(), shape, dtype)
+        make = functools.partial(memory.tensor, library, shape, dtype)
+        return make if permutation is None else lambda: library.relabelled(make(), permutation)
     like = torch.empty(shape, dtype=getattr(torch, dtype), device="cpu")
+    if permutation is not None:
+        like = like.permute(permutation)
     like.untyped_storage().resize_(0)  # its sizes and strides are all that is wanted
     return functools.partial(torch.empty_like, like)

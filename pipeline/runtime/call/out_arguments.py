@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.errors import ArgumentError
 from pipeline.runtime.call.arguments import Arguments, check_tensor, check_writable, take_over
-from pipeline.runtime.call.array_libraries import ArrayLibrary, Extent, copy, extent, library_of, overlap
+from pipeline.runtime.call.array_libraries import ArrayLibrary, Extent, copy, extent, library_of, overlap, permuted
 from pipeline.runtime.interface.pytree import flatten, leaf_paths
 from pipeline.runtime.interface.signature import Result, Signature, TensorType
 
@@ -15,7 +15,8 @@ from pipeline.runtime.interface.signature import Result, Signature, TensorType
 class Destinations:
     """The leaves of `out` for one call, checked.
 
-    Leaves for what is no tensor (None, constants) are left as they are.
+    Leaves for what is no tensor (None, constants) are left as they are. Those for results whose dims lie in memory in
+    another order are seen in that order.
     """
 
     def __init__(self, signature: Signature, out: Any):
@@ -30,7 +31,7 @@ class Destinations:
                 leaf = take_over(name, leaf)
                 check_tensor(name, wanted, leaf)
                 check_writable(name, leaf)
-                self._taken.append((name, result, leaf))
+                self._taken.append((name, result, _in_memory(result, leaf)))
             elif result.kind in ("computed", "number"):
                 raise ArgumentError(f"argument {name}: the model returns a number there, which no tensor can take")
         self._check_overlap()
@@ -64,8 +65,21 @@ class Destinations:
             if source is leaf:
                 continue
             if tuple(leaf.shape) != tuple(source.shape):
-                raise ArgumentError(f"argument {name}: has shape {tuple(leaf.shape)}, the result {tuple(source.shape)}")
+                given, made = (_returned(result, tuple(one.shape)) for one in (leaf, source))
+                raise ArgumentError(f"argument {name}: has shape {given}, the result {made}")
             copy(leaf, source)
+
+
+def _in_memory(result: Result, leaf: Any) -> Any:
+    """The caller's tensor with its dims as those of the result lie in memory."""
+    if result.permutation is None:
+        return leaf
+    return permuted(leaf, [result.permutation.index(dim) for dim in range(len(result.permutation))])
+
+
+def _returned(result: Result, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape in memory as the caller sees it."""
+    return shape if result.permutation is None else tuple(shape[dim] for dim in result.permutation)
 
 
 def _wanted(signature: Signature, result: Result) -> TensorType | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.runtime.call.arguments import Arguments
-from pipeline.runtime.call.array_libraries import copy, mark_written, pointer
+from pipeline.runtime.call.array_libraries import copy, mark_written, pointer, relabelled
 from pipeline.runtime.call.out_arguments import Destinations
 from pipeline.runtime.interface.pytree import unflatten
 from pipeline.runtime.interface.signature import Result, Signature
@@ -17,6 +17,8 @@ def hand_out(signature: Signature, call: Arguments, computed: dict[int, Any], de
     if destinations is not None:
         destinations.fill(computed, call.leaves)
         return destinations.out
+    for index, permutation in {one.index: one.permutation for one in signature.results if one.permutation}.items():
+        computed[index] = relabelled(computed[index], permutation)
     leaves = iter([_result_of(result, computed, call.leaves) for result in signature.results])
     return unflatten(signature.result_tree, leaves)
 

@@ -103,7 +103,7 @@ class SlotLayout:
 
 
 def result_types(signature: Signature, count: int) -> list[TensorType | None]:
-    """The type of each of main's results; None for a number."""
+    """The type of each of main's results, as they lie in memory; None for a number."""
     types: list[TensorType | None] = [None] * count
     weights = {weight.name: weight.type for weight in signature.weights}
     for mutation in signature.mutations:
@@ -113,5 +113,5 @@ def result_types(signature: Signature, count: int) -> list[TensorType | None]:
             types[mutation.result] = weights[str(mutation.weight)]
     for result in signature.results:
         if result.kind in ("computed", "number"):
-            types[result.index] = result.type
+            types[result.index] = result.type_in_memory
     return types

@@ -81,12 +81,23 @@ class Result:
             Python; `argument`, the caller's own tensor number `index`, returned as it is (after mutation); `constant`,
             `value`.
         type: of a computed tensor; None for a computed int.
+        permutation: of a computed tensor whose dims lie in memory in another order, as eager's transposed views do:
+            it is `computed.permute(permutation)`.
     """
 
     kind: Literal["computed", "number", "argument", "constant"]
     index: int = 0
     type: TensorType | None = None
     value: Any = None
+    permutation: tuple[int, ...] | None = None
+
+    @property
+    def type_in_memory(self) -> TensorType | None:
+        """The type of what is computed."""
+        if self.type is None or self.permutation is None:
+            return self.type
+        sizes = dict(zip(self.permutation, self.type.shape, strict=True))
+        return TensorType(self.type.dtype, tuple(sizes[dim] for dim in range(len(sizes))))
 
 
 @dataclass(frozen=True)
@@ -147,7 +158,7 @@ class Signature:
             arguments=tuple(Argument(**{**a, "type": _type(a["type"])}) for a in data["arguments"]),
             argument_tree=Tree.from_json(data["argument_tree"]),
             parameters=tuple(data["parameters"]),
-            results=tuple(Result(**{**r, "type": _type(r["type"])}) for r in data["results"]),
+            results=tuple(map(_result, data["results"])),
             result_tree=Tree.from_json(data["result_tree"]),
             weights=tuple(Weight(w["name"], _known_type(w["type"]), w["mutated"]) for w in data["weights"]),
             mutations=tuple(Mutation(**m) for m in data["mutations"]),
@@ -155,6 +166,12 @@ class Signature:
             defaults=tuple((name, value) for name, value in data["defaults"]),
             guards=tuple(Guard(**guard) for guard in data["guards"]),
         )
+
+
+def _result(data: dict[str, Any]) -> Result:
+    permutation = data["permutation"]
+    order = None if permutation is None else tuple(permutation)
+    return Result(**{**data, "type": _type(data["type"]), "permutation": order})
 
 
 def _type(data: dict[str, Any] | None) -> TensorType | None:

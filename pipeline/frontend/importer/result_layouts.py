@@ -1,0 +1,57 @@
+"""Results that are permuted: computed as their operands lie, and seen in the other order by the caller, as in eager."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+aten = torch.ops.aten
+
+Permutation = tuple[int, ...]
+
+
+def as_computed(value: fx.Node, outputs: Sequence[Any]) -> tuple[fx.Node, Permutation | None]:
+    """(x, permutation) of a result that is permute(x); itself where x is an output, too, or given to the program.
+
+    complex(permute(re), permute(im))  ->  complex(re, im), permuted
+    """
+    found = _taken_apart(value)
+    if found is None:
+        return value, None
+    parts, permutation = found
+    others = [_taken_apart(other) for other in outputs if isinstance(other, fx.Node) and other is not value]
+    shared = {part for other in others if other is not None for part in other[0]} | set(outputs)
+    if any(part.op != "call_function" or part in shared for part in parts):
+        return value, None
+    return (parts[0] if len(parts) == 1 else _complex(value, parts, permutation)), permutation
+
+
+def _taken_apart(value: fx.Node) -> tuple[list[fx.Node], Permutation] | None:
+    """What is permuted, and how: a tensor, or the parts of a complex one."""
+    if value.target is aten.complex.default:
+        found = [_permuted(part) for part in value.args if isinstance(part, fx.Node)]
+        if len(found) != 2 or found[0][1] != found[1][1] or found[0][1] is None:
+            return None
+        return [part for part, _ in found], found[0][1]
+    x, permutation = _permuted(value)
+    return None if permutation is None else ([x], permutation)
+
+
+def _permuted(value: fx.Node) -> tuple[fx.Node, Permutation | None]:
+    """(x, permutation) for any number of permutes of x; (value, None) for none that changes the order."""
+    permutation = list(range(value.meta["val"].dim()))
+    while value.target is aten.permute.default:
+        value, dims = value.args
+        permutation = [dims[dim] % len(dims) for dim in permutation]
+    return value, (None if permutation == sorted(permutation) else tuple(permutation))
+
+
+def _complex(value: fx.Node, parts: Sequence[fx.Node], permutation: Permutation) -> fx.Node:
+    with value.graph.inserting_before(value):
+        whole = value.graph.call_function(aten.complex.default, tuple(parts))
+    inverse = [permutation.index(dim) for dim in range(len(permutation))]
+    whole.meta = {**value.meta, "val": value.meta["val"].permute(inverse)}
+    return whole

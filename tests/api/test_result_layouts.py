@@ -1,0 +1,131 @@
+"""Results that a program permutes at its end lie in memory as eager's do, and cost no transposition."""
+
+import numpy as np
+import pytest
+import torch
+from function_model import Function
+from numerics import differences
+from torch.export import Dim
+
+import pipeline
+
+X = torch.arange(60.0).reshape(3, 4, 5)
+
+
+def compiled(program, *args, **options):
+    return pipeline.compile(program, args, cache=False, **options)
+
+
+def both(x):
+    y = x * 2
+    return y, y.transpose(0, 1)
+
+
+def both_permuted(x):
+    y = x * 2
+    return y.transpose(0, 2), y.transpose(0, 1)
+
+
+def twice(x):
+    y = (x * 2).transpose(0, 2)
+    return y, y
+
+
+def nested(x):
+    y = (x * 2).transpose(0, 2)
+    return {"first": y, "rest": [y.sum(), (x + 1).transpose(0, 1)]}
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: (x * 2).transpose(1, 2),
+        lambda x: (x * 2).permute(2, 0, 1).transpose(0, 1),
+        lambda x: (x[0] * 2).t(),
+        lambda x: torch.fft.rfft(torch.cat([x, x[:, :, :3]], -1)).transpose(0, 1),
+        lambda x: (torch.complex(x, -x) * 2j).mT,
+        nested,
+        twice,
+    ],
+)
+def test_they_have_the_strides_of_eagers(program):
+    executable = compiled(program, X)
+    for _ in range(2):  # calls in between take another way
+        got, expected = executable(X), program(X)
+        assert not differences(got, expected)
+        for one, other in zip(*map(torch.utils._pytree.tree_leaves, (got, expected)), strict=True):
+            assert one.stride() == other.stride()
+            assert not one._is_view(), "autograd refuses writes to views that a function returns"
+    assert not any("transpose" in kernel.name for kernel in executable.kernels)
+
+
+@pytest.mark.parametrize(
+    "program", [both, both_permuted, lambda x: x.permute(2, 0, 1), lambda x: x[1:].transpose(0, 1)]
+)
+def test_those_that_would_share_memory_have_their_own(program):
+    got = compiled(program, X)(X)
+    assert not differences(got, program(X))
+    leaves = [X, *torch.utils._pytree.tree_leaves(got)]
+    assert len({leaf.untyped_storage().data_ptr() for leaf in leaves}) == len(leaves)
+
+
+def test_large_ones():
+    def program(x):
+        return (x * 2).transpose(1, 2)
+
+    x = torch.randn(30, 400, 50)
+    executable = compiled(program, x)
+    first, second = executable(x), executable(x)
+    assert torch.equal(first, program(x)) and torch.equal(second, first)
+    assert first.stride() == second.stride() == program(x).stride()
+
+
+def test_those_of_symbolic_sizes():
+    def program(x):
+        return (x * 2).transpose(0, 1)
+
+    executable = compiled(program, torch.randn(6, 8), dynamic_shapes=({0: Dim("n", max=64), 1: Dim("m", max=64)},))
+    for shape in ((1, 1), (5, 0), (0, 5), (7, 3)):
+        x = torch.randn(shape)
+        assert torch.equal(executable(x), program(x))
+    out = torch.empty(3, 7)
+    assert torch.equal(executable(torch.ones(7, 3), out=out), program(torch.ones(7, 3)))
+    with pytest.raises(pipeline.ArgumentError, match=r"has shape \(8, 4\), the result \(8, 5\)"):
+        executable(torch.randn(5, 8), out=torch.empty(8, 4))
+
+
+@pytest.mark.parametrize("shape", [(0, 1, 2), (0, 2, 1), (2, 1, 0)])
+def test_out_of_any_layout(shape):
+    expected = (X * 2).transpose(1, 2)
+    out = torch.empty([expected.shape[dim] for dim in shape]).permute([shape.index(dim) for dim in range(3)])
+    executable = compiled(lambda x: (x * 2).transpose(1, 2), X)
+    assert executable(X, out=out) is out
+    assert torch.equal(out, expected)
+    with pytest.raises(pipeline.ArgumentError, match=r"out: expected float32\[3, 5, 4\], got float32\[3, 4, 5\]"):
+        executable(X, out=torch.empty(3, 4, 5))
+
+
+def test_those_of_numpy_of_files_and_of_devices(tmp_path):
+    program = Function(lambda x: (x * 2).transpose(1, 2))
+    expected = program(X)
+    executable = pipeline.compile(program, (X,), cache=False)
+    assert np.array_equal(executable(X.numpy()), expected.numpy())
+    executable.save(tmp_path / "model")
+    assert torch.equal(pipeline.load(tmp_path / "model")(X), expected)
+    assert torch.equal(pipeline.compile(program, (X,), target="vulkan", cache=False)(X), expected)
+
+
+def test_those_that_are_trained_and_written_to():
+    model = torch.compile(lambda x: (x * 2).transpose(1, 2), backend="pipeline")
+    x = X.clone().requires_grad_()
+    y = model(x)
+    y += 1
+    y.sum().backward()
+    assert x.grad.unique().tolist() == [2]
+    with torch.no_grad():
+        assert model(X).stride() == (20, 1, 5)
+
+
+def test_those_of_each_of_a_batch():
+    executable = compiled(lambda x: (x * 2).t(), X[0])
+    assert torch.equal(torch.func.vmap(executable)(X), (X * 2).transpose(1, 2))
