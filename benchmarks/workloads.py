@@ -6,6 +6,7 @@ models whose names say so need transformers.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -322,6 +323,46 @@ def _recurrent(kind: type[nn.RNNBase], width: int, batch: int, layers: int = 1, 
     )
 
 
+class Transform(nn.Module):
+    """Fourier transforms of rows of complex numbers, which come and go as pairs."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: [rows, n, 2]."""
+        return torch.view_as_real(torch.fft.fft(torch.view_as_complex(x)))
+
+
+class Filter(nn.Module):
+    """Rows filtered by what a half spectrum is multiplied with."""
+
+    def __init__(self, n: int):
+        super().__init__()
+        self.response = nn.Parameter(torch.randn(n // 2 + 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: [rows, n]."""
+        return torch.fft.irfft(torch.fft.rfft(x) * self.response)
+
+
+class Spectrogram(nn.Module):
+    """The power spectra of windows of 25 ms every 10 ms, as nets for speech take them."""
+
+    def __init__(self, n_fft: int, hop: int):
+        super().__init__()
+        self.n_fft, self.hop = n_fft, hop
+        self.register_buffer("window", torch.hann_window(n_fft))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: [signals, samples]."""
+        spectra = torch.stft(x, self.n_fft, self.hop, window=self.window, return_complex=True)
+        return spectra.real**2 + spectra.imag**2
+
+
+def _transforms(rows: int, n: int, kind: Callable[[], nn.Module], of_pairs: bool) -> Workload:
+    """5 n log2 n operations a transform of complex numbers; `kind` does one of them, or two of half the work."""
+    shape = (rows, n, 2) if of_pairs else (rows, n)
+    return Workload(lambda: (kind(), (torch.randn(shape),)), flops=5 * rows * n * math.log2(n), bytes=16 * rows * n)
+
+
 def _image_like() -> tuple[torch.Tensor, ...]:
     return (torch.randn(1024, 1024) + 0.1,)
 
@@ -382,4 +423,11 @@ WORKLOADS = {
     "W10d_lstm1024": _recurrent(nn.LSTM, 1024, 1),
     "W10e_lstm1024_batch8": _recurrent(nn.LSTM, 1024, 8),
     "W10f_gru256_3layers": _recurrent(nn.GRU, 256, 1, 3),
+    "W11a_fft1024": _transforms(64, 1024, Transform, of_pairs=True),
+    "W11b_filter4096": _transforms(64, 4096, lambda: Filter(4096), of_pairs=False),
+    "W11c_spectrogram400": Workload(
+        lambda: (Spectrogram(400, 160), (torch.randn(1, 160000),)),
+        flops=2.5 * 1001 * 400 * math.log2(400),
+        bytes=4 * (160000 + 1001 * 201),
+    ),
 }

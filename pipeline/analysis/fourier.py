@@ -13,14 +13,12 @@ side in the last dim; `[r, n]` below are r rows of n real numbers.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from math import isqrt
 
+from pipeline.analysis.fourier_lengths import in_cache, is_short, power_of_two
 from pipeline.ir.attributes import TRANSFORM
 from pipeline.mlir import ir
-
-#: The longest short transform.
-_SHORT = 32
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Transform:
     """A transform.
 
     Attributes:
-        n: its length, a power of two.
+        n: its length.
         sign: that of the exponent.
         scale: what the results are multiplied by.
         columns: complex numbers in a row of which the columns are transformed; None if rows are.
@@ -50,26 +48,26 @@ class Transform:
     @property
     def is_short(self) -> bool:
         """Whether rows are transformed side by side: one row would not fill the vectors of its two steps."""
-        return self.columns is None and self.complex_length <= _SHORT
+        return self.columns is None and is_short(self.complex_length)
 
     @property
     def operations(self) -> int:
         """The arithmetic operations of one, by the usual count: 5 n log2 n, half of it for real numbers."""
-        n = self.n
-        return 5 * n * (n.bit_length() - 1) // (1 if self.takes_pairs and self.gives_pairs else 2)
+        return round(5 * self.n * math.log2(self.n) / (1 if self.takes_pairs and self.gives_pairs else 2))
 
     def lanes(self, most: int) -> int:
-        """The elements of the vectors, at most so many: the rows and columns of steps fill whole ones."""
+        """The elements of the vectors, at most so many: the rows and columns of steps fill at least one."""
         if self.columns is not None:
-            return min(most, 1 << (self.columns.bit_length() - 1))
+            return min(most, power_of_two(self.columns))
         if self.is_short:
-            return min(most, 2 * self.complex_length)
-        return min(most, 1 << (isqrt(self.complex_length).bit_length() - 1))
+            return min(most, power_of_two(2 * self.complex_length))
+        return min(most, power_of_two(min(self.steps())))
 
     def steps(self) -> tuple[int, int]:
         """The lengths of the two steps that transform a row, the longer one first."""
-        bits = self.complex_length.bit_length() - 1
-        return 1 << (bits + 1) // 2, 1 << bits // 2
+        steps = in_cache(self.complex_length)
+        assert steps is not None
+        return steps
 
 
 def transform_of(op: ir.Operation) -> Transform | None:

@@ -59,7 +59,8 @@ class Executable:
 
     Call it with the arguments of the model's forward method. Tensors are taken without copies where they are row-major.
     Results are row-major, or permuted as eager's views are. They carry no gradient and share no memory with arguments,
-    except that an argument that the model returns as it is comes back itself. Several threads may call one executable at once.
+    except that an argument that the model returns as it is comes back itself. Several threads may call one executable
+    at once.
 
     Attributes:
         signature: what it takes and returns.

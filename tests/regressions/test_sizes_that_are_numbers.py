@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 from function_model import Function
+from numerics import differences
 from torch.export import Dim
 
 import pipeline
@@ -34,5 +35,5 @@ def test_views_of_one_element(view):
     executable = pipeline.compile(model, (torch.randn(3),), dynamic_shapes=(({0: Dim.AUTO},),))
     for size in (3, 4):
         x = torch.randn(size)
-        assert torch.equal(executable(x), model(x))
+        assert not differences(executable(x), model(x))
     assert not [remark for remark in executable.remarks if remark.pass_name in ("shapes", "views")]

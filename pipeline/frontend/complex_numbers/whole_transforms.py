@@ -1,4 +1,4 @@
-"""Transforms of lengths that are powers of two, each as one op of ours, which is a kernel of its own."""
+"""Transforms of lengths without large prime factors, each as one op of ours, which is a kernel of its own."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ import torch
 from torch import Tensor
 
 import pipeline.frontend.complex_numbers.transform_op  # noqa: F401  registers the op
+from pipeline.analysis.fourier_lengths import in_registers, is_kernel
 from pipeline.frontend.complex_numbers.table import real_dtype
 
-#: Shorter ones are products of matrices, longer ones have such stages and this one.
-_SHORTEST, _LONGEST = 4, 4096
-
-#: The fewest columns that are transformed where they lie, and the fewest and most rows of these: two stages of eight.
-_FEWEST_COLUMNS, _FEWEST_ROWS, _MOST_ROWS = 4, 8, 64
+#: The fewest columns that are transformed where they lie, and the fewest rows of these.
+_FEWEST_COLUMNS, _FEWEST_ROWS = 4, 8
 
 _OF_REALS = (torch.float32, torch.float64)
 
 
 def is_whole(n: Any, dtype: torch.dtype, *, is_real: bool = False) -> bool:
     """Whether rows of n numbers are transformed as a whole; real ones take a complex transform of half the length."""
-    if not isinstance(n, int) or n & (n - 1) or real_dtype(dtype) not in _OF_REALS:
+    if not isinstance(n, int) or real_dtype(dtype) not in _OF_REALS:
         return False
-    return _SHORTEST * (1 + is_real) <= n <= _LONGEST * (1 + is_real)
+    return n % 2 == 0 and is_kernel(n // 2) if is_real else is_kernel(n)
 
 
 def is_whole_column(z: Tensor, dim: int) -> bool:
@@ -32,7 +30,7 @@ def is_whole_column(z: Tensor, dim: int) -> bool:
     n, columns = z.size(dim), math.prod(z.shape[dim + 1 :])
     if not isinstance(n, int) or not isinstance(columns, int) or real_dtype(z.dtype) not in _OF_REALS:
         return False
-    return n & (n - 1) == 0 and _FEWEST_ROWS <= n <= _MOST_ROWS and columns >= _FEWEST_COLUMNS
+    return n >= _FEWEST_ROWS and in_registers(n) is not None and columns >= _FEWEST_COLUMNS
 
 
 def transformed_rows(z: Tensor, dim: int, sign: int, scale: float) -> Tensor:

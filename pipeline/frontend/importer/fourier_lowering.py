@@ -89,7 +89,7 @@ def _factor(transform: Transform, made: Sequence[ir.Value], given: Sequence[ir.V
     (k, q), (number, p) = _part(given, transform.takes_pairs), _part(made, transform.gives_pairs)
     quarters = arith.muli(arith.subi(q, p), _constant(n))
     steps = arith.addi(arith.muli(arith.muli(k, number), _constant(4 * transform.sign)), quarters)
-    angle = arith.sitofp(element, arith.trunci(_i32(), arith.andi(steps, _constant(4 * n - 1))))
+    angle = arith.sitofp(element, arith.trunci(_i32(), arith.remsi(steps, _constant(4 * n))))
     cosine = math.cos(arith.mulf(angle, arith.ConstantOp(element, pi / (2 * n)).result))
     factor = arith.mulf(cosine, arith.ConstantOp(element, transform.scale).result)
     if not transform.gives_pairs:
@@ -111,7 +111,7 @@ def _number(place: ir.Value) -> ir.Value:
 
 def _weight(k: ir.Value, q: ir.Value, n: int, element: ir.Type) -> ir.Value:
     """How often an element of half a spectrum counts: twice, but the ends once, and not their imaginary parts."""
-    is_inner = arith.cmpi(arith.CmpIPredicate.ne, arith.andi(k, _constant(n // 2 - 1)), _constant(0))
+    is_inner = arith.cmpi(arith.CmpIPredicate.ne, arith.remsi(k, _constant(n // 2)), _constant(0))
     is_real = arith.cmpi(arith.CmpIPredicate.eq, q, _constant(0))
     zero, one, two = (arith.ConstantOp(element, number).result for number in (0.0, 1.0, 2.0))
     return arith.select(is_inner, two, arith.select(is_real, one, zero))

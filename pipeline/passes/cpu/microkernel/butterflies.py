@@ -28,20 +28,58 @@ class Butterflies:
     fma: bool
 
     def transform(self, values: Sequence[Complex]) -> list[Complex]:
-        """The transform of 1, 2, 4 or 8 values, in order: of those at even places, of those at odd ones, then both."""
+        """The transform of a few values, in order.
+
+        For a prime factor p of their number: transforms of every p-th value, then those of length p across them.
+        """
         count = len(values)
         if count == 1:
             return list(values)
-        even, odd = self.transform(values[::2]), self.transform(values[1::2])
-        turned = [self.turned(value, k, count) for k, value in enumerate(odd)]
-        sums = [self.add(one, other) for one, other in zip(even, turned, strict=True)]
-        return sums + [self.sub(one, other) for one, other in zip(even, turned, strict=True)]
+        p = next(factor for factor in range(2, count + 1) if count % factor == 0)
+        parts = [self.transform(values[start::p]) for start in range(p)]
+        across = []
+        for k in range(count // p):
+            turned = [self.turned(part[k], j * k, count) for j, part in enumerate(parts)]
+            across.append(self._prime(turned))
+        return [value for values in zip(*across, strict=True) for value in values]
+
+    def _prime(self, values: Sequence[Complex]) -> list[Complex]:
+        """The transform of a prime number of values: those of j and p - j share a sum and a difference."""
+        first, *rest = values
+        p, half = len(values), len(rest) // 2
+        if p == 2:
+            return [self.add(first, rest[0]), self.sub(first, rest[0])]
+        pairs = [(rest[j], rest[-1 - j]) for j in range(half)]
+        sums, differences = ([combine(*pair) for pair in pairs] for combine in (self.add, self.sub))
+        total = first
+        for value in sums:
+            total = self.add(total, value)
+        upper, lower = [], []
+        for k in range(1, half + 1):
+            angles = [self.sign * 2 * numbers.pi * ((j + 1) * k % p) / p for j in range(half)]
+            even = first
+            odd: Complex | None = None
+            for angle, added, taken in zip(angles, sums, differences, strict=True):
+                even = self._plus_scaled(even, added, numbers.cos(angle))
+                sine = numbers.sin(angle)
+                odd = self.scaled(taken, sine) if odd is None else self._plus_scaled(odd, taken, sine)
+            assert odd is not None
+            upper.append((arith.SubFOp(even[0], odd[1]).result, arith.AddFOp(even[1], odd[0]).result))
+            lower.append((arith.AddFOp(even[0], odd[1]).result, arith.SubFOp(even[1], odd[0]).result))
+        return [total, *upper, *lower[::-1]]
+
+    def _plus_scaled(self, value: Complex, other: Complex, factor: float) -> Complex:
+        """The value plus the other one times a real number."""
+        by = self.constant(factor)
+        return self._fused(other[0], by, value[0]), self._fused(other[1], by, value[1])
 
     def turned(self, value: Complex, k: int, n: int) -> Complex:
         """The value times exp(sign 2 pi i k / n)."""
         re, im = value
         if k == 0:
             return value
+        if 2 * k == n:
+            return self._negated(re), self._negated(im)
         if 4 * k == n:
             return (self._negated(im), re) if self.sign > 0 else (im, self._negated(re))
         if 8 * k in (n, 3 * n):

@@ -13,7 +13,7 @@ import numpy as np
 from pipeline.analysis.fourier import Transform
 from pipeline.mlir import arith, ir, memref, vector
 from pipeline.passes.cpu.microkernel.butterflies import Complex
-from pipeline.passes.cpu.microkernel.fourier_steps import Steps, each
+from pipeline.passes.cpu.microkernel.fourier_steps import Steps, each, each_vector
 from pipeline.passes.cpu.microkernel.vector_builders import buffer_size, constant_index, parallel_loop
 from pipeline.passes.cpu.microkernel.vector_planes import Planes, plus
 from pipeline.passes.cpu.microkernel.vector_transpose import transposed
@@ -61,7 +61,7 @@ class BundleEmitter:
             for number in range(lanes // 2):
                 self._steps.store(planes)(plus(place, number), (parts[2 * number], parts[2 * number + 1]))
 
-        each(self._transform.complex_length, lanes // 2, block)
+        each_vector(self._transform.complex_length, lanes // 2, block)
 
     def _scatter(self, rows: list[ir.Value], planes: Planes) -> None:
         """The number k of each row = planes[k]."""
@@ -74,7 +74,7 @@ class BundleEmitter:
             for row, part in zip(rows, parts, strict=True):
                 vector.StoreOp(part, self._target, [row, start])
 
-        each(self._transform.complex_length, lanes // 2, block)
+        each_vector(self._transform.complex_length, lanes // 2, block)
 
     def _pack(self, rows: list[ir.Value], planes: Planes) -> None:
         """Half a spectrum to what has the real numbers as its transform, in pairs; X[0] and X[m] count as real."""

@@ -1,4 +1,4 @@
-"""Fourier transforms of whole vectors, of lengths up to 64: what all loops of transforms are made of."""
+"""Fourier transforms of whole vectors, of lengths up to 100: what all loops of transforms are made of."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.analysis.fourier_lengths import IN_REGISTERS, in_registers
 from pipeline.mlir import ir, scf
 from pipeline.passes.cpu.microkernel.butterflies import Butterflies, Complex
 from pipeline.passes.cpu.microkernel.vector_builders import constant_index
@@ -15,9 +16,6 @@ from pipeline.passes.cpu.microkernel.vector_planes import Planes, plus, times
 #: (where) → the vector that lies there; (where, vector) → it lies there.
 Load = Callable[[ir.Value], Complex]
 Store = Callable[[ir.Value, Complex], None]
-
-#: The longest transform in registers.
-_IN_REGISTERS = 8
 
 
 @dataclass(frozen=True)
@@ -39,13 +37,14 @@ class Steps:
 
     def transform(self, n: int, load: Load, store: Store, local: Planes) -> None:
         """One of length n, in two steps through `local`, of n vectors, where it is too long for registers."""
-        if n <= _IN_REGISTERS:
+        if n in IN_REGISTERS:
             values = self.numbers.transform([load(constant_index(j)) for j in range(n)])
             for k, value in enumerate(values):
                 store(constant_index(k), value)
             return
-        n1 = 4 if n == 16 else 8
-        n2 = n // n1
+        steps = in_registers(n)
+        assert steps is not None
+        n1, n2 = steps
         roots = self.roots(np.outer(np.arange(n1), np.arange(n2)), n)
 
         def first(j: ir.Value) -> None:
@@ -80,6 +79,14 @@ class Steps:
     def store(self, planes: Planes) -> Store:
         """One vector behind the other."""
         return lambda number, value: planes.store(times(number, self.lanes), value)
+
+
+def each_vector(count: int, lanes: int, body: Callable[[ir.Value], None]) -> None:
+    """A loop over whole vectors; where they don't fill the count, the last one overlaps with that before it."""
+    full = count // lanes * lanes
+    each(full, lanes, body)
+    if full < count:
+        body(constant_index(count - lanes))
 
 
 def each(count: int, step: int, body: Callable[[ir.Value], None]) -> None:

@@ -14,7 +14,7 @@ from pipeline.analysis.fourier import Transform
 from pipeline.mlir import arith, ir, memref
 from pipeline.passes.cpu.microkernel.butterflies import Butterflies, Complex
 from pipeline.passes.cpu.microkernel.fourier_bundles import BundleEmitter
-from pipeline.passes.cpu.microkernel.fourier_steps import Load, Steps, Store, each
+from pipeline.passes.cpu.microkernel.fourier_steps import Load, Steps, Store, each_vector
 from pipeline.passes.cpu.microkernel.vector_builders import buffer_size, constant_index, parallel_loop
 from pipeline.passes.cpu.microkernel.vector_planes import Pairs, Planes, plus, times, total
 from pipeline.passes.cpu.microkernel.vector_transpose import transposed
@@ -84,7 +84,7 @@ class FourierEmitter:
 
         def first(place: ir.Value) -> None:
             self._steps.transform(n1, lambda j: load(total([times(j, n2), place])), self._steps.store(column), local)
-            each(n1, self._lanes, lambda block: self._turn(column, work, place, block))
+            each_vector(n1, self._lanes, lambda block: self._turn(column, work, place, block))
 
         def second(place: ir.Value) -> None:
             def put(k: ir.Value, value: Complex) -> None:
@@ -92,8 +92,8 @@ class FourierEmitter:
 
             self._steps.transform(n2, lambda j: work.load(total([times(j, n1), place])), put, local)
 
-        each(n2, self._lanes, first)
-        each(n1, self._lanes, second)
+        each_vector(n2, self._lanes, first)
+        each_vector(n1, self._lanes, second)
         for planes in (work, local, column):
             planes.free()
 
@@ -124,7 +124,7 @@ class FourierEmitter:
             odd = numbers.product(numbers.sub(here, mirrored), turns.load(k))
             target.store(k, numbers.add(numbers.scaled(numbers.add(here, mirrored), 0.5), odd))
 
-        each(m, self._lanes, vectors)
+        each_vector(m, self._lanes, vectors)
         zero = arith.ConstantOp(self._kind.element_type, 0.0).result
         for part, value in enumerate((arith.SubFOp(re, im).result, zero)):
             memref.StoreOp(value, target.buffer, [*target.before, constant_index(2 * m + part)])
@@ -134,7 +134,7 @@ class FourierEmitter:
         m, numbers = self._transform.complex_length, self._numbers
         turns = self._steps.roots(np.arange(m), 2 * m, 1j)
         given = Planes.scratch(self._kind, m + self._lanes)
-        each(m, self._lanes, lambda k: given.store(k, half.load(k)))
+        each_vector(m, self._lanes, lambda k: given.store(k, half.load(k)))
         last = memref.LoadOp(half.buffer, [*half.before, constant_index(2 * m)]).result
         zero = arith.ConstantOp(self._kind.element_type, 0.0).result
         for value, place in ((last, m), (zero, given.count), (zero, given.count + m)):
@@ -146,5 +146,5 @@ class FourierEmitter:
             odd = numbers.product(numbers.sub(here, mirrored), turns.load(k))
             z.store(k, numbers.add(numbers.add(here, mirrored), odd))
 
-        each(m, self._lanes, vectors)
+        each_vector(m, self._lanes, vectors)
         given.free()
