@@ -78,7 +78,7 @@ def target_for(options: Options, assembly: bool = False, linked: bool = False) -
         raise OptionError("tune: this machine cannot run the code, so it cannot measure it: leave tune out")
     if options.disable or options.passes:
         _check_passes(options)
-    _rules(options)
+    _rules(options, target)
     return target
 
 
@@ -139,7 +139,7 @@ def _compile_whole(
         with timing.stage("import"):
             program = source.program(stages)
         tuner = _tuner(options)
-        code = lower(program, target, _rules(options), options, stages, tuner)
+        code = lower(program, target, _rules(options, target), options, stages, tuner)
         outcome = Outcome(code, program.signature, program.weights_library, tuple(remarks), stages.texts)
         tuned = tuner is None or tuner.complete
         if cache is not None and key is not None and tuned and _is_known(program, source):
@@ -154,7 +154,7 @@ def _key(source: ProgramSource, options: Options, target: targets.Target) -> str
     fingerprint = source.fingerprint()
     if fingerprint is None:
         return None
-    return compile_cache.key_of(fingerprint, options, [*target.fingerprint(), repr(_rules(options))])
+    return compile_cache.key_of(fingerprint, options, [*target.fingerprint(), repr(_rules(options, target))])
 
 
 def _is_known(program: Program, source: ProgramSource) -> bool:
@@ -209,9 +209,9 @@ def _tuner(options: Options) -> Tuner | None:
     return Tuner(options, options.tune, cache if cache is not None and cache.limit else None)
 
 
-def _rules(options: Options) -> FusionRules:
+def _rules(options: Options, target: targets.Target) -> FusionRules:
     """The table of fusion rules; raises `OptionError` if it is none."""
-    given = options.fusion_rules or options.target.partition(":")[0]
+    given = options.fusion_rules or target.fusion_rules
     return given if isinstance(given, FusionRules) else load_rules(given)
 
 

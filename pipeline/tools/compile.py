@@ -56,6 +56,11 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
     """Compiles as far as it takes to write what is asked for, and writes it."""
     from pipeline.compiler import compile
 
+    if arguments.load_plugin:
+        from pipeline.passmanager import registry
+
+        for path in arguments.load_plugin:
+            registry.load_plugin(path)
     with timing.stage("read the model"):
         model = load_model(arguments.model, arguments.input)
     watcher.note("reading the model")

@@ -101,7 +101,9 @@ def _parser() -> DriverParser:
         help="an example argument of a TorchScript archive, a .npy file or a number",
     )
     how = parser.add_argument_group("how it is compiled")
-    how.add_argument("--target", default="cpu", help="what for: cpu, vulkan, cuda:sm_90 (default: cpu)")
+    how.add_argument(
+        "--target", default="cpu", help="what for: cpu, vulkan, cuda:sm_90, one of a plugin (default: cpu)"
+    )
     how.add_argument("--cpu", default="native", metavar="NAME", help="native, or a name such as x86-64-v3")
     how.add_argument(
         "--capture", choices=CAPTURE_MODES, default="export", help="how a module is captured (default: export)"
@@ -128,6 +130,13 @@ def _parser() -> DriverParser:
     how.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
     how.add_argument(
         "--passes", action="append", default=[], metavar="STAGE=PIPELINE", help="run passes of yours after a stage"
+    )
+    how.add_argument(
+        "--load-plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Python file with passes, dialects and targets",
     )
     how.add_argument(
         "--num-threads",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import load
+from pipeline import load, plugins
 from pipeline.errors import PipelineError
 from pipeline.runtime.call.array_libraries import as_numpy, library_of
 from pipeline.runtime.executable import Executable
@@ -66,6 +66,8 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _forms(arguments: argparse.Namespace) -> dict[str, Executable]:
     """What is to be run: one executable, or two to compare, by their names."""
+    for path in arguments.load_plugin:
+        plugins.load_file(path)
     if not arguments.is_model:
         names = [arguments.artifact] + [arguments.against] * (arguments.against is not None)
         return {name: load(name) for name in names}

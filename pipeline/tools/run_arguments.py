@@ -47,6 +47,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--output", action="append", default=[], metavar="[NAME=]FILE", help="where a result goes, as .npy"
     )
+    parser.add_argument(
+        "--load-plugin", action="append", default=[], metavar="FILE", help="Python file with the device of a target"
+    )
     parser.add_argument("--benchmark", action="store_true", help="call it many times and print the time of a call")
     parser.add_argument(
         "--num-threads",

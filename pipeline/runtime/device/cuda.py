@@ -15,7 +15,8 @@ import numpy as np
 from pipeline.errors import PipelineError
 from pipeline.runtime.device.cublas import WORKSPACE_BYTES, Cublas
 from pipeline.runtime.device.cuda_graphs import Graphs
-from pipeline.runtime.device.device_code import DeviceKernel
+from pipeline.runtime.device.device import Device
+from pipeline.runtime.device.device_code import DeviceCode, DeviceKernel
 from pipeline.runtime.device.gemm_descriptor import Gemm, Matrix
 from pipeline.runtime.device.host_plan import View, row_major
 from pipeline.runtime.interface.signature import DTYPE_BYTES
@@ -53,8 +54,15 @@ class _Memory:
             self._give_back(self.address, self._size)
 
 
-class CudaDevice:
-    """The current CUDA device, with the kernels of one executable; see `pipeline.runtime.device.device.Device`."""
+class CudaDevice(Device):
+    """The current CUDA device, with the kernels of one executable."""
+
+    family = "cuda"
+
+    @classmethod
+    def of_code(cls, code: DeviceCode) -> CudaDevice:
+        """See `Device.of_code`."""
+        return cls(code.code, code.launches, code.target)
 
     def __init__(
         self,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import PipelineError
-from pipeline.runtime.device.device_code import DeviceKernel
+from pipeline.runtime.device.device import Device
+from pipeline.runtime.device.device_code import DeviceCode, DeviceKernel
 from pipeline.runtime.device.host_plan import View
 from pipeline.runtime.interface.signature import DTYPE_BYTES
 from pipeline.runtime.interface.storage_types import numpy_dtype
@@ -62,8 +63,15 @@ class _Pool:
         self._idle += size
 
 
-class VulkanDevice:
-    """The first Vulkan device, with the kernels of one executable; see `pipeline.runtime.device.device.Device`."""
+class VulkanDevice(Device):
+    """The first Vulkan device, with the kernels of one executable."""
+
+    family = "vulkan"
+
+    @classmethod
+    def of_code(cls, code: DeviceCode) -> VulkanDevice:
+        """See `Device.of_code`."""
+        return cls(code.code, code.launches, code.required)
 
     def __init__(self, code: Sequence[bytes], kernels: Sequence[DeviceKernel], required: Sequence[str]):
         self._wgpu = _wgpu()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pipeline.program import Dump
 from pipeline.runtime.device.device_code import DeviceCode
@@ -40,15 +40,37 @@ PLAIN = CodeForm()
 
 
 class Target(ABC):
-    """A processor that code is generated for.
+    """A processor that code is generated for. A plugin's are found by their class; see docs/adding-a-target.md.
 
     Attributes:
+        family: what users call it, or what stands in front of a colon and a variant.
+        has_variants: whether a variant has to be named.
+        example: a name to show to users.
+        honours: the fields of `CodeForm` that change its code, of those that a target may refuse.
+        fusion_rules: the table of what it may fuse: a target's name, or a path.
         contractions: the pipeline that chooses in which type operands of contractions are read.
         runs_here: whether this machine can run the code on its CPU.
     """
 
+    family: ClassVar[str]
+    has_variants: ClassVar[bool] = False
+    example: ClassVar[str]
+    honours: ClassVar[frozenset[str]] = frozenset()
+    fusion_rules: ClassVar[str]
     contractions: str = ""
     runs_here: bool = False
+
+    @classmethod
+    @abstractmethod
+    def create(cls, variant: str, cpu: str, disable: frozenset[str], form: CodeForm) -> Target:
+        """The target of a name; raises `OptionError` for a variant that isn't known.
+
+        Args:
+            variant: what stands behind the colon; empty if the family has none.
+            cpu: the CPU to make code for, where it is one.
+            disable: passes that are left out.
+            form: what the code is made for.
+        """
 
     @property
     def layouts(self) -> str:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
+    family = example = fusion_rules = "cpu"
+    honours = frozenset({"profile", "rounds", "winograd"})
+
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: CodeForm = PLAIN):
         self.isa = isa(cpu)
         self.disable = disable
@@ -26,6 +29,11 @@ class CpuTarget(Target):
         self.runs_here = set(self.isa.required) <= host_features()
         rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
         self.contractions = f"contract-in-bf16{{round={rounds} supported={supported}}}"
+
+    @classmethod
+    def create(cls, variant: str, cpu: str, disable: frozenset[str], form: CodeForm) -> CpuTarget:
+        """See `Target.create`."""
+        return cls(cpu, disable, form)
 
     @property
     def layouts(self) -> str:

@@ -7,6 +7,7 @@ from pipeline.ir.attributes import DISPATCH
 from pipeline.mlir import ir, symbol_name, walk
 from pipeline.program import Dump
 from pipeline.runtime.interface.storage_types import as_is
+from pipeline.targets.common.target import CodeForm
 from pipeline.targets.cuda import nvvm, ptx
 from pipeline.targets.cuda.toolkit import libdevice
 from pipeline.targets.gpu.lower import Stages
@@ -23,6 +24,10 @@ class CudaTarget(GpuTarget):
     library; `cublas-always`: all that it can compute. The executable holds PTX, which drivers translate for any later
     GPU, and, where ptxas is found, machine code.
     """
+
+    family = fusion_rules = "cuda"
+    has_variants = True
+    example = "cuda:sm_90"
 
     def __init__(self, architecture: str, disable: frozenset[str] = frozenset()):
         super().__init__(disable)
@@ -43,6 +48,11 @@ class CudaTarget(GpuTarget):
             ),
             libraries=_libraries(self.features, tf32),
         )
+
+    @classmethod
+    def create(cls, variant: str, cpu: str, disable: frozenset[str], form: CodeForm) -> CudaTarget:
+        """See `Target.create`."""
+        return cls(variant, disable)
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""

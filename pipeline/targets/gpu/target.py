@@ -14,7 +14,7 @@ from pipeline.runtime.device.device_code import DeviceCode, DeviceKernel
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.interface.storage_types import Stored
 from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
-from pipeline.targets.common.target import Target
+from pipeline.targets.common.target import CodeForm, Target
 from pipeline.targets.gpu.constants import Constants
 from pipeline.targets.gpu.host_plan import build_plan
 from pipeline.targets.gpu.lower import Stages, lower
@@ -47,6 +47,11 @@ class GpuTarget(Target):
 
     def __init__(self, disable: frozenset[str] = frozenset()):
         self.disable = disable
+
+    @classmethod
+    def create(cls, variant: str, cpu: str, disable: frozenset[str], form: CodeForm) -> GpuTarget:
+        """See `Target.create`."""
+        return cls(disable)
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""

@@ -18,7 +18,7 @@ _OP_CAPABILITY = 17
 class VulkanTarget(GpuTarget):
     """Any Vulkan device. Elements of less than 32 bits are stored in 32."""
 
-    name = "vulkan"
+    name = family = example = fusion_rules = "vulkan"
 
     def stored(self, element: str) -> str:
         """See `GpuTarget.stored`."""
