@@ -85,3 +85,25 @@ def test_symbolic_sizes():
     executable = pipeline.compile(program, (torch.ones(3),), dynamic_shapes=sizes, cache=False)
     for n in (0, 1, 5):
         torch.testing.assert_close(executable(torch.ones(n)), program(torch.ones(n)))
+
+
+EQUAL = {
+    "operands": lambda x: x == x,
+    "sums": lambda x: (x + 1) == (x + 1),
+    "copies": lambda x: x == x.clone(),
+    "views": lambda x: x.view(-1) == x.view(3),
+    "parts": lambda x: x[:2] == x[:2],
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int8, torch.int64])
+@pytest.mark.parametrize("equal", EQUAL.values(), ids=EQUAL)
+def test_what_is_equal_to_itself(equal, dtype):
+    def program(x):
+        same = equal(x)
+        number = same.to(torch.int32)
+        return same, same + same, same == True, number % -2, -number, same + 1.5, same * 2  # noqa: E712
+
+    x = torch.tensor([1, 0, 3]).to(dtype)
+    for got, expected in zip(pipeline.compile(program, (x,), cache=False)(x), program(x), strict=True):
+        assert got.dtype == expected.dtype and torch.equal(got, expected)

@@ -40,14 +40,28 @@ _MOVES = {
     aten.view.default,
 }
 
+#: What gives its first operand, where that has the shape and the dtype of the result.
+_KEEPS = {
+    aten._to_copy.default,
+    aten.alias.default,
+    aten.clone.default,
+    aten.expand.default,
+    aten.reshape.default,
+    aten.slice.Tensor,
+    aten.squeeze.dims,
+    aten.view.default,
+}
+
 _UNKNOWN = object()
 
 
 def compute_splats(graph: fx.Graph) -> None:
     """mul(full([3], 2.0), -3)  →  full([3], -6.0), where sizes are known, for all that is computed element by element.
 
+    eq(x, x)  →  full(True) of integers, likewise.
+
     Torch-mlir folds such ops, and does it wrong: it takes a negative integer beside floats for an unsigned one,
-    truncates remainders, and takes True for -1. Remove when it folds as torch computes.
+    truncates remainders, takes True for -1, and True + True for False. Remove when it folds as torch computes.
     """
     known: dict[fx.Node, torch.Tensor] = {}  # in tensors of the same rank and dtype: both decide about promotion
     for node in list(graph.nodes):
@@ -80,6 +94,8 @@ def _number(node: fx.Node, value: torch.Tensor, known: dict[fx.Node, torch.Tenso
     if node.target in _MADE_BY_ARGUMENT:
         given = node.args[_MADE_BY_ARGUMENT[node.target]]
         return None if isinstance(given, fx.Node) else _filled(value, given)
+    if node.target is aten.eq.Tensor and _are_same(*node.args) and not _is_float(node.args[0]):
+        return _filled(value, True)
     args, kwargs = fx.node.map_aggregate((node.args, dict(node.kwargs)), lambda one: _operand(one, known))
     operands = tree_leaves((args, kwargs))
     numbers = [one for one in operands if isinstance(one, torch.Tensor)]
@@ -101,6 +117,41 @@ def _operand(operand: Any, known: dict[fx.Node, torch.Tensor]) -> Any:
         first = operand.flatten()[:1]
         return first.reshape([1] * operand.dim()) if first.numel() and bool((operand == first).all()) else _UNKNOWN
     return operand
+
+
+def _are_same(one: Any, other: Any, depth: int = 8) -> bool:
+    """Whether two operands are the same, or computed in the same way, as torch-mlir finds out."""
+    if not isinstance(one, fx.Node) or not isinstance(other, fx.Node):
+        return type(one) is type(other) and not isinstance(one, torch.Tensor) and bool(one == other)
+    one, other = _source(one), _source(other)
+    if one is other:
+        return True
+    mine, theirs = ((node.target, len(node.args), len(node.kwargs)) for node in (one, other))
+    if not depth or mine != theirs or not _is_pure(one):
+        return False
+    pairs = zip(tree_leaves((one.args, one.kwargs)), tree_leaves((other.args, other.kwargs)), strict=False)
+    return all(_are_same(*pair, depth - 1) for pair in pairs)
+
+
+def _source(node: fx.Node) -> fx.Node:
+    """The value that a node is, through what keeps it as it is."""
+    while node.target in _KEEPS and isinstance(source := node.args[0], fx.Node):
+        before, after = source.meta["val"], node.meta["val"]
+        if (before.shape, before.dtype) != (after.shape, after.dtype):
+            break
+        node = source
+    return node
+
+
+def _is_pure(node: fx.Node) -> bool:
+    target = node.target
+    if not isinstance(target, OpOverload) or target._schema.is_mutable:
+        return False
+    return torch.Tag.nondeterministic_seeded not in target.tags
+
+
+def _is_float(node: Any) -> bool:
+    return not isinstance(node, fx.Node) or node.meta["val"].is_floating_point()
 
 
 def _filled(value: torch.Tensor, number: Any) -> torch.Tensor:

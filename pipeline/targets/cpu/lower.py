@@ -15,18 +15,19 @@ from pipeline.targets.cpu.isa import Isa
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
-BUFFERIZE = f"""builtin.module(
+BUFFERIZE = f"""
     one-shot-bufferize{{
       bufferize-function-boundaries=1
       allow-return-allocs-from-loops=1
       function-boundary-type-conversion=identity-layout-map
       buffer-alignment={ALIGNMENT}
     }},
+    reallocate-strided-casts,
     canonicalize,
     drop-equivalent-buffer-results,
     canonicalize,
     cse
-)"""
+"""
 
 #: What a kernel keeps between its ops, up to this many bytes, lies on its stack.
 _STACK = 1 << 18
@@ -128,7 +129,7 @@ def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
     # No cse after tile-groups: it would make one tensor of several scratch tensors, which bufferization has to copy.
     PassPipeline.parse("canonicalize, cse, divide-by-reciprocals, tile-groups").run(module, disable=disable)
     branch_on_selects(module.operation)
-    run_pipeline(module.operation, BUFFERIZE)
+    PassPipeline.parse(BUFFERIZE).run(module, disable=disable)
     PassPipeline.parse("call-externals").run(module, disable=disable)
     for kernel in walk(module, "func.func"):
         if not has_control_flow(kernel):

@@ -13,19 +13,20 @@ from pipeline.passmanager.pass_pipeline import PassPipeline
 
 #: No deallocations: the plan knows by itself when a buffer is needed last. No cse in front: fills and scratch that are
 #: equal would become one, and then copies.
-BUFFERIZE = """builtin.module(
+BUFFERIZE = """
     canonicalize,
     one-shot-bufferize{
       bufferize-function-boundaries=1
       allow-return-allocs-from-loops=1
       function-boundary-type-conversion=identity-layout-map
     },
+    reallocate-strided-casts,
     canonicalize,
     drop-equivalent-buffer-results,
     canonicalize,
     cse,
     func.func(linalg-generalize-named-ops)
-)"""
+"""
 
 #: One function for each launch; what is left of @main is the host's part.
 SPLIT = "outline-dispatches, canonicalize, cse, symbol-dce"
@@ -73,7 +74,7 @@ class Lowered:
 def lower(module: ir.Module, stages: Stages, disable: frozenset[str]) -> Lowered:
     """Buffers, dispatches, threads. `module` has @main, @prepare and kernels on tensors, results as arguments."""
     PassPipeline.parse(stages.blocks).run(module, disable=disable)
-    run_pipeline(module.operation, BUFFERIZE)
+    PassPipeline.parse(BUFFERIZE).run(module, disable=disable)
     if stages.libraries:
         PassPipeline.parse(stages.libraries).run(module, disable=disable)
     PassPipeline.parse(SPLIT).run(module, disable=disable)

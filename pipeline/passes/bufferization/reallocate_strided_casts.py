@@ -1,0 +1,93 @@
+"""reallocate-strided-casts: slices whose rows are apart are copied where row-major memory is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pipeline.ir.rewriting import before, replace
+from pipeline.mlir import arith, constant_integer, defining_op, ir, memref, walk
+from pipeline.passmanager.base import Pass
+
+
+@dataclass(frozen=True)
+class ReallocateStridedCasts(Pass):
+    """Copy a strided buffer that is cast to a row-major one, unless its elements follow each other.
+
+    memref.cast %slice : memref<?x2x?xf32, strided<[?, ?, 1]>> to memref<?x2x?xf32>
+        ->  memref.copy %slice, %new : to memref<?x2x?xf32>
+
+    one-shot-bufferize takes unknown strides for those of row-major memory where a slice starts at offset 0: the strides
+    of memref<?x2x?xf32>, computed from its sizes, are unknown to it, too (castOrReallocMemRefValue). Runs right behind
+    it, before casts are folded. Remove when it tells them apart.
+    """
+
+    name: ClassVar[str] = "reallocate-strided-casts"
+    anchor: ClassVar[str] = "func.func"
+
+    def run(self, op: ir.Operation) -> None:
+        """Copies in one function."""
+        for cast in walk(op, "memref.cast"):
+            source = cast.operands[0]
+            if _is_row_major(cast.results[0]) and not _follow_each_other(source):
+                self.passed(cast, "the slice is copied, since its rows are apart")
+                with before(cast):
+                    replace(cast, [_copied(source, ir.MemRefType(cast.results[0].type))])
+
+
+def _is_row_major(buffer: ir.Value) -> bool:
+    return isinstance(buffer.type, ir.MemRefType) and isinstance(ir.MemRefType(buffer.type).layout, ir.AffineMapAttr)
+
+
+def _follow_each_other(buffer: ir.Value) -> bool:
+    """Whether the elements of a buffer are side by side, in order: a slice may cut the first dim that has several."""
+    if _is_row_major(buffer):
+        return True
+    op = defining_op(buffer)
+    if op is None or op.name not in ("memref.subview", "memref.cast") or not _follow_each_other(op.operands[0]):
+        return False
+    sizes = [_size(buffer, dim) for dim in range(ir.MemRefType(buffer.type).rank)]
+    given = [_size(op.operands[0], dim) for dim in range(ir.MemRefType(op.operands[0].type).rank)]
+    if len(sizes) != len(given):
+        return False
+    cut = next((dim for dim, size in enumerate(sizes) if size != 1), len(sizes))
+    return sizes[cut + 1 :] == given[cut + 1 :] and None not in sizes[cut + 1 :]
+
+
+def _size(buffer: ir.Value, dim: int) -> Any:
+    """The size of a dim: a number, or what is equal for equal sizes; None where that is not known."""
+    kind = ir.MemRefType(buffer.type)
+    if not kind.is_dynamic_dim(dim):
+        return kind.shape[dim]
+    op = defining_op(buffer)
+    if op is None:
+        return "size", buffer, dim
+    if op.name == "memref.cast":
+        return _size(op.operands[0], dim)
+    if op.name not in ("memref.alloc", "memref.subview"):
+        return "size", buffer, dim
+    number = sum(kind.is_dynamic_dim(other) for other in range(dim))
+    if op.name == "memref.alloc":
+        return _meaning(op.operands[number])
+    offsets = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])[1]
+    return _meaning(op.operands[1 + offsets + number])
+
+
+def _meaning(index: ir.Value) -> Any:
+    """A number that is computed; the size of a buffer as that."""
+    op = defining_op(index)
+    if op is not None and op.name == "memref.dim" and (dim := constant_integer(op.operands[1])) is not None:
+        return _size(op.operands[0], dim)
+    return "number", index
+
+
+def _copied(source: ir.Value, kind: ir.MemRefType) -> ir.Value:
+    sizes = [
+        memref.DimOp(source, arith.ConstantOp(ir.IndexType.get(), dim).result).result
+        for dim in range(kind.rank)
+        if kind.is_dynamic_dim(dim)
+    ]
+    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+    new = memref.AllocOp(kind, sizes, [], alignment=alignment).result
+    memref.CopyOp(source, new)
+    return new
