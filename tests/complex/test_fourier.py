@@ -127,7 +127,6 @@ SHORT_TIME = {
 
 
 @pytest.mark.parametrize("program", SHORT_TIME.values(), ids=SHORT_TIME)
-@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, about windows and pairs
 def test_forms_of_short_time_transforms(program):
     check(program, random(2, 60, dtype=torch.float32))
 
