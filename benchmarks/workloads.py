@@ -423,6 +423,9 @@ WORKLOADS = {
     "W10d_lstm1024": _recurrent(nn.LSTM, 1024, 1),
     "W10e_lstm1024_batch8": _recurrent(nn.LSTM, 1024, 8),
     "W10f_gru256_3layers": _recurrent(nn.GRU, 256, 1, 3),
+    "W10g_lstm256": _recurrent(nn.LSTM, 256, 1),
+    "W10h_lstm256_batch8": _recurrent(nn.LSTM, 256, 8),
+    "W10i_lstm512_batch8": _recurrent(nn.LSTM, 512, 8),
     "W11a_fft1024": _transforms(64, 1024, Transform, of_pairs=True),
     "W11b_filter4096": _transforms(64, 4096, lambda: Filter(4096), of_pairs=False),
     "W11c_spectrogram400": Workload(
