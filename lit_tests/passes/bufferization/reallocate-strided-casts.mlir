@@ -62,3 +62,30 @@ func.func @of_an_allocation(%n: index, %m: index, %k: index) -> memref<?x?xf32> 
   %r = memref.cast %s : memref<?x?xf32, strided<[?, 1]>> to memref<?x?xf32>
   return %r : memref<?x?xf32>
 }
+
+// One of three tensors, as the query of an attention is; every second row is another matter.
+
+// CHECK-LABEL: func.func @selects
+// CHECK-NOT: memref.alloc
+// CHECK: return
+func.func @selects(%x: memref<3x?x?xf32>) -> memref<?x?xf32> {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %a = memref.dim %x, %c1 : memref<3x?x?xf32>
+  %b = memref.dim %x, %c2 : memref<3x?x?xf32>
+  %s = memref.subview %x[0, 0, 0] [1, %a, %b] [1, 1, 1] : memref<3x?x?xf32> to memref<?x?xf32, strided<[?, 1]>>
+  %r = memref.cast %s : memref<?x?xf32, strided<[?, 1]>> to memref<?x?xf32>
+  return %r : memref<?x?xf32>
+}
+
+// CHECK-LABEL: func.func @steps
+// CHECK: %[[NEW:.*]] = memref.alloc(
+// CHECK: return %[[NEW]]
+func.func @steps(%x: memref<?x?xf32>, %n: index) -> memref<?x?xf32> {
+  %c1 = arith.constant 1 : index
+  %b = memref.dim %x, %c1 : memref<?x?xf32>
+  %s = memref.subview %x[0, 0] [%n, %b] [2, 1] : memref<?x?xf32> to memref<?x?xf32, strided<[?, 1]>>
+  // expected-remark @below {{passed: the slice is copied, since its rows are apart}}
+  %r = memref.cast %s : memref<?x?xf32, strided<[?, 1]>> to memref<?x?xf32>
+  return %r : memref<?x?xf32>
+}

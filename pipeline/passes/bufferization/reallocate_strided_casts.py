@@ -9,6 +9,11 @@ from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import arith, constant_integer, defining_op, ir, memref, walk
 from pipeline.passmanager.base import Pass
 
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+#: What leaves elements in the order in which they are.
+_KEEP_ORDER = ("memref.cast", "memref.collapse_shape", "memref.expand_shape")
+
 
 @dataclass(frozen=True)
 class ReallocateStridedCasts(Pass):
@@ -44,18 +49,30 @@ def _follow_each_other(buffer: ir.Value) -> bool:
     if _is_row_major(buffer):
         return True
     op = defining_op(buffer)
-    if op is None or op.name not in ("memref.subview", "memref.cast") or not _follow_each_other(op.operands[0]):
+    if op is None or op.name not in ("memref.subview", *_KEEP_ORDER) or not _follow_each_other(op.operands[0]):
         return False
-    sizes = [_size(buffer, dim) for dim in range(ir.MemRefType(buffer.type).rank)]
-    given = [_size(op.operands[0], dim) for dim in range(ir.MemRefType(op.operands[0].type).rank)]
-    if len(sizes) != len(given):
-        return False
+    if op.name in _KEEP_ORDER:
+        return True
+    sizes = _sizes_of_slice(op)
     cut = next((dim for dim, size in enumerate(sizes) if size != 1), len(sizes))
-    return sizes[cut + 1 :] == given[cut + 1 :] and None not in sizes[cut + 1 :]
+    behind = range(cut + 1, len(sizes))
+    return all(sizes[dim] == _size(op.operands[0], dim) for dim in behind) and _steps_are_one(op)
+
+
+def _sizes_of_slice(op: ir.Operation) -> list[Any]:
+    """Those of a subview, with the dims that its result does not have."""
+    offsets = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])[1]
+    computed = iter(op.operands[number] for number in range(1 + offsets, len(op.operands)))
+    static = ir.DenseI64ArrayAttr(op.attributes["static_sizes"])
+    return [_meaning(next(computed)) if size == _DYNAMIC else size for size in static]
+
+
+def _steps_are_one(op: ir.Operation) -> bool:
+    return set(ir.DenseI64ArrayAttr(op.attributes["static_strides"])) <= {1}
 
 
 def _size(buffer: ir.Value, dim: int) -> Any:
-    """The size of a dim: a number, or what is equal for equal sizes; None where that is not known."""
+    """The size of a dim: a number, or what is equal for equal sizes."""
     kind = ir.MemRefType(buffer.type)
     if not kind.is_dynamic_dim(dim):
         return kind.shape[dim]
@@ -66,11 +83,10 @@ def _size(buffer: ir.Value, dim: int) -> Any:
         return _size(op.operands[0], dim)
     if op.name not in ("memref.alloc", "memref.subview"):
         return "size", buffer, dim
-    number = sum(kind.is_dynamic_dim(other) for other in range(dim))
     if op.name == "memref.alloc":
-        return _meaning(op.operands[number])
-    offsets = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])[1]
-    return _meaning(op.operands[1 + offsets + number])
+        return _meaning(op.operands[sum(kind.is_dynamic_dim(other) for other in range(dim))])
+    sizes = _sizes_of_slice(op)
+    return sizes[dim] if len(sizes) == kind.rank else ("size", buffer, dim)
 
 
 def _meaning(index: ir.Value) -> Any:
