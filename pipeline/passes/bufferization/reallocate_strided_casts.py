@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import arith, constant_integer, defining_op, ir, memref, walk
+from pipeline.mlir import arith, constant_integer, defining_op, function, ir, memref, terminator, walk
 from pipeline.passmanager.base import Pass
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -81,12 +81,36 @@ def _size(buffer: ir.Value, dim: int) -> Any:
         return "size", buffer, dim
     if op.name == "memref.cast":
         return _size(op.operands[0], dim)
+    if op.name == "memref.collapse_shape":
+        return _size_of_collapsed(op, dim)
+    if op.name == "func.call":
+        written = _written(op, ir.OpResult(buffer).result_number)
+        return ("size", buffer, dim) if written is None else _size(written, dim)
     if op.name not in ("memref.alloc", "memref.subview"):
         return "size", buffer, dim
     if op.name == "memref.alloc":
         return _meaning(op.operands[sum(kind.is_dynamic_dim(other) for other in range(dim))])
     sizes = _sizes_of_slice(op)
     return sizes[dim] if len(sizes) == kind.rank else ("size", buffer, dim)
+
+
+def _size_of_collapsed(op: ir.Operation, dim: int) -> Any:
+    """That of the one dim of several that has more than one element."""
+    run = [ir.IntegerAttr(number).value for number in ir.ArrayAttr(ir.ArrayAttr(op.attributes["reassociation"])[dim])]
+    sizes = [size for size in (_size(op.operands[0], number) for number in run) if size != 1]
+    return sizes[0] if len(sizes) == 1 else ("size", op.results[0], dim)
+
+
+def _written(call: ir.Operation, result: int) -> ir.Value | None:
+    """The operand in whose memory a result of a kernel is; None if it is in none."""
+    module = call
+    while module.parent is not None:
+        module = module.parent.operation
+    callee = function(module, ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+    if not callee.regions[0].blocks:
+        return None
+    value = terminator(callee.regions[0].blocks[0]).operands[result]
+    return call.operands[ir.BlockArgument(value).arg_number] if defining_op(value) is None else None
 
 
 def _meaning(index: ir.Value) -> Any:
