@@ -67,3 +67,24 @@ def test_what_is_written_to_one_is_read_from_the_other(write, view):
     executable = pipeline.compile(model, (x, torch.ones(1)), cache=False)
     for p in (torch.ones(1), -torch.ones(1)):
         assert not differences(executable(x.clone(), p), model(x.clone(), p))
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_torch_compile_sees_the_writes(view):
+    x = torch.tensor([[1.0, 2.0], [-3.0, 4.0]])
+    compiled = torch.compile(lambda x: plain(view, x, None), backend="pipeline")
+    with torch.no_grad():
+        assert not differences(compiled(x.clone()), plain(view, x.clone(), None))
+
+
+@pytest.mark.parametrize("view", [name for name in VIEWS if "dropout" in name])
+def test_torch_compile_sees_the_writes_with_gradients(view):
+    def written(x):
+        return plain(VIEWS[view], x, None)
+
+    ours, eager = (torch.tensor([[1.0, 2.0], [-3.0, 4.0]], requires_grad=True) for _ in range(2))
+    result, expected = torch.compile(written, backend="pipeline")(ours), written(eager)
+    assert not differences(result, expected)
+    result.sum().backward()
+    expected.sum().backward()
+    assert torch.equal(ours.grad, eager.grad)

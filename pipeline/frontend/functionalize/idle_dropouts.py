@@ -1,4 +1,7 @@
-"""Dropouts that drop nothing, which are their operands in eager mode and copies in torch's decompositions."""
+"""Dropouts that drop nothing, which are their operands in eager mode and copies in torch's decompositions.
+
+Here in exported programs; `decompositions/replacements/random.py` has it for torch.compile.
+"""
 
 from __future__ import annotations
 

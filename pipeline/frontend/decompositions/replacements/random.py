@@ -127,6 +127,16 @@ def _bernoulli(like: Tensor, p: float) -> Tensor:
     return random(torch.empty_like(like, dtype=torch.float32)) < p
 
 
+@replaces(aten.dropout.default)
+def dropout(x: Tensor, p: float, train: bool | None) -> Tensor:
+    """dropout(x, p, False), dropout(x, 0, ..) → x.
+
+    For torch.compile, where torch's own function copies `x` and loses what is written to the result. Exported programs
+    have `functionalize/idle_dropouts.py`.
+    """
+    return x if p == 0 or not train else NotImplemented
+
+
 @replaces(aten.native_dropout.default)
 def native_dropout(x: Tensor, p: float, train: bool | None = None) -> tuple[Tensor, Tensor]:
     """native_dropout(x, p, True) → x * (mask / (1 - p)), mask."""
