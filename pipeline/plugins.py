@@ -11,9 +11,10 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
+import inspect
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -32,12 +33,21 @@ class Plugin:
     module: ModuleType
     owner: str
 
-    def classes(self, base: type[Base]) -> Iterator[type[Base]]:
-        """The subclasses of `base` in the module's namespace that are the plugin's own, not imported from elsewhere."""
+    def classes(self, base: type[Base], words: Sequence[str] = ()) -> Iterator[type[Base]]:
+        """The subclasses of `base` in the module's namespace that are the plugin's own, not imported from elsewhere.
+
+        Abstract ones are left out; raises `OptionError` for one that lacks a string among its attributes `words`.
+        """
         package = self.module.__name__.partition(".")[0]
         for value in vars(self.module).values():
-            if isinstance(value, type) and issubclass(value, base) and value.__module__.partition(".")[0] == package:
-                yield value
+            if not isinstance(value, type) or not issubclass(value, base) or inspect.isabstract(value):
+                continue
+            if value.__module__.partition(".")[0] != package:
+                continue
+            for word in words:
+                if not isinstance(getattr(value, word, None), str):
+                    raise OptionError(f"plugin {self.owner}: class {value.__name__} needs a string as its `{word}`")
+            yield value
 
 
 _files: dict[Path, Plugin] = {}

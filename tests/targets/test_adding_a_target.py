@@ -44,7 +44,7 @@ executable.save("model")
 print(torch.allclose(pipeline.load("model")(x := torch.randn(4, 8)), model(x), atol=1e-6))
 """
 
-ERRORS = """
+ERRORS = r"""
 def said(**options):
     try:
         pipeline.compile(torch.nn.Linear(3, 4), (torch.randn(2, 3),), cache=False, **options)
@@ -55,7 +55,15 @@ said(target="d")
 said(target="c:fast")
 said(target="c", profile=True)
 said(target="c", winograd=4)
-open("again.py", "w").write(open("c_target.py").read())
+text = open("c_target.py").read()
+open("unfinished.py", "w").write("from pipeline.targets import Target\nclass Unfinished(Target): pass")
+plugins.load_file("unfinished.py")
+said(target="d")
+open("nameless.py", "w").write(text.replace("family = ", "", 1))
+nameless = plugins.load_file("nameless.py")
+said(target="d")
+plugins.unload_file(nameless)
+open("again.py", "w").write(text)
 plugins.load_file("again.py")
 said(target="c")
 """
@@ -134,5 +142,7 @@ def test_wrong_names_and_options(folder):
         "target='c:fast': expected cpu or vulkan or cuda:sm_90 or c",
         "profile: kernels are timed on the target cpu only, not on c",
         "winograd=4: Winograd's algorithm is for the target cpu only, not for c",
+        "target='d': expected cpu or vulkan or cuda:sm_90 or c",
+        "plugin nameless.py: class CTarget needs a string as its `family`",
         "plugin again.py: the target 'c' is already there, from c_target.py",
     ]

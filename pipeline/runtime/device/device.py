@@ -66,7 +66,7 @@ def create_device(code: DeviceCode) -> Device:
         own: type[Device] = getattr(importlib.import_module(module), name)
         return own.of_code(code)
     for plugin in plugins.plugins():
-        for kind in plugin.classes(Device):  # type: ignore[type-abstract]
+        for kind in plugin.classes(Device, ("family",)):
             if kind.family == family:
                 return kind.of_code(code)
     raise ArtifactError(f"the code is for {code.target}, which neither this version nor a plugin knows")
