@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from pipeline.frontend.importer.builtin_tensors import builtin_type, from_builtin, load_conversions, to_builtin
-from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types, replace
+from pipeline.frontend.importer.own_ops import builtin_type, lower_ops, result_type
+from pipeline.ir.rewriting import build_generic, empty_like, iterator_types
 from pipeline.mlir import arith, ir, walk
 
 
 def lower_bitcasts(module: ir.Module) -> None:
     """view(x, dtype) -> bitcast(x) for dtypes of the same width; others stay."""
-    views = walk(module, "torch.aten.view.dtype")
-    if views:
-        load_conversions(module.context)
-    for view in views:
-        before_type, after_type = builtin_type(view.operands[0].type), builtin_type(view.results[0].type)
-        if before_type is None or after_type is None:
-            continue
-        if before_type.element_type.width != after_type.element_type.width:
-            continue
-        with before(view):
-            numbers = to_builtin(view.operands[0])
-            bits = numbers if before_type == after_type else _bitcast(numbers, after_type.element_type)
-            result = from_builtin(bits, view.results[0].type)
-        replace(view, [result])
+    lower_ops([view for view in walk(module, "torch.aten.view.dtype") if _keeps_width(view)], _bitcast)
 
 
-def _bitcast(numbers: ir.Value, element: ir.Type) -> ir.Value:
-    rank = ir.RankedTensorType(numbers.type).rank
+def _keeps_width(view: ir.Operation) -> bool:
+    given, result = builtin_type(view.operands[0].type), builtin_type(view.results[0].type)
+    return given is not None and result is not None and given.element_type.width == result.element_type.width
+
+
+def _bitcast(view: ir.Operation, numbers: ir.Value) -> ir.Value:
+    kind = result_type(view)
+    if numbers.type == kind:
+        return numbers
+    element, rank = kind.element_type, kind.rank
     maps = [ir.AffineMap.get_identity(rank)] * 2
     parallel = iterator_types([False] * rank)
     empty = empty_like(numbers, element)

@@ -11,31 +11,20 @@ from math import pi
 
 from pipeline.analysis.fourier import Transform, read_transform
 from pipeline.dialects.fusion import BARRIER
-from pipeline.frontend.importer.builtin_tensors import builtin_type, from_builtin, load_conversions, to_builtin
+from pipeline.frontend.importer.own_ops import imported, lower_ops, number_of, result_type, take_over
 from pipeline.ir.attributes import TRANSFORM
-from pipeline.ir.rewriting import before, build_generic, iterator_types, replace, sizes_of
-from pipeline.mlir import arith, defining_op, ir, linalg, math, tensor, walk
+from pipeline.ir.rewriting import build_generic, iterator_types, sizes_of
+from pipeline.mlir import arith, ir, linalg, math, tensor, walk
 
-_IMPORTED, _OP = "torch.pipeline.transform", "pipeline.transform"
+_OP = "pipeline.transform"
 
 
 def take_over_transforms(module: ir.Module) -> None:
     """Makes imported calls of `pipeline.transform` ops that torch's passes leave alone."""
-    for op in walk(module, "torch.operator"):
-        if ir.StringAttr(op.attributes["name"]).value != _IMPORTED:
-            continue
-        x, *told = op.operands
-        with before(op):
-            mark = ir.DictAttr.get(dict(zip(("n", "sign", "scale"), map(_number_of, told), strict=False)))
-            taken = ir.Operation.create(_OP, [op.results[0].type], [x], attributes={TRANSFORM: mark})
-        replace(op, list(taken.results))
-
-
-def _number_of(value: ir.Value) -> ir.Attribute:
-    """The value of a torch.constant."""
-    constant = defining_op(value)
-    assert constant is not None
-    return constant.attributes["value"]
+    for call in imported(module, _OP):
+        x, *told = call.operands
+        numbers = dict(zip(("n", "sign", "scale"), map(number_of, told), strict=False))
+        take_over(call, _OP, [x], {TRANSFORM: ir.DictAttr.get(numbers, module.context)})
 
 
 def lower_transforms(module: ir.Module) -> None:
@@ -43,16 +32,11 @@ def lower_transforms(module: ir.Module) -> None:
 
     Nothing fuses with it, since what computes it in n log n steps has no place for another op.
     """
-    ops = walk(module, _OP)
-    if ops:
-        load_conversions(module.context)
-    for op in ops:
-        with before(op):
-            kind = builtin_type(op.results[0].type)
-            assert kind is not None
-            done = _generic(_barrier(to_builtin(op.operands[0])), kind, op.attributes[TRANSFORM])
-            result = from_builtin(_barrier(done), op.results[0].type)
-        replace(op, [result])
+
+    def lowering(op: ir.Operation, x: ir.Value) -> ir.Value:
+        return _barrier(_generic(_barrier(x), result_type(op), op.attributes[TRANSFORM]))
+
+    lower_ops(walk(module, _OP), lowering)
 
 
 def _barrier(value: ir.Value) -> ir.Value:

@@ -10,9 +10,10 @@ loops around it, so that it depends neither on threads nor on vectors, and may b
 
 from __future__ import annotations
 
+import itertools
 from functools import reduce
 
-from pipeline.frontend.importer.builtin_tensors import from_builtin, load_conversions, to_builtin
+from pipeline.frontend.importer.own_ops import imported, lower_ops, take_over
 from pipeline.ir.rewriting import add_argument, before, build_generic, iterator_types, replace
 from pipeline.mlir import arith, function, ir, linalg, tensor, walk
 
@@ -20,7 +21,7 @@ from pipeline.mlir import arith, function, ir, linalg, tensor, walk
 SEED = "pipeline.seed"
 
 _LOOP = "torch.prim.Loop"
-_IMPORTED, _RANDOM = "torch.pipeline.random", "pipeline.random"
+_RANDOM = "pipeline.random"
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -36,11 +37,8 @@ _NESTING = 0x9E3779B97F4A7C15
 
 def take_over_random(module: ir.Module) -> None:
     """Makes imported calls of `pipeline.random` ops that torch's passes leave alone."""
-    for op in walk(module, "torch.operator"):
-        if ir.StringAttr(op.attributes["name"]).value == _IMPORTED:
-            with before(op):
-                taken = ir.Operation.create(_RANDOM, results=[op.results[0].type], operands=[op.operands[0]])
-            replace(op, list(taken.results))
+    for call in imported(module, _RANDOM):
+        take_over(call, _RANDOM, [call.operands[0]])
 
 
 def lower_random(module: ir.Module) -> None:
@@ -51,17 +49,13 @@ def lower_random(module: ir.Module) -> None:
     ops = walk(module, _RANDOM)
     if not ops:
         return
-    load_conversions(module.context)
     for loop in walk(module, _LOOP):
         if walk(loop, _RANDOM):
             _count_rounds(loop)
     with module.context:
         seed = add_argument(function(module, "main"), _i64())
-    for number, op in enumerate(ops):
-        with before(op):
-            numbers = _generate(to_builtin(op.operands[0]), seed, _round(op), number)
-            result = from_builtin(numbers, op.results[0].type)
-        replace(op, [result])
+    numbers = itertools.count()
+    lower_ops(ops, lambda op, like: _generate(like, seed, _round(op), next(numbers)))
 
 
 def seed_marks(main: ir.Operation, count: int) -> list[ir.Attribute]:

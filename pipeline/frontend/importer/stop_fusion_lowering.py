@@ -9,34 +9,22 @@ import contextlib
 from collections.abc import Iterator
 
 from pipeline.dialects.fusion import BARRIER, STOP_FUSION
-from pipeline.frontend.importer.builtin_tensors import from_builtin, load_conversions, to_builtin
+from pipeline.frontend.importer.own_ops import imported, lower_ops, take_over
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import ir, tensor, walk
 
-_IMPORTED = "torch.pipeline.stop_fusion"
+_IMPORTED = "pipeline.stop_fusion"
 
 
 def take_over_barriers(module: ir.Module) -> None:
     """Makes imported calls of `pipeline.stop_fusion` ops of the fusion dialect, which torch's passes leave alone."""
-    for op in walk(module, "torch.operator"):
-        if ir.StringAttr(op.attributes["name"]).value != _IMPORTED:
-            continue
-        with before(op):
-            barrier = ir.Operation.create(BARRIER, results=[op.results[0].type], operands=[op.operands[0]])
-        replace(op, list(barrier.results))
+    for call in imported(module, _IMPORTED):
+        take_over(call, BARRIER, [call.operands[0]])
 
 
 def put_barriers_on_tensors(module: ir.Module) -> None:
     """Lets the barriers take builtin tensors, between torch-mlir's own conversions, which fold away as it lowers."""
-    barriers = walk(module, BARRIER)
-    if barriers:
-        load_conversions(module.context)
-    for op in barriers:
-        with before(op):
-            inside = to_builtin(op.operands[0])
-            barrier = ir.Operation.create(BARRIER, results=[inside.type], operands=[inside])
-            outside = from_builtin(barrier.result, op.results[0].type)
-        replace(op, [outside])
+    lower_ops(walk(module, BARRIER), lambda _, x: ir.Operation.create(BARRIER, results=[x.type], operands=[x]).result)
 
 
 @contextlib.contextmanager

@@ -6,48 +6,29 @@ torch.operator "torch.pipeline.windows"(x) → pipeline.windows on torch's tenso
 
 from __future__ import annotations
 
-from pipeline.frontend.importer.builtin_tensors import builtin_type, from_builtin, load_conversions, to_builtin
-from pipeline.ir.rewriting import before, build_generic, iterator_types, replace, size_of, sizes_of
-from pipeline.mlir import arith, defining_op, ir, tensor, walk
+from pipeline.frontend.importer.own_ops import imported, lower_ops, number_of, result_type, take_over
+from pipeline.ir.rewriting import build_generic, iterator_types, size_of, sizes_of
+from pipeline.mlir import arith, ir, tensor, walk
 
-_IMPORTED, _OP = "torch.pipeline.windows", "pipeline.windows"
+_OP = "pipeline.windows"
 _NUMBERS = ("dim", "size", "step")
 
 
 def take_over_windows(module: ir.Module) -> None:
     """Makes imported calls of `pipeline.windows` ops that torch's passes leave alone."""
-    for op in walk(module, "torch.operator"):
-        if ir.StringAttr(op.attributes["name"]).value != _IMPORTED:
-            continue
-        x, *told = op.operands
-        numbers = dict(zip(_NUMBERS, map(_number_of, told), strict=True))
-        with before(op):
-            taken = ir.Operation.create(_OP, [op.results[0].type], [x], attributes=numbers)
-        replace(op, list(taken.results))
-
-
-def _number_of(value: ir.Value) -> ir.Attribute:
-    """The value of a torch.constant."""
-    constant = defining_op(value)
-    assert constant is not None
-    return constant.attributes["value"]
+    for call in imported(module, _OP):
+        x, *told = call.operands
+        take_over(call, _OP, [x], dict(zip(_NUMBERS, map(number_of, told), strict=True)))
 
 
 def lower_windows(module: ir.Module) -> None:
     """pipeline.windows(x) → linalg.generic, between torch-mlir's own conversions."""
-    ops = walk(module, _OP)
-    if ops:
-        load_conversions(module.context)
-    for op in ops:
-        with before(op):
-            kind = builtin_type(op.results[0].type)
-            assert kind is not None
-            dim, _, step = (ir.IntegerAttr(op.attributes[name]).value for name in _NUMBERS)
-            result = from_builtin(_copy(to_builtin(op.operands[0]), kind, dim, step), op.results[0].type)
-        replace(op, [result])
+    lower_ops(walk(module, _OP), _copy)
 
 
-def _copy(x: ir.Value, kind: ir.RankedTensorType, dim: int, step: int) -> ir.Value:
+def _copy(op: ir.Operation, x: ir.Value) -> ir.Value:
+    kind = result_type(op)
+    dim, _, step = (ir.IntegerAttr(op.attributes[name]).value for name in _NUMBERS)
     sizes = [*sizes_of(x), kind.get_dim_size(kind.rank - 1)]
     sizes[dim] = kind.get_dim_size(dim)
     if kind.is_dynamic_dim(dim):

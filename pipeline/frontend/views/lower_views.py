@@ -10,14 +10,16 @@ import math
 from collections.abc import Sequence
 
 from pipeline import remarks
-from pipeline.frontend.importer.builtin_tensors import (
+from pipeline.frontend.importer.own_ops import (
     builtin_type,
-    from_builtin,
-    load_conversions,
-    to_builtin,
+    imported,
+    imported_name,
+    lower_ops,
+    result_type,
+    take_over,
     to_index,
 )
-from pipeline.ir.rewriting import before, replace, size_of
+from pipeline.ir.rewriting import size_of
 from pipeline.mlir import arith, defining_op, ir, scf, tensor, walk
 
 _COLLAPSE, _EXPAND = "pipeline.collapse_shape", "pipeline.expand_shape"
@@ -30,32 +32,21 @@ _TORCHS = ("torch.aten.view", "torch.aten.reshape", "torch.aten._unsafe_view")
 
 def take_over_views(module: ir.Module) -> None:
     """Makes imported calls of our ops of torch unregistered ones, which torch-mlir's passes leave alone."""
-    for op in walk(module, "torch.operator"):
-        name = ir.StringAttr(op.attributes["name"]).value.removeprefix("torch.")
-        if name not in (_COLLAPSE, _EXPAND):
-            continue
-        source, lengths, *others = op.operands
+    for call in imported(module, _COLLAPSE, _EXPAND):
+        name = imported_name(call)
+        source, lengths, *others = call.operands
         attributes: dict[str, ir.Attribute] = {"lengths": _numbers(lengths)}
         sizes: list[ir.Value] = []
         if name == _EXPAND:
             sizes = list(_list(others[0]))
             attributes["proved"] = _flag(others[1])
-        with before(op):
-            own = ir.Operation.create(name, [op.results[0].type], [source, *sizes], attributes)
-        replace(op, list(own.results))
+        take_over(call, name, [source, *sizes], attributes)
 
 
 def put_views_on_tensors(module: ir.Module) -> None:
     """Has tensor.collapse_shape and tensor.expand_shape, between torch-mlir's own conversions, for all views."""
     views = [op for name in (_COLLAPSE, _EXPAND, *_TORCHS) for op in walk(module, name) if _is_ours(op)]
-    if views:
-        load_conversions(module.context)
-    for op in views:
-        kind = builtin_type(op.results[0].type)
-        with before(op):
-            source = to_builtin(op.operands[0])
-            result = from_builtin(_view(op, source, kind), op.results[0].type)
-        replace(op, [result])
+    lower_ops(views, _view)
 
 
 def _is_ours(op: ir.Operation) -> bool:
@@ -66,7 +57,8 @@ def _is_ours(op: ir.Operation) -> bool:
     return op.name not in _TORCHS or (not is_static and before_view.rank > 0 and after_view.rank > 0)
 
 
-def _view(op: ir.Operation, source: ir.Value, kind: ir.RankedTensorType) -> ir.Value:
+def _view(op: ir.Operation, source: ir.Value) -> ir.Value:
+    kind = result_type(op)
     if op.name in _TORCHS:
         remarks.note("views", "analysis", op.name, "a view of symbolic sizes that torch-mlir made goes through one dim")
         return _through_a_line(source, _sizes_of_view(op, source), kind)
