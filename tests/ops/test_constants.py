@@ -102,7 +102,7 @@ def test_what_is_equal_to_itself(equal, dtype):
     def program(x):
         same = equal(x)
         number = same.to(torch.int32)
-        return same, same + same, same == True, number % -2, -number, same + 1.5, same * 2  # noqa: E712
+        return same, same + same, same.eq(True), number % -2, -number, same + 1.5, same * 2
 
     x = torch.tensor([1, 0, 3]).to(dtype)
     for got, expected in zip(pipeline.compile(program, (x,), cache=False)(x), program(x), strict=True):

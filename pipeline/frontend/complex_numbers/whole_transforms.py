@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import pipeline.frontend.complex_numbers.transform_op  # noqa: F401  registers the op
 from pipeline.analysis.fourier_lengths import in_registers, is_kernel
 from pipeline.frontend.complex_numbers.table import real_dtype
+from pipeline.frontend.complex_numbers.transform_op import transform
 
 #: The fewest columns that are transformed where they lie, and the fewest rows of these.
 _FEWEST_COLUMNS, _FEWEST_ROWS = 4, 8
@@ -37,7 +37,7 @@ def transformed_rows(z: Tensor, dim: int, sign: int, scale: float) -> Tensor:
     """scale * the transform of complex numbers along a dim, which comes last for it."""
     pairs = _pairs(z).movedim(dim, -2)
     n = z.size(dim)
-    rows = torch.ops.pipeline.transform(pairs.reshape(-1, 2 * n), n, sign, float(scale), 2 * n)
+    rows = transform(pairs.reshape(-1, 2 * n), n, sign, float(scale), 2 * n)
     return torch.view_as_complex(rows.reshape(pairs.shape).movedim(-2, dim))
 
 
@@ -45,20 +45,20 @@ def transformed_columns(z: Tensor, dim: int, sign: int, scale: float) -> Tensor:
     """scale * the transform of complex numbers along a dim that is not the last one."""
     n, columns = z.size(dim), math.prod(z.shape[dim + 1 :])
     images = _pairs(z).reshape(-1, n, 2 * columns)
-    done = torch.ops.pipeline.transform(images, n, sign, float(scale), 2 * columns)
+    done = transform(images, n, sign, float(scale), 2 * columns)
     return torch.view_as_complex(done.reshape(*z.shape, 2))
 
 
 def half_spectrum_of(x: Tensor, scale: float) -> Tensor:
     """scale * the first n // 2 + 1 elements of the transforms of real numbers, [.., n]."""
     n = x.size(-1)
-    rows = torch.ops.pipeline.transform(x.reshape(-1, n), n, -1, float(scale), n + 2)
+    rows = transform(x.reshape(-1, n), n, -1, float(scale), n + 2)
     return torch.view_as_complex(rows.reshape(*x.shape[:-1], n // 2 + 1, 2))
 
 
 def real_numbers_of(half: Tensor, n: int, scale: float) -> Tensor:
     """scale * the n real numbers of half a spectrum, [.., n // 2 + 1]."""
-    rows = torch.ops.pipeline.transform(_pairs(half).reshape(-1, n + 2), n, 1, float(scale), n)
+    rows = transform(_pairs(half).reshape(-1, n + 2), n, 1, float(scale), n)
     return rows.reshape(*half.shape[:-1], n)
 
 

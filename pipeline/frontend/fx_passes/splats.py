@@ -41,16 +41,7 @@ _MOVES = {
 }
 
 #: What gives its first operand, where that has the shape and the dtype of the result.
-_KEEPS = {
-    aten._to_copy.default,
-    aten.alias.default,
-    aten.clone.default,
-    aten.expand.default,
-    aten.reshape.default,
-    aten.slice.Tensor,
-    aten.squeeze.dims,
-    aten.view.default,
-}
+_KEEPS = _MOVES - {aten.permute.default, aten.transpose.int} | {aten._to_copy.default}
 
 _UNKNOWN = object()
 
