@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import importlib.util
 import inspect
 import sys
@@ -18,9 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pipeline.errors import OptionError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "pipeline.plugins"
 Base = TypeVar("Base")
@@ -92,10 +94,12 @@ def unload_file(plugin: Plugin) -> None:
 
 @functools.cache
 def _installed() -> tuple[Plugin, ...]:
+    import importlib.metadata  # takes as long as half of `import pipeline`
+
     return tuple(map(_load_entry_point, sorted(importlib.metadata.entry_points(group=GROUP), key=lambda e: e.name)))
 
 
-def _load_entry_point(entry: importlib.metadata.EntryPoint) -> Plugin:
+def _load_entry_point(entry: EntryPoint) -> Plugin:
     owner = f"package {entry.dist.name}, entry point '{entry.name}'" if entry.dist else f"entry point '{entry.name}'"
     try:
         module = entry.load()

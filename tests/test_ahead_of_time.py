@@ -238,6 +238,39 @@ def test_as_many_threads_as_there_is_scratch_for(net):
         assert (used != 0xA5).any()  # by the last thread that there is scratch for
 
 
+RESULTS = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x, y, ids):
+        y.mul_(2)
+        self.calls.add_(1)
+        return (x + 1).transpose(0, 1), x.sum().item(), ids.sum().item(), torch.nonzero(ids), torch.fft.fft(x)
+
+
+def model():
+    return Net(), (torch.ones(2, 3), torch.ones(2), torch.ones(4, dtype=torch.int64))
+"""
+
+
+def test_the_header_says_what_results_are(net):
+    (net / "net.py").write_text(RESULTS)
+    emit(net, "obj", "net.o")
+    found = re.findall(r"#define NET_RESULT_\d+ \d+ /\* (.*) \*/", (net / "net.h").read_text())
+    assert found == [
+        "float32[2, 3] that the model permutes by (1, 0), which it writes",
+        "float64[] that the model returns as a number, which it writes",
+        "a number, which it leaves",
+        "int64[u0, 1], which it leaves: allocation to free(), address, offset, sizes, strides",
+        "complex64[2, 3], which it writes",
+    ]
+
+
 def test_no_compiler_that_links(net, capsys, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     assert compile_driver.main([str(net / "net.py"), "--emit=so", "-o", str(net / "net.so")]) == 1

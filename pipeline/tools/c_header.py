@@ -75,12 +75,30 @@ def _main(code: Code, signature: Signature) -> Iterator[tuple[str, int, str]]:
             yield "thread bytes", code.thread_bytes, "and larger by so much for each further thread that is to help"
     own = len(code.main_sources)
     places = iter(code.main.parameter_slots()[own:])
-    returned = iter(code.main.result_slots())
+    returned = iter(zip(code.main.result_slots(), code.main.results, strict=True))
+    meanings = _results(signature)
     for number, where in enumerate(code.main.where):
         if where == "parameter":
-            yield f"result {number}", next(places), "a tensor that it writes"
+            yield f"result {number}", next(places), f"{meanings[number]}, which it writes"
         elif where == "result":
-            yield f"result {number}", next(returned), "it leaves: allocation to free(), address, offset, sizes, strides"
+            slot, value = next(returned)
+            left = "" if value.shape is None else ": allocation to free(), address, offset, sizes, strides"
+            yield f"result {number}", slot, f"{meanings[number]}, which it leaves{left}"
+
+
+def _results(signature: Signature) -> dict[int, str]:
+    """What each result of the code is, by its number."""
+    meanings = {}
+    for mutation in signature.mutations:
+        name = mutation.weight if mutation.argument is None else signature.arguments[mutation.argument].name
+        meanings[mutation.result] = f"the new value of {name}"
+    for result in signature.results:
+        if result.kind == "computed":
+            order = "" if result.permutation is None else f" that the model permutes by {result.permutation}"
+            meanings[result.index] = f"{result.type_in_memory or 'a number'}{order}"
+        elif result.kind == "number":
+            meanings[result.index] = f"{result.type} that the model returns as a number"
+    return meanings
 
 
 def _prepare(code: Code, signature: Signature) -> Iterator[tuple[str, int, str]]:

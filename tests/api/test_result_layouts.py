@@ -69,6 +69,17 @@ def test_those_that_would_share_memory_have_their_own(program):
     assert len({leaf.untyped_storage().data_ptr() for leaf in leaves}) == len(leaves)
 
 
+def test_those_beside_numbers():
+    def program(x):
+        return (x * 2).transpose(0, 1), x.sum().item(), x.shape[0], x.shape[1] * 2, None, 3, x[:0].sum() > 1
+
+    x = torch.ones(3, 4)
+    for executable in (compiled(program, x), compiled(program, x, dynamic_shapes=({0: Dim("n", max=9)},))):
+        got, *others = executable(x)
+        assert torch.equal(got, program(x)[0]) and got.stride() == (1, 4)
+        assert others == [12.0, 3, 8, None, 3, torch.tensor(False)]
+
+
 def test_large_ones():
     def program(x):
         return (x * 2).transpose(1, 2)

@@ -42,11 +42,11 @@ def _taken_apart(value: fx.Node) -> tuple[list[fx.Node], Permutation] | None:
 
 def _permuted(value: fx.Node) -> tuple[fx.Node, Permutation | None]:
     """(x, permutation) for any number of permutes of x; (value, None) for none that changes the order."""
-    permutation = list(range(value.meta["val"].dim()))
+    order: Sequence[int] = ()
     while value.target is aten.permute.default:
         value, dims = value.args
-        permutation = [dims[dim] % len(dims) for dim in permutation]
-    return value, (None if permutation == sorted(permutation) else tuple(permutation))
+        order = [dims[dim] % len(dims) for dim in order or range(len(dims))]
+    return value, (None if list(order) == sorted(order) else tuple(order))
 
 
 def _complex(value: fx.Node, parts: Sequence[fx.Node], permutation: Permutation) -> fx.Node:
