@@ -266,7 +266,7 @@ def test_the_header_says_what_results_are(net):
         "float32[2, 3] that the model permutes by (1, 0), which it writes",
         "float64[] that the model returns as a number, which it writes",
         "a number, which it leaves",
-        "int64[u0, 1], which it leaves: allocation to free(), address, offset, sizes, strides",
+        "int64[u1, 1], which it leaves: allocation to free(), address, offset, sizes, strides",
         "complex64[2, 3], which it writes",
     ]
 
