@@ -12,7 +12,7 @@ import torch
 import pipeline
 from pipeline.runtime.call.array_libraries import numpy_library, torch_library
 from pipeline.runtime.call.result_pool import SMALL, ResultMemory
-from pipeline.runtime.interface.aligned_memory import ALIGNMENT
+from pipeline.runtime.interface.entry_point import ALIGNMENT
 
 ROWS = 2 * SMALL // (4 * 256)
 

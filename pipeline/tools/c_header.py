@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from pipeline.runtime.interface.aligned_memory import ALIGNMENT, byte_size
+from pipeline.runtime.interface.aligned_memory import byte_size
 from pipeline.runtime.interface.code import Code
-from pipeline.runtime.interface.entry_point import EntryPoint
+from pipeline.runtime.interface.entry_point import ALIGNMENT, EntryPoint
 from pipeline.runtime.interface.signature import ParameterSource, Signature, TensorType
 from pipeline.runtime.native.openmp_team import SPAWN, THREADS
 

@@ -10,9 +10,7 @@ from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import arith, bufferization, ir, memref, scf
 from pipeline.passes.bufferization.destinations import place_of, put, shape_of
-
-#: Every buffer starts at a multiple of so many bytes.
-_ALIGNMENT = 64
+from pipeline.runtime.interface.entry_point import ALIGNMENT
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Rotation:
         found = [0]
         for carry in [*self.carries, *self.computed]:
             size = byte_size(carry.kind) or 0
-            found.append(found[-1] + -(-size // _ALIGNMENT) * _ALIGNMENT)
+            found.append(found[-1] + -(-size // ALIGNMENT) * ALIGNMENT)
         return found
 
 
@@ -75,7 +73,7 @@ def rotate(loop: ir.Operation, plan: Rotation) -> None:
     *offsets, size = plan.offsets()
     with before(_start(loop, plan)):
         byte = ir.IntegerType.get_signless(8)
-        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _ALIGNMENT)
+        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ALIGNMENT)
         pool = memref.AllocOp(ir.MemRefType.get([size], byte), [], [], alignment=alignment).result
         places = [arith.ConstantOp(ir.IndexType.get(), offset).result for offset in offsets]
         buffers = [_view(pool, place, carry.kind) for carry, place in zip(plan.carries, places, strict=False)]

@@ -11,6 +11,7 @@ from pipeline.mlir import arith, calls_of, func, ir, memref, symbol_name, walk
 from pipeline.passes.bufferization.offset_assignment import Buffer, become_view, buffers_of, place
 from pipeline.passes.bufferization.plan_memory import workspace_of
 from pipeline.passmanager.base import Pass
+from pipeline.runtime.interface.entry_point import ALIGNMENT
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class PlanKernelScratch(Pass):
 
     name: ClassVar[str] = "plan-kernel-scratch"
 
-    alignment: int = field(default=64, metadata={"help": "every buffer starts at a multiple of so many bytes"})
+    alignment: int = field(default=ALIGNMENT, metadata={"help": "every buffer starts at a multiple of so many bytes"})
 
     def run(self, op: ir.Operation) -> None:
         """Plans all kernels of a module."""
@@ -162,7 +163,7 @@ def _allocate(scratch: _Scratch, call: ir.Operation) -> None:
     """Passes memory for one thread that is allocated around the call."""
     with before(call):
         kind = ir.MemRefType.get([scratch.total], ir.IntegerType.get_signless(8))
-        made = memref.AllocOp(kind, [], [], alignment=_i64(64)).result
+        made = memref.AllocOp(kind, [], [], alignment=_i64(ALIGNMENT)).result
         operands = [*call.operands, memref.CastOp(_bytes_type(), made).result]
     following = _call_with(call, operands)
     with following.location, ir.InsertionPoint.after(following):

@@ -9,6 +9,7 @@ from pipeline.ir.attributes import WORKSPACE
 from pipeline.mlir import ir, memref, symbol_name, terminator
 from pipeline.passes.bufferization.offset_assignment import become_view, buffers_of, place
 from pipeline.passmanager.base import Pass
+from pipeline.runtime.interface.entry_point import ALIGNMENT
 
 _PREPARE = "prepare"
 
@@ -27,7 +28,7 @@ class PlanMemory(Pass):
     name: ClassVar[str] = "plan-memory"
     anchor: ClassVar[str] = "func.func"
 
-    alignment: int = field(default=64, metadata={"help": "every buffer starts at a multiple of so many bytes"})
+    alignment: int = field(default=ALIGNMENT, metadata={"help": "every buffer starts at a multiple of so many bytes"})
 
     def run(self, op: ir.Operation) -> None:
         """Plans one function; leaves those that have no workspace."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import arith, constant_integer, defining_op, function, ir, memref, terminator, walk
 from pipeline.passmanager.base import Pass
+from pipeline.runtime.interface.entry_point import ALIGNMENT
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -127,7 +128,7 @@ def _copied(source: ir.Value, kind: ir.MemRefType) -> ir.Value:
         for dim in range(kind.rank)
         if kind.is_dynamic_dim(dim)
     ]
-    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ALIGNMENT)
     new = memref.AllocOp(kind, sizes, [], alignment=alignment).result
     memref.CopyOp(source, new)
     return new

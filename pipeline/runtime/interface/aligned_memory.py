@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.runtime.interface.entry_point import ALIGNMENT
 from pipeline.runtime.interface.signature import DTYPE_BYTES, TensorType
-
-#: A cache line, which is also the widest vector.
-ALIGNMENT = 64
 
 
 class Arena:

@@ -13,6 +13,9 @@ from typing import Any, Literal
 
 DYNAMIC = -1
 
+#: At multiples of how many bytes memory of the runtime's and the code's starts: a cache line, and the widest vector.
+ALIGNMENT = 64
+
 #: Where a result goes: to a `parameter`, out as a `result` of the code, to an `argument` that it is the new value of.
 Where = Literal["parameter", "result", "argument"]
 

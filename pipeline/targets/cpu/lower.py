@@ -10,7 +10,7 @@ from pipeline.ir.kernels import has_control_flow
 from pipeline.ir.rewriting import add_argument, branch_on_selects
 from pipeline.mlir import function, ir, run_pipeline, walk
 from pipeline.passmanager.pass_pipeline import PassPipeline
-from pipeline.runtime.interface.aligned_memory import ALIGNMENT
+from pipeline.runtime.interface.entry_point import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
