@@ -83,13 +83,15 @@ def target_for(options: Options, assembly: bool = False, linked: bool = False) -
 
 
 def _check_passes(options: Options) -> None:
-    """Raises `OptionError` if the options name a pass that there is not."""
+    """Raises `OptionError` if the options name a pass that there is not, or leave out one that has to run."""
     from pipeline.passmanager import registry
     from pipeline.passmanager.pass_pipeline import PassPipeline
 
     for name in options.disable:
         if not registry.is_pass(name):
             raise registry.unknown_pass(name)
+        if registry.is_mandatory(name):
+            raise OptionError(f"disable: '{name}' has to run: without it models crash, are wrong or cannot be lowered")
     for pipeline in options.passes.values():
         PassPipeline.parse(pipeline)
 

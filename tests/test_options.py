@@ -46,6 +46,11 @@ def model():
         ({"disable": "cse"}, "disable: expected a list of pass names, got 'cse'"),
         ({"disable": [1]}, "disable: expected a list of pass names, got [1]"),
         ({"disable": ["no-such-pass"]}, "no-such-pass"),
+        (
+            {"disable": ["cse", "guard-traps"]},
+            "disable: 'guard-traps' has to run: without it models crash, are wrong or",
+        ),
+        ({"disable": ["reallocate-strided-casts"]}, "'reallocate-strided-casts' has to run"),
         ({"passes": "cse"}, "passes: expected pass pipelines by stage"),
         ({"passes": {"linalg": ["cse"]}}, "passes: expected pass pipelines by stage"),
         ({"passes": {"llvm": "cse"}}, "passes: passes run after linalg, fused, kernels, not after 'llvm'"),

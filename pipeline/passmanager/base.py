@@ -27,10 +27,12 @@ class Pass(ABC):
     Class attributes:
         name: what pipelines and command lines call it; the file is named after it with `_` for `-`.
         anchor: the op that `run` takes, e.g. `func.func`; a pipeline nests the pass there by itself.
+        mandatory: whether no model may be compiled without it, since programs would be wrong, crash or not be lowered.
     """
 
     name: ClassVar[str]
     anchor: ClassVar[str] = "builtin.module"
+    mandatory: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, op: ir.Operation) -> None:

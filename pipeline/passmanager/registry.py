@@ -65,6 +65,12 @@ def is_pass(name: str) -> bool:
     return name in mlir_passes.PASSES or name in _known()
 
 
+def is_mandatory(name: str) -> bool:
+    """Whether no model may be compiled without the pass `name`."""
+    known = _known().get(name)
+    return known is not None and known.mandatory
+
+
 def unknown_pass(name: str) -> OptionError:
     """The error for a name that no pass has, ours or MLIR's."""
     return OptionError(f"unknown pass '{name}'{nearest(name, all_names())}")

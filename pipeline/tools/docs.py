@@ -76,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _section(cls: type[Pass]) -> str:
     source = f"../{cls.__module__.replace('.', '/')}.py"
     test = f"../lit_tests/{'/'.join(cls.__module__.split('.')[1:-1])}/{cls.name}.mlir"
-    about = f"Runs on `{cls.anchor}`. [Source]({source}), [test]({test})."
+    always = " No model is compiled without it." if cls.mandatory else ""
+    about = f"Runs on `{cls.anchor}`. [Source]({source}), [test]({test}).{always}"
     lines = [f"### {cls.name}", "", about, "", inspect.getdoc(cls) or "", ""]
     if cls.options():
         lines += ["| Option | Takes | Default | |", "|---|---|---|---|"]

@@ -35,6 +35,7 @@ class Kind:
 KINDS = {
     "static": Kind(draw_program, outcomes.fused_and_unfused, 16),
     "symbolic": Kind(lambda draw: draw_program(draw, SYMBOLIC), outcomes.resized, 8),
+    "passes": Kind(lambda draw: draw_program(draw, SYMBOLIC), outcomes.without_passes, 1),
     "threads": Kind(lambda draw: draw_program(draw, LARGE), outcomes.on_threads, 8),
     "norms": Kind(norm_program, outcomes.fused, 6),
     "ops": Kind(op_sample, as_is_and_symbolic, 8),

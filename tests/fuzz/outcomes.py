@@ -19,6 +19,7 @@ from torch.export import Dim
 
 import pipeline
 from pipeline.captured import Captured
+from pipeline.passmanager import registry
 from pipeline.runtime.executable import Executable
 
 Outcome = tuple[str, str]
@@ -94,14 +95,29 @@ def on_threads(programs: Sequence[Program]) -> list[Outcome]:
 def resized(programs: Sequence[Program]) -> list[Outcome]:
     """With some of the sizes from 2 on symbolic, called with several sizes; equal sizes stay equal."""
 
+    return _attempt(programs, lambda captured, some: _compared_resized(captured.compile(), some), _open_sizes)
+
+
+def without_passes(programs: Sequence[Program]) -> list[Outcome]:
+    """As `resized`, with a random half of the passes left out that may be, and with the other half."""
+
     def judge(captured: Captured, some: Sequence[Program]) -> list[Outcome]:
-        executable = captured.compile()
-        pairs = list(zip(some, _specialized(executable, some), strict=True))
-        calls = [some, *([_resized(*pair, number) for pair in pairs] for number in range(_TIMES))]
-        found = [_compared_or_refused(executable, some, call) for call in calls]
+        draw = Draw(sum(map(ord, str(some))))
+        names = [name for name in registry.passes() if not registry.is_mandatory(name)]
+        half = [name for name in names if draw.integer(0, 1)]
+        halves = half, [name for name in names if name not in half]
+        found = [_compared_resized(captured.compile(disable=left_out), some) for left_out in halves]
         return [_first_problem(*outcomes) for outcomes in zip(*found, strict=True)]
 
     return _attempt(programs, judge, _open_sizes)
+
+
+def _compared_resized(executable: Executable, some: Sequence[Program]) -> list[Outcome]:
+    """What comes of calls with the sizes that programs were drawn with, and with several others."""
+    pairs = list(zip(some, _specialized(executable, some), strict=True))
+    calls = [some, *([_resized(*pair, number) for pair in pairs] for number in range(_TIMES))]
+    found = [_compared_or_refused(executable, some, call) for call in calls]
+    return [_first_problem(*outcomes) for outcomes in zip(*found, strict=True)]
 
 
 def _compared_or_refused(executable: Executable, some: Sequence[Program], call: Sequence[Program]) -> list[Outcome]:

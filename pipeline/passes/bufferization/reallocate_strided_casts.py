@@ -30,6 +30,7 @@ class ReallocateStridedCasts(Pass):
 
     name: ClassVar[str] = "reallocate-strided-casts"
     anchor: ClassVar[str] = "func.func"
+    mandatory: ClassVar[bool] = True
 
     def run(self, op: ir.Operation) -> None:
         """Copies in one function."""

@@ -17,6 +17,7 @@ class EraseBarriers(Pass):
 
     name: ClassVar[str] = "erase-barriers"
     anchor: ClassVar[str] = "func.func"
+    mandatory: ClassVar[bool] = True
 
     def run(self, op: ir.Operation) -> None:
         """Erases the barriers of one function."""

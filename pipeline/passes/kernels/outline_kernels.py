@@ -27,6 +27,7 @@ class OutlineKernels(Pass):
     """
 
     name: ClassVar[str] = "outline-kernels"
+    mandatory: ClassVar[bool] = True
 
     def run(self, op: ir.Operation) -> None:
         """Outlines every group of the module."""

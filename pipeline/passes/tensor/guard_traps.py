@@ -46,6 +46,7 @@ class GuardTraps(Pass):
     """
 
     name: ClassVar[str] = "guard-traps"
+    mandatory: ClassVar[bool] = True
 
     def run(self, op: ir.Operation) -> None:
         """Guards every op of @main."""

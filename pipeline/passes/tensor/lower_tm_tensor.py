@@ -26,6 +26,7 @@ class LowerTmTensor(Pass):
     """
 
     name: ClassVar[str] = "lower-tm-tensor"
+    mandatory: ClassVar[bool] = True
 
     def run(self, op: ir.Operation) -> None:
         """Lowers every tm_tensor op in the module."""
