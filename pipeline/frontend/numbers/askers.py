@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -119,7 +119,7 @@ def _own_line(frame: FrameType) -> str | None:
     return None if here is None else f"{here.f_code.co_filename}:{here.f_lineno}"
 
 
-@lru_cache  # asked for every frame of every question
+@cache  # asked for every frame of every question
 def _is_others(file: str) -> bool:
     return file.startswith("<") or not _OTHERS.isdisjoint(Path(file).parents)
 
@@ -130,7 +130,7 @@ def _line_that_runs() -> str | None:
     return None if line is None else f"{line[0]}:{line[1]}"
 
 
-@lru_cache
+@cache
 def _decides(path: Path, function: str) -> bool:
     if _TORCH not in path.parents:
         return True

@@ -26,6 +26,7 @@ class FlattenBuffers(Pass):
     """
 
     name: ClassVar[str] = "flatten-buffers"
+    mandatory: ClassVar[bool] = True
 
     def run(self, op: ir.Operation) -> None:
         """Flattens every dispatch of the module."""

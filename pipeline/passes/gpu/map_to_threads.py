@@ -49,6 +49,7 @@ class MapToThreads(Pass):
     """
 
     name: ClassVar[str] = "map-to-threads"
+    mandatory: ClassVar[bool] = True
 
     block: int = field(default=128, metadata={"help": "how many threads a block has"})
     most_threads: int = field(default=256, metadata={"help": "how many threads a block may have"})

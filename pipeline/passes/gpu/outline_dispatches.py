@@ -33,6 +33,7 @@ class OutlineDispatches(Pass):
     """
 
     name: ClassVar[str] = "outline-dispatches"
+    mandatory: ClassVar[bool] = True
 
     def run(self, op: ir.Operation) -> None:
         """Splits every function of the module."""
