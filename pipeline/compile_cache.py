@@ -38,6 +38,7 @@ class Outcome:
     Attributes:
         stages: the text of every stage, in order.
         weights_library: what results are made with where no argument is a tensor.
+        passes: see `Executable.passes`.
     """
 
     code: Code | DeviceCode
@@ -45,6 +46,7 @@ class Outcome:
     weights_library: str
     remarks: tuple[Remark, ...]
     stages: Mapping[str, str]
+    passes: str
 
     def to_bytes(self) -> bytes:
         """The outcome as bytes."""
@@ -54,6 +56,7 @@ class Outcome:
             "weights_library": self.weights_library,
             "remarks": [asdict(remark) for remark in self.remarks],
             "stages": dict(self.stages),
+            "passes": self.passes,
             "places": [[place.ops for place in kernel.places] for kernel in self.code.kernels],
             "objects": [len(object_file) for object_file in self.code.objects],
         }
@@ -77,6 +80,7 @@ class Outcome:
             head["weights_library"],
             tuple(map(_remark, head["remarks"])),
             head["stages"],
+            head["passes"],
         )
 
 

@@ -135,14 +135,17 @@ def _compile_whole(
         if kept is not None:
             return _take(Outcome.from_bytes(kept), source, options, observer)
     from pipeline.lowering import lower  # loads MLIR
+    from pipeline.passmanager.pass_pipeline import PassPipeline, recorded
 
     stages = _Stages(observer)
     with gc_pause.left(), collect() as remarks:
         with timing.stage("import"):
             program = source.program(stages)
         tuner = _tuner(options)
-        code = lower(program, target, _rules(options, target), options, stages, tuner)
-        outcome = Outcome(code, program.signature, program.weights_library, tuple(remarks), stages.texts)
+        with recorded() as steps:
+            code = lower(program, target, options.fusion_rules or target.fusion_rules, options, stages, tuner)
+        passes = str(PassPipeline(tuple(steps)))
+        outcome = Outcome(code, program.signature, program.weights_library, tuple(remarks), stages.texts, passes)
         tuned = tuner is None or tuner.complete
         if cache is not None and key is not None and tuned and _is_known(program, source):
             with timing.stage("write to the cache"):
@@ -194,6 +197,7 @@ def _executable(
             numpy_library() if outcome.weights_library == "numpy" else torch_library(),
             remarks,
             outcome.stages,
+            outcome.passes,
             timed=_timed(source, options),
             functions=python_functions(options.fusions),
             num_threads=options.num_threads,

@@ -13,7 +13,7 @@ from pipeline.fusion_rules.rules import FusionRules, lend
 from pipeline.fusions import lender
 from pipeline.mlir import ir
 from pipeline.options import Options
-from pipeline.passmanager.pass_pipeline import PassPipeline
+from pipeline.passmanager.pass_pipeline import PassPipeline, recorded
 from pipeline.program import Dump, Program
 from pipeline.runtime.device.device_code import DeviceCode
 from pipeline.runtime.interface.code import Code
@@ -112,12 +112,16 @@ OUTLINE = "outline-kernels"
 def lower(
     program: Program,
     target: targets.Target,
-    rules: FusionRules,
+    rules: str | FusionRules,
     options: Options,
     dump: Dump,
     tuner: Tuner | None = None,
 ) -> Code | DeviceCode:
-    """From a Program to code; `dump` sees the stages on the way, `tuner` chooses schedules in place of analysis."""
+    """From a Program to code; `dump` sees the stages on the way, `tuner` chooses schedules in place of analysis.
+
+    Args:
+        rules: what becomes one kernel; a table, or what `load_rules` finds it by.
+    """
     module = program.module
     with module.context, ir.Location.unknown():
         _run(options.passes.get("linalg", ""), module, options)
@@ -140,7 +144,8 @@ def lower(
             _run(OUTLINE, module, options)
         _run(options.passes.get("kernels", ""), module, options)
         if tuner is not None:
-            tuner.run(module)
+            with recorded():  # what is measured
+                tuner.run(module)
         with timing.stage("outline"):
             _run(target.kernel_passes(), module, options)
         dump("kernels", module)

@@ -51,6 +51,7 @@ def model():
             "disable: 'guard-traps' has to run: without it models crash, are wrong or",
         ),
         ({"disable": ["reallocate-strided-casts"]}, "'reallocate-strided-casts' has to run"),
+        ({"disable": ["one-shot-bufferize"]}, "'one-shot-bufferize' has to run"),
         ({"passes": "cse"}, "passes: expected pass pipelines by stage"),
         ({"passes": {"linalg": ["cse"]}}, "passes: expected pass pipelines by stage"),
         ({"passes": {"llvm": "cse"}}, "passes: passes run after linalg, fused, kernels, not after 'llvm'"),

@@ -11,6 +11,7 @@ import contextlib
 import contextvars
 import copy
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -276,12 +277,20 @@ def dump(rules: FusionRules) -> str:
 
 
 def lend(rules: str | FusionRules) -> contextlib.AbstractContextManager[str]:
-    """A name by which `load_rules` finds `rules` inside of the `with` block: options of passes are text."""
-    return contextlib.nullcontext(rules) if isinstance(rules, str) else _lender.lend(rules)
+    """A name by which `load_rules` finds `rules` inside of the `with` block: options of passes are text.
+
+    That of a target and a path of usual characters is itself the name, so that the text means something elsewhere, too.
+    """
+    if not isinstance(rules, str):
+        return _lender.lend(rules)
+    return contextlib.nullcontext(rules) if _IN_PIPELINES.fullmatch(rules) else _lender.lend(load_rules(rules))
 
 
 _TARGETS = Path(__file__).resolve().parents[1] / "targets"
 _lender: Lender[FusionRules] = Lender()
+
+#: Names that pass pipelines take as they are.
+_IN_PIPELINES = re.compile(r"[\w./-]+")
 
 #: The files that are being read, one because another one names it.
 _reading: contextvars.ContextVar[tuple[Path, ...]] = contextvars.ContextVar("pipeline_fusion_rules", default=())

@@ -73,6 +73,9 @@ UPDATED = "pipeline.updated"
 #: In the place of that mark: the code writes the new value to the argument's memory itself.
 IN_PLACE = "pipeline.in_place"
 
+#: The attribute of an entry that says for each of its results where it goes, as in an `EntryPoint`.
+PLACES_OF_RESULTS = "pipeline.places_of_results"
+
 #: What such an argument is called in remarks.
 ARGUMENT_NAME = "pipeline.name"
 

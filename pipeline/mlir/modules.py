@@ -20,6 +20,8 @@ def parse(source: str, ctx: ir.Context, name: str = "<text>", *, allow_unregiste
 
     Ops of dialects that nobody defined are refused unless `allow_unregistered`.
     """
+    if "tm_tensor." in source:
+        _load_tm_tensor(ctx)
     try:
         module = ir.Module.parse(source, ctx)
     except ir.MLIRError as error:
@@ -29,6 +31,12 @@ def parse(source: str, ctx: ir.Context, name: str = "<text>", *, allow_unregiste
         _refuse_unknown_ops(module.operation)
     verify(module.operation)
     return module
+
+
+def _load_tm_tensor(ctx: ir.Context) -> None:
+    """Loads torch-mlir's dialect of scans, scatters and sorts, which only its passes bring in."""
+    with ctx, ir.Location.unknown():
+        run_pipeline(ir.Module.create().operation, "builtin.module(func.func(convert-torch-to-tmtensor))")
 
 
 def diagnostics(error: ir.MLIRError) -> list[Diagnostic]:

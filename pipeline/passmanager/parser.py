@@ -104,7 +104,7 @@ def _step(name: str, options: str, anchors: tuple[str, ...]) -> PipelineStep:
         cls = registry.get(name)
         _check_nesting(name, cls.anchor, anchors[-1])
         return PipelineStep(_parse_ours(cls, options), anchors)
-    mlir_pass = MlirPass(name, options)
+    mlir_pass = MlirPass(name, " ".join(options.split()))
     _check_nesting(name, mlir_pass.anchor, anchors[-1])
     _check_mlir_options(mlir_pass)
     return PipelineStep(mlir_pass, anchors if mlir_pass.anchor in (ANY, anchors[-1]) else (*anchors, mlir_pass.anchor))

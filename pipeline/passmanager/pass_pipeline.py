@@ -11,8 +11,10 @@ the module, at any depth, and one of MLIR's that is restricted to `func.func` on
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -23,6 +25,20 @@ from pipeline.mlir import Verification, ir, run_pipeline
 from pipeline.passmanager import registry
 from pipeline.passmanager.parser import ROOT, PipelineParser
 from pipeline.passmanager.pass_runner import ANY, Instrumentation, MlirPass, PipelineStep, run_watched
+
+#: The passes of all pipelines that run, where somebody wants to know.
+_record: contextvars.ContextVar[list[PipelineStep] | None] = contextvars.ContextVar("pipeline_record", default=None)
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[list[PipelineStep]]:
+    """Collects the passes of all pipelines that run inside of the `with` block, but for those of blocks inside."""
+    steps: list[PipelineStep] = []
+    token = _record.set(steps)
+    try:
+        yield steps
+    finally:
+        _record.reset(token)
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,8 @@ class PassPipeline:
         root = module.operation
         steps = self._enabled(root, disable)
         _check_anchors(steps, root.context)
+        if (record := _record.get()) is not None:
+            record.extend(steps)
         if instrumentation:
             for step in steps:
                 for op in step.targets(root):

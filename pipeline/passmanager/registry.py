@@ -19,6 +19,13 @@ from pipeline.passmanager.base import Pass
 from pipeline.passmanager.options import nearest
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+#: Those of MLIR's that convert to what later ones take.
+_MANDATORY = re.compile(
+    r"convert-.*|refback-.*|expand-strided-metadata|finalize-memref-to-llvm|reconcile-unrealized-casts|lower-affine|"
+    r"one-shot-bufferize|buffer-deallocation-pipeline|fold-memref-alias-ops|affine-expand-index-ops|"
+    r"arith-(expand|emulate-unsupported-floats)|math-(expand-ops|extend-to-supported-types)|linalg-generalize-named-ops"
+)
 _lock = locks.recursive_lock()
 _classes: dict[str, type[Pass]] = {}
 _owners: dict[str, str] = {}
@@ -68,7 +75,7 @@ def is_pass(name: str) -> bool:
 def is_mandatory(name: str) -> bool:
     """Whether no model may be compiled without the pass `name`."""
     known = _known().get(name)
-    return known is not None and known.mandatory
+    return _MANDATORY.fullmatch(name) is not None if known is None else known.mandatory
 
 
 def unknown_pass(name: str) -> OptionError:

@@ -66,6 +66,8 @@ class Executable:
         signature: what it takes and returns.
         kernels: the kernels, in the order of first use.
         remarks: what the compiler decided, and why.
+        passes: all passes from `linalg` to the last stage of MLIR (`llvm`; on GPUs `gpu`), as one pipeline with which
+            pipeline-opt makes the one stage of the other; empty for an executable loaded from a file.
         fallbacks: the ops that torch runs, each with the reason; none of an executable that is code alone.
     """
 
@@ -79,6 +81,7 @@ class Executable:
         library: ArrayLibrary | None = None,
         remarks: tuple[Remark, ...] = (),
         stages: Mapping[str, str] | None = None,
+        passes: str = "",
         timed: Callable[[], Executable] | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
         num_threads: int | None = None,
@@ -87,6 +90,7 @@ class Executable:
     ):
         self.signature = signature
         self.remarks = remarks
+        self.passes = passes
         self._code = code
         self._source = weights
         self._is_watched = refresh == "auto"

@@ -26,7 +26,7 @@ from pipeline.runtime.interface.atomic_files import replacing
 from pipeline.tools import remark_output
 from pipeline.tools.c_header import c_header
 from pipeline.tools.command_line import exit_code
-from pipeline.tools.compile_arguments import EMIT, LINKED, parse_arguments
+from pipeline.tools.compile_arguments import BINARY, EMIT, LINKED, parse_arguments
 from pipeline.tools.explain import explanation
 from pipeline.tools.link import link
 from pipeline.tools.model_file import load_model
@@ -90,6 +90,11 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
         )
     except _Reached as reached:
         _write(arguments.output, reached.text.encode())
+        return
+    if arguments.print_pipeline:
+        sys.stderr.write(f"{executable.passes}\n")
+    if arguments.emit not in BINARY:
+        _write(arguments.output, executable.ir(arguments.emit).encode())
         return
     watcher.note("machine code")
     if arguments.explain:
@@ -157,7 +162,7 @@ class _Watcher:
             _write(Path(self._arguments.dump_dir) / f"{EMIT.index(stage):02}-{stage}.{suffix}", text.encode())
         if stage in self._arguments.print_ir_after:
             print(f"// -----// IR after {stage} //----- //\n{text}", file=self._stderr)
-        if stage == self._arguments.emit:
+        if stage == self._arguments.emit and not self._arguments.print_pipeline:
             raise _Reached(text)
 
     def note(self, what: str) -> None:

@@ -49,6 +49,8 @@ the stages:
 examples:
   pipeline-compile resnet.py -o resnet.pipeline
   pipeline-compile nets.py:tiny --emit=linalg | pipeline-opt --canonicalize
+  pipeline-compile nets.py:tiny --emit=linalg --print-pipeline -o tiny.mlir 2> passes.txt
+  pipeline-opt tiny.mlir --pass-pipeline="$(cat passes.txt)"     # gives what --emit=llvm gives
   pipeline-compile resnet.py --emit=so --cpu=znver4 -o resnet.so
   pipeline-compile model.pt2 --cpu=x86-64-v3 --dump-dir=dumps --timing -o model.pipeline
   pipeline-compile detector.jit --input=sound.npy --input=rate=16000 -o detector.pipeline
@@ -162,6 +164,11 @@ def _parser() -> DriverParser:
         choices=STAGES,
         metavar="STAGE",
         help="print the IR after a stage on stderr",
+    )
+    look.add_argument(
+        "--print-pipeline",
+        action="store_true",
+        help="print on stderr all passes from linalg to llvm, or to gpu, as one pipeline for pipeline-opt",
     )
     look.add_argument("--timing", action="store_true", help="print how long each stage and pass took on stderr")
     look.add_argument(

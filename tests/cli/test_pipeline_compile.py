@@ -50,6 +50,23 @@ def test_dump_dir_has_every_stage(nets, tmp_path, capsys):
     assert capsys.readouterr().out == (dumps / "01-linalg.mlir").read_text()
 
 
+def test_the_passes_are_printed(nets, capsys):
+    printed = []
+    for emit in ("linalg", "llvm"):
+        assert compile_driver.main([nets, f"--emit={emit}", "--print-pipeline"]) == 0
+        said = capsys.readouterr()
+        assert ("linalg." if emit == "linalg" else "llvm.func") in said.out
+        printed.append(said.err)
+    assert printed[0] == printed[1]
+    assert re.fullmatch(r"builtin\.module\(place-barriers,.*,lower-chunks-to-libgomp\)\n", printed[0])
+
+
+def test_a_stage_that_the_target_does_not_have(nets, capsys):
+    assert "stage 'llvm': this executable has torch, linalg, fused, kernels, gpu" in fails(
+        capsys, compile_driver, nets, "--emit=llvm", "--target=vulkan"
+    )
+
+
 def test_a_dump_can_be_compiled(nets, tmp_path, folder, capsys):
     assert compile_driver.main([nets, "--emit=linalg", "-o", str(tmp_path / "net.mlir")]) == 0
     assert compile_driver.main([str(tmp_path / "net.mlir"), "-o", str(tmp_path / "net")]) == 0

@@ -78,6 +78,7 @@ class FallbackExecutable(Executable):
     ):
         self.signature = signature
         self.remarks = remarks
+        self.passes = ""  # each part has its own
         self.fallbacks = plan.fallbacks
         self.plan = plan
         self.parts = tuple(step.executable for step in plan.steps if isinstance(step, PartStep))

@@ -75,10 +75,10 @@ class _PartReader(GraphReader):
         """The inputs."""
         return super().placeholders[: self._inputs]
 
-    def module(self, dump: Dump, mutable: set[str]) -> Any:
+    def module(self, dump: Dump, signature: Signature) -> Any:
         """Imports the graph, with the weights behind the arguments."""
         self.sources += [("pipeline.weight", name) for name in self._names]
-        return super().module(dump, mutable)
+        return super().module(dump, signature)
 
 
 def cut(

@@ -21,6 +21,7 @@ from pipeline.frontend.importer.fx_importer import import_graph
 from pipeline.frontend.importer.random_lowering import seed_marks
 from pipeline.frontend.importer.result_layouts import as_computed
 from pipeline.frontend.importer.supervised_lowering import lower_supervised
+from pipeline.frontend.importer.update_marks import update_marks
 from pipeline.frontend.numbers.boxes import box_result, is_number, value_of
 from pipeline.frontend.shapes.promises import Promises
 from pipeline.mlir import context, function, ir
@@ -50,8 +51,7 @@ class CapturedGraph:
 
     def program(self, dump: Dump) -> Program:
         """Imports it; the graph is used up. `dump` sees the module after the stages `torch` and `linalg`."""
-        mutable = {weight.name for weight in self.signature.weights if weight.mutated}
-        module = self.reader.module(dump, mutable)
+        module = self.reader.module(dump, self.signature)
         return Program(module, with_least_sizes(self.signature, self.reader.raised), self.weights)
 
 
@@ -194,8 +194,8 @@ class GraphReader:
         """The least and the greatest size that symbols stand for, by their names."""
         return {}
 
-    def module(self, dump: Dump, mutable: set[str]) -> ir.Module:
-        """Imports the graph as read; `mutable` are the names of the weights that it writes to."""
+    def module(self, dump: Dump, signature: Signature) -> ir.Module:
+        """Imports the graph as read; `signature` is what has been read."""
         output = next(node for node in self.graph.nodes if node.op == "output")
         output.args = (tuple(self._results),)
         for node in self.graph.nodes:
@@ -209,7 +209,7 @@ class GraphReader:
         except UnsupportedOpError as error:
             error.nodes = self._originals(error.nodes)
             raise
-        self._mark_arguments(module, mutable)
+        self._mark_arguments(module, signature)
         dump("linalg", module)
         return module
 
@@ -227,7 +227,9 @@ class GraphReader:
         origins = {node.name: node.meta.get(_ORIGIN, node.name) for node in self.graph.nodes}
         return frozenset(origins.get(name, name) for name in names)
 
-    def _mark_arguments(self, module: ir.Module, mutable: set[str]) -> None:
+    def _mark_arguments(self, module: ir.Module, signature: Signature) -> None:
+        mutable = {weight.name for weight in signature.weights if weight.mutated}
+        main = function(module, "main")
         with module.context:
             marks = []
             for kind, which in self.sources:
@@ -238,8 +240,7 @@ class GraphReader:
                     mark[kind] = ir.StringAttr.get(which)
                     if which in mutable:
                         mark["pipeline.mutable"] = ir.UnitAttr.get()
-                marks.append(ir.DictAttr.get(mark))
-            main = function(module, "main")
+                marks.append(ir.DictAttr.get(mark | update_marks(main, signature, which)))
             main.attributes["arg_attrs"] = ir.ArrayAttr.get([*marks, *seed_marks(main, len(marks))])
 
 

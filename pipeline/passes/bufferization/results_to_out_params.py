@@ -1,22 +1,50 @@
-"""Results of an entry point become arguments: the caller says where those of known size go."""
+"""results-to-out-params: the caller says where results of known size go."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
-from pipeline.ir.attributes import IN_PLACE
-from pipeline.mlir import bufferization, func, function, ir, memref, terminator
+from pipeline.ir.attributes import IN_PLACE, PLACES_OF_RESULTS
+from pipeline.mlir import bufferization, func, ir, memref, symbol_name, terminator, walk
 from pipeline.passes.bufferization.destinations import begin_in, place_of, put, shape_of, start_of
 from pipeline.passes.bufferization.updated_arguments import updates_of
+from pipeline.passmanager.base import Pass
 from pipeline.runtime.interface.entry_point import Where
 
+_ENTRIES = ("main", "prepare")
 
-def results_to_arguments(module: ir.Module, name: str) -> list[Where]:
-    """@f(...) -> tensor<4xf32>  =>  @f(..., %out: memref<4xf32>): the caller says where results of known size go.
 
-    New values of arguments that are `pipeline.in_place` are written to these. Returns for each result where it goes.
+@dataclass(frozen=True)
+class ResultsToOutParams(Pass):
+    """Have the caller of @main and @prepare say where results of known size go.
+
+    @main(...) -> tensor<4xf32>  ->  @main(..., %out: memref<4xf32>) {pipeline.places_of_results = ["parameter"]}
+
+    New values of arguments that are `pipeline.in_place` are written to these; the other tensors among the arguments
+    are never written to from here on.
     """
-    entry = function(module, name)
+
+    name: ClassVar[str] = "results-to-out-params"
+    mandatory: ClassVar[bool] = True
+
+    def run(self, op: ir.Operation) -> None:
+        """Rewrites the entries."""
+        for entry in walk(op, "func.func"):
+            if symbol_name(entry) in _ENTRIES:
+                where = _results_to_arguments(entry)
+                entry.attributes[PLACES_OF_RESULTS] = ir.ArrayAttr.get([ir.StringAttr.get(place) for place in where])
+
+
+def places_of_results(entry: ir.Operation) -> tuple[Where, ...]:
+    """Where each result of an entry goes, once the pass has run."""
+    places: dict[str, Where] = {"parameter": "parameter", "result": "result", "argument": "argument"}
+    return tuple(places[ir.StringAttr(place).value] for place in ir.ArrayAttr(entry.attributes[PLACES_OF_RESULTS]))
+
+
+def _results_to_arguments(entry: ir.Operation) -> list[Where]:
+    """Rewrites one entry; for each result where it goes."""
     block = entry.regions[0].blocks[0]
     end = terminator(block)
     own = {update.number: _as_memory(update.argument, block) for update in updates_of(entry, IN_PLACE)}

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 
 from pipeline import timing
 from pipeline.errors import PipelineError
-from pipeline.ir.attributes import CALLS, OUTPUTS, PROFILE, SITES, WORKSPACE
-from pipeline.mlir import called_function, function, ir, walk
-from pipeline.passes.bufferization.results_to_out_params import results_to_arguments
+from pipeline.ir.attributes import CALLS, OUTPUTS, SITES
+from pipeline.mlir import called_function, function, ir, symbol_name, walk
+from pipeline.passes.bufferization.results_to_out_params import places_of_results
 from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.program import Dump
 from pipeline.runtime.interface.code import Code, ExternalFunction, Site
 from pipeline.runtime.interface.entry_point import DYNAMIC, EntryPoint, Value
-from pipeline.runtime.interface.signature import ParameterSource, Signature, TensorType
+from pipeline.runtime.interface.signature import ParameterSource, Signature
 from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
-from pipeline.targets.common.mutated_arguments import mark_updates, report_copies
 from pipeline.targets.common.target import CodeForm
 from pipeline.targets.cpu.codegen import units
+from pipeline.targets.cpu.copied_updates import report_copies
 from pipeline.targets.cpu.isa import Isa
-from pipeline.targets.cpu.lower import add_memory, bufferize, place_results, to_llvm, vectorize, workspace_bytes
+from pipeline.targets.cpu.lower import BUFFERIZE, CALLING_CONVENTION, PLACE, TO_LLVM, vectorize, workspace_bytes
 from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
 
 _VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview")
@@ -30,32 +30,30 @@ def build(
     module: ir.Module, signature: Signature, dump: Dump, isa: Isa, form: CodeForm, disable: frozenset[str]
 ) -> Code:
     """See `Target.compile`; passes in `disable` are left out."""
+
+    def run(pipeline: str) -> None:
+        PassPipeline.parse(pipeline).run(module, disable=disable)
+
     checks = check_messages(module)
-    mark_updates(module, signature)
-    place_results(module, disable)
+    run(PLACE)
     kernels = kernels_of(module)
-    add_memory(module, WORKSPACE, 8)
-    if form.profile:
-        add_memory(module, PROFILE, 64)
-    sources, entries = {}, {}
-    prepared: tuple[TensorType, ...] = ()
-    for name in entry_names(module):
-        sources[name] = sources_of(function(module, name))
-        if name == "prepare":
-            prepared = result_types(function(module, name))
-        entries[name] = _entry(module, name)
+    run(CALLING_CONVENTION.format(profile=str(form.profile).lower()))
+    sources = {name: sources_of(function(module, name)) for name in entry_names(module)}
+    prepared = result_types(function(module, "prepare")) if "prepare" in sources else ()
+    run("results-to-out-params")
+    entries = {name: _entry(function(module, name)) for name in sources}
     with timing.stage("bufferize"):
-        bufferize(module, disable)
+        run(BUFFERIZE)
     report_copies(module)
     externals = _externals(module)
-    PassPipeline.parse("profile-kernels").run(module, disable=disable)
+    run("profile-kernels")
     sites = _sites(module)
     with timing.stage("vectorize"):
-        vectorize(module, isa, disable, parallel=form.parallel)
+        run(vectorize(isa, parallel=form.parallel))
     workspace, thread_bytes = workspace_bytes(module)
     unread = _unread(module, sources["main"])
     with timing.stage("to LLVM dialect"):
-        to_llvm(module)
+        run(TO_LLVM)
     dump("llvm", module)
     machine = Machine(isa.cpu, isa.features, form.linked)
     made = units(module, list(entries.items()), whole=form.assembly or form.linked, sites=len(sites))
@@ -137,15 +135,14 @@ def _parameter(kind: ir.Type) -> tuple[str, int | None]:
     return str(kind), None
 
 
-def _entry(module: ir.Module, name: str) -> EntryPoint:
-    """Gives the results of known size places among the arguments; describes the function's slots."""
-    where = results_to_arguments(module, name)
-    kind = ir.FunctionType(ir.TypeAttr(function(module, name).attributes["function_type"]).value)
+def _entry(entry: ir.Operation) -> EntryPoint:
+    """The function's slots."""
+    kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
     return EntryPoint(
-        symbol=f"pipeline_{name}",
+        symbol=f"pipeline_{symbol_name(entry)}",
         parameters=tuple(map(_value, kind.inputs)),
         results=tuple(map(_value, kind.results)),
-        where=tuple(where),
+        where=places_of_results(entry),
     )
 
 

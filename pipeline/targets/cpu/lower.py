@@ -6,16 +6,27 @@ The stages are flat lists of passes, to be read from top to bottom.
 from __future__ import annotations
 
 from pipeline.ir.attributes import THREAD_BYTES, WORKSPACE
-from pipeline.ir.kernels import has_control_flow
-from pipeline.ir.rewriting import add_argument, branch_on_selects
-from pipeline.mlir import function, ir, run_pipeline, walk
-from pipeline.passmanager.pass_pipeline import PassPipeline
+from pipeline.mlir import function, ir
 from pipeline.runtime.interface.entry_point import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
 
-_DYNAMIC = ir.ShapedType.get_dynamic_size()
+#: Where the results of branches and loops lie, before buffers are made for everything else.
+PLACE = """
+    update-in-place, share-branch-destinations, double-buffer-iter-args, share-branch-destinations,
+    align-while-iter-args
+"""
 
+#: What the caller of @main brings beside the model's arguments.
+CALLING_CONVENTION = "add-workspace{{profile={profile}}}"
+
+#: Tensors become buffers. No cse behind tile-groups: it would make one tensor of several scratch tensors, which
+#: bufferization has to copy.
 BUFFERIZE = f"""
+    canonicalize,
+    cse,
+    divide-by-reciprocals,
+    tile-groups,
+    tensor-selects-to-branches,
     one-shot-bufferize{{
       bufferize-function-boundaries=1
       allow-return-allocs-from-loops=1
@@ -26,23 +37,17 @@ BUFFERIZE = f"""
     canonicalize,
     drop-equivalent-buffer-results,
     canonicalize,
-    cse
-"""
-
-#: What a kernel keeps between its ops, up to this many bytes, lies on its stack.
-_STACK = 1 << 18
-
-ON_STACK = f"""func.func(
-    buffer-loop-hoisting,
-    promote-buffers-to-stack{{max-alloc-size-in-bytes={_STACK} max-rank-of-allocated-memref=1}}
-)"""
-
-FREE = """builtin.module(
+    cse,
+    call-externals,
+    kernel-buffers-to-stack,
+    scratch-to-stack,
     buffer-deallocation-pipeline,
     canonicalize,
-    func.func(optimize-allocation-liveness)
-)"""
+    func.func(optimize-allocation-liveness),
+    plan-memory{{alignment={ALIGNMENT}}}
+"""
 
+#: Linalg on buffers becomes loops over vectors, where it has that form; threads may share them, inside of kernels.
 # Both 16-bit floats are computed in f32 and rounded after each op, as in eager.
 VECTORIZE = """
     func.func(
@@ -59,10 +64,14 @@ VECTORIZE = """
       vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits} bf16-dots={bf16_dots}
     }},
     relax-signed-zeros,
-    expand-vector-math{{fma={fma} scalef={scalef}}}
+    expand-vector-math{{fma={fma} scalef={scalef}}},
+    {threads}
+    inline-kernels,
+    plan-kernel-scratch{{alignment={alignment}}}
 """
 
-TO_LOOPS = """builtin.module(
+#: Buffers, vectors and what is left of linalg become LLVM dialect.
+TO_LLVM = """
     func.func(
       refback-munge-memref-copy,
       convert-linalg-to-loops
@@ -71,10 +80,7 @@ TO_LOOPS = """builtin.module(
     convert-bufferization-to-memref,
     func.func(refback-munge-memref-copy, convert-linalg-to-loops),
     loop-invariant-code-motion,
-    cse
-)"""
-
-TO_LLVM = """builtin.module(
+    cse,
     expand-strided-metadata,
     lower-affine,
     convert-scf-to-cf,
@@ -92,26 +98,23 @@ TO_LLVM = """builtin.module(
     convert-cf-to-llvm,
     reconcile-unrealized-casts,
     canonicalize,
-    cse
-)"""
-
-
-#: Where the results of branches and loops lie.
-PLACE = """
-    update-in-place, share-branch-destinations, double-buffer-iter-args, share-branch-destinations,
-    align-while-iter-args
+    cse,
+    lower-chunks-to-libgomp
 """
 
 
-def place_results(module: ir.Module, disable: frozenset[str]) -> None:
-    """Branches and loops write their results to memory of known places, before buffers are made for everything else."""
-    PassPipeline.parse(PLACE).run(module, disable=disable)
-
-
-def add_memory(module: ir.Module, mark: str, bits: int) -> None:
-    """@main(...) => @main(..., %memory: memref<?xi8> {mark}): memory that the runtime lends, in elements of `bits`."""
-    main = function(module, "main")
-    add_argument(main, ir.MemRefType.get([_DYNAMIC], ir.IntegerType.get_signless(bits)), mark)
+def vectorize(isa: Isa, *, parallel: bool) -> str:
+    """The pipeline `VECTORIZE` for a CPU; threads share the loops of kernels if `parallel`."""
+    return VECTORIZE.format(
+        vector_bytes=isa.vector_bytes,
+        registers=isa.vector_registers,
+        fma=_word(isa.fma),
+        masked_bits=isa.masked_bits,
+        bf16_dots=_word(isa.bf16_dots),
+        scalef=_word(isa.scalef),
+        threads="parallelize-kernels," if parallel else "",
+        alignment=ALIGNMENT,
+    )
 
 
 def workspace_bytes(module: ir.Module) -> tuple[int, int]:
@@ -124,44 +127,5 @@ def workspace_bytes(module: ir.Module) -> tuple[int, int]:
     return sizes[0], sizes[1]
 
 
-def bufferize(module: ir.Module, disable: frozenset[str]) -> None:
-    """Tensors become buffers; main's temporaries lie in its workspace, others are allocated and freed where needed."""
-    # No cse after tile-groups: it would make one tensor of several scratch tensors, which bufferization has to copy.
-    PassPipeline.parse("canonicalize, cse, divide-by-reciprocals, tile-groups").run(module, disable=disable)
-    branch_on_selects(module.operation)
-    PassPipeline.parse(BUFFERIZE).run(module, disable=disable)
-    PassPipeline.parse("call-externals").run(module, disable=disable)
-    for kernel in walk(module, "func.func"):
-        if not has_control_flow(kernel):
-            run_pipeline(kernel, ON_STACK)
-    PassPipeline.parse("scratch-to-stack").run(module, disable=disable)
-    run_pipeline(module.operation, FREE)
-    PassPipeline.parse(f"plan-memory{{alignment={ALIGNMENT}}}").run(module, disable=disable)
-
-
-def vectorize(module: ir.Module, isa: Isa, disable: frozenset[str], *, parallel: bool) -> None:
-    """Linalg on buffers becomes loops over vectors, where it has that form; threads may share them if `parallel`.
-
-    The scratch of kernels lies in the workspace from here on.
-    """
-    fma = str(isa.fma).lower()
-    text = VECTORIZE.format(
-        vector_bytes=isa.vector_bytes,
-        registers=isa.vector_registers,
-        fma=fma,
-        masked_bits=isa.masked_bits,
-        bf16_dots=str(isa.bf16_dots).lower(),
-        scalef=str(isa.scalef).lower(),
-    )
-    PassPipeline.parse(text).run(module, disable=disable)
-    if parallel:
-        PassPipeline.parse("parallelize-kernels").run(module, disable=disable)
-    PassPipeline.parse("inline-kernels").run(module, disable=disable)
-    PassPipeline.parse(f"plan-kernel-scratch{{alignment={ALIGNMENT}}}").run(module, disable=disable)
-
-
-def to_llvm(module: ir.Module) -> None:
-    """Buffers, vectors and what is left of linalg become LLVM dialect."""
-    run_pipeline(module.operation, TO_LOOPS)
-    run_pipeline(module.operation, TO_LLVM)
-    PassPipeline.parse("lower-chunks-to-libgomp").run(module)
+def _word(flag: bool) -> str:
+    return str(flag).lower()

@@ -9,16 +9,14 @@ from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.targets.gpu.scalars import passed_type, unpack
 
 #: bf16 and f16 are computed in f32 and rounded after each op, as on CPUs and in PyTorch.
-EMULATE = """
+LEGALIZE = """
     func.func(
       arith-expand,
       math-expand-ops{ops=fpowi},
       math-extend-to-supported-types,
       arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}
-    )
-"""
-
-LEGALIZE = """
+    ),
+    keep-rounding,
     convert-through-f32,
     func.func(arith-expand{include-bf16=1}),
     canonicalize,
@@ -67,9 +65,6 @@ def legalize(device: ir.Module, libdevice: bool, disable: frozenset[str]) -> Non
     Raises:
         CompileError: without libdevice, a function is left that only it has.
     """
-    PassPipeline.parse(EMULATE).run(device, disable=disable)
-    for cast in walk(device, "arith.extf", "arith.truncf"):
-        _keep_rounding(cast)
     PassPipeline.parse(LEGALIZE).run(device, disable=disable)
     if libdevice:
         return
@@ -85,11 +80,6 @@ def legalize(device: ir.Module, libdevice: bool, disable: frozenset[str]) -> Non
     device.operation.walk(visit)
     if missing:
         raise CompileError(f"{', '.join(sorted(missing))}: needs libdevice; pip install nvidia-nvvm, or set CUDA_HOME")
-
-
-def _keep_rounding(cast: ir.Operation) -> None:
-    """Takes away the licence to drop a truncf and the extf after it, which the emulation of 16-bit floats gives."""
-    cast.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<none>")
 
 
 def to_llvm(device: ir.Module) -> str:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.ir.attributes import DISPATCH
-from pipeline.mlir import ir, run_pipeline, walk
+from pipeline.mlir import ir, run_pipeline
 from pipeline.passmanager.pass_pipeline import PassPipeline
 
 #: No deallocations: the plan knows by itself when a buffer is needed last. No cse in front: fills and scratch that are
@@ -33,6 +32,7 @@ SPLIT = "outline-dispatches, canonicalize, cse, symbol-dce"
 
 #: The dispatches alone, as functions of a thread on flat buffers.
 TO_THREADS = """
+    keep-dispatches,
     {mapping},
     func.func(convert-linalg-to-loops),
     fold-memref-alias-ops,
@@ -79,9 +79,8 @@ def lower(module: ir.Module, stages: Stages, disable: frozenset[str]) -> Lowered
         PassPipeline.parse(stages.libraries).run(module, disable=disable)
     PassPipeline.parse(SPLIT).run(module, disable=disable)
     device = ir.Module.create()
-    for op in walk(module, "func.func"):
-        if DISPATCH in op.attributes:
-            device.body.append(op.clone())
+    for op in module.body.operations:
+        device.body.append(op.operation.clone())
     PassPipeline.parse(TO_THREADS.format(mapping=stages.mapping)).run(device, disable=disable)
     run_pipeline(module.operation, "builtin.module(lower-affine, canonicalize, cse)")
     return Lowered(module, device)

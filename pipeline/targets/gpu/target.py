@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pipeline.errors import CompileError
 from pipeline.ir.attributes import CALLS, DISPATCH, THREADS
 from pipeline.mlir import function, ir, symbol_name, walk
-from pipeline.passes.bufferization.results_to_out_params import results_to_arguments
+from pipeline.passes.bufferization.results_to_out_params import places_of_results
+from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.program import Dump
 from pipeline.runtime.device.device_code import DeviceCode, DeviceKernel
 from pipeline.runtime.interface.signature import Signature
@@ -72,7 +73,8 @@ class GpuTarget(Target):
         names = entry_names(module)
         sources = {name: sources_of(function(module, name)) for name in names}
         prepared = result_types(function(module, "prepare")) if "prepare" in names else ()
-        moved = {name: [place == "parameter" for place in results_to_arguments(module, name)] for name in names}
+        PassPipeline.parse("results-to-out-params").run(module)
+        moved = tuple(place == "parameter" for place in places_of_results(function(module, "main")))
         lowered = lower(module, self.stages, self.disable)
         declared = _dispatches(lowered.host)
         generated = self.generate(lowered.device, dump)
@@ -90,7 +92,7 @@ class GpuTarget(Target):
             constants=tuple(constants.stored(self.stored)),
             main=plans["main"],
             main_sources=sources["main"],
-            moved=tuple(moved["main"]),
+            moved=moved,
             prepare=plans.get("prepare"),
             prepare_sources=sources.get("prepare", ()),
             prepared=prepared,

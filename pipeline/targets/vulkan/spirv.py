@@ -10,8 +10,6 @@ from pipeline.ir.attributes import DISPATCH
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import (
     arith,
-    constant_integer,
-    defining_op,
     gpu,
     ir,
     memref,
@@ -31,7 +29,7 @@ _TARGET = (
 )
 
 #: Narrow types, and math that Vulkan's instructions lack. Numbers that fit 32 bits are computed in 32: that is faster,
-#: and Mesa 22.3 compares a number that was extended to 64 bits with a constant as if it were unsigned.
+#: and saves most of the work of compare-in-32-bits.
 LEGALIZE = """
     func.func(
       arith-expand,
@@ -47,7 +45,9 @@ LEGALIZE = """
       exact=false
     },
     canonicalize,
-    cse
+    cse,
+    compare-in-32-bits,
+    saturate-index-casts
 """
 
 #: The conversion; without canonicalization after it, which would undo what Vulkan needs.
@@ -66,50 +66,6 @@ STATE_NEEDS = "builtin.module(spirv.module(spirv-update-vce))"
 def legalize(device: ir.Module, disable: frozenset[str]) -> None:
     """Rewrites what Vulkan does not have."""
     PassPipeline.parse(LEGALIZE).run(device, disable=disable)
-    for comparison in walk(device, "arith.cmpi"):
-        _compare_in_32_bits(comparison)
-    for cast in walk(device, "arith.index_cast"):
-        _saturate(cast)
-
-
-def _compare_in_32_bits(comparison: ir.Operation) -> None:
-    """cmpi (extsi %x), 3 : i64 -> cmpi %x, 3 : i32; for counters, too.
-
-    Mesa 22.3 gets the comparison of an extended number with a constant wrong. Numbers whose range is known are narrow
-    by then; these are the others.
-    """
-    if str(comparison.operands[0].type) != "i64":
-        return
-    with before(comparison):
-        narrow = [_in_32_bits(operand) for operand in comparison.operands]
-        left, right = narrow
-        if left is None or right is None:
-            return
-        predicate = ir.IntegerAttr(comparison.attributes["predicate"])
-        replace(comparison, [arith.CmpIOp(predicate, left, right).result])
-
-
-def _in_32_bits(value: ir.Value) -> ir.Value | None:
-    """The number of 32 bits that a number of 64 was sign-extended from; None where it was not."""
-    op, i32 = defining_op(value), ir.IntegerType.get_signless(32)
-    if op is None:
-        return None
-    if op.name == "arith.extsi" and op.operands[0].type == i32:
-        return op.operands[0]
-    if op.name == "arith.index_cast" and isinstance(op.operands[0].type, ir.IndexType):
-        return arith.IndexCastOp(i32, op.operands[0]).result
-    number = constant_integer(value)
-    return None if number is None or not -(2**31) <= number < 2**31 else arith.ConstantOp(i32, number).result
-
-
-def _saturate(cast: ir.Operation) -> None:
-    """index_cast i64 -> index clamps: indices have 32 bits, and one that does not fit must not wrap into range."""
-    source = cast.operands[0]
-    if str(source.type) != "i64" or not isinstance(cast.results[0].type, ir.IndexType):
-        return
-    with before(cast):
-        least, most = (arith.ConstantOp(source.type, bound).result for bound in (-(2**31), 2**31 - 1))
-        cast.operands[0] = arith.MaxSIOp(arith.MinSIOp(source, most).result, least).result
 
 
 def serialize(device: ir.Module) -> dict[str, bytes]:
