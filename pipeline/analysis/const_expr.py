@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline.dialects.fusion import BARRIER
+from pipeline.ir.attributes import MUTABLE, WEIGHT
 from pipeline.ir.element_types import byte_size
 from pipeline.mlir import captured_values, ir
 
@@ -71,5 +72,5 @@ def weight_arguments(function: ir.Operation) -> list[ir.BlockArgument]:
     return [
         argument
         for argument, mark in zip(arguments, marks, strict=True)
-        if "pipeline.weight" in mark and "pipeline.mutable" not in mark and byte_size(argument.type) is not None
+        if WEIGHT in mark and MUTABLE not in mark and byte_size(argument.type) is not None
     ]

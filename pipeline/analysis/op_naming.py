@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 
-from pipeline.ir.attributes import TRANSFORM
+from pipeline.ir.attributes import KERNEL, TRANSFORM
 from pipeline.ir.linalg_op import Structured, any_structured
 from pipeline.mlir import arith, defining_op, ir, linalg, seen_through
 
@@ -80,8 +80,8 @@ def op_label(op: ir.Operation) -> list[str]:
 
 
 def _op_label(op: ir.Operation) -> list[str]:
-    if "pipeline.kernel" in op.attributes:
-        return [ir.StringAttr(op.attributes["pipeline.kernel"]).value]
+    if KERNEL in op.attributes:
+        return [ir.StringAttr(op.attributes[KERNEL]).value]
     if TRANSFORM in op.attributes:
         return ["fourier_transform"]
     short = op.name.partition(".")[2]
@@ -209,8 +209,8 @@ def heaviest_kind(kinds: Sequence[str]) -> str:
 
 def op_kind(op: ir.Operation) -> str:
     """The kind of kernel that one op would be by itself."""
-    if "pipeline.kernel" in op.attributes:
-        return ir.StringAttr(op.attributes["pipeline.kernel"]).value
+    if KERNEL in op.attributes:
+        return ir.StringAttr(op.attributes[KERNEL]).value
     short = op.name.partition(".")[2]
     if "conv" in short:
         return "conv"

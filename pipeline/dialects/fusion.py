@@ -26,18 +26,13 @@ from collections.abc import Sequence
 
 from pipeline.diagnostics import Diagnostic
 from pipeline.errors import CompileError
+from pipeline.ir.attributes import KERNEL, STOP_FUSION, TARGET
 from pipeline.mlir import captured_values, clone, defining_op, ir, position
 
 GROUP = "fusion.group"
 YIELD = "fusion.yield"
 BARRIER = "fusion.barrier"
 OPS = (GROUP, YIELD, BARRIER)
-
-#: A mark on an op: what reads its results is not fused with it.
-STOP_FUSION = "pipeline.stop_fusion"
-
-#: A mark on an op: the target whose table of fusion rules it goes by, where that is not the table of the passes.
-TARGET = "pipeline.target"
 
 
 def target_of(op: ir.Operation) -> str | None:
@@ -108,7 +103,7 @@ def _ops(root: ir.Operation) -> list[ir.Operation]:
         name = op.name
         if name in OPS:
             found.append(op)
-        is_kernel = name == "func.func" and "pipeline.kernel" in op.attributes
+        is_kernel = name == "func.func" and KERNEL in op.attributes
         return ir.WalkResult.SKIP if is_kernel or name.startswith("linalg.") else ir.WalkResult.ADVANCE
 
     root.walk(visit, ir.WalkOrder.PRE_ORDER)

@@ -1,9 +1,77 @@
-"""The names of the attributes that passes leave for each other on ops, kernels and arguments, each with its meaning."""
+"""The names of the attributes that the frontend, passes and targets leave for each other, each with its meaning."""
 
 from __future__ import annotations
 
-#: On a group and its kernel: the function that is called in its place, its library (empty for a Python function), and
-#: the numbers that it takes at the end.
+# On modules.
+
+#: The messages of the checks that the code makes as it runs; a failed one leaves its number, from 1 on, in `STATUS`.
+CHECKS = "pipeline.checks"
+
+#: What is timed: a name and a source line each, by number.
+SITES = "pipeline.sites"
+
+#: Not an attribute but a symbol: a global number of threads that the runtime sets; 0 for as many as OpenMP says.
+TEAM_SIZE = "pipeline_threads"
+
+# On the arguments of @main and @prepare: where they come from.
+
+#: An argument of the call, by its number.
+ARGUMENT = "pipeline.argument"
+
+#: A tensor of the model, by its name.
+WEIGHT = "pipeline.weight"
+
+#: On a weight: the model writes to it, so that nothing is computed of it ahead.
+MUTABLE = "pipeline.mutable"
+
+#: A result of @prepare, by its number.
+PREPARED = "pipeline.prepared"
+
+#: Where a failed check leaves its number.
+STATUS = "pipeline.status"
+
+#: 64 bits that the call's random numbers are a function of.
+SEED = "pipeline.seed"
+
+#: The record of a profile.
+PROFILE = "pipeline.profile"
+
+#: The workspace; on a function: how many bytes it needs.
+WORKSPACE = "pipeline.workspace"
+
+#: Written to: the number of the result that is its new value.
+UPDATED = "pipeline.updated"
+
+#: In the place of that: the code writes the new value to the argument's memory itself.
+IN_PLACE = "pipeline.in_place"
+
+#: What an argument that is written to is called in remarks.
+ARGUMENT_NAME = "pipeline.name"
+
+# On @main and @prepare.
+
+#: For each result where it goes, as in an `EntryPoint`.
+PLACES_OF_RESULTS = "pipeline.places_of_results"
+
+#: On a function with a workspace: how many bytes more that needs for each further thread of a team.
+THREAD_BYTES = "pipeline.thread_bytes"
+
+# On groups, and on kernels, which are functions.
+
+#: The kind of a kernel: `matmul`, `elementwise`, ...
+KERNEL = "pipeline.kernel"
+
+#: The names of its ops, such as linalg.generic.
+OPS = "pipeline.ops"
+
+#: The names of what its ops compute, such as `add`.
+WORDS = "pipeline.words"
+
+#: What is chosen for it instead of what analysis would choose: a dictionary of numbers, see `pipeline.ir.schedule`.
+SCHEDULE = "pipeline.schedule"
+
+#: The function that is called in its place, its library (empty for a Python function), and the numbers that it takes at
+#: the end.
 CALLS = "pipeline.calls"
 
 #: On a group that fuse-into made, and its kernel.
@@ -12,75 +80,63 @@ CUSTOM = "pipeline.custom"
 #: On a kernel that is called: how many of its last arguments are what it writes.
 OUTPUTS = "pipeline.outputs"
 
-#: The numbers of its arguments that it is not called with: sizes of what its own body kept.
+#: On a kernel that is called: the numbers of its arguments that it is not called with, sizes of what its own body kept.
 SIZES = "pipeline.sizes"
 
-#: The attribute of a loop without results whose iterations write to different places. Its value says what about
-#: buffers that are made outside of the loop: `tiles`, each iteration uses them as scratch of its own; `places`, they
-#: are written as anything else.
-PARALLEL = "pipeline.parallel"
-
-TILES, PLACES = "tiles", "places"
-
-#: The attribute of a function that runs the iterations of a loop from its first argument to its second, with the
-#: loop's step as its value; what calls it may as well have threads share its iterations.
-CHUNK = "pipeline.chunk"
-
-#: Marks loops over lines, which do not depend on each other; GPUs give each a thread.
-LINES = "pipeline.lines"
-
-#: Marks a function that is one launch; its value is the name of the kernel that it is a part of.
-DISPATCH = "pipeline.dispatch"
-
-#: Marks the argument of a dispatch that says how many threads it needs, where that is known at run time only.
-THREADS = "pipeline.threads"
-
-#: Marks a kernel that is an attention, and the dispatch that it becomes: blocks go over its keys.
+#: On a kernel that is an attention, and on the dispatch that it becomes: blocks go over its keys.
 STREAMED = "pipeline.streamed"
-
-#: The attribute of a function's argument that is its workspace, and of a function: how many bytes it needs.
-WORKSPACE = "pipeline.workspace"
-
-#: The attribute of a function with a workspace: how many bytes more that needs for each further thread of a team.
-THREAD_BYTES = "pipeline.thread_bytes"
-
-#: The attribute of a chunk (see parallelize-kernels) whose threads need scratch of their own: its last two arguments
-#: are how many threads there is scratch for, and the number of the thread that runs it.
-NUMBERED = "pipeline.numbered"
-
-#: The attribute of a function's argument that is the record of a profile.
-PROFILE = "pipeline.profile"
-
-#: The attribute of a module that lists what is timed: a name and a source line each, by number.
-SITES = "pipeline.sites"
-
-#: Marks a linalg.generic that a library computes, and the dispatch that does it otherwise: "f32", or "tf32".
-GEMM = "pipeline.gemm"
-
-#: What tells that the last input of a convolution is its weight, transformed for tiles of so many results.
-WINOGRAD = "pipeline.winograd"
-
-#: What tells that a weight is zero where it was filled up: for each of its dims, how many elements the dim and the one
-#: behind it have together that are not; 0 for dims that were not filled up.
-TAPS = "pipeline.taps"
-
-#: Not an attribute but a symbol: a global number of threads that the runtime sets; 0 for as many as OpenMP says.
-TEAM_SIZE = "pipeline_threads"
-
-#: The mark of an argument whose new value is a result, with the result's number.
-UPDATED = "pipeline.updated"
-
-#: In the place of that mark: the code writes the new value to the argument's memory itself.
-IN_PLACE = "pipeline.in_place"
-
-#: The attribute of an entry that says for each of its results where it goes, as in an `EntryPoint`.
-PLACES_OF_RESULTS = "pipeline.places_of_results"
-
-#: What such an argument is called in remarks.
-ARGUMENT_NAME = "pipeline.name"
 
 #: On a call of a kernel: what `origins` says of the ops of the kernel in that place.
 ORIGINS = "pipeline.origins"
 
-#: The mark of such an op: a dictionary of the attributes of `Transform` that shapes do not tell.
+# On functions that kernels become.
+
+#: On a function that runs the iterations of a loop from its first argument to its second: the loop's step. What calls
+#: it may as well have threads share its iterations.
+CHUNK = "pipeline.chunk"
+
+#: On a chunk (see parallelize-kernels) whose threads need scratch of their own: its last two arguments are how many
+#: threads there is scratch for, and the number of the thread that runs it.
+NUMBERED = "pipeline.numbered"
+
+#: On a function that is one launch: the name of the kernel that it is a part of.
+DISPATCH = "pipeline.dispatch"
+
+#: On a dispatch: how many threads a block has.
+BLOCK = "pipeline.block"
+
+#: On a dispatch: of how many items a block takes care.
+ITEMS = "pipeline.items"
+
+#: On a dispatch: how many threads it needs; on an argument of it that says so where that is known at run time only.
+THREADS = "pipeline.threads"
+
+# On ops.
+
+#: Nothing that reads its results is fused with it.
+STOP_FUSION = "pipeline.stop_fusion"
+
+#: The target whose table of fusion rules it goes by, where that is not the table of the passes.
+TARGET = "pipeline.target"
+
+#: On a loop without results whose iterations write to different places: what about buffers that are made outside of
+#: the loop. `tiles`, each iteration uses them as scratch of its own; `places`, they are written as anything else.
+PARALLEL = "pipeline.parallel"
+
+TILES, PLACES = "tiles", "places"
+
+#: On loops over lines, which do not depend on each other; GPUs give each a thread.
+LINES = "pipeline.lines"
+
+#: On a linalg.generic that a library computes, and on the dispatch that does it otherwise: "f32", or "tf32".
+GEMM = "pipeline.gemm"
+
+#: On a convolution whose last input is its weight, transformed for tiles of so many results.
+WINOGRAD = "pipeline.winograd"
+
+#: On a convolution whose weight is zero where it was filled up: for each of its dims, how many elements the dim and the
+#: one behind it have together that are not; 0 for dims that were not filled up.
+TAPS = "pipeline.taps"
+
+#: On a sum that is a Fourier transform: a dictionary of the attributes of `Transform` that shapes do not tell.
 TRANSFORM = "pipeline.transform"

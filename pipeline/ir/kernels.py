@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from pipeline.ir.attributes import KERNEL
 from pipeline.mlir import ir
-
-#: The mark of a kernel; its value is the kind.
-KERNEL = "pipeline.kernel"
 
 #: The kind of a kernel that is a whole loop, with calls of other kernels in it.
 LOOP = "loop"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from pipeline.ir.attributes import SCHEDULE
 from pipeline.mlir import ir
-
-#: The attribute of a kernel's function, a dictionary of numbers; passes that make one of these choices look it up.
-SCHEDULE = "pipeline.schedule"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from math import prod
 
 from pipeline.analysis.kernel_ops import IN_REGISTERS, computing_ops
 from pipeline.analysis.op_naming import is_product, is_reduction
-from pipeline.ir.attributes import WINOGRAD
+from pipeline.ir.attributes import KERNEL, WINOGRAD
 from pipeline.ir.schedule import Schedule
 from pipeline.mlir import ir, walk
 
@@ -19,7 +19,7 @@ _PARTS = (7 / 8, 3 / 4, 1 / 2, 3 / 8)
 
 def candidates(kernel: ir.Operation, vector_bytes: int, registers: int) -> list[Schedule]:
     """The schedules of a kernel other than the default that may be faster, the likeliest first."""
-    kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
+    kind = ir.StringAttr(kernel.attributes[KERNEL]).value
     products = [op for op in walk(kernel, "linalg.generic") if is_reduction(op) and is_product(op)]
     if kind not in IN_REGISTERS:
         return [Schedule(scratch=scratch) for scratch in _SCRATCH] if len(computing_ops(kernel) or ()) > 1 else []

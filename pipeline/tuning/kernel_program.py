@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from pipeline.analysis.winograd import WEIGHT
-from pipeline.ir.attributes import CALLS, WINOGRAD
+from pipeline.analysis import winograd
+from pipeline.ir.attributes import ARGUMENT, CALLS, WEIGHT, WINOGRAD
 from pipeline.ir.tensor_types import tensor_type
 from pipeline.mlir import arith, defining_op, func, ir, tensor, walk
 from pipeline.passes.layout.prepared_weights import is_weight
@@ -98,8 +98,8 @@ def _main(kind: ir.FunctionType, roles: Sequence[str], names: dict[int, str], gi
     taken = [*names, *given]
     main = func.FuncOp("main", ir.FunctionType.get([kind.inputs[number] for number in taken], list(kind.results)))
     i64 = ir.IntegerType.get_signless(64)
-    marks = [{"pipeline.weight": ir.StringAttr.get(name)} for name in names.values()]
-    marks += [{"pipeline.argument": ir.IntegerAttr.get(i64, number)} for number in range(len(given))]
+    marks = [{WEIGHT: ir.StringAttr.get(name)} for name in names.values()]
+    marks += [{ARGUMENT: ir.IntegerAttr.get(i64, number)} for number in range(len(given))]
     main.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(mark) for mark in marks])
     with ir.InsertionPoint(main.add_entry_block()):
         known = dict(zip(taken, main.arguments, strict=True))
@@ -129,7 +129,7 @@ def _values(kernel: ir.Operation, kind: ir.FunctionType, numbers: Sequence[int])
         values[number] = drawn.astype(_DTYPES[str(shaped.element_type)])
     for convolution in (op for op in walk(kernel, "linalg.generic") if WINOGRAD in op.attributes):
         weight, transformed = (ir.BlockArgument(convolution.operands[number]).arg_number for number in (1, 2))
-        matrix = np.array(WEIGHT[ir.IntegerAttr(convolution.attributes[WINOGRAD]).value])
+        matrix = np.array(winograd.WEIGHT[ir.IntegerAttr(convolution.attributes[WINOGRAD]).value])
         points = np.einsum("ir,js,brscf->bijcf", matrix, matrix, values[weight])
         values[transformed] = points.reshape(values[transformed].shape).astype(np.float32)
     return values

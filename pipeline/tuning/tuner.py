@@ -18,6 +18,7 @@ from pipeline import compile_cache, remarks, timing
 from pipeline.analysis.flop_count import operations
 from pipeline.disk_cache import DiskCache
 from pipeline.errors import PipelineError
+from pipeline.ir.attributes import KERNEL
 from pipeline.ir.schedule import DEFAULT, Schedule, set_schedule
 from pipeline.mlir import callee, context, ir, parse, symbol_name, walk
 from pipeline.options import Options
@@ -162,7 +163,7 @@ class Tuner:
         with remarks.dropped(), self._context, ir.Location.unknown():
             module = parse(program.text, self._context, "kernel")
             for function in walk(module, "func.func"):
-                if "pipeline.kernel" in function.attributes:
+                if KERNEL in function.attributes:
                     set_schedule(function, schedule)
             try:
                 PassPipeline.parse(self._target.kernel_passes()).run(module, disable=self._target.disable)
@@ -214,7 +215,7 @@ def _heaviest_first(module: ir.Module, calls: dict[str, list[ir.Operation]]) -> 
     kernels = []
     for function in walk(module, "func.func"):
         name = symbol_name(function)
-        if "pipeline.kernel" in function.attributes and name in calls:
+        if KERNEL in function.attributes and name in calls:
             kernels.append(((operations(function) or 0) * len(calls[name]), function))
     return [kernel for _, kernel in sorted(kernels, key=lambda pair: -pair[0])]
 

@@ -19,6 +19,7 @@ from pipeline.frontend.fx_passes.source_lines import source_line
 from pipeline.frontend.importer.fx_importer import target_name
 from pipeline.frontend.importer.graph_reader import CapturedGraph, any_type
 from pipeline.frontend.numbers.checks import drop_proved_assertions
+from pipeline.ir.attributes import ARGUMENT
 from pipeline.program import ProgramSource
 from pipeline.remarks import collect, note
 from pipeline.runtime.executable import Executable, Fallback
@@ -166,7 +167,7 @@ def _placeholders(captured: CapturedGraph) -> tuple[tuple[fx.Node | None, ...], 
     arguments: list[fx.Node | None] = [None] * len(captured.signature.arguments)
     weights: dict[fx.Node, str] = {}
     for node, (kind, which) in zip(placeholders, captured.reader.sources, strict=True):
-        if kind == "pipeline.argument":
+        if kind == ARGUMENT:
             arguments[numbers[node.name]] = node
         else:
             weights[node] = str(which)

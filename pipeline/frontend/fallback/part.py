@@ -14,6 +14,7 @@ from pipeline.frontend.capture.fingerprint import graph_fingerprint
 from pipeline.frontend.fallback.partition import is_given
 from pipeline.frontend.fallback.sizes import arguments_for_sizes
 from pipeline.frontend.importer.graph_reader import CapturedGraph, GraphReader, TypeOf, read_graph, tensor_type
+from pipeline.ir.attributes import WEIGHT
 from pipeline.program import Dump, Program, ProgramSource
 from pipeline.runtime.interface.signature import Argument, Signature, TensorType, Weight
 
@@ -77,7 +78,7 @@ class _PartReader(GraphReader):
 
     def module(self, dump: Dump, signature: Signature) -> Any:
         """Imports the graph, with the weights behind the arguments."""
-        self.sources += [("pipeline.weight", name) for name in self._names]
+        self.sources += [(WEIGHT, name) for name in self._names]
         return super().module(dump, signature)
 
 

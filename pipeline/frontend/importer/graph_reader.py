@@ -24,6 +24,7 @@ from pipeline.frontend.importer.supervised_lowering import lower_supervised
 from pipeline.frontend.importer.update_marks import update_marks
 from pipeline.frontend.numbers.boxes import box_result, is_number, value_of
 from pipeline.frontend.shapes.promises import Promises
+from pipeline.ir.attributes import ARGUMENT, MUTABLE, WEIGHT
 from pipeline.mlir import context, function, ir
 from pipeline.program import Dump, Program
 from pipeline.runtime.interface.pytree import LEAF, Tree
@@ -150,13 +151,13 @@ class GraphReader:
             self.arguments.append(Argument(path, "constant", value=constant))
             self.graph.erase_node(node)
             return
-        self.sources.append(("pipeline.argument", index))
+        self.sources.append((ARGUMENT, index))
 
     def read_weight(self, name: str, tensor: torch.Tensor, mutated: bool) -> None:
         """Takes a placeholder for the next weight: the tensor that the model calls `name`."""
         self.weights[name] = tensor
         self.weight_types.append(Weight(name, self.type_of(tensor, f"weight {name}"), mutated))
-        self.sources.append(("pipeline.weight", name))
+        self.sources.append((WEIGHT, name))
 
     def read_result(self, value: Any) -> Result:
         """What an output of the graph is to the caller."""
@@ -239,7 +240,7 @@ class GraphReader:
                 else:
                     mark[kind] = ir.StringAttr.get(which)
                     if which in mutable:
-                        mark["pipeline.mutable"] = ir.UnitAttr.get()
+                        mark[MUTABLE] = ir.UnitAttr.get()
                 marks.append(ir.DictAttr.get(mark | update_marks(main, signature, which)))
             main.attributes["arg_attrs"] = ir.ArrayAttr.get([*marks, *seed_marks(main, len(marks))])
 

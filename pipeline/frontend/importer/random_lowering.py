@@ -14,11 +14,9 @@ import itertools
 from functools import reduce
 
 from pipeline.frontend.importer.own_ops import imported, lower_ops, take_over
+from pipeline.ir.attributes import SEED
 from pipeline.ir.rewriting import add_argument, before, build_generic, iterator_types, replace
 from pipeline.mlir import arith, function, ir, linalg, tensor, walk
-
-#: The mark of the argument of @main that each call brings 64 random bits for.
-SEED = "pipeline.seed"
 
 _LOOP = "torch.prim.Loop"
 _RANDOM = "pipeline.random"

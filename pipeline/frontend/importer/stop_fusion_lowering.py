@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from pipeline.dialects.fusion import BARRIER, STOP_FUSION
+from pipeline.dialects.fusion import BARRIER
 from pipeline.frontend.importer.own_ops import imported, lower_ops, take_over
+from pipeline.ir.attributes import STOP_FUSION
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import ir, tensor, walk
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.ir.attributes import CHUNK, NUMBERED, THREAD_BYTES, WORKSPACE
+from pipeline.ir.attributes import CHUNK, KERNEL, NUMBERED, THREAD_BYTES, WORKSPACE
 from pipeline.ir.rewriting import add_argument, before, replace
 from pipeline.mlir import arith, calls_of, func, ir, memref, symbol_name, walk
 from pipeline.passes.bufferization.offset_assignment import Buffer, become_view, buffers_of, place
@@ -34,9 +34,7 @@ class PlanKernelScratch(Pass):
         for function in functions:
             _erase_unused(function)
         calls = calls_of(op)
-        kernels = [
-            kernel for kernel in functions if "pipeline.kernel" in kernel.attributes and list(kernel.regions[0].blocks)
-        ]
+        kernels = [kernel for kernel in functions if KERNEL in kernel.attributes and list(kernel.regions[0].blocks)]
         chunks = [chunk for chunk in functions if CHUNK in chunk.attributes]
         around = {symbol_name(chunk): _function_around(calls[symbol_name(chunk)][0]) for chunk in chunks}
         planned = [

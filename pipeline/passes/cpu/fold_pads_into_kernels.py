@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.ir.attributes import KERNEL
 from pipeline.ir.indexing_maps import Loops, slides
 from pipeline.ir.linalg_op import any_structured
 from pipeline.ir.rewriting import is_unused, update_signature
@@ -33,7 +34,7 @@ class FoldPadsIntoKernels(Pass):
         """Changes all kernels of a module and their calls."""
         for name, callers in calls_of(op).items():
             kernel = function(op, name)
-            if "pipeline.kernel" not in kernel.attributes or _word(kernel, "pipeline.kernel") not in _KINDS:
+            if KERNEL not in kernel.attributes or _word(kernel, KERNEL) not in _KINDS:
                 continue
             for number in range(len(callers[0].operands)):
                 pads = [_pad_behind(call.operands[number]) for call in callers]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.trip_count import trip_count
-from pipeline.ir.attributes import CHUNK, PARALLEL, TILES
+from pipeline.ir.attributes import CHUNK, KERNEL, PARALLEL, TILES
 from pipeline.ir.rewriting import before
 from pipeline.mlir import captured_values, constant_integer, defining_op, func, ir, remap_operands, symbol_name, walk
 from pipeline.passmanager.base import Pass
@@ -43,7 +43,7 @@ class ParallelizeKernels(Pass):
         """Takes the loops out of all kernels of a module, and out of the entries, which copy."""
         for kernel in walk(op, "func.func"):
             name = symbol_name(kernel)
-            if "pipeline.kernel" not in kernel.attributes and name not in _ENTRIES:
+            if KERNEL not in kernel.attributes and name not in _ENTRIES:
                 continue
             for number, loop in enumerate(self._chosen(kernel)):
                 self.passed(loop, f"{trip_count(loop) or 'unknown'} iterations are shared by threads")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.dialects.fusion import TARGET
 from pipeline.fusion_rules.op_facts import OpFacts
 from pipeline.fusion_rules.rules import load_rules
+from pipeline.ir.attributes import KERNEL, TARGET
 from pipeline.mlir import ir
 from pipeline.passmanager.base import Pass
 
@@ -33,7 +33,7 @@ class AssignTargets(Pass):
 
         def visit(inner: ir.Operation) -> ir.WalkResult:
             inner = inner.operation
-            if not (inner.name.startswith("linalg.") or "pipeline.kernel" in inner.attributes):
+            if not (inner.name.startswith("linalg.") or KERNEL in inner.attributes):
                 return ir.WalkResult.ADVANCE
             target = rules.for_op(OpFacts(inner)).target
             if target != rules.target and TARGET not in inner.attributes:

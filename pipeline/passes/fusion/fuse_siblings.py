@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from pipeline.analysis.op_naming import group_kind, group_label
 from pipeline.analysis.reduction_combiners import fold_ops
-from pipeline.dialects.fusion import GROUP, STOP_FUSION, create_group, target_of
-from pipeline.ir.attributes import CUSTOM
+from pipeline.dialects.fusion import GROUP, create_group, target_of
+from pipeline.ir.attributes import CUSTOM, STOP_FUSION
 from pipeline.ir.linalg_op import Structured, is_permutation, reads_input_again, structured
 from pipeline.ir.rewriting import build_generic, copy_body
 from pipeline.mlir import clone, defining_op, ir, walk

@@ -9,6 +9,7 @@ from pipeline.analysis.concat import INSERT
 from pipeline.dialects.fusion import BARRIER
 from pipeline.fusion_rules import reasons
 from pipeline.fusion_rules.reasons import Refusal
+from pipeline.ir.attributes import KERNEL
 from pipeline.mlir import ir
 
 #: What stands between two ops without computing anything.
@@ -47,9 +48,5 @@ def readers(op: ir.Operation) -> Iterator[Reader]:
                 seen.add(owner)
                 if owner.name in _BETWEEN:
                     waiting.append((owner, BARRIER if BARRIER in (between, owner.name) else owner.name))
-                elif (
-                    owner.name.startswith("linalg.")
-                    and owner.name != "linalg.fill"
-                    or "pipeline.kernel" in owner.attributes
-                ):
+                elif owner.name.startswith("linalg.") and owner.name != "linalg.fill" or KERNEL in owner.attributes:
                     yield Reader(owner, between)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pipeline.analysis.concat import INSERT
 from pipeline.dialects.fusion import GROUP, create_group
+from pipeline.ir.attributes import KERNEL
 from pipeline.mlir import defining_op, ir, walk
 from pipeline.passes.fusion.producer_consumer_graph import Node
 
@@ -15,7 +16,7 @@ INITIAL = ("tensor.empty", "linalg.fill")
 
 def is_root(op: ir.Operation) -> bool:
     """Whether an op computes, so that it belongs in a group: a linalg op or a marked loop."""
-    return op.name.startswith("linalg.") or "pipeline.kernel" in op.attributes
+    return op.name.startswith("linalg.") or KERNEL in op.attributes
 
 
 def blocks_of(function: ir.Operation) -> list[ir.Block]:

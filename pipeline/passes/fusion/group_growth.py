@@ -13,6 +13,7 @@ from pipeline.dialects.fusion import BARRIER, stops_fusion
 from pipeline.fusion_rules import reasons
 from pipeline.fusion_rules.reasons import Refusal
 from pipeline.fusion_rules.rules import FusionRules, Role
+from pipeline.ir.attributes import KERNEL
 from pipeline.ir.element_types import element_bytes
 from pipeline.ir.linalg_op import Structured
 from pipeline.mlir import ir
@@ -204,7 +205,7 @@ def is_initial(node: Node) -> bool:
     if node.op.name != "linalg.fill":
         return False
     return all(
-        (user.op.name.startswith("linalg.") or "pipeline.kernel" in user.op.attributes)
+        (user.op.name.startswith("linalg.") or KERNEL in user.op.attributes)
         and all(
             number >= user.first_init
             for number, operand in enumerate(user.op.operands)

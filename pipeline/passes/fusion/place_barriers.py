@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.dialects.fusion import BARRIER, STOP_FUSION
+from pipeline.dialects.fusion import BARRIER
+from pipeline.ir.attributes import STOP_FUSION
 from pipeline.mlir import ir
 from pipeline.passmanager.base import Pass
 

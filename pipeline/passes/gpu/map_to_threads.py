@@ -8,7 +8,7 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.analysis.epilogue import epilogues
-from pipeline.ir.attributes import DISPATCH, STREAMED, THREADS
+from pipeline.ir.attributes import BLOCK, DISPATCH, ITEMS, STREAMED, THREADS
 from pipeline.ir.indexing_maps import loops_of
 from pipeline.ir.matchers import is_fill
 from pipeline.ir.rewriting import before, is_unused
@@ -27,9 +27,6 @@ from pipeline.passes.gpu.thread.launch_patterns import block_nest, is_arithmetic
 from pipeline.passes.gpu.thread.thread_results import Results, as_value, index, unravel
 from pipeline.passes.gpu.thread.warp_reduction import choose_rows
 from pipeline.passmanager.base import Pass
-
-#: How many threads a block has, and of how many items one block takes care.
-BLOCK, ITEMS = "pipeline.block", "pipeline.items"
 
 #: The most blocks that a launch may have along one dimension, in WebGPU.
 _MOST_BLOCKS = 65535

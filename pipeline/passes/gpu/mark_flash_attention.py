@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.ir.attributes import CUSTOM, STREAMED
+from pipeline.ir.attributes import CUSTOM, KERNEL, STREAMED
 from pipeline.mlir import ir
 from pipeline.passes.gpu.flash_attention import fma_kernel, tensor_core_kernel
 from pipeline.passes.gpu.flash_attention.kernel import MOST_BLOCKS, AttentionTile
@@ -35,9 +35,9 @@ class MarkFlashAttention(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Marks one function if it is an attention."""
-        if "pipeline.kernel" not in op.attributes or CUSTOM in op.attributes:
+        if KERNEL not in op.attributes or CUSTOM in op.attributes:
             return
-        if ir.StringAttr(op.attributes["pipeline.kernel"]).value != "attention":
+        if ir.StringAttr(op.attributes[KERNEL]).value != "attention":
             return
         attention = read_attention(op)
         if isinstance(attention, str):

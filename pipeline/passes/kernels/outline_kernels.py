@@ -9,7 +9,7 @@ from typing import ClassVar
 from pipeline.analysis.concat import INSERT
 from pipeline.analysis.op_naming import words_of
 from pipeline.dialects.fusion import GROUP
-from pipeline.ir.attributes import CALLS, CUSTOM, ORIGINS, OUTPUTS, SIZES
+from pipeline.ir.attributes import CALLS, CUSTOM, KERNEL, OPS, ORIGINS, OUTPUTS, SIZES, WORDS
 from pipeline.ir.destination_passing import origin
 from pipeline.ir.locations import origins, pairs_attribute
 from pipeline.ir.rewriting import is_unused
@@ -140,9 +140,9 @@ def _create_kernel(
     types = [block.arguments[number].type for number in taken] + [empty.results[0].type for empty in destinations]
     with group.location, ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
         kernel = func.FuncOp("kernel", ir.FunctionType.get(types, results), visibility="private").operation
-        kernel.attributes["pipeline.kernel"] = group.attributes["kind"]
-        kernel.attributes["pipeline.ops"] = _strings(op.name for op in _ops(group))
-        kernel.attributes["pipeline.words"] = _strings(_words(group))
+        kernel.attributes[KERNEL] = group.attributes["kind"]
+        kernel.attributes[OPS] = _strings(op.name for op in _ops(group))
+        kernel.attributes[WORDS] = _strings(_words(group))
         if CUSTOM in group.attributes:
             kernel.attributes[CUSTOM] = group.attributes[CUSTOM]
         if CALLS in group.attributes:

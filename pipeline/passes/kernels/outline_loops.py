@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from pipeline.analysis.iter_args import Carry, carries_of
 from pipeline.analysis.op_naming import label_of
-from pipeline.ir.attributes import CALLS, ORIGINS
-from pipeline.ir.kernels import KERNEL, LOOP
+from pipeline.ir.attributes import CALLS, KERNEL, OPS, ORIGINS, WORDS
+from pipeline.ir.kernels import LOOP
 from pipeline.ir.locations import pairs_attribute, pairs_of
 from pipeline.ir.rewriting import before, is_unused, unused_name
 from pipeline.mlir import (
@@ -26,8 +26,6 @@ from pipeline.mlir import (
 )
 from pipeline.passes.kernels.loop_profitability import LOOPS, LoopLimits, is_in_place, why_no_kernel
 from pipeline.passmanager.base import Pass
-
-_OPS, _WORDS = "pipeline.ops", "pipeline.words"
 
 
 @dataclass(frozen=True)
@@ -72,15 +70,15 @@ class OutlineLoops(Pass):
 
     def _outline(self, loop: ir.Operation, kernels: dict[str, ir.Operation]) -> None:
         calls = walk(loop, "func.call")
-        words = [word for call in calls for word in _strings(kernels[callee(call)], _WORDS)]
+        words = [word for call in calls for word in _strings(kernels[callee(call)], WORDS)]
         module = next(iter(kernels.values())).parent.operation
         name = unused_name(module, f"loop_{label_of(words)}")
         self.passed(loop, f"one kernel, {name}, for {len(calls)} calls of kernels in each round")
         kernel = _LoopKernel(loop)
         made = kernel.create(name, module)
         made.attributes[KERNEL] = ir.StringAttr.get(LOOP)
-        ops = [op for call in calls for op in _strings(kernels[callee(call)], _OPS)]
-        for key, values in ((_OPS, ops), (_WORDS, words)):
+        ops = [op for call in calls for op in _strings(kernels[callee(call)], OPS)]
+        for key, values in ((OPS, ops), (WORDS, words)):
             made.attributes[key] = ir.ArrayAttr.get([ir.StringAttr.get(value) for value in values])
         known = [pair for call in calls if ORIGINS in call.attributes for pair in pairs_of(call.attributes[ORIGINS])]
         kernel.call(name, pairs_attribute(dict.fromkeys(known)))

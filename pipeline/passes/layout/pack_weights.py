@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from pipeline.analysis.bf16_dot import multiplies_bf16
 from pipeline.analysis.op_naming import is_product
+from pipeline.ir.attributes import KERNEL
 from pipeline.ir.element_types import element_bytes
 from pipeline.ir.linalg_op import Structured, bounded_loops, structured
 from pipeline.ir.rewriting import update_signature
@@ -145,7 +146,7 @@ def _products(kernel: ir.Operation) -> Iterator[_Product]:
 
     A convolution in f32 is none: propagate-layouts has put its weight into blocks.
     """
-    kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value if "pipeline.kernel" in kernel.attributes else ""
+    kind = ir.StringAttr(kernel.attributes[KERNEL]).value if KERNEL in kernel.attributes else ""
     if kind not in ("matmul", "conv"):
         return
     for generic in walk(kernel, "linalg.generic"):

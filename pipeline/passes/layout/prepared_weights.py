@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from pipeline.ir.attributes import MUTABLE, PREPARED, WEIGHT
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import is_unused
 from pipeline.mlir import defining_op, func, function, ir, symbol_name, tensor, terminator, walk
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
-
-_WEIGHT, _PREPARED = "pipeline.weight", "pipeline.prepared"
 
 
 def is_weight(value: ir.Value) -> bool:
@@ -22,7 +21,7 @@ def is_weight(value: ir.Value) -> bool:
     if main.name != "func.func" or symbol_name(main) != "main":
         return False
     mark = _marks(main)[ir.BlockArgument(value).arg_number]
-    fixed = _PREPARED in mark or (_WEIGHT in mark and "pipeline.mutable" not in mark)
+    fixed = PREPARED in mark or (WEIGHT in mark and MUTABLE not in mark)
     return fixed and byte_size(value.type) is not None
 
 
@@ -64,12 +63,12 @@ class PreparedWeights:
         kept: list[ir.Value] = []
         for number in reversed(range(len(block.arguments))):
             argument, mark = block.arguments[number], marks[number]
-            if is_unused(argument) and (_PREPARED in mark or _WEIGHT in mark and "pipeline.mutable" not in mark):
+            if is_unused(argument) and (PREPARED in mark or WEIGHT in mark and MUTABLE not in mark):
                 del marks[number]
                 block.erase_argument(number)
         for number, mark in enumerate(marks):
-            if _PREPARED in mark:
-                kept.append(end.operands[ir.IntegerAttr(mark[_PREPARED]).value])
+            if PREPARED in mark:
+                kept.append(end.operands[ir.IntegerAttr(mark[PREPARED]).value])
                 marks[number] = _prepared(len(kept) - 1)
         _set_arguments(self._main, marks)
         with end.location, ir.InsertionPoint(end):
@@ -98,11 +97,11 @@ class PreparedWeights:
             copy.operands[0] = source
             return copy.results[0]
         mark = _marks(self._main)[ir.BlockArgument(weight).arg_number]
-        if _PREPARED in mark:
-            return end.operands[ir.IntegerAttr(mark[_PREPARED]).value]
+        if PREPARED in mark:
+            return end.operands[ir.IntegerAttr(mark[PREPARED]).value]
         marks, block = _marks(prepare), prepare.regions[0].blocks[0]
         for argument, known in zip(block.arguments, marks, strict=True):
-            if known[_WEIGHT] == mark[_WEIGHT]:
+            if known[WEIGHT] == mark[WEIGHT]:
                 return argument
         argument = block.add_argument(weight.type, self._main.location)
         _set_arguments(prepare, [*marks, mark])
@@ -127,7 +126,7 @@ def _behind(value: ir.Value, block: ir.Block) -> ir.InsertionPoint:
 
 
 def _prepared(number: int) -> ir.DictAttr:
-    return ir.DictAttr.get({_PREPARED: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)})
+    return ir.DictAttr.get({PREPARED: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)})
 
 
 def _marks(function: ir.Operation) -> list[ir.DictAttr]:

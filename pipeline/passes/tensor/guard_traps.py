@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.ir.attributes import CHECKS, STATUS
 from pipeline.ir.rewriting import add_argument, size_of
 from pipeline.mlir import arith, defining_op, function, ir, linalg, memref, scf, tensor, walk
 from pipeline.passes.tensor.all_of_check import all_hold, hold_for
@@ -99,12 +100,12 @@ class _Checks:
 
     def _status(self) -> ir.Value:
         if self.status is None:
-            self.status = add_argument(self.main, ir.MemRefType.get([1], _i64()), "pipeline.status")
+            self.status = add_argument(self.main, ir.MemRefType.get([1], _i64()), STATUS)
         return self.status
 
     def finish(self, module: ir.Operation) -> None:
         """Writes down the messages."""
-        module.attributes["pipeline.checks"] = ir.ArrayAttr.get([ir.StringAttr.get(m) for m in self.messages])
+        module.attributes[CHECKS] = ir.ArrayAttr.get([ir.StringAttr.get(m) for m in self.messages])
 
 
 def _i64() -> ir.Type:

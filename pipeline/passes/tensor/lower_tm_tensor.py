@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.ir.attributes import LINES
+from pipeline.ir.attributes import KERNEL, LINES
 from pipeline.ir.rewriting import build_generic, iterator_types
 from pipeline.mlir import arith, defining_op, ir, refusal, tensor, walk
 from pipeline.passes.tensor.sort_lowering import sort_lines
@@ -37,7 +37,7 @@ class LowerTmTensor(Pass):
                 loop = results[0].owner.operation
                 if kind in _BY_LINE:
                     _mark_lines(loop, ir.RankedTensorType(found.operands[0].type).rank - 1)
-                loop.attributes["pipeline.kernel"] = ir.StringAttr.get(kind, op.context)
+                loop.attributes[KERNEL] = ir.StringAttr.get(kind, op.context)
                 for before, after in zip(found.results, results, strict=True):
                     before.replace_all_uses_with(after)
                 found.erase()

@@ -10,7 +10,7 @@ from pipeline.analysis.channel_vectors import Given, Vector
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction, read_contraction, read_init
 from pipeline.analysis.scale_shift import Affine, Elementwise, read_elementwise
-from pipeline.dialects.fusion import STOP_FUSION
+from pipeline.ir.attributes import STOP_FUSION
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import before
 from pipeline.mlir import arith, ir, linalg, tensor

@@ -8,6 +8,7 @@ from typing import ClassVar
 from pipeline.analysis.code_motion import needed_ops
 from pipeline.analysis.const_expr import GROWTH, ConstExprs, weight_arguments
 from pipeline.dialects.fusion import BARRIER
+from pipeline.ir.attributes import PREPARED
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import RESHAPES, is_unused, update_signature
 from pipeline.mlir import captured_values, clone, defining_op, func, function, ir, seen_through
@@ -129,16 +130,14 @@ def _add_arguments(main: ir.Operation, kept: list[ir.Value]) -> None:
         assert producer is not None
         argument = block.add_argument(value.type, producer.location)
         value.replace_all_uses_with(argument)
-        marks.append(ir.DictAttr.get({"pipeline.prepared": ir.IntegerAttr.get(number, index)}))
+        marks.append(ir.DictAttr.get({PREPARED: ir.IntegerAttr.get(number, index)}))
     _set_arguments(main, marks)
 
 
 def _prepared(main: ir.Operation) -> list[ir.BlockArgument]:
     marks = main.attributes["arg_attrs"]
     arguments = main.regions[0].blocks[0].arguments
-    return [
-        argument for argument, mark in zip(arguments, marks, strict=True) if "pipeline.prepared" in ir.DictAttr(mark)
-    ]
+    return [argument for argument, mark in zip(arguments, marks, strict=True) if PREPARED in ir.DictAttr(mark)]
 
 
 def _drop_unused_weights(main: ir.Operation) -> None:

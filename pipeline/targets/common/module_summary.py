@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections import Counter
 
 from pipeline.analysis.flop_count import operations
-from pipeline.ir.attributes import ORIGINS, PROFILE, WORKSPACE
+from pipeline.ir.attributes import (
+    ARGUMENT,
+    CHECKS,
+    KERNEL,
+    OPS,
+    ORIGINS,
+    PREPARED,
+    PROFILE,
+    SEED,
+    STATUS,
+    WEIGHT,
+    WORDS,
+    WORKSPACE,
+)
 from pipeline.ir.locations import pairs_of
 from pipeline.ir.tensor_types import tensor_type
 from pipeline.mlir import callee, function, ir, symbol_name, walk
@@ -23,9 +36,9 @@ def entry_names(module: ir.Module) -> list[str]:
 def check_messages(module: ir.Module) -> tuple[str, ...]:
     """The messages of the checks that guard-traps made."""
     attributes = module.operation.attributes
-    if "pipeline.checks" not in attributes:
+    if CHECKS not in attributes:
         return ()
-    return tuple(ir.StringAttr(message).value for message in ir.ArrayAttr(attributes["pipeline.checks"]))
+    return tuple(ir.StringAttr(message).value for message in ir.ArrayAttr(attributes[CHECKS]))
 
 
 def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
@@ -41,9 +54,9 @@ def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
         kernel = function(module, name)
         ops, words = (
             tuple(ir.StringAttr(attribute).value for attribute in ir.ArrayAttr(kernel.attributes[key]))
-            for key in ("pipeline.ops", "pipeline.words")
+            for key in (OPS, WORDS)
         )
-        kind = ir.StringAttr(kernel.attributes["pipeline.kernel"]).value
+        kind = ir.StringAttr(kernel.attributes[KERNEL]).value
         work = operations(kernel), _traffic(kernel)
         kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name]), *work))
     return tuple(kernels)
@@ -63,20 +76,20 @@ def sources_of(entry: ir.Operation) -> tuple[ParameterSource, ...]:
     marks = list(entry.attributes["arg_attrs"]) if "arg_attrs" in entry.attributes else [{}] * count
     sources = []
     for number, mark in enumerate(marks):
-        if "pipeline.weight" in mark:
-            sources.append(ParameterSource("weight", name=ir.StringAttr(mark["pipeline.weight"]).value))
-        elif "pipeline.prepared" in mark:
-            sources.append(ParameterSource("prepared", ir.IntegerAttr(mark["pipeline.prepared"]).value))
-        elif "pipeline.status" in mark:
+        if WEIGHT in mark:
+            sources.append(ParameterSource("weight", name=ir.StringAttr(mark[WEIGHT]).value))
+        elif PREPARED in mark:
+            sources.append(ParameterSource("prepared", ir.IntegerAttr(mark[PREPARED]).value))
+        elif STATUS in mark:
             sources.append(ParameterSource("status"))
-        elif "pipeline.seed" in mark:
+        elif SEED in mark:
             sources.append(ParameterSource("seed"))
         elif WORKSPACE in mark:
             sources.append(ParameterSource("workspace"))
         elif PROFILE in mark:
             sources.append(ParameterSource("profile"))
-        elif "pipeline.argument" in mark:
-            sources.append(ParameterSource("argument", ir.IntegerAttr(mark["pipeline.argument"]).value))
+        elif ARGUMENT in mark:
+            sources.append(ParameterSource("argument", ir.IntegerAttr(mark[ARGUMENT]).value))
         else:
             sources.append(ParameterSource("argument", number))
     return tuple(sources)

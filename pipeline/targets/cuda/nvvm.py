@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.errors import CompileError
-from pipeline.ir.attributes import DISPATCH
+from pipeline.ir.attributes import BLOCK, DISPATCH
 from pipeline.mlir import clone, ir, run_pipeline, symbol_name, to_llvm_ir, walk
 from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.targets.gpu.scalars import passed_type, unpack
@@ -100,7 +100,7 @@ def to_llvm(device: ir.Module) -> str:
 def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     block = function.regions[0].blocks[0]
     name = symbol_name(function)
-    size = ir.IntegerAttr(function.attributes["pipeline.block"]).value
+    size = ir.IntegerAttr(function.attributes[BLOCK]).value
     takes = ", ".join(f"%a{n}: {_taken(argument.type)}" for n, argument in enumerate(block.arguments))
     shared = [op.results[0] for op in walk(function, "memref.alloc")]
     tiles = ", ".join(f"%s{number}: {buffer.type} {{llvm.align = 16}}" for number, buffer in enumerate(shared))

@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Iterable
 
-from pipeline.ir.attributes import DISPATCH
+from pipeline.ir.attributes import BLOCK, DISPATCH
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import (
     arith,
@@ -84,7 +84,7 @@ def _gpu_module(function: ir.Operation) -> ir.Module:
     buffers = [argument for argument in block.arguments if isinstance(argument.type, ir.MemRefType)]
     numbers = [argument for argument in block.arguments if not isinstance(argument.type, ir.MemRefType)]
     types = [str(argument.type) for argument in buffers] + ["memref<?xi32>"] * bool(numbers)
-    size = ir.IntegerAttr(function.attributes["pipeline.block"]).value
+    size = ir.IntegerAttr(function.attributes[BLOCK]).value
     takes = ", ".join(f"%a{number}: {kind}" for number, kind in enumerate(types))
     module = ir.Module.parse(
         f"""module attributes {{gpu.container_module}} {{
