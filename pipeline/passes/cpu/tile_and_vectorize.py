@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from pipeline.analysis.bf16_dot import LANES, multiplies_bf16
-from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between, prologues
+from pipeline.analysis.epilogue import Epilogue, epilogues, initial_fill, is_only_between, prologues
 from pipeline.analysis.fourier import transform_of
 from pipeline.analysis.op_naming import is_reduction
 from pipeline.analysis.vectorizable import unsupported
@@ -67,12 +67,11 @@ class TileAndVectorize(Pass):
         if isinstance(tile, str):
             self.missed(generic, tile)
             return
-        context, replaced = _context(generic, loops, tile, self.masked_bits)
-        self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{_and_others(context)}")
-        with generic.location, ir.InsertionPoint(replaced[0]):
-            self._emitter(generic, tile)(generic, loops, tile, self.fma, context).emit()
-        for gone in replaced:
-            gone.erase()
+        nest = _FusedNest.around(generic, loops, tile, self.masked_bits)
+        self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{nest.others}")
+        with generic.location, ir.InsertionPoint(nest.last):
+            self._emitter(generic, tile)(generic, loops, tile, self.fma, nest.context()).emit()
+        nest.erase()
 
     def _emitter(self, generic: ir.Operation, tile: TileSizes) -> type[NestEmitter]:
         """What writes the loops; emitters need MLIR's vector dialect, which is slow to import."""
@@ -116,12 +115,11 @@ class TileAndVectorize(Pass):
         if isinstance(tile, str):
             self.missed(generic, f"not by Winograd's algorithm: {tile}")
             return False
-        context, replaced = _context(generic, loops, tile.register_tile, self.masked_bits)
-        self.passed(generic, f"Winograd's algorithm, {tile.m} x {tile.m} results a tile{_and_others(context)}")
-        with generic.location, ir.InsertionPoint(replaced[0]):
-            WinogradEmitter(generic, loops, tile, self.fma, context).emit()
-        for gone in replaced:
-            gone.erase()
+        nest = _FusedNest.around(generic, loops, tile.register_tile, self.masked_bits)
+        self.passed(generic, f"Winograd's algorithm, {tile.m} x {tile.m} results a tile{nest.others}")
+        with generic.location, ir.InsertionPoint(nest.last):
+            WinogradEmitter(generic, loops, tile, self.fma, nest.context()).emit()
+        nest.erase()
         return True
 
 
@@ -131,39 +129,68 @@ def _function_around(op: ir.Operation) -> ir.Operation:
     return op
 
 
-def _context(
-    generic: ir.Operation, loops: Loops, tile: TileSizes, masked_bits: int
-) -> tuple[Context, list[ir.Operation]]:
-    """What stands around a reduction; and the ops that are then done with, the last one first."""
-    from pipeline.passes.cpu.microkernel.loop_nest import Context
+@dataclass(frozen=True)
+class _FusedNest:
+    """An op, and what its loops do besides.
 
-    if not any(loops.reductions):
-        return Context(), [generic]
-    fills = {output: fill for output in loops.outputs if (fill := initial_fill(generic, output)) is not None}
-    before, behind = [], []
-    if tile.folds and not computes_places(generic.regions[0].blocks[0]):
-        before = prologues(generic, loops, lambda prologue: fits_fold(prologue.op, prologue.loops, tile, masked_bits))
-    elif not tile.folds:
-        behind = list(
-            takewhile(
+    Attributes:
+        fills: what the outputs of a reduction begin with, by their numbers.
+        prologues, epilogues: elementwise ops that compute what a fold reads, and that read what a tile has.
+        pads: what inputs are padded copies of, which are not made any more.
+    """
+
+    generic: ir.Operation
+    fills: dict[int, ir.Operation] = field(default_factory=dict)
+    prologues: tuple[Epilogue, ...] = ()
+    epilogues: tuple[Epilogue, ...] = ()
+    pads: dict[int, Pad] = field(default_factory=dict)
+
+    @classmethod
+    def around(cls, generic: ir.Operation, loops: Loops, tile: TileSizes, masked_bits: int) -> Self:
+        """What the loops of an op take in; nothing but itself if it is no reduction."""
+        if not any(loops.reductions):
+            return cls(generic)
+        fills = {output: fill for output in loops.outputs if (fill := initial_fill(generic, output)) is not None}
+        if not tile.folds:
+            behind = takewhile(
                 lambda epilogue: fits_tile(epilogue.op, epilogue.loops, tile, masked_bits), epilogues(generic, loops)
             )
-        )
-    ops = [generic, *fills.values(), *(neighbour.op for neighbour in (*before, *behind))]
-    outputs = {buffer for op in ops for buffer in list(op.operands)[len(op.operands) - _outputs(op) :]}
-    between = (
-        frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if before or behind else frozenset()
-    )
-    initials = {output: fill.operands[0] for output, fill in fills.items()}
-    pads = {} if tile.folds else _pads(generic, loops, tile)
-    made = [op for pad in pads.values() for op in reversed(pad.ops)]
-    done = [
-        *reversed([epilogue.op for epilogue in behind]),
-        generic,
-        *reversed([prologue.op for prologue in before]),
-        *fills.values(),
-    ]
-    return Context(initials, tuple(behind), between, tuple(before), pads), [*done, *made]
+            return cls(generic, fills, (), tuple(behind), _pads(generic, loops, tile))
+        if computes_places(generic.regions[0].blocks[0]):
+            return cls(generic, fills)
+        before = prologues(generic, loops, lambda prologue: fits_fold(prologue.op, prologue.loops, tile, masked_bits))
+        return cls(generic, fills, tuple(before))
+
+    @property
+    def last(self) -> ir.Operation:
+        """The last op; the loops stand in front of it."""
+        return self.epilogues[-1].op if self.epilogues else self.generic
+
+    @property
+    def others(self) -> str:
+        """What stands in the remark behind the tile."""
+        if self.prologues:
+            return f" with {len(self.prologues)} prologues"
+        pads = " of what is padded" if self.pads else ""
+        return pads + (f" with {len(self.epilogues)} epilogues" if self.epilogues else "")
+
+    def context(self) -> Context:
+        """What emitters are told of it."""
+        from pipeline.passes.cpu.microkernel.loop_nest import Context
+
+        ops = [self.generic, *self.fills.values(), *(neighbour.op for neighbour in (*self.prologues, *self.epilogues))]
+        outputs = {buffer for op in ops for buffer in list(op.operands)[len(op.operands) - _outputs(op) :]}
+        fuses = bool(self.prologues or self.epilogues)
+        between = frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if fuses else frozenset()
+        initials = {output: fill.operands[0] for output, fill in self.fills.items()}
+        return Context(initials, self.epilogues, between, self.prologues, self.pads)
+
+    def erase(self) -> None:
+        """Erases the ops, which are done with."""
+        behind, before = ([neighbour.op for neighbour in group] for group in (self.epilogues, self.prologues))
+        made = [op for pad in self.pads.values() for op in reversed(pad.ops)]
+        for op in (*reversed(behind), self.generic, *reversed(before), *self.fills.values(), *made):
+            op.erase()
 
 
 def _pads(generic: ir.Operation, loops: Loops, tile: TileSizes) -> dict[int, Pad]:
@@ -175,13 +202,6 @@ def _pads(generic: ir.Operation, loops: Loops, tile: TileSizes) -> dict[int, Pad
         if pad is not None
         and can_do_without(ir.MemRefType(generic.operands[number].type), loops, number, tile.vector_dim)
     }
-
-
-def _and_others(context: Context) -> str:
-    if context.prologues:
-        return f" with {len(context.prologues)} prologues"
-    pads = " of what is padded" if context.pads else ""
-    return pads + (f" with {len(context.epilogues)} epilogues" if context.epilogues else "")
 
 
 def _outputs(op: ir.Operation) -> int:

@@ -132,37 +132,83 @@ class MapToThreads(Pass):
         nest[0].erase()
 
     def _generic(self, launch: _Launch, generic: ir.Operation, fills: dict[ir.Value, ir.Operation]) -> None:
+        """By the first of the strategies that suits the op; the last one suits all."""
         loops = loops_of(generic)
         if loops is None:
             self.fail(generic, "a loop of this op is bounded by no dimension of an operand")
         may_go_on = is_arithmetic(generic) and not is_fill(generic)
         behind = tuple(epilogues(generic, loops, is_arithmetic)) if may_go_on else ()
-        results = Results(generic, loops, behind)
         starts = {buffer: fill.operands[0] for buffer, fill in fills.items()}
-        split = split_contraction(generic, loops) if self.shared_memory else None
+        work = _Work(launch, Results(generic, loops, behind), starts)
+        strategies = [self._with_wide_accesses, _element_by_element]
+        if self.shared_memory:
+            strategies = [self._on_tensor_cores, _in_shared_memory, self._rows_by_warps, *strategies]
+        next(strategy for strategy in strategies if strategy(work))
+
+    def _on_tensor_cores(self, work: _Work) -> bool:
+        """A contraction whose types and sizes tensor cores take."""
+        split = split_contraction(work.results.anchor, work.results.loops) if self.tensor_cores else None
         tile = None if split is None else tensor_core_matmul.choose_tile(split)
-        if split is not None and tile is not None and self.tensor_cores:
-            form = tensor_core_matmul.choose_form(generic, starts.get(generic.operands[2]), self.tf32)
-            if form is not None:
-                tensor_core_matmul.TensorCoreEmitter(results, split, tile, form).emit()
-                describe(launch.function, tile.blocks(split) * tile.threads, tile.threads, tile.threads)
-                return
-        if split is not None:
-            shared_memory_matmul.SharedMemoryEmitter(results, split, starts.get(generic.operands[2])).emit()
-            threads = shared_memory_matmul.THREADS
-            describe(launch.function, split.blocks * threads, threads, threads)
-            return
-        thread = Thread(results, starts)
-        rows = choose_rows(generic, loops) if self.shared_memory else None
-        if rows is not None:
-            thread.emit_rows(warp_reduction.WarpEmitter(rows, thread.kinds, self.shuffles))
-            describe(launch.function, rows.count * rows.threads, rows.threads, rows.threads)
-            return
+        if split is None or tile is None:
+            return False
+        form = tensor_core_matmul.choose_form(work.results.anchor, work.start, self.tf32)
+        if form is None:
+            return False
+        tensor_core_matmul.TensorCoreEmitter(work.results, split, tile, form).emit()
+        describe(work.launch.function, tile.blocks(split) * tile.threads, tile.threads, tile.threads)
+        return True
+
+    def _rows_by_warps(self, work: _Work) -> bool:
+        """Reductions along rows, a block each."""
+        rows = choose_rows(work.results.anchor, work.results.loops)
+        if rows is None:
+            return False
+        thread = Thread(work.results, work.starts)
+        thread.emit_rows(warp_reduction.WarpEmitter(rows, thread.kinds, self.shuffles))
+        describe(work.launch.function, rows.count * rows.threads, rows.threads, rows.threads)
+        return True
+
+    def _with_wide_accesses(self, work: _Work) -> bool:
+        """Elementwise ops on whole buffers, several elements a thread."""
+        thread = Thread(work.results, work.starts)
         lanes = thread.lanes(self.access_bytes)
-        if lanes > 1:
-            launch.over([prod(size for size in loops.sizes if size is not None) // lanes], thread.emit_wide(lanes))
-            return
-        launch.over([thread.size(dim) for dim in thread.parallel], thread.emit)
+        if lanes <= 1:
+            return False
+        elements = prod(size for size in work.results.loops.sizes if size is not None)
+        work.launch.over([elements // lanes], thread.emit_wide(lanes))
+        return True
+
+
+@dataclass(frozen=True)
+class _Work:
+    """An op that threads share: its dispatch, the op with what is done to its results, what its buffers begin with."""
+
+    launch: _Launch
+    results: Results
+    starts: dict[ir.Value, ir.Value]
+
+    @property
+    def start(self) -> ir.Value | None:
+        """What the result of a contraction begins with; None for what is in its memory."""
+        return self.starts.get(self.results.anchor.operands[2])
+
+
+def _in_shared_memory(work: _Work) -> bool:
+    """A contraction whose blocks share tiles of the operands."""
+    split = split_contraction(work.results.anchor, work.results.loops)
+    if split is None:
+        return False
+    shared_memory_matmul.SharedMemoryEmitter(work.results, split, work.start).emit()
+    threads = shared_memory_matmul.THREADS
+    describe(work.launch.function, split.blocks * threads, threads, threads)
+    return True
+
+
+def _element_by_element(work: _Work) -> bool:
+    """Anything: a thread for each element of the results."""
+    thread = Thread(work.results, work.starts)
+    work.launch.over([thread.size(dim) for dim in thread.parallel], thread.emit)
+    return True
 
 
 @dataclass

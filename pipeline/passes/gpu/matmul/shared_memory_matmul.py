@@ -61,24 +61,35 @@ def _tiles(size: int) -> int:
 
 def split_contraction(generic: ir.Operation, loops: Loops) -> Split | None:
     """The loops of a linalg.generic with two inputs; None if it is no contraction, or too small to share anything."""
-    if loops.inputs != 2 or len(loops.maps) != 3 or any(size is None for size in loops.sizes):
+    if not is_arithmetic(generic) or not all(isinstance(operand.type, ir.MemRefType) for operand in generic.operands):
         return None
-    if not all(isinstance(operand.type, ir.MemRefType) for operand in generic.operands) or not is_arithmetic(generic):
-        return None
+    split = _classified(loops)
+    return split if split is not None and _is_large(split) else None
+
+
+def _classified(loops: Loops) -> Split | None:
+    """The loops by the operands that they move: one of both inputs, both of them, or no result."""
     sizes = tuple(size for size in loops.sizes if size is not None)
-    left, right, result = (loops_in(indexing) for indexing in loops.maps)
-    parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
-    sums = tuple(dim for dim, reduction in enumerate(loops.reductions) if reduction)
-    if not sums or any(dim not in result or (dim not in left and dim not in right) for dim in parallel):
+    if loops.inputs != 2 or len(loops.maps) != 3 or len(sizes) < len(loops.sizes):
         return None
-    only = [tuple(d for d in parallel if d in own and d not in other) for own, other in ((left, right), (right, left))]
-    sides = [Side(number, dims, prod(sizes[dim] for dim in dims)) for number, dims in enumerate(only)]
-    last = loops_in(loops.maps[2], last=True)
-    rows, columns = sides if any(dim in last for dim in sides[1].dims) else sides[::-1]
-    batch = tuple(dim for dim in parallel if dim in left and dim in right)
-    split = Split(rows, columns, batch, sums, sizes)
-    large = min(rows.size, columns.size) >= TILE // 2 and split.size_of(sums) >= STEP
-    return split if large and split.blocks <= _MOST_BLOCKS else None
+    left, right, result = (loops_in(indexing) for indexing in loops.maps)
+    sums = tuple(dim for dim, reduces in enumerate(loops.reductions) if reduces)
+    parallel = [dim for dim, reduces in enumerate(loops.reductions) if not reduces]
+    if not sums or not set(parallel) <= result & (left | right):
+        return None
+    sides = []
+    for operand, (own, other) in enumerate(((left, right), (right, left))):
+        dims = tuple(dim for dim in parallel if dim in own - other)
+        sides.append(Side(operand, dims, prod(sizes[dim] for dim in dims)))
+    innermost = loops_in(loops.maps[2], last=True)
+    rows, columns = sides if innermost & set(sides[1].dims) else sides[::-1]
+    return Split(rows, columns, tuple(dim for dim in parallel if dim in left & right), sums, sizes)
+
+
+def _is_large(split: Split) -> bool:
+    """Whether threads of a block have something to share, and there are not too many blocks."""
+    shares = min(split.rows.size, split.columns.size) >= TILE // 2 and split.size_of(split.sums) >= STEP
+    return shares and split.blocks <= _MOST_BLOCKS
 
 
 def loops_in(indexing: ir.AffineMap, last: bool = False) -> set[int]:
