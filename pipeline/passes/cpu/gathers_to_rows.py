@@ -85,31 +85,22 @@ class _Gather:
         known = self._compute_uniform(at)
         arguments = list(self.body.arguments)
         moving = [number for number in range(self.loops.inputs) if moves(self.loops.maps[number], self.line) != "fixed"]
-        lines = [self._line(number, at) for number in moving]
-        rows = [self._row(load, known) for load in self.rows]
-        scalars = [value for value in known if value not in arguments and self._is_used_along(value)]
-        scalars += [
-            arguments[n] for n in range(self.loops.inputs) if n not in moving and self._is_used_along(arguments[n])
-        ]
-        outputs = [self._line(number, at) for number in self.loops.outputs]
-        along, single = ir.AffineMap.get_identity(1), ir.AffineMap.get(1, 0, [])
-        inputs = [*lines, *rows, *(known[value] for value in scalars)]
-        maps = [*[along] * (len(lines) + len(rows)), *[single] * len(scalars), *[along] * len(outputs)]
-        sources = [
-            *(arguments[number] for number in moving),
-            *(load.results[0] for load in self.rows),
-            *scalars,
-            *(arguments[number] for number in self.loops.outputs),
-        ]
+        lines = {arguments[number]: self._line(number, at) for number in moving}
+        lines |= {load.results[0]: self._row(load, known) for load in self.rows}
+        scalars = {value: found for value, found in known.items() if self._is_used_along(value)}
+        outputs = {arguments[number]: self._line(number, at) for number in self.loops.outputs}
 
         def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
-            inner = dict(zip(sources, elements, strict=True))
+            inner = dict(zip((*lines, *scalars, *outputs), elements, strict=True))
             *ops, end = [op.operation for op in self.body.operations]
             for op in filter(self._runs_along, ops):
                 clone(op, inner)
             return [inner[value] for value in end.operands]
 
-        build_generic(inputs, outputs, maps, iterator_types([False]), body)
+        along, single = ir.AffineMap.get_identity(1), ir.AffineMap.get(1, 0, [])
+        maps = [*[along] * len(lines), *[single] * len(scalars), *[along] * len(outputs)]
+        inputs = [*lines.values(), *scalars.values()]
+        build_generic(inputs, list(outputs.values()), maps, iterator_types([False]), body)
 
     def _compute_uniform(self, at: Sequence[ir.Value]) -> dict[ir.Value, ir.Value]:
         """What is the same for a row, computed: by the values of the body."""
@@ -192,35 +183,41 @@ def _rows_of(generic: ir.Operation, loops: Loops, shortest: int) -> _Gather | No
     size = loops.sizes[line] if loops.sizes else 0
     if line < 1 or any(loops.reductions) or (size is not None and size < shortest) or not _walks(generic, loops, line):
         return None
-    body = generic.regions[0].blocks[0]
-    outputs = list(body.arguments)[loops.inputs :]
-    varying = {
-        argument
-        for n, argument in enumerate(body.arguments)
-        if n < loops.inputs and moves(loops.maps[n], line) != "fixed"
-    }
-    varying.update(outputs)
-    rows, uniform, counters = [], [], set()
-    for op in [op.operation for op in body.operations][:-1]:
-        if op.regions:
-            return None
-        if op.name == "linalg.index" and ir.IntegerAttr(op.attributes["dim"]).value == line:
-            counters.add(op)
-            varying.add(op.results[0])
-        elif op.name == "memref.load" and _reads_a_row(op, varying, line):
-            rows.append(op)
-            varying.add(op.results[0])
-        elif any(operand in varying for operand in op.operands):
-            varying.update(op.results)
-        else:
-            uniform.append(op)
-    shifts = {defining_op(row.operands[len(row.operands) - 1]) for row in rows} - counters
-    readers = {use.owner.operation for counter in counters for use in counter.results[0].uses}
-    shift_users = {use.owner.operation for shift in shifts if shift for use in shift.results[0].uses}
-    if not rows or not readers <= {*rows, *shifts} or not shift_users <= set(rows):
+    ops = [op.operation for op in generic.regions[0].blocks[0].operations][:-1]
+    if any(len(op.regions) for op in ops):
         return None
-    places = [*counters, *(shift for shift in shifts if shift is not None)]
-    return _Gather(generic, loops, rows, places, uniform)
+    rows, uniform = _rows_and_uniform(generic, loops, ops)
+    places = _places_of(rows, ops, line)
+    return None if not rows or places is None else _Gather(generic, loops, rows, places, uniform)
+
+
+def _rows_and_uniform(
+    generic: ir.Operation, loops: Loops, ops: Sequence[ir.Operation]
+) -> tuple[list[ir.Operation], list[ir.Operation]]:
+    """Of the ops of a body, the loads that read rows, and those that are the same for a whole row."""
+    line = len(loops.sizes) - 1
+    arguments = list(generic.regions[0].blocks[0].arguments)
+    varying = {argument for argument, read in zip(arguments, loops.maps, strict=True) if moves(read, line) != "fixed"}
+    varying.update(arguments[loops.inputs :])
+    rows, uniform = [], []
+    for op in ops:
+        if op.name == "memref.load" and _reads_a_row(op, varying, line):
+            rows.append(op)
+        elif not (_counts(op, line) or varying & set(op.operands)):
+            uniform.append(op)
+            continue
+        varying.update(op.results)
+    return rows, uniform
+
+
+def _places_of(rows: Sequence[ir.Operation], ops: Sequence[ir.Operation], line: int) -> list[ir.Operation] | None:
+    """The counters along a row, and what adds a start to them; None if something besides the loads reads them."""
+    counters = [op for op in ops if _counts(op, line)]
+    lasts = [defining_op(row.operands[len(row.operands) - 1]) for row in rows]
+    shifts = [op for op in dict.fromkeys(lasts) if op is not None and op not in counters]
+    readers = {use.owner.operation for counter in counters for use in counter.results[0].uses}
+    users = {use.owner.operation for shift in shifts for use in shift.results[0].uses}
+    return [*counters, *shifts] if readers <= {*rows, *shifts} and users <= set(rows) else None
 
 
 def _walks(generic: ir.Operation, loops: Loops, line: int) -> bool:
@@ -264,4 +261,8 @@ def _start(index: ir.Value, line: int) -> ir.Value | None:
 
 def _is_counter(value: ir.Value, line: int) -> bool:
     op = defining_op(value)
-    return op is not None and op.name == "linalg.index" and ir.IntegerAttr(op.attributes["dim"]).value == line
+    return op is not None and _counts(op, line)
+
+
+def _counts(op: ir.Operation, line: int) -> bool:
+    return op.name == "linalg.index" and ir.IntegerAttr(op.attributes["dim"]).value == line

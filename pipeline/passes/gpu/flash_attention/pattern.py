@@ -85,64 +85,110 @@ def _read(function: ir.Operation) -> Attention:
     products = [step for step in steps if is_product(step)]
     need(len(products) == 2, "there are not two products")
     scores, weighted = products
-    (highest,) = _only([s for s in steps if is_fold(s, "arith.maximumf", float("-inf"))], "no maximum of each row")
-    sums = [s for s in steps if s.names == ["arith.addf"] and is_fold(s, "arith.addf", 0.0)]
-    (total,) = _only(sums, "no sum of each row")
-    sizes = tuple(size for size in ir.ShapedType(scores.result.type).shape if size != 1)
-    rows = SoftmaxOperand(scores, sizes, highest, folded(highest))
-    along = rows.loops(highest)
-    reduced = [dim for dim, loop in enumerate(along) if highest.loops.reductions[loop]]
-    need(len(reduced) == 1, "there is one key only")
-    (key,) = reduced
-    (exponential,) = _only([s for s in steps if is_exponential(s, rows)], "no exp of scores")
-    every = [s for s in steps if is_all_masked(s, rows)]
-    need(total.sources == (exponential,) and len(every) <= 1, "the sum is not that of exponentials")
-    weights = next((source for source in weighted.sources if source is not None and total in source.sources), None)
-    need(weights is not None, "the weights are not divided by their sum")
-    assert weights is not None
-    need(is_division(weights, exponential, total, every), "the weights are not divided by their sum")
-    for step in (highest, exponential, total, weights, *every):
-        need(is_of_rows(step, rows, key, {highest, total, *every}), "rows are not read as they are written")
-    between: set[GenericStep] = set()
-    for step in (source for source in (*highest.sources, *exponential.sources) if source not in (None, highest)):
-        between |= _ancestors(step, {scores})
-    need(scores in between, "the softmax is not that of the product")
-    for step in between - {scores}:
-        need(_reads_scores_in_place(step, scores, sizes), "scores are not computed one by one")
-    queries, keys, query = _sides(scores, key, sizes)
-    of_values, value_loop = _values(weighted, weights, key, query)
-    used = {scores, weighted, highest, total, exponential, weights, *every} | between
+    softmax = _softmax(steps, scores, weighted)
+    between = _between(softmax, scores)
+    queries, keys, query = _sides(scores, softmax.key, softmax.rows.sizes)
+    of_values, value_loop = _values(weighted, softmax.weights, softmax.key, query)
+    used = {scores, weighted, *softmax.steps, *between}
     for product, operand in ((scores, queries), (scores, keys), (weighted, of_values)):
         source = product.sources[operand]
         used |= set() if source is None else _ancestors(source, set())
-    behind = [step for step in steps if step not in used]
-    need(all(step.is_elementwise and depends(step, weighted) for step in behind), "there are other ops")
-    inner = [step for step in steps if step not in behind and (step != weighted or behind)]
-    need(_all_private(function, inner), "more is returned")
-    need(str(exponential.element) == str(highest.element) == str(scores.element) == "f32", "no softmax in float32")
+    _check_what_is_behind(function, steps, used, weighted)
+    elements = {str(step.element) for step in (softmax.exponential, softmax.highest, scores)}
+    need(elements == {"f32"}, "no softmax in float32")
     width = next(size for size, reduces in zip(scores.loops.sizes, scores.loops.reductions, strict=True) if reduces)
+    along = softmax.rows.loops(softmax.highest)
     return Attention(
         scores=scores,
         of_queries=queries,
         of_keys=keys,
-        highest=highest,
-        key=key,
+        highest=softmax.highest,
+        key=softmax.key,
         query=query,
-        sizes=sizes,
+        sizes=softmax.rows.sizes,
         loops_of_scores=along,
         width=width or 0,
         weighted=weighted,
         of_values=of_values,
         value_loop=value_loop,
         value_width=weighted.loops.sizes[value_loop] or 0,
-        zero_if_masked=bool(every),
-        limit=limit_of_keys(highest, rows.score, along, key, query),
+        zero_if_masked=bool(softmax.every),
+        limit=limit_of_keys(softmax.highest, softmax.rows.score, along, softmax.key, query),
     )
 
 
-def _only(found: list[GenericStep], reason: str) -> list[GenericStep]:
-    need(len(found) == 1, reason)
+@dataclass(frozen=True)
+class _Softmax:
+    """The steps of a softmax: the maximum of each row, exp of what is less by it, their sum, the quotients.
+
+    Attributes:
+        rows: what it is taken of.
+        every: what tells whether all scores of a row are -inf, if something does.
+        key: the dim of the scores that it goes along.
+    """
+
+    rows: SoftmaxOperand
+    highest: GenericStep
+    exponential: GenericStep
+    total: GenericStep
+    weights: GenericStep
+    every: list[GenericStep]
+    key: int
+
+    @property
+    def steps(self) -> tuple[GenericStep, ...]:
+        """All of them."""
+        return self.highest, self.exponential, self.total, self.weights, *self.every
+
+
+def _softmax(steps: Sequence[GenericStep], scores: GenericStep, weighted: GenericStep) -> _Softmax:
+    """The softmax between two products; each row is read as it is written."""
+    highest = _only([s for s in steps if is_fold(s, "arith.maximumf", float("-inf"))], "no maximum of each row")
+    total = _only(
+        [s for s in steps if s.names == ["arith.addf"] and is_fold(s, "arith.addf", 0.0)], "no sum of each row"
+    )
+    sizes = tuple(size for size in ir.ShapedType(scores.result.type).shape if size != 1)
+    rows = SoftmaxOperand(scores, sizes, highest, folded(highest))
+    reduced = [dim for dim, loop in enumerate(rows.loops(highest)) if highest.loops.reductions[loop]]
+    need(len(reduced) == 1, "there is one key only")
+    exponential = _only([s for s in steps if is_exponential(s, rows)], "no exp of scores")
+    every = [s for s in steps if is_all_masked(s, rows)]
+    need(total.sources == (exponential,) and len(every) <= 1, "the sum is not that of exponentials")
+    weights = next((source for source in weighted.sources if source is not None and total in source.sources), None)
+    need(weights is not None, "the weights are not divided by their sum")
+    assert weights is not None
+    need(is_division(weights, exponential, total, every), "the weights are not divided by their sum")
+    softmax = _Softmax(rows, highest, exponential, total, weights, every, reduced[0])
+    for step in softmax.steps:
+        need(is_of_rows(step, rows, softmax.key, {highest, total, *every}), "rows are not read as they are written")
+    return softmax
+
+
+def _between(softmax: _Softmax, scores: GenericStep) -> set[GenericStep]:
+    """What computes the operand of the softmax of the scores, one by one; the scores among it."""
+    found: set[GenericStep] = set()
+    for step in (*softmax.highest.sources, *softmax.exponential.sources):
+        if step is not None and step != softmax.highest:
+            found |= _ancestors(step, {scores})
+    need(scores in found, "the softmax is not that of the product")
+    for step in found - {scores}:
+        need(_reads_scores_in_place(step, scores, softmax.rows.sizes), "scores are not computed one by one")
     return found
+
+
+def _check_what_is_behind(
+    function: ir.Operation, steps: Sequence[GenericStep], used: set[GenericStep], weighted: GenericStep
+) -> None:
+    """All other steps are elementwise ops on the result, and nobody sees what is computed on the way."""
+    behind = [step for step in steps if step not in used]
+    need(all(step.is_elementwise and depends(step, weighted) for step in behind), "there are other ops")
+    inner = [step for step in steps if step not in behind and (step != weighted or behind)]
+    need(_all_private(function, inner), "more is returned")
+
+
+def _only(found: list[GenericStep], reason: str) -> GenericStep:
+    need(len(found) == 1, reason)
+    return found[0]
 
 
 def _ancestors(step: GenericStep, ends: set[GenericStep]) -> set[GenericStep]:
