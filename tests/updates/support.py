@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import nn
 
 import pipeline
-from pipeline.targets.cpu import lower
+from pipeline.mlir import context, parse
+from pipeline.passmanager.pass_pipeline import PassPipeline
 
 
 def remarks(exe):
@@ -21,15 +21,12 @@ def in_place(exe, *names):
 
 def with_buffers(model, args):
     """An executable, and the IR once it has buffers."""
-    texts = []
-
-    def bufferize(module, disable):
-        lower.bufferize(module, disable)
-        texts.append(str(module))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.targets.cpu.build.bufferize", bufferize)
-        return pipeline.compile(model, args, cache=False), texts[0]
+    executable = pipeline.compile(model, args, cache=False)
+    until_then, found, _ = executable.passes.partition(",profile-kernels,")
+    assert found
+    module = parse(executable.ir("linalg"), context())
+    PassPipeline.parse(f"{until_then})").run(module)
+    return executable, str(module)
 
 
 def arguments(rows, columns, dtype=torch.float32):
