@@ -17,14 +17,14 @@ _INTRINSIC = "llvm.x86.avx512bf16.dpbf16ps.512"
 _Step = Callable[[ir.Value, list[ir.Value]], list[ir.Value]]
 
 
-class _PairWindow(RegisterTile):
+class _PairTile(RegisterTile):
     """A tile whose operands are read as pairs of elements along a loop: 32-bit integers, the first the lower half."""
 
     def add(self, at: dict[int, ir.Value], sums: list[ir.Value], loop: int, both: bool) -> list[ir.Value]:
         """The sums, one for each vector of the tile, plus the products at a place and, if `both`, the next one."""
         known: dict[tuple[int, int, int], ir.Value] = {}
         results = []
-        places = [(row, column) for row in range(self._rows) for column in range(self._vectors)]
+        places = [(row, column) for row in range(self.position.rows) for column in range(self.position.vectors)]
         for (row, column), old in zip(places, sums, strict=True):
             factors = []
             for operand in sorted((0, 1), key=self._is_fixed):  # what is fixed comes last: it is broadcast from memory
@@ -54,7 +54,7 @@ class _PairWindow(RegisterTile):
         buffer, indices = self._buffer(operand), self._indices(operand, at, row, column)
         if not self._is_masked(column):
             return vector.LoadOp(kind, buffer, indices).result
-        both = arith.MulIOp(self._mask, constant_index(2)).result
+        both = arith.MulIOp(self.position.mask, constant_index(2)).result
         lanes = ir.VectorType.get([2 * LANES], ir.IntegerType.get_signless(1))
         mask = vector.CreateMaskOp(lanes, [both]).result
         return vector.MaskedLoadOp(kind, buffer, indices, mask, zeros(kind)).result
@@ -82,17 +82,17 @@ class DotEmitter(NestEmitter):
     A last step that has no other is paired with zeros. Vectors of one element, at edges, are computed as others are.
     """
 
-    window_type = _PairWindow
+    tile_type = _PairTile
     long_sums_in_blocks = False  # the factors are rounded to 8 bits
 
     def reduction(
-        self, depth: int, window: RegisterTile, at: dict[int, ir.Value], values: list[ir.Value]
+        self, depth: int, registers: RegisterTile, at: dict[int, ir.Value], values: list[ir.Value]
     ) -> list[ir.Value]:
         """See `NestEmitter.reduction`."""
         if depth != len(self.reductions) - 1 or self.tile.lanes != LANES:
-            return super().reduction(depth, window, at, values)
-        assert isinstance(window, _PairWindow)
-        pairs, loop = window, self.reductions[depth]
+            return super().reduction(depth, registers, at, values)
+        assert isinstance(registers, _PairTile)
+        pairs, loop = registers, self.reductions[depth]
 
         def add(i: ir.Value, old: list[ir.Value], both: bool) -> list[ir.Value]:
             return pairs.add({**at, loop: i}, old, loop, both)

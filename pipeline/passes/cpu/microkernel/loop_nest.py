@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pipeline.analysis.epilogue import Epilogue
 from pipeline.analysis.reduction_combiners import fold_ops
@@ -18,6 +18,7 @@ from pipeline.passes.cpu.microkernel import narrow_elements, window_unrolling
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, EmitLoop, blocks_of
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
+from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
 from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
 from pipeline.passes.cpu.microkernel.vector_builders import (
@@ -27,6 +28,12 @@ from pipeline.passes.cpu.microkernel.vector_builders import (
     multiply_adds,
     parallel_loop,
 )
+
+#: The loops of a nest: along the rows of tiles, along their vectors, and the others.
+_Loops = Literal["rows", "vectors", "outer"]
+
+#: Writes the tiles inside of some loops, at a position in these.
+EmitTiles = Callable[[TilePosition], None]
 
 #: How many bytes of weights may be read again and again: a part of the second-level cache.
 _IN_CACHE = 1 << 18
@@ -55,11 +62,11 @@ class NestEmitter:
     """Writes the loops of one op at the insertion point.
 
     Attributes:
-        window_type: what loads and computes a tile of the op itself.
+        tile_type: what loads and computes a tile of the op itself.
         long_sums_in_blocks: whether sums are so exact that the length of a chain of additions matters.
     """
 
-    window_type: ClassVar[type[RegisterTile]] = RegisterTile
+    tile_type: ClassVar[type[RegisterTile]] = RegisterTile
     long_sums_in_blocks: ClassVar[bool] = True
 
     def __init__(self, generic: ir.Operation, loops: Loops, tile: TileSizes, fma: bool, context: Context):
@@ -75,18 +82,24 @@ class NestEmitter:
 
     def emit(self) -> None:
         """The whole nest."""
-        at: dict[int, ir.Value] = {}
+        self._emit_loops(self._order(), TilePosition())
+
+    def _order(self) -> Sequence[_Loops]:
+        """Which loops stand outside of which; vectors outside of rows keep in cache what moves along vectors."""
         if self._rows_outermost():
-            self._rows(at, lambda at, rows: self.nest(at, lambda at: self._columns(at, rows)))
-        elif self._vectors_outermost():
-            self._vector_tiles(
-                at,
-                lambda at, vectors, mask: self.nest(
-                    at, lambda at: self._rows(at, lambda at, rows: self._tile(at, rows, vectors, mask))
-                ),
-            )
-        else:
-            self.nest(at, lambda at: self._vector_loop(at))
+            return "rows", "outer", "vectors"
+        if self._vectors_outermost():
+            return "vectors", "outer", "rows"
+        return "outer", "vectors", "rows"
+
+    def _emit_loops(self, order: Sequence[_Loops], position: TilePosition) -> None:
+        """The loops in that order, around the tiles."""
+        if not order:
+            self._tile(position)
+            return
+        emitters: dict[_Loops, Callable[[TilePosition, EmitTiles], None]]
+        emitters = {"rows": self._rows, "vectors": self._vectors, "outer": self.nest}
+        emitters[order[0]](position, lambda inside: self._emit_loops(order[1:], inside))
 
     def _rows_outermost(self) -> bool:
         """Whether what is fixed along vectors (weights of a convolution) is larger than what moves, so is read once."""
@@ -116,57 +129,50 @@ class NestEmitter:
             sizes[moves(self.loops.maps[operand], self.tile.vector_dim) == "fixed"] += prod(kind.shape) * width
         return sizes[True], sizes[False]
 
-    def nest(self, at: dict[int, ir.Value], inner: Callable[[dict[int, ir.Value]], None]) -> None:
-        """The loops around the tiles."""
+    def nest(self, position: TilePosition, inner: EmitTiles) -> None:
+        """The loops that are neither along the rows nor along the vectors of tiles."""
 
-        def level(depth: int, at: dict[int, ir.Value]) -> None:
+        def level(depth: int, position: TilePosition) -> None:
             if depth == len(self.tile.outer):
-                inner(at)
+                inner(position)
                 return
             dim = self.tile.outer[depth]
-            parallel_loop(constant_index(0), self.size(dim), 1, lambda i: level(depth + 1, {**at, dim: i}))
+            parallel_loop(constant_index(0), self.size(dim), 1, lambda i: level(depth + 1, position.inside(dim, i)))
 
-        level(0, at)
+        level(0, position)
 
-    def _vector_loop(self, at: dict[int, ir.Value]) -> None:
-        """Vectors outside, rows inside: what moves along vectors stays in cache while the rows go by."""
-        self._vector_tiles(
-            at, lambda at, vectors, mask: self._rows(at, lambda at, rows: self._tile(at, rows, vectors, mask))
-        )
-
-    def _columns(self, at: dict[int, ir.Value], rows: int) -> None:
-        self._vector_tiles(at, lambda at, vectors, mask: self._tile(at, rows, vectors, mask))
-
-    def _vector_tiles(self, at: dict[int, ir.Value], inner: Callable[..., None]) -> None:
+    def _vectors(self, position: TilePosition, inner: EmitTiles) -> None:
         """Full tiles, then the rest: exactly as many vectors as it needs, the last one masked."""
         dim, lanes = self.tile.vector_dim, self.tile.lanes
+
+        def part(vectors: int, mask: ir.Value | None = None) -> Callable[[ir.Value], None]:
+            return lambda i: inner(position.with_vectors(dim, i, vectors, mask))
+
         step = self.tile.vectors * lanes
         size = self.loops.sizes[dim]
         if size is None:
             total = self.size(dim)
             full = floor_to(total, step)
-            parallel_loop(constant_index(0), full, step, lambda i: inner({**at, dim: i}, self.tile.vectors, None))
+            parallel_loop(constant_index(0), full, step, part(self.tile.vectors))
             if self.tile.single_edges:
                 with self._single():
-                    parallel_loop(full, total, 1, lambda i: inner({**at, dim: i}, 1, None))
+                    parallel_loop(full, total, 1, part(1))
                 return
-            parallel_loop(full, total, lanes, lambda i: inner({**at, dim: i}, 1, arith.SubIOp(total, i).result))
+            parallel_loop(full, total, lanes, lambda i: part(1, arith.SubIOp(total, i).result)(i))
             return
         full = size // step * step
         if full:
-            parallel_loop(
-                constant_index(0), constant_index(full), step, lambda i: inner({**at, dim: i}, self.tile.vectors, None)
-            )
+            parallel_loop(constant_index(0), constant_index(full), step, part(self.tile.vectors))
         if full < size and self.tile.single_edges and size % lanes:
             whole = size // lanes * lanes
             if full < whole:
-                inner({**at, dim: constant_index(full)}, (whole - full) // lanes, None)
+                part((whole - full) // lanes)(constant_index(full))
             with self._single():
-                parallel_loop(constant_index(whole), constant_index(size), 1, lambda i: inner({**at, dim: i}, 1, None))
+                parallel_loop(constant_index(whole), constant_index(size), 1, part(1))
         elif full < size:
             rest = size - full
             mask = constant_index(rest % lanes) if rest % lanes else None
-            inner({**at, dim: constant_index(full)}, -(-rest // lanes), mask)
+            part(-(-rest // lanes), mask)(constant_index(full))
 
     @contextlib.contextmanager
     def _single(self) -> Iterator[None]:
@@ -177,87 +183,85 @@ class NestEmitter:
         yield
         self.tile, self.stage = tile, stage
 
-    def _rows(self, at: dict[int, ir.Value], inner: Callable[[dict[int, ir.Value], int], None]) -> None:
+    def _rows(self, position: TilePosition, inner: EmitTiles) -> None:
+        """Full tiles, then the rows that are left."""
         dim, rows = self.tile.row_dim, self.tile.rows
         if dim is None:
-            inner(at, 1)
+            inner(position)
             return
+
+        def part(rows: int) -> Callable[[ir.Value], None]:
+            return lambda i: inner(position.with_rows(dim, i, rows))
+
         size = self.loops.sizes[dim]
         if size is None:
             total = self.size(dim)
             full = floor_to(total, rows)
-            parallel_loop(constant_index(0), full, rows, lambda i: inner({**at, dim: i}, rows))
-            parallel_loop(full, total, 1, lambda i: inner({**at, dim: i}, 1))
+            parallel_loop(constant_index(0), full, rows, part(rows))
+            parallel_loop(full, total, 1, part(1))
             return
         full = size // rows * rows
         if full:
-            parallel_loop(constant_index(0), constant_index(full), rows, lambda i: inner({**at, dim: i}, rows))
+            parallel_loop(constant_index(0), constant_index(full), rows, part(rows))
         if full < size:
-            inner({**at, dim: constant_index(full)}, size - full)
+            part(size - full)(constant_index(full))
 
-    def _tile(self, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None) -> None:
+    def _tile(self, position: TilePosition) -> None:
         """Loads the accumulators, runs the reductions on them and the epilogues on the results, stores these."""
-        window = self.window_type(self.stage, at, rows, vectors, mask)
+        registers = self.tile_type(self.stage, position)
+        at = dict(position.at)
         accumulators = [
-            self.start(window, output, at, row, column)
+            self.start(registers, output, at, row, column)
             for output in self.loops.outputs
-            for row in range(rows)
-            for column in range(vectors)
+            for row in range(position.rows)
+            for column in range(position.vectors)
         ]
-        self.finish(window, self.reduction(0, window, at, accumulators), at, rows, vectors, mask)
+        self.finish(registers, self.reduction(0, registers, at, accumulators))
 
-    def finish(
-        self,
-        window: RegisterTile,
-        results: list[ir.Value],
-        at: dict[int, ir.Value],
-        rows: int,
-        vectors: int,
-        mask: ir.Value | None,
-    ) -> None:
+    def finish(self, registers: RegisterTile, results: list[ir.Value]) -> None:
         """Runs the epilogues on the results of a tile, and stores what is needed."""
-        known: dict[ir.Value, list[ir.Value]] = {}
-        self.store(window, results, known)
+        position, known = registers.position, dict[ir.Value, list[ir.Value]]()
+        self.store(registers, results, known)
         for epilogue in self.context.epilogues:
             stage = TiledOp(epilogue.op, epilogue.loops, self.tile, MultiplyAdds({}, set()))
-            window = RegisterTile(stage, at, rows, vectors, mask)
-            self.store(window, window.compute(at, [], known), known)
+            behind = RegisterTile(stage, position)
+            self.store(behind, behind.compute(dict(position.at), [], known), known)
 
-    def start(self, window: RegisterTile, output: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+    def start(self, registers: RegisterTile, output: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """What a vector of an output starts from."""
         if output not in self.context.initials:
-            return window.load(output, at, row, column)
+            return registers.load(output, at, row, column)
         number = narrow_elements.number(self.context.initials[output])
         return vector.BroadcastOp(ir.VectorType.get([self.tile.lanes], number.type), number).result
 
-    def store(self, window: RegisterTile, results: list[ir.Value], known: dict[ir.Value, list[ir.Value]]) -> None:
+    def store(self, registers: RegisterTile, results: list[ir.Value], known: dict[ir.Value, list[ir.Value]]) -> None:
         """Stores what a stage has computed, if anything but an epilogue needs it."""
-        stage = window.stage
+        stage = registers.stage
         count = len(results) // len(stage.loops.outputs)
         for number, output in enumerate(stage.loops.outputs):
             vectors = results[number * count : (number + 1) * count]
             known[stage.generic.operands[output]] = vectors
             if stage.generic.operands[output] not in self.context.between:
-                window.store_all(vectors, output)
+                registers.store_all(vectors, output)
 
     def reduction(
-        self, depth: int, window: RegisterTile, at: dict[int, ir.Value], values: list[ir.Value]
+        self, depth: int, registers: RegisterTile, at: dict[int, ir.Value], values: list[ir.Value]
     ) -> list[ir.Value]:
         """The sums over the reductions from the one of that number on, added to `values`."""
         outer = self.reductions[: len(self.reductions) - len(self._unrolled)]
         if depth == len(outer) and self._unrolled:
-            return window.compute_taps(at, window_unrolling.taps(self.loops, self._unrolled), values)
+            return registers.compute_taps(at, window_unrolling.taps(self.loops, self._unrolled), values)
         if depth == len(outer):
-            return window.compute(at, values)
+            return registers.compute(at, values)
         dim = outer[depth]
         if self.loops.sizes[dim] == 1:
-            return self.reduction(depth + 1, window, {**at, dim: constant_index(0)}, values)
+            return self.reduction(depth + 1, registers, {**at, dim: constant_index(0)}, values)
 
         def run(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
             loop = scf.ForOp(first, last, constant_index(1), values)
             with ir.InsertionPoint(loop.body):
                 inner = {**at, dim: loop.induction_variable}
-                scf.YieldOp(self.reduction(depth + 1, window, inner, list(loop.inner_iter_args)))
+                scf.YieldOp(self.reduction(depth + 1, registers, inner, list(loop.inner_iter_args)))
             return list(loop.results)
 
         return self.in_blocks(depth, self._steps(dim, at), values, run)

@@ -30,7 +30,7 @@ class RegisterTile(TileAccesses):
     def fold_into(self, output: int, fold: str, vectors: list[ir.Value], initial: ir.Value | None) -> None:
         """Combines vectors of partial results with `initial`, else with an output's element, and stores it there."""
         buffer = self.stage.generic.operands[output]
-        indices = self._indices(output, {**self._at, self.stage.tile.vector_dim: constant_index(0)}, 0, 0)
+        indices = self._indices(output, {**self.position.at, self.stage.tile.vector_dim: constant_index(0)}, 0, 0)
         while len(vectors) > 1:
             left, right, *rest = vectors
             vectors = [*rest, combine(fold, left, right)]
@@ -56,23 +56,23 @@ class RegisterTile(TileAccesses):
         vectors are there already.
         """
         loops = self.stage.loops
-        tiles = self._rows * self._vectors
+        tiles = self.position.rows * self.position.vectors
         loaded: dict[tuple[int, int, int], ir.Value] = {}
         results: list[list[ir.Value]] = [[] for _ in loops.outputs]
-        for row in range(self._rows):
-            for column in range(self._vectors):
+        for row in range(self.position.rows):
+            for column in range(self.position.vectors):
                 known = {}
                 for operand in range(loops.inputs):
                     buffer = self.stage.generic.operands[operand]
                     if buffer in given:
-                        known[self.stage.body.arguments[operand]] = given[buffer][row * self._vectors + column]
+                        known[self.stage.body.arguments[operand]] = given[buffer][row * self.position.vectors + column]
                         continue
                     key = (operand, *self._position(operand, row, column))
                     if key not in loaded:
                         loaded[key] = self.load(operand, at, row, column)
                     known[self.stage.body.arguments[operand]] = loaded[key]
                 for number, output in enumerate(loops.outputs if accumulators else ()):
-                    place = number * tiles + row * self._vectors + column
+                    place = number * tiles + row * self.position.vectors + column
                     known[self.stage.body.arguments[output]] = accumulators[place]
                 for number, value in enumerate(self._body(known, at, row, column)):
                     results[number].append(value)
@@ -87,9 +87,9 @@ class RegisterTile(TileAccesses):
         their own order.
         """
         loops, tile = self.stage.loops, self.stage.tile
-        values, places = list(accumulators), self._rows * self._vectors
+        values, places = list(accumulators), self.position.rows * self.position.vectors
         steps = []
-        for tap, row, column in product(taps, range(self._rows), range(self._vectors)):
+        for tap, row, column in product(taps, range(self.position.rows), range(self.position.vectors)):
             moved = [(tile.row_dim, row), (tile.vector_dim, column * tile.lanes), *tap.items()]
             read = tuple(offsets(loops, operand, moved) for operand in range(loops.inputs))
             steps.append((read, tap, row, column))
@@ -103,7 +103,7 @@ class RegisterTile(TileAccesses):
                 if key not in loaded:
                     loaded[key] = self.load(operand, here, row, column)
                 known[self.stage.body.arguments[operand]] = loaded[key]
-            place = row * self._vectors + column
+            place = row * self.position.vectors + column
             for number, output in enumerate(loops.outputs):
                 known[self.stage.body.arguments[output]] = values[number * places + place]
             for number, value in enumerate(self._body(known, here, row, column)):

@@ -8,6 +8,7 @@ from pipeline.mlir import arith, ir, scf
 from pipeline.passes.cpu.microkernel.blocked_sums import blocks_of
 from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
+from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
 from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
 from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds, constant_index, floor_to, splat_of
@@ -25,7 +26,7 @@ class FoldEmitter(NestEmitter):
 
     def emit(self) -> None:
         """The whole nest."""
-        self.nest({}, self._row)
+        self.nest(TilePosition(), lambda position: self._row(dict(position.at)))
 
     def _row(self, at: dict[int, ir.Value]) -> None:
         """Partial results in vectors along the reduction, combined at its end with what the output holds."""
@@ -35,10 +36,10 @@ class FoldEmitter(NestEmitter):
             splat_of(kind, fold) for kind, fold in zip(kinds, tile.folds, strict=True) for _ in range(tile.vectors)
         ]
         partial = self._lines(0, at, start)
-        window = RegisterTile(self.stage, at, 1, 1, None)
+        registers = RegisterTile(self.stage, TilePosition(at))
         for number, (output, fold) in enumerate(zip(self.loops.outputs, tile.folds, strict=True)):
             vectors = partial[number * tile.vectors : (number + 1) * tile.vectors]
-            window.fold_into(output, fold, vectors, self.context.initials.get(output))
+            registers.fold_into(output, fold, vectors, self.context.initials.get(output))
 
     def _lines(self, depth: int, at: dict[int, ir.Value], partial: list[ir.Value]) -> list[ir.Value]:
         """All lines along the vectors over the reductions from the one of that number on."""
@@ -66,9 +67,9 @@ class FoldEmitter(NestEmitter):
             with ir.InsertionPoint(loop.body):
                 i, old = loop.induction_variable, list(loop.inner_iter_args)
                 here, mask = {**at, tile.vector_dim: i}, arith.SubIOp(total, i).result if masked else None
-                window = RegisterTile(self.stage, at, 1, vectors, mask)
-                new = window.compute(here, old, self._prologue(here, vectors, mask))
-                scf.YieldOp(window.where_inside(new, old) if masked else new)
+                registers = RegisterTile(self.stage, TilePosition(at, 1, vectors, mask))
+                new = registers.compute(here, old, self._prologue(here, vectors, mask))
+                scf.YieldOp(registers.where_inside(new, old) if masked else new)
             return list(loop.results)
 
         def run_full(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
@@ -86,6 +87,6 @@ class FoldEmitter(NestEmitter):
         known: dict[ir.Value, list[ir.Value]] = {}
         for prologue in self.context.prologues:
             stage = TiledOp(prologue.op, prologue.loops, self.tile, MultiplyAdds({}, set()))
-            window = RegisterTile(stage, at, 1, vectors, mask)
-            self.store(window, window.compute(at, [], known), known)
+            registers = RegisterTile(stage, TilePosition(at, 1, vectors, mask))
+            self.store(registers, registers.compute(at, [], known), known)
         return known

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from pipeline.ir.element_types import element_type, is_scalar
@@ -9,6 +11,7 @@ from pipeline.ir.indexing_maps import coefficient, moves
 from pipeline.mlir import affine, arith, ir, memref, vector
 from pipeline.passes.cpu.microkernel import narrow_elements
 from pipeline.passes.cpu.microkernel.padded_loads import load_padded
+from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import crosses_vectors
 from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
 from pipeline.passes.cpu.microkernel.vector_builders import constant_index, zeros
@@ -18,12 +21,9 @@ from pipeline.passes.cpu.microkernel.vector_transpose import transposed
 class TileAccesses:
     """A tile at a place: loads and stores its vectors, the last of a row under a mask if there is one."""
 
-    def __init__(self, stage: TiledOp, at: dict[int, ir.Value], rows: int, vectors: int, mask: ir.Value | None):
+    def __init__(self, stage: TiledOp, position: TilePosition):
         self.stage = stage
-        self._at = at
-        self._rows = rows
-        self._vectors = vectors
-        self._mask = mask
+        self.position = position
         self._crossed: dict[tuple[int, int], list[ir.Value]] = {}
 
     def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
@@ -64,12 +64,12 @@ class TileAccesses:
             return self._crossed[operand, column]
         tile, source = self.stage.tile, self._buffer(operand)
         kind = ir.VectorType.get([tile.lanes], element_type(source))
-        rows = None if self._rows == tile.lanes else self._first_lanes(self._rows)
+        rows = None if self.position.rows == tile.lanes else self._first_lanes(self.position.rows)
         lines = []
         for lane in range(tile.lanes):
             step = constant_index(column * tile.lanes + lane)
             if self._is_masked(column):
-                last = arith.SubIOp(self._mask, constant_index(1)).result
+                last = arith.SubIOp(self.position.mask, constant_index(1)).result
                 step = arith.MinUIOp(step, arith.AddIOp(constant_index(column * tile.lanes), last).result).result
             place = arith.AddIOp(at[tile.vector_dim], step).result
             indices = self._indices(operand, {**at, tile.vector_dim: place}, 0, 0)
@@ -85,15 +85,15 @@ class TileAccesses:
         """Stores the tile of an output that moves along rows: transposed, then along those."""
         tile, buffer = self.stage.tile, self._buffer(operand)
         element = element_type(self.stage.generic.operands[operand])
-        rows = None if self._rows == tile.lanes else self._first_lanes(self._rows)
-        for column in range(self._vectors):
-            lines = [narrow_elements.before_store(value, element) for value in vectors[column :: self._vectors]]
+        rows = None if self.position.rows == tile.lanes else self._first_lanes(self.position.rows)
+        for column in range(self.position.vectors):
+            lines = [narrow_elements.before_store(value, element) for value in vectors[column :: self.position.vectors]]
             kind = ir.VectorType(lines[0].type)
             lines += [zeros(kind)] * (tile.lanes - len(lines))
             for lane, line in enumerate(transposed(lines)):
                 step = constant_index(column * tile.lanes + lane)
-                place = arith.AddIOp(self._at[tile.vector_dim], step).result
-                indices = self._indices(operand, {**self._at, tile.vector_dim: place}, 0, 0)
+                place = arith.AddIOp(self.position.at[tile.vector_dim], step).result
+                indices = self._indices(operand, {**self.position.at, tile.vector_dim: place}, 0, 0)
                 if rows is None:
                     vector.StoreOp(line, buffer, indices)
                 else:
@@ -132,7 +132,7 @@ class TileAccesses:
         lanes = self.stage.tile.lanes
         wide = ir.VectorType.get([lanes * step], kind.element_type)
         mask_type = ir.VectorType.get([lanes * step], ir.IntegerType.get_signless(1))
-        count = self._mask if self._is_masked(column) else constant_index(lanes)
+        count = self.position.mask if self._is_masked(column) else constant_index(lanes)
         last = arith.SubIOp(arith.MulIOp(count, constant_index(step)).result, constant_index(step - 1)).result
         mask = vector.CreateMaskOp(mask_type, [last]).result
         buffer = self._buffer(operand)
@@ -154,7 +154,7 @@ class TileAccesses:
         """Stores a vector of an output."""
         buffer = self._buffer(operand)
         value = narrow_elements.before_store(value, element_type(self.stage.generic.operands[operand]))
-        indices = self._indices(operand, self._at, row, column)
+        indices = self._indices(operand, self.position.at, row, column)
         if self._is_masked(column):
             vector.MaskedStoreOp(buffer, indices, self._mask_vector(), value)
         else:
@@ -166,11 +166,11 @@ class TileAccesses:
             self._store_crossed(vectors, operand)
             return
         values = iter(vectors)
-        for row in range(self._rows):
-            for column in range(self._vectors):
+        for row in range(self.position.rows):
+            for column in range(self.position.vectors):
                 self.store(next(values), operand, row, column)
 
-    def _indices(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> list[ir.Value]:
+    def _indices(self, operand: int, at: Mapping[int, ir.Value], row: int, column: int) -> list[ir.Value]:
         tile, indexing = self.stage.tile, self.stage.loops.maps[operand]
         shifts = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
         used = [dim for dim in range(indexing.n_dims) if moves(indexing, dim) != "fixed"]
@@ -187,11 +187,11 @@ class TileAccesses:
         return indices
 
     def _is_masked(self, column: int) -> bool:
-        return self._mask is not None and column == self._vectors - 1
+        return self.position.mask is not None and column == self.position.vectors - 1
 
     def _mask_vector(self) -> ir.Value:
-        assert self._mask is not None
-        return vector.CreateMaskOp(self._mask_type(), [self._mask]).result
+        assert self.position.mask is not None
+        return vector.CreateMaskOp(self._mask_type(), [self.position.mask]).result
 
     def _full_mask(self) -> ir.Value:
         true = ir.IntegerAttr.get(ir.IntegerType.get_signless(1), 1)

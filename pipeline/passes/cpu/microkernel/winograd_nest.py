@@ -19,6 +19,7 @@ from pipeline.mlir import arith, ir, math, memref, scf, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import blocks_of
 from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
+from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_rows
 from pipeline.passes.cpu.microkernel.vector_builders import constant_index, parallel_loop
 
@@ -291,11 +292,11 @@ class WinogradEmitter(NestEmitter):
             scf.YieldOp([])
 
     def _finish(self, at: dict[int, ir.Value], values: list[ir.Value]) -> None:
-        window = RegisterTile(self.stage, at, len(values), 1, None)
+        registers = RegisterTile(self.stage, TilePosition(at, len(values)))
         (output,) = self.loops.outputs
-        starts = [self.start(window, output, at, row, 0) for row in range(len(values))]
+        starts = [self.start(registers, output, at, row, 0) for row in range(len(values))]
         sums = [arith.AddFOp(value, start).result for value, start in zip(values, starts, strict=True)]
-        self.finish(window, sums, at, len(values), 1, None)
+        self.finish(registers, sums)
 
 
 def _scratch(shape: list[int]) -> ir.Value:
