@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Iterable
 
 from pipeline.ir.attributes import BLOCK, DISPATCH
-from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import (
     arith,
     gpu,
@@ -18,7 +15,7 @@ from pipeline.mlir import (
     symbol_name,
     walk,
 )
-from pipeline.passmanager.pass_pipeline import PassPipeline
+from pipeline.passmanager.pass_pipeline import PassPipeline, recorded
 from pipeline.targets.gpu.scalars import passed_type, unpack
 
 _CAPABILITIES = "Shader, Int64, Float64"
@@ -50,17 +47,18 @@ LEGALIZE = """
     saturate-index-casts
 """
 
-#: The conversion; without canonicalization after it, which would undo what Vulkan needs.
-TO_SPIRV = f"""builtin.module(
+#: The conversion, kernel by kernel; without canonicalization after it, which would undo what Vulkan needs. What a
+#: device must have is stated when infinities have become integers.
+TO_SPIRV = f"""
     gpu.module(lower-affine),
     spirv-attach-target{{ver=v1.3 caps={_CAPABILITIES.replace(" ", "")} exts={_EXTENSIONS} client_api=Vulkan}},
     gpu.module(map-memref-spirv-storage-class{{client-api=vulkan}}, convert-math-to-spirv),
     convert-gpu-to-spirv{{use-64bit-index=false}},
-    spirv.module(spirv-lower-abi-attrs)
-)"""
-
-#: What a device must have; after infinities have become integers.
-STATE_NEEDS = "builtin.module(spirv.module(spirv-update-vce))"
+    spirv.module(spirv-lower-abi-attrs),
+    spirv-infinities-to-bits,
+    spirv.module(spirv-update-vce),
+    spirv-signed-types
+"""
 
 
 def legalize(device: ir.Module, disable: frozenset[str]) -> None:
@@ -70,12 +68,9 @@ def legalize(device: ir.Module, disable: frozenset[str]) -> None:
 
 def serialize(device: ir.Module) -> dict[str, bytes]:
     """The SPIR-V of each dispatch, by name; its entry point is `main`."""
-    blobs = {}
-    for function in walk(device, "func.func"):
-        if DISPATCH in function.attributes:
-            name = symbol_name(function)
-            blobs[name] = _binary(_gpu_module(function))
-    return blobs
+    with recorded():  # these pipelines run on a module of each kernel
+        functions = [function for function in walk(device, "func.func") if DISPATCH in function.attributes]
+        return {symbol_name(function): _binary(_gpu_module(function)) for function in functions}
 
 
 def _gpu_module(function: ir.Operation) -> ir.Module:
@@ -148,63 +143,11 @@ def _load_numbers(numbers: Iterable[ir.Value], buffer: ir.Value | None) -> dict[
 
 def _binary(module: ir.Module) -> bytes:
     """Converts and serializes; the serializer wants the spirv.module inside of a gpu.module."""
-    run_pipeline(module.operation, TO_SPIRV)
+    PassPipeline.parse(TO_SPIRV).run(module)
     (converted,) = walk(module, "spirv.module")
-    _avoid_infinities(converted)
-    run_pipeline(module.operation, STATE_NEEDS)
-    _make_signs_explicit(converted)
     outer = ir.Module.parse(f"module attributes {{gpu.container_module}} {{ gpu.module @kernel [{_TARGET}] {{}} }}")
     (inner,) = walk(outer, "gpu.module")
     inner.regions[0].blocks[0].append(converted.clone())
     run_pipeline(outer.operation, "builtin.module(gpu-module-to-binary)")
     (binary,) = walk(outer, "gpu.binary")
     return bytes(gpu.ObjectAttr(binary.attributes["objects"][0]).object)
-
-
-def _avoid_infinities(module: ir.Operation) -> None:
-    """spirv.Constant inf -> spirv.Bitcast of its bits: naga, which reads the code, refuses what is not finite."""
-    for constant in walk(module, "spirv.Constant"):
-        value = constant.attributes["value"]
-        if not isinstance(value, ir.FloatAttr) or math.isfinite(value.value):
-            continue
-        kind = constant.results[0].type
-        width = kind.width
-        code, bits = ("<d", "<q") if width == 64 else ("<f", "<i")
-        number = struct.unpack(bits, struct.pack(code, value.value))[0]
-        word = ir.IntegerType.get_signless(width)
-        with before(constant):
-            attributes = {"value": ir.IntegerAttr.get(word, number)}
-            raw = ir.Operation.create("spirv.Constant", results=[word], attributes=attributes).result
-            replace(constant, [ir.Operation.create("spirv.Bitcast", results=[kind], operands=[raw]).result])
-
-
-#: Ops that naga computes by the sign of their types instead of what they are: its operands and results, all integers.
-_SIGNED = {
-    *("spirv.GL.SMin", "spirv.GL.SMax", "spirv.GL.SClamp", "spirv.GL.SAbs", "spirv.GL.SSign", "spirv.SConvert"),
-    *("spirv.ShiftRightArithmetic", "spirv.SDiv", "spirv.SRem", "spirv.SMod", "spirv.SNegate"),
-    *("spirv.ConvertSToF", "spirv.ConvertFToS"),
-}
-
-
-def _make_signs_explicit(module: ir.Operation) -> None:
-    """spirv.SMin : i32 -> spirv.SMin : si32, with casts around it.
-
-    MLIR's integers have no sign, which SPIR-V reads as unsigned. It does not matter there, but naga, which translates
-    the code for wgpu, goes by the type.
-    """
-    for op in walk(module, *_SIGNED):
-        with before(op):
-            for number, operand in enumerate(list(op.operands)):
-                if isinstance(operand.type, ir.IntegerType):
-                    op.operands[number] = _cast(operand, ir.IntegerType.get_signed(operand.type.width))
-        kind = op.results[0].type
-        if not isinstance(kind, ir.IntegerType):
-            continue
-        with op.location, ir.InsertionPoint.after(op):
-            op.results[0].set_type(ir.IntegerType.get_signed(kind.width))
-            result = ir.Operation.create("spirv.Bitcast", results=[kind], operands=[op.results[0]])
-            op.results[0].replace_all_uses_except(result.result, [result])
-
-
-def _cast(value: ir.Value, kind: ir.Type) -> ir.Value:
-    return ir.Operation.create("spirv.Bitcast", results=[kind], operands=[value]).result

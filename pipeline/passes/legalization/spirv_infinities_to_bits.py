@@ -1,0 +1,44 @@
+"""spirv-infinities-to-bits: constants that are not finite come from integers."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.ir.rewriting import before, replace
+from pipeline.mlir import ir, walk
+from pipeline.passmanager.base import Pass
+
+#: How a number and its bits are packed, by their width.
+_FORMATS = {32: ("<f", "<i"), 64: ("<d", "<q")}
+
+
+@dataclass(frozen=True)
+class SpirvInfinitiesToBits(Pass):
+    """Make infinities and NaNs of their bits.
+
+    spirv.Constant 0x7F800000 : f32  ->  spirv.Bitcast (spirv.Constant 2139095040 : i32)
+
+    naga, which reads the code, refuses constants that are not finite. Remove when wgpu passes SPIR-V on as it is.
+    """
+
+    name: ClassVar[str] = "spirv-infinities-to-bits"
+    mandatory: ClassVar[bool] = True
+
+    def run(self, op: ir.Operation) -> None:
+        """Rewrites the constants of one module."""
+        for constant in walk(op, "spirv.Constant"):
+            value = constant.attributes["value"]
+            if isinstance(value, ir.FloatAttr) and not math.isfinite(value.value):
+                with before(constant):
+                    replace(constant, [_from_bits(value.value, constant.results[0].type)])
+
+
+def _from_bits(number: float, kind: ir.Type) -> ir.Value:
+    as_float, as_integer = _FORMATS[kind.width]
+    word = ir.IntegerType.get_signless(kind.width)
+    bits = ir.IntegerAttr.get(word, struct.unpack(as_integer, struct.pack(as_float, number))[0])
+    raw = ir.Operation.create("spirv.Constant", results=[word], attributes={"value": bits}).result
+    return ir.Operation.create("spirv.Bitcast", results=[kind], operands=[raw]).result
