@@ -23,14 +23,8 @@ from safetensors.numpy import save as save_bytes
 from safetensors.numpy import save_file
 
 from pipeline.errors import ArtifactError
-from pipeline.runtime.call.array_libraries import (
-    ArrayLibrary,
-    as_numpy,
-    as_pairs,
-    from_pairs,
-    numpy_library,
-    torch_library,
-)
+from pipeline.runtime.call.array_libraries import as_numpy, as_pairs, from_pairs, numpy_library, torch_library
+from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.interface.atomic_files import replacing
 from pipeline.runtime.interface.code import Code
 from pipeline.runtime.interface.signature import Signature

@@ -13,7 +13,8 @@ from pipeline import locks
 from pipeline.errors import PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime.call.arguments import ArgumentReader, Arguments
-from pipeline.runtime.call.array_libraries import ArrayLibrary, as_numpy, library_of
+from pipeline.runtime.call.array_libraries import as_numpy, library_of
+from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.call.out_arguments import Destinations
 from pipeline.runtime.call.outcome import hand_out, write_mutations
 from pipeline.runtime.call.slot_layout import result_types

@@ -13,7 +13,8 @@ from pipeline.errors import ArgumentError, OptionError, PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime.call import fast_path
 from pipeline.runtime.call.arguments import ArgumentReader
-from pipeline.runtime.call.array_libraries import ArrayLibrary, numpy_library
+from pipeline.runtime.call.array_libraries import numpy_library
+from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.call.out_arguments import Destinations
 from pipeline.runtime.call.outcome import hand_out, write_mutations
 from pipeline.runtime.call.result_pool import ResultMemory

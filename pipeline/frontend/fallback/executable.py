@@ -18,7 +18,8 @@ from pipeline.frontend.fallback.profile import StepTimes, profile_steps
 from pipeline.frontend.fallback.steps import FallbackStep, PartStep, Values
 from pipeline.remarks import Remark
 from pipeline.runtime.call.arguments import ArgumentReader, Arguments
-from pipeline.runtime.call.array_libraries import ArrayLibrary, converted, extent, overlap, torch_library
+from pipeline.runtime.call.array_libraries import converted, extent, overlap, torch_library
+from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.call.out_arguments import Destinations
 from pipeline.runtime.call.outcome import hand_out, write_mutations
 from pipeline.runtime.executable import Executable, Fallback

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import ArgumentError
-from pipeline.runtime.call.array_libraries import ArrayLibrary, Extent, extent, library_of, overlap, shared
+from pipeline.runtime.call.array_libraries import Extent, extent, library_of, overlap, shared
+from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.call.symbolic_sizes import evaluate, names, solve
 from pipeline.runtime.interface.pytree import flatten
 from pipeline.runtime.interface.signature import Argument, Signature, TensorType

@@ -7,7 +7,8 @@ from typing import Any
 
 from pipeline.errors import ArgumentError
 from pipeline.runtime.call.arguments import Arguments, check_tensor, check_writable, take_over
-from pipeline.runtime.call.array_libraries import ArrayLibrary, Extent, copy, extent, library_of, overlap, permuted
+from pipeline.runtime.call.array_libraries import Extent, copy, extent, library_of, overlap, permuted
+from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.interface.pytree import flatten, leaf_paths
 from pipeline.runtime.interface.signature import Result, Signature, TensorType
 

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.runtime.call.array_libraries import ArrayLibrary
+from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.interface.aligned_memory import Arena, byte_size
 from pipeline.runtime.interface.signature import TensorType
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.runtime.call.arguments import Arguments
-from pipeline.runtime.call.array_libraries import Allocation, ArrayLibrary, pointer
+from pipeline.runtime.call.array_libraries import pointer
+from pipeline.runtime.call.array_library import Allocation, ArrayLibrary
 from pipeline.runtime.interface.aligned_memory import first_row_of_nothing
 from pipeline.runtime.interface.code import Code
 from pipeline.runtime.interface.signature import PAIRS_OF, Signature, TensorType
