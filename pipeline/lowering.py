@@ -150,7 +150,7 @@ def lower(
             _run(target.kernel_passes(), module, options)
         dump("kernels", module)
         with timing.stage("target"):
-            return target.compile(module, program.signature, dump)
+            return target.compile(module, dump)
 
 
 def _run(pipeline: str, module: ir.Module, options: Options) -> None:

@@ -167,7 +167,7 @@ class Tuner:
                     set_schedule(function, schedule)
             try:
                 PassPipeline.parse(self._target.kernel_passes()).run(module, disable=self._target.disable)
-                code = self._target.compile(module, program.signature, lambda stage, text: None)
+                code = self._target.compile(module, lambda stage, text: None)
             except PipelineError:
                 return None
         threads = self.options.num_threads

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 from pipeline.program import Dump
 from pipeline.runtime.device.device_code import DeviceCode
 from pipeline.runtime.interface.code import Code
-from pipeline.runtime.interface.signature import Signature
 
 if TYPE_CHECKING:
     from pipeline.mlir import ir
@@ -86,5 +85,5 @@ class Target(ABC):
         """What the code depends on besides the module: equal for targets that make equal code of equal modules."""
 
     @abstractmethod
-    def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code | DeviceCode:
+    def compile(self, module: ir.Module, dump: Dump) -> Code | DeviceCode:
         """Lowers a module of `@main`, `@prepare` and kernels to code; `dump` sees it at the stage `llvm`."""

@@ -14,7 +14,7 @@ from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.program import Dump
 from pipeline.runtime.interface.code import Code, ExternalFunction, Site
 from pipeline.runtime.interface.entry_point import DYNAMIC, EntryPoint, Value
-from pipeline.runtime.interface.signature import ParameterSource, Signature
+from pipeline.runtime.interface.signature import ParameterSource
 from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
 from pipeline.targets.common.target import CodeForm
 from pipeline.targets.cpu.codegen import units
@@ -26,9 +26,7 @@ from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
 _VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview")
 
 
-def build(
-    module: ir.Module, signature: Signature, dump: Dump, isa: Isa, form: CodeForm, disable: frozenset[str]
-) -> Code:
+def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: frozenset[str]) -> Code:
     """See `Target.compile`; passes in `disable` are left out."""
 
     def run(pipeline: str) -> None:

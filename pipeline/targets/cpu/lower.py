@@ -48,7 +48,7 @@ BUFFERIZE = f"""
 """
 
 #: Linalg on buffers becomes loops over vectors, where it has that form; threads may share them, inside of kernels.
-# Both 16-bit floats are computed in f32 and rounded after each op, as in eager.
+#: Both 16-bit floats are computed in f32 and rounded after each op, as in eager.
 VECTORIZE = """
     func.func(
       refback-munge-memref-copy,

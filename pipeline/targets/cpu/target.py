@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pipeline.program import Dump
 from pipeline.runtime.interface.code import Code
-from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.native.object_loader import host_features
 from pipeline.targets.common.target import PLAIN, CodeForm, Target
 from pipeline.targets.cpu.isa import LEAST_MASKED, isa
@@ -53,11 +52,11 @@ class CpuTarget(Target):
         """See `Target.fingerprint`."""
         return [platform.machine(), repr(self.isa), repr(self.form)]
 
-    def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> Code:
+    def compile(self, module: ir.Module, dump: Dump) -> Code:
         """See `Target.compile`."""
         from pipeline.targets.cpu.build import build
 
-        return build(module, signature, dump, self.isa, self.form, self.disable)
+        return build(module, dump, self.isa, self.form, self.disable)
 
 
 def _word(flag: bool) -> str:

@@ -12,7 +12,6 @@ from pipeline.passes.bufferization.results_to_out_params import places_of_result
 from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.program import Dump
 from pipeline.runtime.device.device_code import DeviceCode, DeviceKernel
-from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.interface.storage_types import Stored
 from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
 from pipeline.targets.common.target import CodeForm, Target
@@ -66,7 +65,7 @@ class GpuTarget(Target):
     def stored(self, element: str) -> str:
         """The dtype in memory of an MLIR element type."""
 
-    def compile(self, module: ir.Module, signature: Signature, dump: Dump) -> DeviceCode:
+    def compile(self, module: ir.Module, dump: Dump) -> DeviceCode:
         """See `Target.compile`."""
         _refuse_externals(module)
         kernels, checks = kernels_of(module), check_messages(module)
