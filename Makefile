@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: gpu-check bench demo test format lint types lit pytest docs setup
+.PHONY: gpu-check bench demo test test-quick format lint types lit pytest docs setup
 
 demo: setup
 	$(BIN)/python examples/resnet18.py
@@ -30,6 +30,10 @@ lit: setup
 
 pytest: setup lit
 	$(BIN)/pytest -n auto --dist worksteal
+
+# For the daily round: what tests/quick.txt names is of every kind, and takes a minute or two.
+test-quick: format lint types lit
+	$(BIN)/pytest -n auto --dist worksteal @tests/quick.txt
 
 # For a machine with an NVIDIA GPU: kernels and models against PyTorch, times into docs/performance.md. See docs/gpu.md.
 GPU_TARGET ?= cuda:sm_80

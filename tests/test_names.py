@@ -1,4 +1,4 @@
-"""Names of the house: a class's name says one thing."""
+"""Names of the house: a class's name says one thing, an attribute's name stands in one place, named tests exist."""
 
 from __future__ import annotations
 
@@ -48,3 +48,11 @@ def test_each_attribute_has_its_meaning():
     for number, line in enumerate(lines):
         if ' = "pipeline.' in line:
             assert lines[number - 1].startswith("#: "), line
+
+
+def test_the_quick_tests_exist():
+    tests = Path(__file__).resolve().parent
+    for line in (tests / "quick.txt").read_text().splitlines():
+        path, _, name = line.partition("::")
+        text = (tests.parent / path).read_text()
+        assert not name or f"def {name.partition('[')[0]}(" in text, line
