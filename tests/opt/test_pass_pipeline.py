@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline import remarks
@@ -99,7 +99,9 @@ _values = st.builds(
 
 
 @given(_values)
-@settings(max_examples=100)
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)  # tables of characters are made once
 def test_options_survive_text(pass_):
     (step,) = PassPipeline.parse(str(pass_)).steps
     assert step.pass_ == pass_
