@@ -139,7 +139,8 @@ def _check(cls: type[Pass], owner: str) -> None:
         raise OptionError(
             f"{owner}: class {cls.__name__} needs a `name` of lower-case words joined by '-', has {name!r}"
         )
-    if "__dataclass_fields__" not in vars(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # of dataclasses
+    made = vars(cls).get("__dataclass_params__")  # its own, not those that it inherits
+    if made is None or not made.frozen:
         raise OptionError(f"{owner}: class {cls.__name__} needs the decorator @dataclass(frozen=True)")
     try:
         cls.options()
