@@ -27,5 +27,5 @@ class KeepDispatches(Pass):
         for inner in list(op.regions[0].blocks[0].operations):
             if DISPATCH not in inner.operation.attributes:
                 inner.operation.erase()
-        for attribute in list(op.attributes):
-            del op.attributes[attribute.name if isinstance(attribute, ir.NamedAttribute) else attribute]
+        for name in list(op.attributes):
+            del op.attributes[name]

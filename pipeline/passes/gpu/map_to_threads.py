@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import ClassVar
 
@@ -20,7 +21,7 @@ from pipeline.passes.gpu.flash_attention.pattern import read_attention
 from pipeline.passes.gpu.flash_attention.tensor_core_kernel import StreamedTensorCores
 from pipeline.passes.gpu.mark_flash_attention import choose_tile
 from pipeline.passes.gpu.matmul import shared_memory_matmul, tensor_core_matmul
-from pipeline.passes.gpu.matmul.shared_memory_matmul import split_contraction
+from pipeline.passes.gpu.matmul.shared_memory_matmul import Split, split_contraction
 from pipeline.passes.gpu.thread import warp_reduction
 from pipeline.passes.gpu.thread.elementwise import Thread, size_of
 from pipeline.passes.gpu.thread.launch_patterns import block_nest, is_arithmetic, parallel_nest
@@ -147,7 +148,7 @@ class MapToThreads(Pass):
 
     def _on_tensor_cores(self, work: _Work) -> bool:
         """A contraction whose types and sizes tensor cores take."""
-        split = split_contraction(work.results.anchor, work.results.loops) if self.tensor_cores else None
+        split = work.split if self.tensor_cores else None
         tile = None if split is None else tensor_core_matmul.choose_tile(split)
         if split is None or tile is None:
             return False
@@ -192,15 +193,19 @@ class _Work:
         """What the result of a contraction begins with; None for what is in its memory."""
         return self.starts.get(self.results.anchor.operands[2])
 
+    @cached_property
+    def split(self) -> Split | None:
+        """The loops of a contraction by what they are for; None if it is none that blocks share."""
+        return split_contraction(self.results.anchor, self.results.loops)
+
 
 def _in_shared_memory(work: _Work) -> bool:
     """A contraction whose blocks share tiles of the operands."""
-    split = split_contraction(work.results.anchor, work.results.loops)
-    if split is None:
+    if work.split is None:
         return False
-    shared_memory_matmul.SharedMemoryEmitter(work.results, split, work.start).emit()
+    shared_memory_matmul.SharedMemoryEmitter(work.results, work.split, work.start).emit()
     threads = shared_memory_matmul.THREADS
-    describe(work.launch.function, split.blocks * threads, threads, threads)
+    describe(work.launch.function, work.split.blocks * threads, threads, threads)
     return True
 
 
