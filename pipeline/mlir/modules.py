@@ -20,8 +20,8 @@ def parse(source: str, ctx: ir.Context, name: str = "<text>", *, allow_unregiste
 
     Ops of dialects that nobody defined are refused unless `allow_unregistered`.
     """
-    if "tm_tensor." in source:
-        _load_tm_tensor(ctx)
+    if "tm_tensor." in source:  # torch-mlir's scans, scatters and sorts
+        load_dialects_of("builtin.module(func.func(convert-torch-to-tmtensor))", ctx)
     try:
         module = ir.Module.parse(source, ctx)
     except ir.MLIRError as error:
@@ -33,10 +33,10 @@ def parse(source: str, ctx: ir.Context, name: str = "<text>", *, allow_unregiste
     return module
 
 
-def _load_tm_tensor(ctx: ir.Context) -> None:
-    """Loads torch-mlir's dialect of scans, scatters and sorts, which only its passes bring in."""
+def load_dialects_of(pipeline: str, ctx: ir.Context) -> None:
+    """Loads the dialects that only MLIR's passes of a pipeline bring in, by running them on nothing."""
     with ctx, ir.Location.unknown():
-        run_pipeline(ir.Module.create().operation, "builtin.module(func.func(convert-torch-to-tmtensor))")
+        run_pipeline(ir.Module.create().operation, pipeline)
 
 
 def diagnostics(error: ir.MLIRError) -> list[Diagnostic]:

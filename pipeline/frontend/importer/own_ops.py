@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import arith, defining_op, ir, run_pipeline, walk
+from pipeline.mlir import arith, defining_op, ir, load_dialects_of, walk
 
 _TENSOR = re.compile(r"!torch\.vtensor<\[([\d,?]*)\],[su]?(\w+)>")
 
@@ -50,7 +50,7 @@ def number_of(value: ir.Value) -> ir.Attribute:
 def lower_ops(ops: Sequence[ir.Operation], lowering: Callable[[ir.Operation, ir.Value], ir.Value]) -> None:
     """op(x, ..) → lowering(op, x), on builtin tensors: from_builtin(lowering(op, to_builtin(x)))"""
     if ops:
-        _load_conversions(ops[0].context)
+        load_dialects_of("builtin.module(torch-func-backend-type-conversion)", ops[0].context)
     for op in ops:
         kind = op.results[0].type
         with before(op):
@@ -83,9 +83,3 @@ def to_index(number: ir.Value) -> ir.Value:
 
 def _to_builtin(value: ir.Value) -> ir.Value:
     return ir.Operation.create("torch_c.to_builtin_tensor", [builtin_type(value.type)], [value]).result
-
-
-def _load_conversions(context: ir.Context) -> None:
-    """Loads torch-mlir's dialect of conversions, which only its passes bring in."""
-    with context, ir.Location.unknown():
-        run_pipeline(ir.Module.create().operation, "builtin.module(torch-func-backend-type-conversion)")

@@ -19,7 +19,7 @@ from pipeline.frontend.shapes.promises import Promises
 from pipeline.frontend.views.lower_views import put_views_on_tensors, take_over_views
 from pipeline.ir.locations import node_names
 from pipeline.ir.rewriting import branch_on_selects
-from pipeline.mlir import ir, run_pipeline, walk
+from pipeline.mlir import ir, load_dialects_of, run_pipeline, walk
 from pipeline.remarks import source_line
 
 _TO_BACKEND = (
@@ -75,10 +75,8 @@ def lower_to_linalg(
 
 def load_dialects(context: ir.Context) -> None:
     """Loads what lowered modules consist of: the dialects that torch-mlir's passes bring in as they begin."""
-    with context, ir.Location.unknown():
-        nothing = ir.Module.create().operation
     for part in _TO_LINALG:
-        run_pipeline(nothing, part)
+        load_dialects_of(part, context)
 
 
 def take_over(module: ir.Module) -> None:
