@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.ir.linalg_op import Structured
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import ir
 
 #: Moves and conversions: free beside the memory access that they come with.
@@ -27,6 +27,6 @@ def op_cost(op: ir.Operation) -> int:
     return 0 if short in _FREE else 1 if short in _CHEAP else _DEAR
 
 
-def body_cost(view: Structured) -> int:
+def body_cost(view: LinalgOp) -> int:
     """The cost of one iteration in instructions, roughly."""
     return sum(map(op_cost, view.body_ops))

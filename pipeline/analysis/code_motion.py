@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pipeline.ir.indexing_maps import loops_of
+from pipeline.ir.linalg_op import bounded
 from pipeline.mlir import captured_values, constant_integer, defining_op, ir, ops_of
 
 #: Dialects whose ops only compute, on tensors and numbers.
@@ -159,8 +159,8 @@ def _is_below(index: ir.Value, size: int, op: ir.Operation) -> bool:
     if producer is None:
         return False
     if producer.name == "linalg.index":
-        loops = loops_of(producer.parent.operation)
-        count = None if loops is None else loops.sizes[ir.IntegerAttr(producer.attributes["dim"]).value]
+        view = bounded(producer.parent.operation)
+        count = None if view is None else view.sizes[ir.IntegerAttr(producer.attributes["dim"]).value]
         return count is not None and count <= size
     if producer.name != "arith.select" or size == 0:
         return False

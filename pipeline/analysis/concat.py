@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.ir.element_types import element_bytes
-from pipeline.ir.linalg_op import Structured
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import defining_op, ir
 
 #: What puts a part into its place.
 INSERT = "tensor.insert_slice"
 
 
-def insertion(op: ir.Operation) -> Structured | None:
+def insertion(op: ir.Operation) -> LinalgOp | None:
     """The loops over the result of a tensor.insert_slice of known place, of full rank and without strides.
 
     Where the inserted part is all of a dimension, a loop counts that of both; where not, it is at an offset.
@@ -28,7 +28,7 @@ def insertion(op: ir.Operation) -> Structured | None:
         loop if size == whole else loop - offset
         for loop, offset, size, whole in zip(identity.results, offsets, sizes, kind.shape, strict=True)
     ]
-    return Structured(op, (ir.AffineMap.get(kind.rank, 0, source), identity), (False,) * kind.rank)
+    return LinalgOp(op, (ir.AffineMap.get(kind.rank, 0, source), identity), (False,) * kind.rank)
 
 
 def parts_of(last: ir.Operation) -> list[ir.Operation] | None:

@@ -9,8 +9,9 @@ from pipeline.analysis.channel_vectors import Vector, read_vector
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.scale_shift import along_loops
 from pipeline.ir.indexing_maps import loop_of
+from pipeline.ir.linalg_op import LinalgOp, any_structured
 from pipeline.ir.matchers import is_zero
-from pipeline.mlir import defining_op, ir, linalg, seen_through, terminator
+from pipeline.mlir import defining_op, ir, seen_through, terminator
 
 _CASTS = ("arith.extf", "arith.truncf")
 
@@ -20,42 +21,40 @@ class Contraction:
     """out[..] = init[..] + the sum of data[..] * weight[..] over the reduction loops.
 
     Attributes:
-        op: a named op or a generic, told by its body.
+        view: a named op or a generic, told by its body.
         data: the number of the operand of data.
         weight: the number of the operand from weights alone.
-        maps: the indexing map of each operand.
     """
 
-    op: ir.Operation
+    view: LinalgOp
     data: int
     weight: int
-    maps: tuple[ir.AffineMap, ...]
 
     @property
     def weight_loops(self) -> list[int | None]:
         """The loop of each dim of the weight."""
-        return [loop_of(expression) for expression in self.maps[self.weight].results]
+        return [loop_of(expression) for expression in self.view.maps[self.weight].results]
 
     @property
     def output_loops(self) -> list[int | None]:
         """The loop of each dim of the result."""
-        return [loop_of(expression) for expression in self.maps[2].results]
+        return [loop_of(expression) for expression in self.view.maps[2].results]
 
     def output_to_weight(self, vector: Vector) -> Vector | None:
         """A vector along dims of the result as one along dims of the weight; None if the weight lacks one."""
-        loops = along_loops(vector, self.maps[2])
+        loops = along_loops(vector, self.view.maps[2])
         return loops and self._at(loops, self.weight_loops)
 
     def data_to_weight(self, vector: Vector) -> Vector | None:
         """A vector along dims of the data as one along dims of the weight; None if the weight lacks one."""
-        loops = along_loops(vector, self.maps[self.data])
+        loops = along_loops(vector, self.view.maps[self.data])
         return loops and self._at(loops, self.weight_loops)
 
     @property
     def sums_over_weight(self) -> bool:
         """Whether every sum runs over a dim of the weight."""
         loops = {*self.output_loops, *self.weight_loops}
-        return all(loop in loops for loop in range(self.maps[0].n_dims))
+        return all(loop in loops for loop in range(self.view.loops))
 
     def reduced_weight_dims(self) -> list[int]:
         """The dims of the weight that are summed over."""
@@ -81,9 +80,11 @@ def read_contraction(op: ir.Operation | None, weights: ConstExprs) -> Contractio
     known = [operand in weights for operand in list(op.operands)[:2]]
     if known not in ([True, False], [False, True]):
         return None
-    maps = tuple(ir.AffineMapAttr(entry).value for entry in linalg.get_indexing_maps(op))
+    view = any_structured(op)
+    if view is None:
+        return None
     weight = known.index(True)
-    contraction = Contraction(op, 1 - weight, weight, maps)
+    contraction = Contraction(view, 1 - weight, weight)
     plain = None not in contraction.weight_loops and None not in contraction.output_loops
     return contraction if plain else None
 
@@ -123,6 +124,6 @@ def _sums_products(body: ir.Block) -> bool:
 
 def read_init(contraction: Contraction, weights: ConstExprs) -> tuple[bool, Vector | None]:
     """(whether the init comes from weights alone, what it is if that is not zero)."""
-    init = contraction.op.operands[2]
+    init = contraction.view.operands[2]
     vector = read_vector(init, weights)
     return vector is not None, None if vector is None or is_zero(init) else vector

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline.analysis.vectorizable import unsupported
-from pipeline.ir.indexing_maps import Loops, loops_of
+from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.matchers import BUFFER_VIEWS, base, is_fill
 from pipeline.mlir import defining_op, ir
 
 #: Ops that may stand between: they touch no elements.
 _TOUCHES_NOTHING = ("arith.", "affine.apply", "memref.dim", "memref.alloc", "memref.alloca", *BUFFER_VIEWS)
-
-
-@dataclass(frozen=True)
-class Epilogue:
-    """An elementwise op that uses what an anchor computes, or computes what an anchor uses.
-
-    Attributes:
-        op: the op.
-        loops: its maps, from the loops of the anchor.
-    """
-
-    op: ir.Operation
-    loops: Loops
 
 
 def initial_fill(anchor: ir.Operation, output: int) -> ir.Operation | None:
@@ -44,84 +31,81 @@ def _has_vector_form(op: ir.Operation) -> bool:
     return unsupported(op) is None
 
 
-def epilogues(
-    anchor: ir.Operation, loops: Loops, suits: Callable[[ir.Operation], bool] = _has_vector_form
-) -> list[Epilogue]:
+def epilogues(anchor: LinalgOp, suits: Callable[[ir.Operation], bool] = _has_vector_form) -> list[LinalgOp]:
     """The elementwise ops right behind an anchor that run over its results with the same loops.
 
     `suits` says whether an op may be one, whatever it reads; its body must not ask for loop counters.
     """
-    found: list[Epilogue] = []
-    known = {anchor.operands[output]: loops.maps[output] for output in loops.outputs}
-    read = {base(anchor.operands[operand]) for operand in range(loops.inputs)}
+    found: list[LinalgOp] = []
+    known = {anchor.operands[output]: anchor.maps[output] for output in anchor.outputs}
+    read = {base(anchor.operands[operand]) for operand in range(anchor.inputs)}
     written = {base(buffer) for buffer in known}
-    after = _neighbour(anchor, forward=True)
-    while after is not None and (epilogue := _epilogue(after, known, loops, suits)) is not None:
-        reads = {base(after.operands[n]) for n in range(epilogue.loops.inputs) if after.operands[n] not in known}
-        outputs = [after.operands[output] for output in epilogue.loops.outputs]
+    after = _neighbour(anchor.op, forward=True)
+    while after is not None and (epilogue := _epilogue(after, known, anchor, suits)) is not None:
+        reads = {base(after.operands[n]) for n in range(epilogue.inputs) if after.operands[n] not in known}
+        outputs = [after.operands[output] for output in epilogue.outputs]
         if reads & written or any(base(buffer) in read for buffer in outputs):
             break  # another tile might not have been written yet, or be overwritten already
         found.append(epilogue)
         read |= reads
         written |= {base(buffer) for buffer in outputs}
-        known |= dict(zip(outputs, (epilogue.loops.maps[output] for output in epilogue.loops.outputs), strict=True))
+        known |= dict(zip(outputs, (epilogue.maps[output] for output in epilogue.outputs), strict=True))
         after = _neighbour(after, forward=True)
     return found
 
 
-def prologues(anchor: ir.Operation, loops: Loops, suits: Callable[[Epilogue], bool]) -> list[Epilogue]:
+def prologues(anchor: LinalgOp, suits: Callable[[LinalgOp], bool]) -> list[LinalgOp]:
     """The elementwise ops right before an anchor that compute, in the same loops, what it reads; the first one first.
 
     Each element is computed once, where the anchor reads it. `suits` says whether an op may be one.
     """
-    found: list[Epilogue] = []
+    found: list[LinalgOp] = []
     known: dict[ir.Value, list[ir.AffineMap]] = {}
-    _add_reads(anchor, loops, known)
-    written = {base(anchor.operands[output]) for output in loops.outputs}
-    before = _neighbour(anchor, forward=False)
+    _add_reads(anchor, known)
+    written = {base(anchor.operands[output]) for output in anchor.outputs}
+    before = _neighbour(anchor.op, forward=False)
     while before is not None:
-        prologue = None if is_fill(before) else _prologue(before, known, loops)
+        prologue = None if is_fill(before) else _prologue(before, known, anchor)
         if prologue is not None and suits(prologue) and not _clashes(prologue, known, written):
             found.insert(0, prologue)
-            _add_reads(before, prologue.loops, known)
-            written |= {base(before.operands[output]) for output in prologue.loops.outputs}
+            _add_reads(prologue, known)
+            written |= {base(before.operands[output]) for output in prologue.outputs}
         elif not is_fill(before) or before.operands[1] not in list(anchor.operands):
             break
         before = _neighbour(before, forward=False)
     return found
 
 
-def _add_reads(op: ir.Operation, loops: Loops, known: dict[ir.Value, list[ir.AffineMap]]) -> None:
-    for number in range(loops.inputs):
-        known.setdefault(op.operands[number], []).append(loops.maps[number])
+def _add_reads(view: LinalgOp, known: dict[ir.Value, list[ir.AffineMap]]) -> None:
+    for number in range(view.inputs):
+        known.setdefault(view.operands[number], []).append(view.maps[number])
 
 
-def _clashes(prologue: Epilogue, known: dict[ir.Value, list[ir.AffineMap]], written: set[ir.Value]) -> bool:
+def _clashes(prologue: LinalgOp, known: dict[ir.Value, list[ir.AffineMap]], written: set[ir.Value]) -> bool:
     """Whether an op cannot run element by element with those behind it: these read other elements, or overwrite."""
-    op, loops = prologue.op, prologue.loops
-    made = {op.operands[output]: loops.maps[output] for output in loops.outputs}
+    made = {prologue.operands[output]: prologue.maps[output] for output in prologue.outputs}
     bases = {base(buffer) for buffer in made}
     for buffer, maps in known.items():
-        if base(buffer) in bases and not all(_same_elements(indexing, made.get(buffer), loops) for indexing in maps):
+        if base(buffer) in bases and not all(_same_elements(indexing, made.get(buffer), prologue) for indexing in maps):
             return True
-    return any(base(operand) in written for operand in op.operands if isinstance(operand.type, ir.ShapedType))
+    return any(base(operand) in written for operand in prologue.operands if isinstance(operand.type, ir.ShapedType))
 
 
-def _prologue(op: ir.Operation, known: dict[ir.Value, list[ir.AffineMap]], anchor: Loops) -> Epilogue | None:
+def _prologue(op: ir.Operation, known: dict[ir.Value, list[ir.AffineMap]], anchor: LinalgOp) -> LinalgOp | None:
     """`op` over the loops of an anchor; None if it computes nothing that is known to be read, or not just once."""
-    loops = loops_of(op) if op.name == "linalg.generic" and _has_vector_form(op) else None
-    if loops is None or any(loops.reductions) or not _ignores_outputs(op, loops):
+    view = bounded(op) if op.name == "linalg.generic" and _has_vector_form(op) else None
+    if view is None or any(view.reductions) or not view.ignores_outputs:
         return None
-    output = next((number for number in loops.outputs if op.operands[number] in known), None)
+    output = next((number for number in view.outputs if op.operands[number] in known), None)
     if output is None:
         return None
-    into = _into(loops.maps[output], known[op.operands[output]][0])
+    into = _into(view.maps[output], known[op.operands[output]][0])
     every = {loop for loop, size in enumerate(anchor.sizes) if size != 1}
-    if not _large(loops) <= into.keys() or not every <= set(into.values()):
+    if not _large(view) <= into.keys() or not every <= set(into.values()):
         return None
-    if any(loops.sizes[mine] != anchor.sizes[its] for mine, its in into.items()):
+    if any(view.sizes[mine] != anchor.sizes[its] for mine, its in into.items()):
         return None
-    return Epilogue(op, _over(loops, into, anchor))
+    return _over(view, into, anchor)
 
 
 def is_only_between(buffer: ir.Value, ops: list[ir.Operation]) -> bool:
@@ -146,55 +130,55 @@ def _neighbour(op: ir.Operation, forward: bool) -> ir.Operation | None:
 
 
 def _epilogue(
-    op: ir.Operation, known: dict[ir.Value, ir.AffineMap], anchor: Loops, suits: Callable[[ir.Operation], bool]
-) -> Epilogue | None:
+    op: ir.Operation, known: dict[ir.Value, ir.AffineMap], anchor: LinalgOp, suits: Callable[[ir.Operation], bool]
+) -> LinalgOp | None:
     """`op` over the loops of an anchor; None if it is no elementwise op over what is known with just these loops."""
     if op.name != "linalg.generic" or not suits(op):
         return None
-    loops = loops_of(op)
-    if loops is None or any(loops.reductions) or not _ignores_outputs(op, loops):
+    view = bounded(op)
+    if view is None or any(view.reductions) or not view.ignores_outputs:
         return None
-    shared = [number for number in range(loops.inputs) if op.operands[number] in known]
+    shared = [number for number in range(view.inputs) if op.operands[number] in known]
     if not shared:
         return None
-    into = _into(loops.maps[shared[0]], known[op.operands[shared[0]]])
-    if not _large(loops) <= into.keys() or not _large(anchor) <= set(into.values()):
+    into = _into(view.maps[shared[0]], known[op.operands[shared[0]]])
+    if not _large(view) <= into.keys() or not _large(anchor) <= set(into.values()):
         return None
-    moved = _over(loops, into, anchor)
+    moved = _over(view, into, anchor)
     if not all(_same_elements(moved.maps[number], known[op.operands[number]], anchor) for number in shared):
         return None
-    return Epilogue(op, moved)
+    return moved
 
 
-def _over(loops: Loops, into: dict[int, int], anchor: Loops) -> Loops:
-    """The maps of an op from the loops of an anchor, given which of these its own are."""
+def _over(view: LinalgOp, into: dict[int, int], anchor: LinalgOp) -> LinalgOp:
+    """An op over the loops of an anchor, given which of these its own are."""
     zero = ir.AffineConstantExpr.get(0)  # for a loop of one iteration
-    dims = [ir.AffineDimExpr.get(into[loop]) if loop in into else zero for loop in range(len(loops.reductions))]
-    moved = ir.AffineMap.get(len(anchor.reductions), 0, dims)
+    dims = [ir.AffineDimExpr.get(into[loop]) if loop in into else zero for loop in range(view.loops)]
+    moved = ir.AffineMap.get(anchor.loops, 0, dims)
     maps = tuple(
         ir.AffineMap.get(moved.n_dims, 0, [expression.compose(moved) for expression in indexing.results])
-        for indexing in loops.maps
+        for indexing in view.maps
     )
-    return replace(loops, maps=maps, sizes=anchor.sizes, reductions=anchor.reductions)
+    return replace(view, maps=maps, reductions=anchor.reductions, anchor=anchor)
 
 
-def _same_elements(reads: ir.AffineMap, wrote: ir.AffineMap | None, loops: Loops) -> bool:
+def _same_elements(reads: ir.AffineMap, wrote: ir.AffineMap | None, view: LinalgOp) -> bool:
     """Whether two maps from the same loops are equal, apart from how they write an index that is always 0."""
     if wrote is None:
         return False
     pairs = zip(reads.results, wrote.results, strict=True)
-    return all(mine == other or (_is_zero(mine, loops) and _is_zero(other, loops)) for mine, other in pairs)
+    return all(mine == other or (_is_zero(mine, view) and _is_zero(other, view)) for mine, other in pairs)
 
 
-def _is_zero(expression: ir.AffineExpr, loops: Loops) -> bool:
+def _is_zero(expression: ir.AffineExpr, view: LinalgOp) -> bool:
     if isinstance(expression, ir.AffineDimExpr):
-        return loops.sizes[ir.AffineDimExpr(expression).position] == 1
+        return view.sizes[ir.AffineDimExpr(expression).position] == 1
     return expression == ir.AffineConstantExpr.get(0)
 
 
-def _large(loops: Loops) -> set[int]:
+def _large(view: LinalgOp) -> set[int]:
     """The parallel loops of more than one iteration."""
-    return {loop for loop, reduces in enumerate(loops.reductions) if not reduces and loops.sizes[loop] != 1}
+    return {loop for loop, reduces in enumerate(view.reductions) if not reduces and view.sizes[loop] != 1}
 
 
 def _into(reads: ir.AffineMap, wrote: ir.AffineMap) -> dict[int, int]:
@@ -204,8 +188,3 @@ def _into(reads: ir.AffineMap, wrote: ir.AffineMap) -> dict[int, int]:
         if isinstance(mine, ir.AffineDimExpr) and isinstance(other, ir.AffineDimExpr):
             into[ir.AffineDimExpr(mine).position] = ir.AffineDimExpr(other).position
     return into
-
-
-def _ignores_outputs(op: ir.Operation, loops: Loops) -> bool:
-    arguments = list(op.regions[0].blocks[0].arguments)
-    return not any(list(arguments[output].uses) for output in loops.outputs)

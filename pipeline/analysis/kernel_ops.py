@@ -6,14 +6,14 @@ from pipeline.analysis.concat import insertion
 from pipeline.ir.attributes import CUSTOM
 from pipeline.ir.destination_passing import origin
 from pipeline.ir.kernels import has_control_flow, kernel_kind
-from pipeline.ir.linalg_op import Structured, any_structured
+from pipeline.ir.linalg_op import LinalgOp, any_structured
 from pipeline.mlir import ir, walk
 
 #: Kinds of groups whose tiles are made in registers: by tile-and-vectorize, or by map-to-threads.
 IN_REGISTERS = ("conv", "matmul", "pooling")
 
 
-def ops_to_tile(function: ir.Operation) -> list[Structured] | None:
+def ops_to_tile(function: ir.Operation) -> list[LinalgOp] | None:
     """The ops of a kernel of several that loops can be put around; None of any other function.
 
     Kernels that a user made stay as they are, and so do those whose tiles are made in registers.
@@ -24,7 +24,7 @@ def ops_to_tile(function: ir.Operation) -> list[Structured] | None:
     return None if views is None or len(views) < 2 else views
 
 
-def computing_ops(kernel: ir.Operation) -> list[Structured] | None:
+def computing_ops(kernel: ir.Operation) -> list[LinalgOp] | None:
     """The ops of a kernel other than slices and fills of initial values; None if one has no indexing maps.
 
     None too if one takes single elements or a slice of what another computes, which may lie in any tile of it.

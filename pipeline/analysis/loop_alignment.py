@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.ir.linalg_op import Structured
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import ir
 
 #: A loop of one of the ops: (number of the op, number of the loop).
@@ -27,7 +27,7 @@ class Alignment:
             value that is handed on only what one iteration needs has to exist at a time.
     """
 
-    ops: tuple[Structured, ...]
+    ops: tuple[LinalgOp, ...]
     classes: tuple[frozenset[Loop], ...]
     common: tuple[tuple[int, ...], ...]
 
@@ -58,7 +58,7 @@ class Alignment:
         return tuple(sizes)
 
 
-def align(ops: Sequence[Structured]) -> Alignment:
+def align(ops: Sequence[LinalgOp]) -> Alignment:
     """The alignment of some ops, given in program order."""
     union = _Union()
     blocked: set[Loop] = set()
@@ -83,21 +83,21 @@ def align(ops: Sequence[Structured]) -> Alignment:
     common = tuple(
         tuple(loop for _, loop in sorted(loops))
         for loops in classes
-        if _is_common(loops, ops) and not loops & blocked and ops[0].size(min(loops)[1]) != 1
+        if _is_common(loops, ops) and not loops & blocked and ops[0].sizes[min(loops)[1]] != 1
     )
     return Alignment(tuple(ops), classes, common)
 
 
-def _handed_on(ops: Sequence[Structured]) -> dict[ir.Value, int]:
+def _handed_on(ops: Sequence[LinalgOp]) -> dict[ir.Value, int]:
     made = {result: number for number, view in enumerate(ops) for result in view.op.results}
     return {operand: made[operand] for view in ops for operand in view.op.operands if operand in made}
 
 
-def _result_map(view: Structured, value: ir.Value) -> ir.AffineMap:
+def _result_map(view: LinalgOp, value: ir.Value) -> ir.AffineMap:
     return view.maps[view.inputs + ir.OpResult(value).result_number]
 
 
-def _is_common(loops: frozenset[Loop], ops: Sequence[Structured]) -> bool:
+def _is_common(loops: frozenset[Loop], ops: Sequence[LinalgOp]) -> bool:
     owners = [number for number, _ in loops]
     return sorted(owners) == list(range(len(ops))) and not any(ops[number].reductions[loop] for number, loop in loops)
 

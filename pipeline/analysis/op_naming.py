@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 
 from pipeline.ir.attributes import KERNEL, TRANSFORM
-from pipeline.ir.linalg_op import Structured, any_structured
+from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.mlir import arith, defining_op, ir, linalg, seen_through
 
 #: Longer names are cut after this many ops.
@@ -152,7 +152,9 @@ def _is_relu(select: ir.Operation) -> bool:
 
 
 def _copy_word(op: ir.Operation) -> str:
-    maps = [ir.AffineMapAttr(a).value for a in op.attributes["indexing_maps"]]
+    view = structured(op)
+    assert view is not None
+    maps = view.maps
     if len(maps) == 1:
         return "fill"
     if maps[0].n_dims and len(maps[0].results) < len(maps[-1].results):
@@ -170,12 +172,12 @@ def is_product(op: ir.Operation) -> bool:
     view = any_structured(op)
     if view is None or view.inputs < 2 or not any(view.reductions) or not _sums_products(view):
         return False
-    loops = [loop for loop, reduces in enumerate(view.reductions) if not reduces and view.size(loop) != 1]
+    loops = [loop for loop, reduces in enumerate(view.reductions) if not reduces and view.sizes[loop] != 1]
     read = [set(view.loops_read(operand)) for operand in range(2)]
     return any(loop not in access for access in read for loop in loops) or not loops and linalg.isa_contraction_op(op)
 
 
-def _sums_products(view: Structured) -> bool:
+def _sums_products(view: LinalgOp) -> bool:
     """out + a * b of the first two inputs, possibly with casts before; others are not used."""
     last = defining_op(view.yielded[0])
     if last is None or last.name not in ("arith.addf", "arith.addi") or len(view.yielded) != 1:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from pipeline.analysis.channel_vectors import Arithmetic, Given, Number, Vector, combine, read_vector
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.ir.indexing_maps import loop_of
-from pipeline.mlir import defining_op, ir, terminator
+from pipeline.ir.indexing_maps import is_identity, loop_of
+from pipeline.ir.linalg_op import structured
+from pipeline.mlir import defining_op, ir
 
 _ARITHMETIC: dict[str, Arithmetic] = {
     "arith.addf": "add",
@@ -92,19 +93,15 @@ def read_elementwise(op: ir.Operation | None, weights: ConstExprs) -> Elementwis
     """`op` as steps on data; None if it is something else."""
     if op is None or op.name != "linalg.generic" or len(op.results) != 1 or op.results[0] in weights:
         return None
-    if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
+    view = structured(op)
+    if view is None or any(view.reductions) or not is_identity(view.maps[-1]):
         return None
-    maps = [ir.AffineMapAttr(entry).value for entry in op.attributes["indexing_maps"]]
-    identity = ir.AffineMap.get_identity(maps[-1].n_dims)
-    if maps[-1] != identity:
-        return None
-    reader = _ElementwiseBody(op, maps, weights)
-    block = op.regions[0].blocks[0]
-    value = terminator(block).operands[0]
+    reader = _ElementwiseBody(op, view.maps, weights)
+    value = view.yielded[0]
     steps: list[VectorStep] = []
     while (inner := defining_op(value)) is not None:
         if inner.name in _CASTS:
-            if _bits(inner.results[0].type) < _bits(terminator(block).operands[0].type):
+            if _bits(inner.results[0].type) < _bits(view.yielded[0].type):
                 return None  # it rounds to fewer bits than the result has
             value = inner.operands[0]
             continue
@@ -114,7 +111,7 @@ def read_elementwise(op: ir.Operation | None, weights: ConstExprs) -> Elementwis
         value, step = split
         steps.append(step)
     number = ir.BlockArgument(value).arg_number
-    if value.owner != block or number == len(op.operands) - 1 or maps[number] != identity:
+    if value.owner != view.body or number == len(op.operands) - 1 or not is_identity(view.maps[number]):
         return None
     if not isinstance(value.type, ir.FloatType):
         return None

@@ -17,8 +17,8 @@ from math import ceil, gcd, prod
 
 from pipeline.analysis.zero_insertion import Spread, spread_of
 from pipeline.ir.attributes import TAPS
-from pipeline.ir.indexing_maps import Loops, coefficient
-from pipeline.ir.linalg_op import Structured
+from pipeline.ir.indexing_maps import coefficient
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.matchers import is_zero
 from pipeline.mlir import ir
 
@@ -100,7 +100,7 @@ class TransposedConvolution:
         axes: the dims with zeros between or around.
     """
 
-    view: Structured
+    view: LinalgOp
     spread: Spread
     axes: tuple[SpreadDim, ...]
 
@@ -138,7 +138,7 @@ class TransposedConvolution:
     @property
     def is_narrow(self) -> bool:
         """Whether these channels are so few that vectors along them would be nearly empty."""
-        size = None if self.channel is None else self.view.size(self.output_loops[self.channel])
+        size = None if self.channel is None else self.view.sizes[self.output_loops[self.channel]]
         if size is None or size > _NARROW:
             return False
         return size == 1 or _filled(self.axes[-1].blocks) > _filled(size)
@@ -158,7 +158,7 @@ class TransposedConvolution:
         return prod(axis.taps * axis.stride / axis.kernel for axis in self.axes)
 
 
-def read_transposed(view: Structured) -> TransposedConvolution | str | None:
+def read_transposed(view: LinalgOp) -> TransposedConvolution | str | None:
     """A linalg op as a transposed convolution; why it is none that has phases; None if it has no zeros between."""
     if len(view.op.operands) != 3 or not any(view.reductions):
         return None
@@ -178,12 +178,12 @@ def read_transposed(view: Structured) -> TransposedConvolution | str | None:
     return TransposedConvolution(view, spread, tuple(axes))
 
 
-def taps_of_phase(generic: ir.Operation, loops: Loops, loop: int) -> ir.AffineExpr | None:
+def taps_of_phase(view: LinalgOp, loop: int) -> ir.AffineExpr | None:
     """How many taps a loop over those of a phase has that are not zero, by other loops; None if all may be."""
-    kind = generic.operands[1].type if TAPS in generic.attributes else None
+    kind = view.operands[1].type if TAPS in view.op.attributes else None
     if not isinstance(kind, ir.ShapedType):
         return None
-    taps, places = list(ir.DenseI64ArrayAttr(generic.attributes[TAPS])), loops.maps[1].results
+    taps, places = list(ir.DenseI64ArrayAttr(view.op.attributes[TAPS])), view.maps[1].results
     if len(taps) != len(places) or ir.AffineDimExpr.get(loop) not in places:
         return None
     dim = list(places).index(ir.AffineDimExpr.get(loop))
@@ -198,14 +198,14 @@ def _filled(size: int | None) -> float:
     return 1.0 if size is None else size / (ceil(size / _LANES) * _LANES)
 
 
-def _axis(view: Structured, spread: Spread, dim: int) -> SpreadDim | str:
+def _axis(view: LinalgOp, spread: Spread, dim: int) -> SpreadDim | str:
     window = _window(view, spread.groups[dim])
     if window is None:
         return "its data is read in another way than along a window"
     result, tap, dilation = window
     source = ir.RankedTensorType(spread.source.type)
     size = None if source.is_dynamic_dim(dim) else source.get_dim_size(dim)
-    results, kernel = view.size(result), view.size(tap)
+    results, kernel = view.sizes[result], view.sizes[tap]
     if kernel is None:
         return "the size of its weight is known at run time only"
     if 0 in (size, results, kernel):
@@ -215,7 +215,7 @@ def _axis(view: Structured, spread: Spread, dim: int) -> SpreadDim | str:
     return SpreadDim(dim, result, tap, spread.strides[dim], spread.offsets[dim], dilation, size, results, kernel)
 
 
-def _window(view: Structured, group: tuple[int, ...]) -> tuple[int, int, int] | None:
+def _window(view: LinalgOp, group: tuple[int, ...]) -> tuple[int, int, int] | None:
     """(result, tap, dilation) of data that is read at result + dilation * tap along a dim; None if it is not."""
     if len(group) != 1:
         return None
@@ -232,7 +232,7 @@ def _window(view: Structured, group: tuple[int, ...]) -> tuple[int, int, int] | 
     return (result, tap, dilation) if alone else None
 
 
-def _starts_late(view: Structured, expression: ir.AffineExpr) -> bool:
+def _starts_late(view: LinalgOp, expression: ir.AffineExpr) -> bool:
     """Whether an index is not 0 in the first iteration."""
     zero = ir.AffineConstantExpr.get(0)
     return expression.compose(ir.AffineMap.get(0, 0, [zero] * view.loops)) != zero
@@ -243,7 +243,7 @@ def _is_whole(spread: Spread, dim: int) -> bool:
     return spread.offsets[dim] == 0 and spread.sizes[dim] == ir.RankedTensorType(spread.source.type).shape[dim]
 
 
-def _is_alone(view: Structured, loop: int, operands: tuple[int, int]) -> bool:
+def _is_alone(view: LinalgOp, loop: int, operands: tuple[int, int]) -> bool:
     """Whether a loop moves these two operands only, the second one along one dim of its own."""
     for number, indexing in enumerate(view.maps):
         moved = [expression for expression in indexing.results if coefficient(expression, loop) != 0]

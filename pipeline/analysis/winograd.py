@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from pipeline.ir.indexing_maps import Loops, block_of
+from pipeline.ir.indexing_maps import block_of
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import ir
 
 #: B^T, G and A^T of F(m, 3), by m.
@@ -99,22 +100,22 @@ class Sizes:
         return (m + 2) ** 2 * columns * self.c * 4
 
 
-def read_sizes(generic: ir.Operation, loops: Loops) -> Sizes | None:
+def read_sizes(view: LinalgOp) -> Sizes | None:
     """The sizes of a 3x3 convolution of stride 1 with channels last; its first two inputs are data and weight.
 
     data: [n, h + 2, w + 2, c], weight: [f / block, 3, 3, c, block], in f32. None if it is something else.
     """
-    if loops.inputs not in (2, 3) or len(loops.reductions) != 7 or None in loops.sizes:
+    if view.inputs not in (2, 3) or len(view.reductions) != 7 or None in view.sizes:
         return None
-    if not all(isinstance(ir.ShapedType(value.type).element_type, ir.F32Type) for value in generic.operands):
+    if not all(isinstance(ir.ShapedType(value.type).element_type, ir.F32Type) for value in view.operands):
         return None
     n, h, w, f, r, s, c = (ir.AffineDimExpr.get(loop) for loop in range(7))
-    if list(loops.maps[0].results) != [n, h + r, w + s, c] or list(loops.maps[-1].results) != [n, h, w, f]:
+    if list(view.maps[0].results) != [n, h + r, w + s, c] or list(view.maps[-1].results) != [n, h, w, f]:
         return None
-    block = block_of(loops.maps[1], 3)
-    if block is None or list(loops.maps[1].results)[1:4] != [r, s, c]:
+    block = block_of(view.maps[1], 3)
+    if block is None or list(view.maps[1].results)[1:4] != [r, s, c]:
         return None
-    images, height, width, channels, rows, columns, data = (size or 0 for size in loops.sizes)
+    images, height, width, channels, rows, columns, data = (size or 0 for size in view.sizes)
     if (rows, columns) != (3, 3) or channels % block:
         return None
     return Sizes(images, height, width, data, channels)

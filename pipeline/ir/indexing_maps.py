@@ -1,10 +1,10 @@
-"""How a linalg op walks over its operands: strides of loops in indexing maps, and which loops to tile."""
+"""Indexing maps, from the loops of a linalg op to the indices of an operand: what they say of a loop."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from pipeline.mlir import ir, terminator
+from pipeline.mlir import ir
 
 
 def coefficient(expression: ir.AffineExpr, dim: int) -> int | None:
@@ -54,73 +54,37 @@ def block_of(indexing: ir.AffineMap, dim: int) -> int | None:
     return ir.AffineConstantExpr(remainder.rhs).value
 
 
-@dataclass(frozen=True)
-class Loops:
-    """The loops of a linalg.generic on buffers.
-
-    Attributes:
-        maps: one a operand, inputs first.
-        reductions: which loops are reductions.
-        sizes: the number of iterations of each, None where it is known at run time only.
-        bounds: for each loop an (operand, dimension) that it runs over.
-        inputs: how many operands are inputs.
-    """
-
-    maps: tuple[ir.AffineMap, ...]
-    reductions: tuple[bool, ...]
-    sizes: tuple[int | None, ...]
-    bounds: tuple[tuple[int, int], ...]
-    inputs: int
-
-    @property
-    def outputs(self) -> range:
-        """The numbers of the output operands."""
-        return range(self.inputs, len(self.maps))
-
-
-def slides(loops: Loops) -> bool:
-    """Whether each reduction slides a window along a parallel loop, as in a depthwise convolution or a pool."""
-    reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
-    return bool(reductions) and all(slid_along(loops, dim) for dim in reductions)
-
-
-def slid_along(loops: Loops, dim: int) -> set[int]:
-    """The parallel loops that an index of an input is the sum of together with loop `dim`; none if it is not linear."""
-    found: set[int] = set()
-    for expression in (result for indexing in loops.maps[: loops.inputs] for result in indexing.results):
-        steps = [coefficient(expression, loop) for loop in range(len(loops.sizes))]
-        if None in steps:
-            return set()
-        if steps[dim]:
-            found |= {loop for loop, step in enumerate(steps) if step and not loops.reductions[loop]}
-    return {loop for loop in found if loops.sizes[loop] != 1}
-
-
-def loops_of(generic: ir.Operation) -> Loops | None:
-    """The loops of a linalg.generic; None if one of them is bounded by no dimension of an operand alone."""
-    maps = tuple(ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"])
-    count = maps[0].n_dims
-    bounds: dict[int, tuple[int, int]] = {}
-    for operand, indexing in enumerate(maps):
-        for position, expression in enumerate(indexing.results):
-            if isinstance(expression, ir.AffineDimExpr):
-                bounds.setdefault(ir.AffineDimExpr(expression).position, (operand, position))
-    if len(bounds) != count:
-        return None
-    sizes = []
-    for dim in range(count):
-        operand, position = bounds[dim]
-        kind = ir.ShapedType(generic.operands[operand].type)
-        sizes.append(None if kind.is_dynamic_dim(position) else kind.get_dim_size(position))
-    return Loops(
-        maps=maps,
-        reductions=tuple("reduction" in str(kind) for kind in generic.attributes["iterator_types"]),
-        sizes=tuple(sizes),
-        bounds=tuple(bounds[dim] for dim in range(count)),
-        inputs=len(maps) - len(terminator(generic.regions[0].blocks[0]).operands),
-    )
-
-
 def loop_of(expression: ir.AffineExpr) -> int | None:
     """The number of the loop that an index is; None if it is computed."""
     return expression.position if isinstance(expression, ir.AffineDimExpr) else None
+
+
+def loops_in(indexing: ir.AffineMap, last: bool = False) -> set[int]:
+    """The loops that an operand moves with; along its last dimension only if `last`."""
+    expressions = list(indexing.results)[-1:] if last else list(indexing.results)
+    return {loop for loop in range(indexing.n_dims) if any(coefficient(e, loop) != 0 for e in expressions)}
+
+
+def is_permutation(indexing: ir.AffineMap) -> bool:
+    """Whether the indices are the loops, in some order."""
+    positions = [
+        ir.AffineDimExpr(expression).position
+        for expression in indexing.results
+        if isinstance(expression, ir.AffineDimExpr)
+    ]
+    return len(positions) == len(indexing.results) and sorted(positions) == list(range(indexing.n_dims))
+
+
+def is_identity(indexing: ir.AffineMap) -> bool:
+    """Whether the indices are the loops, in their order."""
+    return indexing == ir.AffineMap.get_identity(indexing.n_dims)
+
+
+def bounded_loops(maps: Sequence[ir.AffineMap]) -> set[int]:
+    """The loops that run along a dimension of an operand with one of these maps, and are bounded by it."""
+    return {
+        ir.AffineDimExpr(expression).position
+        for indexing in maps
+        for expression in indexing.results
+        if isinstance(expression, ir.AffineDimExpr)
+    }

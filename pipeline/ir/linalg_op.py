@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.ir.indexing_maps import coefficient
+from pipeline.ir.indexing_maps import coefficient, is_permutation, loop_of, loops_in
 from pipeline.mlir import ir, linalg, terminator
 
 _WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
@@ -14,18 +13,25 @@ _ELEMENTWISE = ("linalg.generic", "linalg.transpose", "linalg.broadcast", "linal
 
 
 @dataclass(frozen=True)
-class Structured:
-    """A linalg op.
+class LinalgOp:
+    """A linalg op on tensors or on buffers.
 
     Attributes:
         op: the op.
-        maps: from loops to the indices of each operand.
+        maps: from loops to the indices of each operand, inputs first.
         reductions: which loops are reductions.
+        anchor: the op whose loops these are, where that is another one.
     """
 
     op: ir.Operation
     maps: tuple[ir.AffineMap, ...]
     reductions: tuple[bool, ...]
+    anchor: LinalgOp | None = None
+
+    @property
+    def operands(self) -> ir.OpOperandList:
+        """What is read and written: inputs first."""
+        return self.op.operands
 
     @property
     def loops(self) -> int:
@@ -37,10 +43,15 @@ class Structured:
         """What runs for each iteration; takes an element of each operand."""
         return self.op.regions[0].blocks[0]
 
-    @property
+    @cached_property
     def inputs(self) -> int:
         """How many operands are inputs."""
-        return len(self.op.operands) - len(self.op.results)
+        return len(self.maps) - (len(self.op.results) or len(self.yielded))
+
+    @property
+    def outputs(self) -> range:
+        """The numbers of the operands that are outputs."""
+        return range(self.inputs, len(self.maps))
 
     @cached_property
     def yielded(self) -> list[ir.Value]:
@@ -55,51 +66,65 @@ class Structured:
     @cached_property
     def is_elementwise(self) -> bool:
         """Whether each result element is computed once, from the inputs alone; never of what has no body."""
-        if not self.op.regions:
-            return False
-        outputs = list(self.body.arguments)[self.inputs :]
         return (
-            not any(self.reductions)
-            and all(is_permutation(indexing) for indexing in self.maps[self.inputs :])
-            and not any(list(argument.uses) for argument in outputs)
+            len(self.op.regions) > 0
+            and not any(self.reductions)
+            and all(is_permutation(self.maps[output]) for output in self.outputs)
+            and self.ignores_outputs
         )
 
-    def size(self, loop: int) -> int | None:
-        """How often a loop runs, if that is known; 0 for a loop that is bounded by no dim of an operand."""
-        bound = self.bound(loop)
-        if bound is None:
-            return 0
-        kind = ir.ShapedType(self.op.operands[bound[0]].type)
-        return None if kind.is_dynamic_dim(bound[1]) else kind.get_dim_size(bound[1])
+    @property
+    def ignores_outputs(self) -> bool:
+        """Whether the body reads nothing of what the outputs hold before."""
+        arguments = self.body.arguments
+        return not any(list(arguments[output].uses) for output in self.outputs)
 
-    def bound(self, loop: int) -> tuple[int, int] | None:
-        """(operand, dim) that a loop runs along."""
+    @cached_property
+    def bounds(self) -> dict[int, tuple[int, int]]:
+        """For each loop an (operand, dim) that it runs along; without loops that are bounded by no dim alone."""
+        if self.anchor is not None:
+            return self.anchor.bounds
+        found: dict[int, tuple[int, int]] = {}
         for operand, indexing in enumerate(self.maps):
             for dim, expression in enumerate(indexing.results):
-                if isinstance(expression, ir.AffineDimExpr) and ir.AffineDimExpr(expression).position == loop:
-                    return operand, dim
-        return None
+                if (loop := loop_of(expression)) is not None:
+                    found.setdefault(loop, (operand, dim))
+        return {loop: found[loop] for loop in range(self.loops) if loop in found}
+
+    @cached_property
+    def sizes(self) -> tuple[int | None, ...]:
+        """How often each loop runs: None where that is not known, 0 for a loop that is bounded by no dim alone."""
+        if self.anchor is not None:
+            return self.anchor.sizes
+        return tuple(self._size(loop) if loop in self.bounds else 0 for loop in range(self.loops))
+
+    def _size(self, loop: int) -> int | None:
+        operand, dim = self.bounds[loop]
+        kind = ir.ShapedType(self.op.operands[operand].type)
+        return None if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim)
+
+    @property
+    def summed(self) -> list[int]:
+        """The loops that are reductions."""
+        return [loop for loop, reduces in enumerate(self.reductions) if reduces]
 
     def loops_read(self, operand: int) -> list[int]:
         """The loops that are an index of an operand."""
-        return [
-            ir.AffineDimExpr(expression).position
-            for expression in self.maps[operand].results
-            if isinstance(expression, ir.AffineDimExpr)
-        ]
+        loops = map(loop_of, self.maps[operand].results)
+        return [loop for loop in loops if loop is not None]
 
     def reads_once(self, operand: int) -> bool:
         """Whether every iteration reads another element of an operand."""
         return is_permutation(self.maps[operand])
 
 
-def structured(op: ir.Operation | None) -> Structured | None:
-    """The op as loops, maps and a body; None if it is none of those that have this view."""
+def structured(op: ir.Operation | None) -> LinalgOp | None:
+    """A generic, transpose, broadcast or fill; None if it is another op."""
     if op is None or op.name not in _ELEMENTWISE:
         return None
     if op.name == "linalg.generic":
         maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
-        return Structured(op, tuple(maps), tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"]))
+        return LinalgOp(op, tuple(maps), tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"]))
     rank = ir.ShapedType(op.operands[len(op.operands) - 1].type).rank
     identity = ir.AffineMap.get_identity(rank)
     dims = identity.results
@@ -111,10 +136,10 @@ def structured(op: ir.Operation | None) -> Structured | None:
     else:
         added = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
         source = ir.AffineMap.get(rank, 0, [dims[dim] for dim in range(rank) if dim not in added])
-    return Structured(op, (source, identity), (False,) * rank)
+    return LinalgOp(op, (source, identity), (False,) * rank)
 
 
-def any_structured(op: ir.Operation | None) -> Structured | None:
+def any_structured(op: ir.Operation | None) -> LinalgOp | None:
     """Like `structured`, for named ops too: matrix products, convolutions, pools; their bodies are read-only."""
     found = structured(op)
     if found is not None or op is None or not op.name.startswith("linalg."):
@@ -123,22 +148,19 @@ def any_structured(op: ir.Operation | None) -> Structured | None:
     if attribute is None:
         return None
     maps = [ir.AffineMapAttr(entry).value for entry in attribute]
-    written = {expression for indexing in maps[len(maps) - len(op.results) :] for expression in indexing.results}
+    outputs = len(op.results) or len(terminator(op.regions[0].blocks[0]).operands)
+    written = {expression for indexing in maps[-outputs:] for expression in indexing.results}
     loops = [ir.AffineDimExpr.get(dim) for dim in range(maps[0].n_dims)]
-    return Structured(op, tuple(maps), tuple(loop not in written for loop in loops))
+    return LinalgOp(op, tuple(maps), tuple(loop not in written for loop in loops))
 
 
-def is_permutation(indexing: ir.AffineMap) -> bool:
-    """Whether the indices are the loops, in some order."""
-    positions = [
-        ir.AffineDimExpr(expression).position
-        for expression in indexing.results
-        if isinstance(expression, ir.AffineDimExpr)
-    ]
-    return len(positions) == len(indexing.results) and sorted(positions) == list(range(indexing.n_dims))
+def bounded(generic: ir.Operation) -> LinalgOp | None:
+    """A linalg.generic; None if one of its loops is bounded by no dim of an operand alone."""
+    view = structured(generic)
+    return view if view is not None and len(view.bounds) == view.loops else None
 
 
-def moves_rows(view: Structured) -> bool:
+def moves_rows(view: LinalgOp) -> bool:
     """Whether an op only gives whole rows another place, repeats them, or makes their elements wider.
 
     The innermost dim stays the innermost: rows can be read where they are as fast as where they would be put.
@@ -151,31 +173,29 @@ def moves_rows(view: Structured) -> bool:
     return bool(read) and len(read) == len(view.maps[0].results) and read[-1] == wrote[-1]
 
 
-def reads_input_again(view: Structured) -> bool:
+def reads_input_again(view: LinalgOp) -> bool:
     """Whether a reduction reads an element of an input in several iterations, as contractions and pools do."""
     if not any(view.reductions):
         return False
     for indexing in view.maps[: view.inputs]:
-        used = {
-            dim
-            for dim in range(view.loops)
-            if any(coefficient(expression, dim) != 0 for expression in indexing.results)
-        }
+        used = loops_in(indexing)
         if used and (len(used) < view.loops or len(indexing.results) < view.loops):
             return True
     return False
 
 
-def bounded_loops(maps: Sequence[ir.AffineMap]) -> set[int]:
-    """The loops that run along a dimension of an operand with one of these maps, and are bounded by it."""
-    return {
-        ir.AffineDimExpr(expression).position
-        for indexing in maps
-        for expression in indexing.results
-        if isinstance(expression, ir.AffineDimExpr)
-    }
+def slides(view: LinalgOp) -> bool:
+    """Whether each reduction slides a window along a parallel loop, as in a depthwise convolution or a pool."""
+    return bool(view.summed) and all(slid_along(view, loop) for loop in view.summed)
 
 
-def is_identity(indexing: ir.AffineMap) -> bool:
-    """Whether the indices are the loops, in their order."""
-    return indexing == ir.AffineMap.get_identity(indexing.n_dims)
+def slid_along(view: LinalgOp, loop: int) -> set[int]:
+    """The parallel loops that an index of an input is the sum of together with a loop; none if it is not linear."""
+    found: set[int] = set()
+    for expression in (result for indexing in view.maps[: view.inputs] for result in indexing.results):
+        steps = [coefficient(expression, other) for other in range(view.loops)]
+        if None in steps:
+            return set()
+        if steps[loop]:
+            found |= {other for other, step in enumerate(steps) if step and not view.reductions[other]}
+    return {other for other in found if view.sizes[other] != 1}

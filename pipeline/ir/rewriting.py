@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pipeline.ir.attributes import WINOGRAD
 from pipeline.ir.element_types import element_type
-from pipeline.ir.linalg_op import Structured, any_structured, bounded_loops, structured
+from pipeline.ir.indexing_maps import bounded_loops
+from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.mlir import arith, clone, defining_op, ir, linalg, scf, symbol_name, tensor, walk
 
 #: Ops that give another shape to the same elements in the same order.
@@ -121,7 +122,7 @@ def size_of(data: ir.Value, dim: int) -> ir.Value:
 
 
 def copy_body(
-    view: Structured, elements: Sequence[ir.Value], index: Callable[[int], ir.Value] | None = None
+    view: LinalgOp, elements: Sequence[ir.Value], index: Callable[[int], ir.Value] | None = None
 ) -> list[ir.Value]:
     """Builds the body of a linalg op on other elements at the insertion point; returns what it hands out.
 
@@ -134,6 +135,21 @@ def copy_body(
             continue
         clone(op, known)
     return [known.get(value, value) for value in view.yielded]
+
+
+def copy_attributes(source: ir.Operation, target: ir.Operation, prefix: str = "") -> None:
+    """Gives an op the attributes of another one whose names begin like that, apart from those it has."""
+    for name in source.attributes:
+        if name.startswith(prefix) and name not in target.attributes:
+            target.attributes[name] = source.attributes[name]
+
+
+def read_by(generic: ir.Operation, number: int, value: ir.Value, indexing: ir.AffineMap) -> None:
+    """Has a linalg.generic read another value for one of its operands, by a map of its own."""
+    maps = list(generic.attributes["indexing_maps"])
+    maps[number] = ir.AffineMapAttr.get(indexing)
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+    generic.operands[number] = value
 
 
 def drop_unused_inputs(generic: ir.Operation) -> None:
@@ -160,9 +176,7 @@ def drop_unused_inputs(generic: ir.Operation) -> None:
 
     with before(generic):
         made = build_generic(inputs, outputs, maps, list(generic.attributes["iterator_types"]), body)
-    for name in generic.attributes:
-        if name not in made.attributes:
-            made.attributes[name] = generic.attributes[name]
+    copy_attributes(generic, made)
     replace(generic, list(made.results))
 
 
@@ -179,9 +193,7 @@ def generalize(op: ir.Operation) -> ir.Operation:
             iterator_types(view.reductions),
             lambda elements: copy_body(view, elements),
         )
-    for name in op.attributes:
-        if name.startswith("pipeline."):
-            generic.attributes[name] = op.attributes[name]
+    copy_attributes(op, generic, "pipeline.")
     replace(op, list(generic.results))
     return generic
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.iter_args import Carry, carries_of
-from pipeline.ir.rewriting import before, replace
+from pipeline.ir.rewriting import before, copy_attributes, replace
 from pipeline.mlir import ir, scf, terminator, walk_innermost_first
 from pipeline.passmanager.base import Pass
 
@@ -40,8 +40,7 @@ def _reorder(loop: ir.Operation, carries: list[Carry]) -> None:
         made = scf.WhileOp(
             [loop.results[place].type for place in places], [loop.operands[number] for number in numbers]
         ).operation
-    for name in loop.attributes:
-        made.attributes[name] = loop.attributes[name]
+    copy_attributes(loop, made)
     for old, region, order in ((old_before, made.regions[0], numbers), (old_after, made.regions[1], places)):
         with loop.location:
             new = ir.Block.create_at_start(region, [old.arguments[number].type for number in order])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.analysis.iter_args import Carry
 from pipeline.ir.element_types import byte_size
-from pipeline.ir.rewriting import before, replace
+from pipeline.ir.rewriting import before, copy_attributes, replace
 from pipeline.mlir import arith, bufferization, ir, memref, scf
 from pipeline.passes.bufferization.destinations import place_of, put, shape_of
 from pipeline.runtime.interface.entry_point import ALIGNMENT
@@ -172,9 +172,7 @@ def _loop(loop: ir.Operation, initial: Sequence[ir.Value], plan: Rotation) -> ir
             made = scf.WhileOp(types, list(initial)).operation
             ir.Block.create_at_start(made.regions[0], [value.type for value in initial])
             ir.Block.create_at_start(made.regions[1], types)
-    for name in loop.attributes:
-        if name not in made.attributes:
-            made.attributes[name] = loop.attributes[name]
+    copy_attributes(loop, made)
     return made
 
 

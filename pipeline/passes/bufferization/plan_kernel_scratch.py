@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.ir.attributes import CHUNK, KERNEL, NUMBERED, THREAD_BYTES, WORKSPACE
-from pipeline.ir.rewriting import add_argument, before, replace
+from pipeline.ir.rewriting import add_argument, before, copy_attributes, replace
 from pipeline.mlir import arith, calls_of, func, ir, memref, symbol_name, walk
 from pipeline.passes.bufferization.offset_assignment import Buffer, become_view, buffers_of, place
 from pipeline.passes.bufferization.plan_memory import workspace_of
@@ -172,9 +172,7 @@ def _call_with(call: ir.Operation, operands: list[ir.Value]) -> ir.Operation:
     """Puts a call with other operands in the place of one; returns it."""
     with before(call):
         new = func.CallOp([result.type for result in call.results], call.attributes["callee"], operands).operation
-    for name in call.attributes:
-        if name != "callee":
-            new.attributes[name] = call.attributes[name]
+    copy_attributes(call, new)
     replace(call, list(new.results))
     return new
 

@@ -110,7 +110,7 @@ class Ranges:
     def _of_counter(self, index: ir.Operation) -> Range | None:
         """The range of a loop counter; one that never runs has none that matters."""
         view = structured(index.parent.operation)
-        size = view.size(ir.IntegerAttr(index.attributes["dim"]).value) if view is not None else None
+        size = view.sizes[ir.IntegerAttr(index.attributes["dim"]).value] if view is not None else None
         return Range(0, max(0, size - 1)) if size is not None else None
 
     def _of_loop(self, loop: ir.Operation, depth: int) -> Range | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.ir.rewriting import before, replace
+from pipeline.ir.rewriting import before, copy_attributes, replace
 from pipeline.mlir import arith, ir, scf, tensor, walk_innermost_first
 
 
@@ -50,7 +50,7 @@ def _for(loop: ir.Operation) -> ir.Operation:
     with before(loop):
         initial = [_unbox(value) for value in list(loop.operands)[3:]]
         made = scf.ForOp(*list(loop.operands)[:3], initial).operation
-    _copy_attributes(loop, made)
+    copy_attributes(loop, made)
     old, new = loop.regions[0].blocks[0], made.regions[0].blocks[0]
     _move(old, new)
     _replace_results(loop, made)
@@ -61,7 +61,7 @@ def _while(loop: ir.Operation) -> ir.Operation:
     with before(loop):
         initial = [_unbox(value) for value in loop.operands]
         made = scf.WhileOp([_type(result.type) for result in loop.results], initial).operation
-    _copy_attributes(loop, made)
+    copy_attributes(loop, made)
     types = [value.type for value in initial], [result.type for result in made.results]
     for old, region, kinds in zip(loop.regions, made.regions, types, strict=True):
         with loop.location:
@@ -69,12 +69,6 @@ def _while(loop: ir.Operation) -> ir.Operation:
         _move(old.blocks[0], new)
     _replace_results(loop, made)
     return made
-
-
-def _copy_attributes(old: ir.Operation, new: ir.Operation) -> None:
-    for name in old.attributes:
-        if name not in new.attributes:
-            new.attributes[name] = old.attributes[name]
 
 
 def _move(old: ir.Block, new: ir.Block) -> None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.code_motion import why_not_speculated
-from pipeline.ir.indexing_maps import loops_of
-from pipeline.ir.linalg_op import structured
+from pipeline.ir.linalg_op import bounded, structured
 from pipeline.ir.rewriting import before, copy_body, drop_unused_inputs, is_unused, replace
 from pipeline.mlir import arith, defining_op, ir, tensor, walk
 from pipeline.passes.control_flow.scalar_iter_args import carry_numbers
@@ -93,8 +92,8 @@ def _is_one(kind: ir.Type) -> bool:
 def _runs_once(generic: ir.Operation) -> bool:
     if not all(_is_one(value.type) for value in generic.operands if isinstance(value.type, ir.RankedTensorType)):
         return False
-    loops = loops_of(generic)
-    return loops is not None and all(size == 1 for size in loops.sizes)
+    view = bounded(generic)
+    return view is not None and all(size == 1 for size in view.sizes)
 
 
 def _replace_by_extract(extract: ir.Operation, source: ir.Value) -> ir.Operation:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.code_motion import has_effects, needed_between, users, why_not_speculated
-from pipeline.ir.linalg_op import Structured, structured
+from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import is_unused, replace
 from pipeline.mlir import captured_values, defining_op, ir, remap_operands, scf, terminator, walk
 from pipeline.passmanager.base import Pass
@@ -49,7 +49,7 @@ class SinkConsumersIntoBranches(Pass):
         return None
 
 
-def _why_not(consumer: Structured, branch: ir.Operation) -> str | None:
+def _why_not(consumer: LinalgOp, branch: ir.Operation) -> str | None:
     op = consumer.op
     read = [value for value in op.operands if value in branch.results]
     if op.name != "linalg.generic" or not consumer.is_elementwise:
@@ -77,7 +77,7 @@ def _users(value: ir.Value) -> list[ir.Operation]:
     return [use.owner.operation for use in value.uses]
 
 
-def _fuses(consumer: Structured, branch: ir.Operation, side: int) -> bool:
+def _fuses(consumer: LinalgOp, branch: ir.Operation, side: int) -> bool:
     """Whether what a branch yields to the consumer is computed there, for the consumer alone."""
     block = branch.regions[side].blocks[0]
     for number in range(consumer.inputs):

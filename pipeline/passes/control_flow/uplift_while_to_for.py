@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.trip_count import Count, count_of
-from pipeline.ir.rewriting import before, replace
+from pipeline.ir.rewriting import before, copy_attributes, replace
 from pipeline.mlir import arith, constant_integer, ir, scf, walk_innermost_first
 from pipeline.passmanager.base import Pass
 
@@ -40,8 +40,7 @@ def _rewrite(loop: ir.Operation, count: Count) -> None:
         limit = _outside(count.limit)
         bounds = [_index(counter.initial), _index(limit), arith.ConstantOp(ir.IndexType.get(), count.step).result]
         made = scf.ForOp(*bounds, [carry.initial for carry in count.others]).operation
-    for name in loop.attributes:
-        made.attributes[name] = loop.attributes[name]
+    copy_attributes(loop, made)
     block = made.regions[0].blocks[0]
     induction, *carried = block.arguments
     for carry, argument in zip(count.others, carried, strict=True):

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.ir.attributes import KERNEL
-from pipeline.ir.indexing_maps import Loops, slides
-from pipeline.ir.linalg_op import any_structured
+from pipeline.ir.linalg_op import any_structured, slides
 from pipeline.ir.rewriting import is_unused, update_signature
 from pipeline.mlir import called_function, callee, calls_of, defining_op, function, ir, linalg, tensor, walk
 from pipeline.passes.cpu.microkernel.pad_pattern import can_do_without
@@ -145,12 +144,10 @@ def _why_not(argument: ir.BlockArgument) -> str | None:
     view = any_structured(user)
     if view is None or operand >= view.inputs:
         return f"{user.name} reads it"
-    sizes = tuple(view.size(loop) for loop in range(view.loops))
-    loops = Loops(view.maps, view.reductions, sizes, (), view.inputs)
-    if not slides(loops):
+    if not slides(view):
         return f"{user.name} sums over more than windows"
-    along = vector_loop(loops)
-    if along is None or not can_do_without(ir.RankedTensorType(argument.type), loops, operand, along):
+    along = vector_loop(view)
+    if along is None or not can_do_without(ir.RankedTensorType(argument.type), view, operand, along):
         return "its vectors cannot be loaded under masks"
     return None
 

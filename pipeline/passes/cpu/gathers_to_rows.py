@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.ir.element_types import is_scalar
-from pipeline.ir.indexing_maps import Loops, loops_of, moves
+from pipeline.ir.indexing_maps import moves
+from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.rewriting import before, build_generic, iterator_types
 from pipeline.mlir import affine, arith, clone, defining_op, ir, memref, walk
 from pipeline.passmanager.base import Pass
@@ -33,8 +34,8 @@ class GathersToRows(Pass):
     def run(self, op: ir.Operation) -> None:
         """Rewrites the gathers of one function."""
         for generic in walk(op, "linalg.generic"):
-            loops = loops_of(generic)
-            gather = None if loops is None else _rows_of(generic, loops, self.shortest)
+            view = bounded(generic)
+            gather = None if view is None else _rows_of(view, self.shortest)
             if gather is not None:
                 self.passed(generic, f"reads {len(gather.rows)} tables row by row")
                 gather.rewrite()
@@ -50,8 +51,7 @@ class _Gather:
         uniform: the ops of the body that are the same for a whole row.
     """
 
-    generic: ir.Operation
-    loops: Loops
+    view: LinalgOp
     rows: list[ir.Operation]
     places: list[ir.Operation]
     uniform: list[ir.Operation]
@@ -59,12 +59,7 @@ class _Gather:
     @property
     def line(self) -> int:
         """The loop along the rows."""
-        return len(self.loops.sizes) - 1
-
-    @property
-    def body(self) -> ir.Block:
-        """What runs for each element."""
-        return self.generic.regions[0].blocks[0]
+        return len(self.view.sizes) - 1
 
     def rewrite(self) -> None:
         """Puts loops in the place of the op."""
@@ -76,23 +71,23 @@ class _Gather:
                 return
             parallel_loop(constant_index(0), self._size(len(at)), 1, lambda i: level([*at, i]))
 
-        with before(self.generic):
+        with before(self.view.op):
             level([])
-        self.generic.erase()
+        self.view.op.erase()
 
     def _along(self, at: list[ir.Value]) -> None:
         """The op along one row, and before it what is the same for all of the row."""
         known = self._compute_uniform(at)
-        arguments = list(self.body.arguments)
-        moving = [number for number in range(self.loops.inputs) if moves(self.loops.maps[number], self.line) != "fixed"]
+        arguments = list(self.view.body.arguments)
+        moving = [number for number in range(self.view.inputs) if moves(self.view.maps[number], self.line) != "fixed"]
         lines = {arguments[number]: self._line(number, at) for number in moving}
         lines |= {load.results[0]: self._row(load, known) for load in self.rows}
         scalars = {value: found for value, found in known.items() if self._is_used_along(value)}
-        outputs = {arguments[number]: self._line(number, at) for number in self.loops.outputs}
+        outputs = {arguments[number]: self._line(number, at) for number in self.view.outputs}
 
         def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
             inner = dict(zip((*lines, *scalars, *outputs), elements, strict=True))
-            *ops, end = [op.operation for op in self.body.operations]
+            *ops, end = [op.operation for op in self.view.body.operations]
             for op in filter(self._runs_along, ops):
                 clone(op, inner)
             return [inner[value] for value in end.operands]
@@ -105,8 +100,8 @@ class _Gather:
     def _compute_uniform(self, at: Sequence[ir.Value]) -> dict[ir.Value, ir.Value]:
         """What is the same for a row, computed: by the values of the body."""
         known: dict[ir.Value, ir.Value] = {}
-        for number, argument in enumerate(list(self.body.arguments)[: self.loops.inputs]):
-            operand, indexing = self.generic.operands[number], self.loops.maps[number]
+        for number, argument in enumerate(list(self.view.body.arguments)[: self.view.inputs]):
+            operand, indexing = self.view.operands[number], self.view.maps[number]
             if moves(indexing, self.line) == "fixed":
                 known[argument] = (
                     operand if is_scalar(operand) else memref.LoadOp(operand, self._place(indexing, at)).result
@@ -135,7 +130,7 @@ class _Gather:
     def _line(self, number: int, at: Sequence[ir.Value]) -> ir.Value:
         """The part of an operand along the row."""
         return _line_of(
-            self.generic.operands[number], self._place(self.loops.maps[number], at), None, self._size_attribute()
+            self.view.operands[number], self._place(self.view.maps[number], at), None, self._size_attribute()
         )
 
     def _row(self, load: ir.Operation, known: dict[ir.Value, ir.Value]) -> ir.Value:
@@ -146,15 +141,15 @@ class _Gather:
         return _line_of(table, outer, None if start is None else known.get(start, start), self._size_attribute())
 
     def _size_attribute(self) -> int | ir.Value:
-        size = self.loops.sizes[self.line]
+        size = self.view.sizes[self.line]
         return self._size(self.line) if size is None else size
 
     def _size(self, loop: int) -> ir.Value:
-        size, index = self.loops.sizes[loop], ir.IndexType.get()
+        size, index = self.view.sizes[loop], ir.IndexType.get()
         if size is not None:
             return arith.ConstantOp(index, size).result
-        operand, dim = self.loops.bounds[loop]
-        return memref.DimOp(self.generic.operands[operand], arith.ConstantOp(index, dim).result).result
+        operand, dim = self.view.bounds[loop]
+        return memref.DimOp(self.view.operands[operand], arith.ConstantOp(index, dim).result).result
 
 
 def _line_of(buffer: ir.Value, outer: Sequence[ir.Value], start: ir.Value | None, size: int | ir.Value) -> ir.Value:
@@ -177,30 +172,27 @@ def _line_of(buffer: ir.Value, outer: Sequence[ir.Value], start: ir.Value | None
     ).result
 
 
-def _rows_of(generic: ir.Operation, loops: Loops, shortest: int) -> _Gather | None:
+def _rows_of(view: LinalgOp, shortest: int) -> _Gather | None:
     """How an op gathers rows; None if it does not."""
-    line = len(loops.sizes) - 1
-    size = loops.sizes[line] if loops.sizes else 0
-    if line < 1 or any(loops.reductions) or (size is not None and size < shortest) or not _walks(generic, loops, line):
+    line = len(view.sizes) - 1
+    size = view.sizes[line] if view.sizes else 0
+    if line < 1 or any(view.reductions) or (size is not None and size < shortest) or not _walks(view, line):
         return None
-    ops = [op.operation for op in generic.regions[0].blocks[0].operations][:-1]
-    if any(len(op.regions) for op in ops):
+    if any(len(op.regions) for op in view.body_ops):
         return None
-    rows, uniform = _rows_and_uniform(generic, loops, ops)
-    places = _places_of(rows, ops, line)
-    return None if not rows or places is None else _Gather(generic, loops, rows, places, uniform)
+    rows, uniform = _rows_and_uniform(view)
+    places = _places_of(rows, view.body_ops, line)
+    return None if not rows or places is None else _Gather(view, rows, places, uniform)
 
 
-def _rows_and_uniform(
-    generic: ir.Operation, loops: Loops, ops: Sequence[ir.Operation]
-) -> tuple[list[ir.Operation], list[ir.Operation]]:
+def _rows_and_uniform(view: LinalgOp) -> tuple[list[ir.Operation], list[ir.Operation]]:
     """Of the ops of a body, the loads that read rows, and those that are the same for a whole row."""
-    line = len(loops.sizes) - 1
-    arguments = list(generic.regions[0].blocks[0].arguments)
-    varying = {argument for argument, read in zip(arguments, loops.maps, strict=True) if moves(read, line) != "fixed"}
-    varying.update(arguments[loops.inputs :])
+    line = len(view.sizes) - 1
+    arguments = list(view.body.arguments)
+    varying = {argument for argument, read in zip(arguments, view.maps, strict=True) if moves(read, line) != "fixed"}
+    varying.update(arguments[view.inputs :])
     rows, uniform = [], []
-    for op in ops:
+    for op in view.body_ops:
         if op.name == "memref.load" and _reads_a_row(op, varying, line):
             rows.append(op)
         elif not (_counts(op, line) or varying & set(op.operands)):
@@ -220,12 +212,12 @@ def _places_of(rows: Sequence[ir.Operation], ops: Sequence[ir.Operation], line: 
     return [*counters, *shifts] if readers <= {*rows, *shifts} and users <= set(rows) else None
 
 
-def _walks(generic: ir.Operation, loops: Loops, line: int) -> bool:
+def _walks(view: LinalgOp, line: int) -> bool:
     """Whether each operand is fixed along a loop, or moves one by one along its innermost dim with that alone."""
-    for number, indexing in enumerate(loops.maps):
-        operand = generic.operands[number]
+    for number, indexing in enumerate(view.maps):
+        operand = view.operands[number]
         walk_of = moves(indexing, line)
-        if walk_of not in ("fixed", "unit") or (walk_of == "fixed" and number in loops.outputs):
+        if walk_of not in ("fixed", "unit") or (walk_of == "fixed" and number in view.outputs):
             return False
         if walk_of == "unit" and (indexing.results[-1] != ir.AffineDimExpr.get(line) or not _is_dense(operand)):
             return False

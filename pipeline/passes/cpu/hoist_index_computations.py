@@ -9,7 +9,8 @@ from typing import ClassVar
 from pipeline.analysis.body_cost import op_cost
 from pipeline.analysis.code_motion import needed_ops
 from pipeline.analysis.vectorizable import COUNTER
-from pipeline.ir.indexing_maps import Loops, coefficient, loops_of
+from pipeline.ir.indexing_maps import coefficient
+from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.rewriting import before, build_generic, iterator_types
 from pipeline.mlir import arith, clone, ir, linalg, memref, walk
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
@@ -36,15 +37,15 @@ class HoistIndexComputations(Pass):
     def run(self, op: ir.Operation) -> None:
         """Rewrites one function."""
         for generic in walk(op, "linalg.generic"):
-            loops = loops_of(generic)
-            if loops is None or any(loops.reductions) or generic.parent.operation.name != "func.func":
+            view = bounded(generic)
+            if view is None or any(view.reductions) or generic.parent.operation.name != "func.func":
                 continue
             if not computes_places(generic.regions[0].blocks[0]):
                 continue
-            lines = [line for line in _lines(generic, loops) if line.cost >= self.least]
+            lines = [line for line in _lines(view) if line.cost >= self.least]
             if lines:
                 self.passed(generic, f"computes {sum(len(line.values) for line in lines)} lines ahead")
-                _rewrite(generic, loops, lines)
+                _rewrite(view, lines)
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,14 @@ class _Line:
         return sum(map(op_cost, self.ops))
 
 
-def _lines(generic: ir.Operation, loops: Loops) -> list[_Line]:
+def _lines(view: LinalgOp) -> list[_Line]:
     """For each loop of known size, beside others, what depends on it alone."""
-    body = generic.regions[0].blocks[0]
+    body = view.body
     ops = [op.operation for op in body.operations][:-1]
-    depends = _dependences(generic, loops, ops)
+    depends = _dependences(view, ops)
     found = []
-    for loop, size in enumerate(loops.sizes):
-        others = [other_size for number, other_size in enumerate(loops.sizes) if number != loop and other_size != 1]
+    for loop, size in enumerate(view.sizes):
+        others = [other_size for number, other_size in enumerate(view.sizes) if number != loop and other_size != 1]
         if size is None or not 1 < size <= _LONGEST or not others or 0 in others:
             continue
         own = {value for value, dims in depends.items() if dims == {loop}}
@@ -82,13 +83,13 @@ def _lines(generic: ir.Operation, loops: Loops) -> list[_Line]:
     return found
 
 
-def _dependences(generic: ir.Operation, loops: Loops, ops: Sequence[ir.Operation]) -> dict[ir.Value, set[int]]:
+def _dependences(view: LinalgOp, ops: Sequence[ir.Operation]) -> dict[ir.Value, set[int]]:
     """The loops that each value of a body depends on; all of them for what is more than arithmetic."""
-    every = set(range(len(loops.sizes)))
-    body = generic.regions[0].blocks[0]
+    every = set(range(view.loops))
+    body = view.body
     depends: dict[ir.Value, set[int]] = {}
     for number, argument in enumerate(body.arguments):
-        depends[argument] = every if number >= loops.inputs else _dims(loops.maps[number])
+        depends[argument] = every if number >= view.inputs else _dims(view.maps[number])
     for op in ops:
         if op.name == COUNTER:
             depends[op.results[0]] = {ir.IntegerAttr(op.attributes["dim"]).value}
@@ -109,20 +110,20 @@ def _dims(indexing: ir.AffineMap) -> set[int]:
     }
 
 
-def _rewrite(generic: ir.Operation, loops: Loops, lines: list[_Line]) -> None:
+def _rewrite(view: LinalgOp, lines: list[_Line]) -> None:
     """Computes the lines in front of an op, which then reads them."""
     made: list[tuple[ir.Value, ir.Value, int]] = []
-    with before(generic):
+    with before(view.op):
         for line in lines:
             buffers = [
-                memref.AllocOp(_buffer_type(value, loops.sizes[line.loop]), [], []).result for value in line.values
+                memref.AllocOp(_buffer_type(value, view.sizes[line.loop]), [], []).result for value in line.values
             ]
-            _compute(generic, loops, line, buffers)
+            _compute(view, line, buffers)
             made += [(value, buffer, line.loop) for value, buffer in zip(line.values, buffers, strict=True)]
-        _read(generic, loops, made)
+        _read(view, made)
         for _, buffer, _ in made:
             memref.DeallocOp(buffer)
-    generic.erase()
+    view.op.erase()
 
 
 def _buffer_type(value: ir.Value, size: int | None) -> ir.MemRefType:
@@ -131,17 +132,17 @@ def _buffer_type(value: ir.Value, size: int | None) -> ir.MemRefType:
     return ir.MemRefType.get([size], kind)
 
 
-def _compute(generic: ir.Operation, loops: Loops, line: _Line, buffers: list[ir.Value]) -> None:
+def _compute(view: LinalgOp, line: _Line, buffers: list[ir.Value]) -> None:
     """Writes the op along one loop that computes a line for each of some values."""
-    body = generic.regions[0].blocks[0]
+    body = view.body
     ops = needed_ops([op.operation for op in body.operations][:-1], line.values)
     read = {operand for op in ops for operand in op.operands}
-    numbers = [number for number in range(loops.inputs) if body.arguments[number] in read]
-    here = [ir.AffineConstantExpr.get(0)] * len(loops.sizes)
+    numbers = [number for number in range(view.inputs) if body.arguments[number] in read]
+    here = [ir.AffineConstantExpr.get(0)] * len(view.sizes)
     here[line.loop] = ir.AffineDimExpr.get(0)
     into = ir.AffineMap.get(1, 0, here)
     maps = [
-        ir.AffineMap.get(1, 0, [expression.compose(into) for expression in loops.maps[number].results])
+        ir.AffineMap.get(1, 0, [expression.compose(into) for expression in view.maps[number].results])
         for number in numbers
     ]
     arguments = [body.arguments[number] for number in numbers]
@@ -155,20 +156,20 @@ def _compute(generic: ir.Operation, loops: Loops, line: _Line, buffers: list[ir.
             clone(op, known)
         return [_as_stored(known[value]) for value in line.values]
 
-    inputs = [generic.operands[number] for number in numbers]
+    inputs = [view.operands[number] for number in numbers]
     maps += [ir.AffineMap.get_identity(1)] * len(buffers)
     build_generic(inputs, buffers, maps, iterator_types([False]), content)
 
 
-def _read(generic: ir.Operation, loops: Loops, made: list[tuple[ir.Value, ir.Value, int]]) -> None:
+def _read(view: LinalgOp, made: list[tuple[ir.Value, ir.Value, int]]) -> None:
     """Writes the op again, which reads lines for what they hold."""
-    body = generic.regions[0].blocks[0]
+    body = view.body
     *ops, terminator = [op.operation for op in body.operations]
-    operands = list(generic.operands)
-    inputs, outputs = operands[: loops.inputs], operands[loops.inputs :]
-    count = len(loops.sizes)
+    operands = list(view.operands)
+    inputs, outputs = operands[: view.inputs], operands[view.inputs :]
+    count = len(view.sizes)
     along = [ir.AffineMap.get(count, 0, [ir.AffineDimExpr.get(loop)]) for _, _, loop in made]
-    maps = [*loops.maps[: loops.inputs], *along, *loops.maps[loops.inputs :]]
+    maps = [*view.maps[: view.inputs], *along, *view.maps[view.inputs :]]
 
     def content(elements: Sequence[ir.Value]) -> list[ir.Value]:
         own, rest = elements[: len(inputs)], elements[len(inputs) :]

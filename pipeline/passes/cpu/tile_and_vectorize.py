@@ -7,14 +7,13 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from pipeline.analysis.bf16_dot import LANES, multiplies_bf16
-from pipeline.analysis.epilogue import Epilogue, epilogues, initial_fill, is_only_between, prologues
+from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between, prologues
 from pipeline.analysis.fourier import transform_of
 from pipeline.analysis.op_naming import is_reduction
 from pipeline.analysis.vectorizable import unsupported
-from pipeline.ir.indexing_maps import Loops, loops_of
-from pipeline.ir.matchers import is_fill
+from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.schedule import Schedule, schedule_of
-from pipeline.mlir import ir, terminator, walk
+from pipeline.mlir import ir, walk
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_tile, fits_fold, fits_tile
@@ -57,20 +56,20 @@ class TileAndVectorize(Pass):
         """Vectorizes an op together with the ops behind it that are its epilogues."""
         if self._as_transform(generic):
             return
-        problem, loops = unsupported(generic, places=True), loops_of(generic)
-        if problem or loops is None:
+        problem, view = unsupported(generic, places=True), bounded(generic)
+        if problem or view is None:
             self.missed(generic, problem or "a loop is bounded by no operand's dimension")
             return
-        if schedule.winograd != 0 and self._by_winograd(generic, loops):
+        if schedule.winograd != 0 and self._by_winograd(view):
             return
-        tile = choose_tile(generic, loops, self.vector_bytes, self.registers, self.masked_bits, schedule)
+        tile = choose_tile(view, self.vector_bytes, self.registers, self.masked_bits, schedule)
         if isinstance(tile, str):
             self.missed(generic, tile)
             return
-        nest = _FusedNest.around(generic, loops, tile, self.masked_bits)
+        nest = _FusedNest.around(view, tile, self.masked_bits)
         self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{nest.others}")
         with generic.location, ir.InsertionPoint(nest.last):
-            self._emitter(generic, tile)(generic, loops, tile, self.fma, nest.context()).emit()
+            self._emitter(generic, tile)(view, tile, self.fma, nest.context()).emit()
         nest.erase()
 
     def _emitter(self, generic: ir.Operation, tile: TileSizes) -> type[NestEmitter]:
@@ -105,20 +104,20 @@ class TileAndVectorize(Pass):
             gone.erase()
         return True
 
-    def _by_winograd(self, generic: ir.Operation, loops: Loops) -> bool:
+    def _by_winograd(self, view: LinalgOp) -> bool:
         """Writes a convolution that is meant for it by Winograd's algorithm; False if it is not."""
         from pipeline.passes.cpu.microkernel.winograd_nest import WinogradEmitter, winograd_tile
 
-        tile = winograd_tile(generic, loops, self.vector_bytes, self.registers)
+        tile = winograd_tile(view, self.vector_bytes, self.registers)
         if tile is None:
             return False
         if isinstance(tile, str):
-            self.missed(generic, f"not by Winograd's algorithm: {tile}")
+            self.missed(view.op, f"not by Winograd's algorithm: {tile}")
             return False
-        nest = _FusedNest.around(generic, loops, tile.register_tile, self.masked_bits)
-        self.passed(generic, f"Winograd's algorithm, {tile.m} x {tile.m} results a tile{nest.others}")
-        with generic.location, ir.InsertionPoint(nest.last):
-            WinogradEmitter(generic, loops, tile, self.fma, nest.context()).emit()
+        nest = _FusedNest.around(view, tile.register_tile, self.masked_bits)
+        self.passed(view.op, f"Winograd's algorithm, {tile.m} x {tile.m} results a tile{nest.others}")
+        with view.op.location, ir.InsertionPoint(nest.last):
+            WinogradEmitter(view, tile, self.fma, nest.context()).emit()
         nest.erase()
         return True
 
@@ -139,32 +138,30 @@ class _FusedNest:
         pads: what inputs are padded copies of, which are not made any more.
     """
 
-    generic: ir.Operation
+    view: LinalgOp
     fills: dict[int, ir.Operation] = field(default_factory=dict)
-    prologues: tuple[Epilogue, ...] = ()
-    epilogues: tuple[Epilogue, ...] = ()
+    prologues: tuple[LinalgOp, ...] = ()
+    epilogues: tuple[LinalgOp, ...] = ()
     pads: dict[int, Pad] = field(default_factory=dict)
 
     @classmethod
-    def around(cls, generic: ir.Operation, loops: Loops, tile: TileSizes, masked_bits: int) -> Self:
+    def around(cls, view: LinalgOp, tile: TileSizes, masked_bits: int) -> Self:
         """What the loops of an op take in; nothing but itself if it is no reduction."""
-        if not any(loops.reductions):
-            return cls(generic)
-        fills = {output: fill for output in loops.outputs if (fill := initial_fill(generic, output)) is not None}
+        if not any(view.reductions):
+            return cls(view)
+        fills = {output: fill for output in view.outputs if (fill := initial_fill(view.op, output)) is not None}
         if not tile.folds:
-            behind = takewhile(
-                lambda epilogue: fits_tile(epilogue.op, epilogue.loops, tile, masked_bits), epilogues(generic, loops)
-            )
-            return cls(generic, fills, (), tuple(behind), _pads(generic, loops, tile))
-        if computes_places(generic.regions[0].blocks[0]):
-            return cls(generic, fills)
-        before = prologues(generic, loops, lambda prologue: fits_fold(prologue.op, prologue.loops, tile, masked_bits))
-        return cls(generic, fills, tuple(before))
+            behind = takewhile(lambda epilogue: fits_tile(epilogue, tile, masked_bits), epilogues(view))
+            return cls(view, fills, (), tuple(behind), _pads(view, tile))
+        if computes_places(view.body):
+            return cls(view, fills)
+        before = prologues(view, lambda prologue: fits_fold(prologue, tile, masked_bits))
+        return cls(view, fills, tuple(before))
 
     @property
     def last(self) -> ir.Operation:
         """The last op; the loops stand in front of it."""
-        return self.epilogues[-1].op if self.epilogues else self.generic
+        return self.epilogues[-1].op if self.epilogues else self.view.op
 
     @property
     def others(self) -> str:
@@ -178,8 +175,9 @@ class _FusedNest:
         """What emitters are told of it."""
         from pipeline.passes.cpu.microkernel.loop_nest import Context
 
-        ops = [self.generic, *self.fills.values(), *(neighbour.op for neighbour in (*self.prologues, *self.epilogues))]
-        outputs = {buffer for op in ops for buffer in list(op.operands)[len(op.operands) - _outputs(op) :]}
+        views = (self.view, *self.prologues, *self.epilogues)
+        ops = [*(view.op for view in views), *self.fills.values()]
+        outputs = {view.operands[output] for view in views for output in view.outputs}
         fuses = bool(self.prologues or self.epilogues)
         between = frozenset(buffer for buffer in outputs if is_only_between(buffer, ops)) if fuses else frozenset()
         initials = {output: fill.operands[0] for output, fill in self.fills.items()}
@@ -189,23 +187,15 @@ class _FusedNest:
         """Erases the ops, which are done with."""
         behind, before = ([neighbour.op for neighbour in group] for group in (self.epilogues, self.prologues))
         made = [op for pad in self.pads.values() for op in reversed(pad.ops)]
-        for op in (*reversed(behind), self.generic, *reversed(before), *self.fills.values(), *made):
+        for op in (*reversed(behind), self.view.op, *reversed(before), *self.fills.values(), *made):
             op.erase()
 
 
-def _pads(generic: ir.Operation, loops: Loops, tile: TileSizes) -> dict[int, Pad]:
+def _pads(view: LinalgOp, tile: TileSizes) -> dict[int, Pad]:
     """The inputs that are padded copies which the op can do without."""
-    found = {number: pad_of(generic, number) for number in range(loops.inputs)}
+    found = {number: pad_of(view.op, number) for number in range(view.inputs)}
     return {
         number: pad
         for number, pad in found.items()
-        if pad is not None
-        and can_do_without(ir.MemRefType(generic.operands[number].type), loops, number, tile.vector_dim)
+        if pad is not None and can_do_without(ir.MemRefType(view.operands[number].type), view, number, tile.vector_dim)
     }
-
-
-def _outputs(op: ir.Operation) -> int:
-    if is_fill(op):
-        return 1
-    block = op.regions[0].blocks[0]
-    return len(terminator(block).operands)

@@ -11,9 +11,9 @@ from pipeline.dialects.fusion import behind_barriers, stops_fusion
 from pipeline.fusion_rules import reasons
 from pipeline.fusion_rules.reasons import Refusal
 from pipeline.fusion_rules.rules import FusionRules, load_rules
-from pipeline.ir.indexing_maps import moves
-from pipeline.ir.linalg_op import Structured, bounded_loops, is_permutation, moves_rows, reads_input_again, structured
-from pipeline.ir.rewriting import before, build_generic, is_unused, replace
+from pipeline.ir.indexing_maps import bounded_loops, is_permutation, moves
+from pipeline.ir.linalg_op import LinalgOp, moves_rows, reads_input_again, structured
+from pipeline.ir.rewriting import before, build_generic, copy_attributes, is_unused, replace
 from pipeline.mlir import affine, defining_op, ir, linalg, walk
 from pipeline.passes.fusion.elementwise_legality import why_not_join
 from pipeline.passmanager.base import Pass
@@ -78,9 +78,9 @@ class FuseElementwise(Pass):
             self.missed(consumer, text, refusal.reason, producer.op)
 
 
-def _producers(consumer: Structured) -> list[tuple[int, Structured]]:
+def _producers(consumer: LinalgOp) -> list[tuple[int, LinalgOp]]:
     """The ops that might be computed in the consumer, each with the first input that is its result."""
-    found: dict[ir.Operation, tuple[int, Structured]] = {}
+    found: dict[ir.Operation, tuple[int, LinalgOp]] = {}
     for operand in range(consumer.inputs):
         op = behind_barriers(defining_op(consumer.op.operands[operand]))
         producer = structured(op)
@@ -89,7 +89,7 @@ def _producers(consumer: Structured) -> list[tuple[int, Structured]]:
     return list(found.values())
 
 
-def _why_not(consumer: Structured, operand: int, producer: Structured, rules: FusionRules) -> Refusal | None:
+def _why_not(consumer: LinalgOp, operand: int, producer: LinalgOp, rules: FusionRules) -> Refusal | None:
     """Why the producer is not computed in the consumer; None if it can be."""
     if stops_fusion(consumer.op.operands[operand]):
         return Refusal(reasons.BARRIER, "fusion stops behind it")
@@ -115,7 +115,7 @@ def _why_not(consumer: Structured, operand: int, producer: Structured, rules: Fu
     return why_not_join(rules, producer.op, consumer.op, len(maps))
 
 
-def _gives_lines(producer: Structured, consumer: Structured, operand: int) -> bool:
+def _gives_lines(producer: LinalgOp, consumer: LinalgOp, operand: int) -> bool:
     """Whether a reduction that reads each element once reads along the lines of what the producer transposes.
 
     y[0, n] = sum(x[0, k] * transposed(w)[k, n])   ->   y[0, n] = sum(x[0, k] * w[n, k])
@@ -123,7 +123,7 @@ def _gives_lines(producer: Structured, consumer: Structured, operand: int) -> bo
     if producer.inputs != 1 or producer.body_ops or producer.yielded != [producer.body.arguments[0]]:
         return False
     read = consumer.loops_read(operand)
-    loops = [loop for loop in range(consumer.loops) if consumer.size(loop) != 1]
+    loops = [loop for loop in range(consumer.loops) if consumer.sizes[loop] != 1]
     if any(loop not in read for loop in loops) or not is_permutation(producer.maps[0]):
         return False
     into = _loops_of_producer(consumer.maps[operand], producer)
@@ -133,7 +133,7 @@ def _gives_lines(producer: Structured, consumer: Structured, operand: int) -> bo
     return line is not None and all(moves(indexing, line) in ("fixed", "unit") for indexing in others)
 
 
-def _same_reads(consumer: Structured, operand: int) -> list[int]:
+def _same_reads(consumer: LinalgOp, operand: int) -> list[int]:
     """The inputs that read the same elements of the same tensor as `operand` does, itself among them."""
     value, indexing = consumer.op.operands[operand], consumer.maps[operand]
     return [n for n in range(consumer.inputs) if consumer.op.operands[n] == value and consumer.maps[n] == indexing]
@@ -151,7 +151,7 @@ class _Fused:
     maps: list[ir.AffineMap]
 
     @staticmethod
-    def of(consumer: Structured, operand: int, producer: Structured) -> _Fused:
+    def of(consumer: LinalgOp, operand: int, producer: LinalgOp) -> _Fused:
         """For a producer whose result is read by `operand` of the consumer."""
         same = _same_reads(consumer, operand)
         others = [number for number in range(consumer.inputs) if number not in same]
@@ -161,7 +161,7 @@ class _Fused:
         return _Fused(others, into, [*(consumer.maps[number] for number in others), *composed, *outputs])
 
 
-def _fuse(consumer: Structured, operand: int, producer: Structured) -> ir.Operation:
+def _fuse(consumer: LinalgOp, operand: int, producer: LinalgOp) -> ir.Operation:
     """consumer(.., producer(a, b), ..) -> consumer'(.., a, b, ..); erases the producer if nothing else needs it."""
     fused, same = _Fused.of(consumer, operand, producer), _same_reads(consumer, operand)
     inputs = [consumer.op.operands[number] for number in fused.others]
@@ -177,16 +177,14 @@ def _fuse(consumer: Structured, operand: int, producer: Structured) -> ir.Operat
 
     with before(consumer.op):
         generic = build_generic(inputs, outputs, fused.maps, list(consumer.op.attributes["iterator_types"]), body)
-    for name in consumer.op.attributes:
-        if name not in generic.attributes:
-            generic.attributes[name] = consumer.op.attributes[name]
+    copy_attributes(consumer.op, generic)
     replace(consumer.op, list(generic.results))
     if is_unused(producer.op.results[0]):
         producer.op.erase()
     return generic
 
 
-def _loops_of_producer(indexing: ir.AffineMap, producer: Structured) -> ir.AffineMap:
+def _loops_of_producer(indexing: ir.AffineMap, producer: LinalgOp) -> ir.AffineMap:
     """From the consumer's loops to the producer's: the inverse of how it writes after how the consumer reads."""
     written = [ir.AffineDimExpr(expression).position for expression in producer.maps[producer.inputs].results]
     results = [indexing.results[written.index(loop)] for loop in range(producer.loops)]
@@ -197,7 +195,7 @@ def _compose(indexing: ir.AffineMap, into: ir.AffineMap) -> ir.AffineMap:
     return ir.AffineMap.get(into.n_dims, 0, [expression.compose(into) for expression in indexing.results])
 
 
-def _inline_copy(producer: Structured, inputs: Sequence[ir.Value], into: ir.AffineMap) -> ir.Value:
+def _inline_copy(producer: LinalgOp, inputs: Sequence[ir.Value], into: ir.AffineMap) -> ir.Value:
     """The producer's element, computed at the insertion point by a copy of its body."""
     copy = producer.op.clone()
     body = copy.regions[0].blocks[0]

@@ -10,7 +10,8 @@ from pipeline.analysis.op_naming import group_kind, group_label
 from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.dialects.fusion import GROUP, create_group, target_of
 from pipeline.ir.attributes import CUSTOM, STOP_FUSION
-from pipeline.ir.linalg_op import Structured, is_permutation, reads_input_again, structured
+from pipeline.ir.indexing_maps import is_permutation
+from pipeline.ir.linalg_op import LinalgOp, reads_input_again, structured
 from pipeline.ir.rewriting import build_generic, copy_body
 from pipeline.mlir import clone, defining_op, ir, walk
 from pipeline.passmanager.base import Pass
@@ -63,7 +64,7 @@ class _Single:
     """A group with one generic."""
 
     group: ir.Operation
-    view: Structured
+    view: LinalgOp
 
     @property
     def form(self) -> tuple[object, ...]:
@@ -126,7 +127,7 @@ def _join(first: _Single, second: _Single) -> ir.Operation:
     return group
 
 
-def _copy(single: _Single) -> tuple[list[ir.Operation], Structured]:
+def _copy(single: _Single) -> tuple[list[ir.Operation], LinalgOp]:
     """Copies of the ops of a group at the insertion point, and that of its generic."""
     block = single.group.regions[0].blocks[0]
     known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, single.group.operands, strict=True))
@@ -140,7 +141,7 @@ def _copy(single: _Single) -> tuple[list[ir.Operation], Structured]:
     return copies, view
 
 
-def _joined(views: Sequence[Structured]) -> ir.Operation:
+def _joined(views: Sequence[LinalgOp]) -> ir.Operation:
     """One generic with the results of all; inputs that are read in the same way are one."""
     inputs: dict[tuple[ir.Value, ir.AffineMap], int] = {}
     for view in views:

@@ -15,7 +15,7 @@ from pipeline.fusion_rules.reasons import Refusal
 from pipeline.fusion_rules.rules import FusionRules, Role
 from pipeline.ir.attributes import KERNEL
 from pipeline.ir.element_types import element_bytes
-from pipeline.ir.linalg_op import Structured
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import ir
 from pipeline.passes.fusion.elementwise_legality import target_of
 from pipeline.passes.fusion.producer_consumer_graph import BlockGraph, Node
@@ -281,8 +281,8 @@ def _reduces(joined: Sequence[Node], number: int, loop: Loop) -> bool:
     return view is not None and loop[0] == number and view.reductions[loop[1]]
 
 
-def _parallel(view: Structured | None) -> set[int | None]:
+def _parallel(view: LinalgOp | None) -> set[int | None]:
     """The parallel loops of more than one iteration."""
     if view is None:
         return set()
-    return {loop for loop, reduces in enumerate(view.reductions) if not reduces and view.size(loop) != 1}
+    return {loop for loop, reduces in enumerate(view.reductions) if not reduces and view.sizes[loop] != 1}

@@ -11,7 +11,7 @@ from pipeline.analysis.concat import insertion
 from pipeline.analysis.op_naming import op_kind, op_label
 from pipeline.fusion_rules.op_facts import OpFacts
 from pipeline.ir.element_types import element_type
-from pipeline.ir.linalg_op import Structured, any_structured
+from pipeline.ir.linalg_op import LinalgOp, any_structured
 from pipeline.mlir import captured_values, defining_op, ir
 
 #: Dialects whose ops may change places as long as each comes after what it needs.
@@ -37,7 +37,7 @@ class Node:
     unit: list[Node] = field(default_factory=list)
 
     @cached_property
-    def view(self) -> Structured | None:
+    def view(self) -> LinalgOp | None:
         """The loops, maps and body of a linalg op, or the loops and maps of a tensor.insert_slice."""
         return any_structured(self.op) or insertion(self.op)
 

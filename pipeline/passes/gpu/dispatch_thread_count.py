@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.ir.indexing_maps import loops_of
+from pipeline.ir.linalg_op import bounded
 from pipeline.mlir import arith, constant_integer, ir, memref
 from pipeline.passes.gpu.thread.launch_patterns import block_nest, iterations, parallel_nest
 
@@ -14,10 +14,10 @@ def dynamic_threads(root: ir.Operation) -> ir.Value | None:
     elif nest := parallel_nest(root) or block_nest(root):
         return _dynamic_product([iterations(loop) for loop in nest])
     elif root.name == "linalg.generic":
-        loops = loops_of(root)
-        if loops is None:
+        view = bounded(root)
+        if view is None:
             return None
-        places = [loops.bounds[dim] for dim, reduction in enumerate(loops.reductions) if not reduction]
+        places = [view.bounds[dim] for dim, reduction in enumerate(view.reductions) if not reduction]
         sizes = [(root.operands[operand], dim) for operand, dim in places]
     else:
         return None

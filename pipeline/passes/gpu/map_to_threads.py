@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from pipeline.analysis.epilogue import epilogues
 from pipeline.ir.attributes import BLOCK, DISPATCH, ITEMS, STREAMED, THREADS
-from pipeline.ir.indexing_maps import loops_of
+from pipeline.ir.linalg_op import bounded
 from pipeline.ir.matchers import is_fill
 from pipeline.ir.rewriting import before, is_unused
 from pipeline.mlir import arith, clone, constant_integer, gpu, ir, memref, scf, walk
@@ -95,8 +95,8 @@ class MapToThreads(Pass):
             self.fail(function, f"mark-flash-attention has marked what is no attention: {attention}")
         on_tensor_cores = self.tensor_cores and tensor_core_kernel.choose_tile(attention) is not None
         ops = [op.operation for op in function.regions[0].blocks[0].operations]
-        root = attention.weighted
-        results = Results(root.op, root.loops, tuple(epilogues(root.op, root.loops, is_arithmetic)))
+        root = attention.weighted.view
+        results = Results(root, tuple(epilogues(root, is_arithmetic)))
         with before(ops[-1]):
             kind = StreamedTensorCores if on_tensor_cores else StreamedFma
             kind(attention, results, tile).emit()
@@ -134,13 +134,13 @@ class MapToThreads(Pass):
 
     def _generic(self, launch: _Launch, generic: ir.Operation, fills: dict[ir.Value, ir.Operation]) -> None:
         """By the first of the strategies that suits the op; the last one suits all."""
-        loops = loops_of(generic)
-        if loops is None:
+        view = bounded(generic)
+        if view is None:
             self.fail(generic, "a loop of this op is bounded by no dimension of an operand")
         may_go_on = is_arithmetic(generic) and not is_fill(generic)
-        behind = tuple(epilogues(generic, loops, is_arithmetic)) if may_go_on else ()
+        behind = tuple(epilogues(view, is_arithmetic)) if may_go_on else ()
         starts = {buffer: fill.operands[0] for buffer, fill in fills.items()}
-        work = _Work(launch, Results(generic, loops, behind), starts)
+        work = _Work(launch, Results(view, behind), starts)
         strategies = [self._with_wide_accesses, _element_by_element]
         if self.shared_memory:
             strategies = [self._on_tensor_cores, _in_shared_memory, self._rows_by_warps, *strategies]
@@ -152,7 +152,7 @@ class MapToThreads(Pass):
         tile = None if split is None else tensor_core_matmul.choose_tile(split)
         if split is None or tile is None:
             return False
-        form = tensor_core_matmul.choose_form(work.results.anchor, work.start, self.tf32)
+        form = tensor_core_matmul.choose_form(work.results.anchor.op, work.start, self.tf32)
         if form is None:
             return False
         tensor_core_matmul.TensorCoreEmitter(work.results, split, tile, form).emit()
@@ -161,7 +161,7 @@ class MapToThreads(Pass):
 
     def _rows_by_warps(self, work: _Work) -> bool:
         """Reductions along rows, a block each."""
-        rows = choose_rows(work.results.anchor, work.results.loops)
+        rows = choose_rows(work.results.anchor)
         if rows is None:
             return False
         thread = Thread(work.results, work.starts)
@@ -175,7 +175,7 @@ class MapToThreads(Pass):
         lanes = thread.lanes(self.access_bytes)
         if lanes <= 1:
             return False
-        elements = prod(size for size in work.results.loops.sizes if size is not None)
+        elements = prod(size for size in work.results.anchor.sizes if size is not None)
         work.launch.over([elements // lanes], thread.emit_wide(lanes))
         return True
 
@@ -196,7 +196,7 @@ class _Work:
     @cached_property
     def split(self) -> Split | None:
         """The loops of a contraction by what they are for; None if it is none that blocks share."""
-        return split_contraction(self.results.anchor, self.results.loops)
+        return split_contraction(self.results.anchor)
 
 
 def _in_shared_memory(work: _Work) -> bool:

@@ -54,7 +54,7 @@ def _split_whole(function: ir.Operation, name: str, outliner: _Outliner) -> bool
         return False
     ops = [op.operation for op in function.regions[0].blocks[0].operations]
     work = [op for op in ops if op.name.startswith("linalg.")]
-    place = work.index(attention.weighted.op)
+    place = work.index(attention.weighted.view.op)
     outliner.outline(work[:place], work[place], work[place + 1 :], name, whole=True)
     return True
 

@@ -11,7 +11,7 @@ from pipeline.analysis.loop_alignment import Alignment, align
 from pipeline.analysis.op_naming import is_product
 from pipeline.ir.attributes import STREAMED
 from pipeline.ir.element_types import element_bytes
-from pipeline.ir.linalg_op import Structured
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import ir, terminator
 from pipeline.passes.tiling.group_loop_nest import Tiler
 from pipeline.passes.tiling.group_tile_sizes import in_tiling_order
@@ -63,7 +63,7 @@ class TileGroupsToBlocks(Pass):
             return None
         loops = in_tiling_order(alignment)
         tiles = [1] * len(loops)
-        size = alignment.ops[0].size(loops[-1][0])
+        size = alignment.ops[0].sizes[loops[-1][0]]
         if size and any(is_product(view.op) for view in alignment.ops):
             most = min(self.rows, size - 1, self.scratch // max(1, iteration_bytes))
             tiles[-1] = max(rows for rows in range(1, most + 1) if size % rows == 0)
@@ -74,11 +74,11 @@ def _why_not(kernel: ir.Operation, alignment: Alignment) -> str | None:
     """Why the ops cannot be done block by block; None if they can."""
     if not alignment.common:
         return "they have no loop in common"
-    if any(alignment.ops[0].size(loops[0]) == 0 for loops in alignment.common):
+    if any(alignment.ops[0].sizes[loops[0]] == 0 for loops in alignment.common):
         return "there is nothing to do"
     for number, view in enumerate(alignment.ops):
         around = {loops[number] for loops in alignment.common}
-        if any(not view.size(loop) for loop in range(view.loops) if loop not in around):
+        if any(not view.sizes[loop] for loop in range(view.loops) if loop not in around):
             return "the size of a loop inside of a block is not known, or 0"
     if any(value in alignment.inner for value in _returned(kernel)):
         return "a result of the kernel is read by another of its ops"
@@ -115,5 +115,5 @@ def _takes_a_place(value: ir.Value, alignment: Alignment) -> bool:
     )
 
 
-def _is_read_later(value: ir.Value, later: tuple[Structured, ...]) -> bool:
+def _is_read_later(value: ir.Value, later: tuple[LinalgOp, ...]) -> bool:
     return any(value in list(view.op.operands) for view in later)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pipeline.analysis.op_naming import is_product
 from pipeline.analysis.zero_insertion import puts_among_zeros
-from pipeline.ir.linalg_op import Structured, any_structured, structured
+from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types
 from pipeline.mlir import arith, defining_op, ir, linalg, tensor, terminator
 from pipeline.passmanager.base import Pass
@@ -65,7 +65,7 @@ class ContractInBf16(Pass):
             return "a depthwise convolution adds up few products"
         if ir.RankedTensorType(op.results[0].type).shape[-1] == 1:
             return "its result has one column, whose sum runs along vectors"
-        sizes = [view.size(loop) for loop, reduces in enumerate(view.reductions) if reduces]
+        sizes = [view.sizes[loop] for loop, reduces in enumerate(view.reductions) if reduces]
         if None not in sizes and prod(size or 0 for size in sizes) < self.least_sum:
             return f"it adds up fewer than {self.least_sum} products"
         return None
@@ -202,7 +202,7 @@ def _in_bf16(kind: ir.Type) -> ir.RankedTensorType:
 
 def _take(op: ir.Operation, operands: list[ir.Value]) -> None:
     """Has a contraction read other operands, whose elements its body extends."""
-    view: Structured | None = any_structured(op)
+    view: LinalgOp | None = any_structured(op)
     assert view is not None
     block = view.body
     for number, value in enumerate(operands):

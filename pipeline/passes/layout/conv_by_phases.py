@@ -9,7 +9,7 @@ from math import prod
 from pipeline.analysis.transposed_conv import SpreadDim, TransposedConvolution
 from pipeline.dialects.fusion import BARRIER
 from pipeline.ir.attributes import TAPS
-from pipeline.ir.rewriting import before, build_generic, copy_body, iterator_types, replace, size_of
+from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, iterator_types, replace, size_of
 from pipeline.mlir import affine, arith, ir, linalg, tensor
 from pipeline.passes.layout.tensor_shapes import expand, leading, pad_with_zeros, transpose, zero_of
 
@@ -93,9 +93,7 @@ class PhaseLoops:
             iterator_types(loop in sums for loop in range(self._loops)),
             lambda elements: copy_body(view, elements),
         )
-        for name in view.op.attributes:
-            if name.startswith("pipeline."):
-                new.attributes[name] = view.op.attributes[name]
+        copy_attributes(view.op, new, "pipeline.")
         if any(taps.taps):
             new.attributes[TAPS] = ir.DenseI64ArrayAttr.get(taps.taps)
         return new.results[0]

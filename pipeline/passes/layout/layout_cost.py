@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from math import ceil, prod
 
 from pipeline.analysis.const_expr import ConstExprs
+from pipeline.analysis.op_naming import is_reduction
 from pipeline.analysis.winograd import Sizes
 from pipeline.analysis.zero_insertion import puts_among_zeros, zeros_between
-from pipeline.ir.linalg_op import Structured, any_structured, structured
+from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.mlir import defining_op, ir
 
 #: The dim of a tensor with channels first that each dim of one with channels last is, and the other way round.
@@ -110,18 +111,18 @@ def tied(op: ir.Operation, weights: ConstExprs) -> list[ir.Value]:
     return [*op.results, *_unknown(images, weights)]
 
 
-def is_pointwise(view: Structured) -> bool:
+def is_pointwise(view: LinalgOp) -> bool:
     """Whether an op computes images element by element."""
     return view.loops == 4 and view.is_elementwise and all(map(_is_identity, view.maps[view.inputs :]))
 
 
-def reads_image(view: Structured, number: int) -> bool:
+def reads_image(view: LinalgOp, number: int) -> bool:
     """Whether an op reads all of an operand, element by element; dims of size 1 may be read as such."""
     if not _is_image(view.op.operands[number]):
         return False
     kind = ir.RankedTensorType(view.op.operands[number].type)
     return all(
-        expression == ir.AffineDimExpr.get(dim) or (kind.shape[dim] == 1 and view.size(dim) == 1)
+        expression == ir.AffineDimExpr.get(dim) or (kind.shape[dim] == 1 and view.sizes[dim] == 1)
         for dim, expression in enumerate(view.maps[number].results)
     )
 
@@ -140,7 +141,7 @@ def gain(op: ir.Operation) -> float:
     view = any_structured(op)
     assert view is not None
     first, last = _CONVOLUTION if op.name in CONVOLUTIONS else _WINDOW
-    sizes = [view.size(loop) for loop in range(view.loops)]
+    sizes = [view.sizes[loop] for loop in range(view.loops)]
     image = ir.RankedTensorType(op.results[0].type)
     width = _SIZE if image.is_dynamic_dim(3) else max(1, image.get_dim_size(3))
     operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes)) / zeros_between(op.operands[0])
@@ -174,7 +175,7 @@ def _gain_in_bf16(op: ir.Operation) -> float:
     """Dot products take two channels at once, where these lie side by side; else two places of a window."""
     view = any_structured(op)
     assert view is not None
-    sizes = [view.size(loop) for loop in range(view.loops)]
+    sizes = [view.sizes[loop] for loop in range(view.loops)]
     operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes))
     first, last = _CONVOLUTION_IN_BF16
     channels = ir.RankedTensorType(op.operands[0].type).shape[1]
@@ -197,7 +198,7 @@ def _needs_first(use: ir.OpOperand, weights: ConstExprs) -> bool:
     user = use.owner.operation
     if user.name in CONVOLUTIONS:
         return use.operand_number != 0
-    if user.name == "linalg.generic" and any("reduction" in str(kind) for kind in user.attributes["iterator_types"]):
+    if user.name == "linalg.generic" and is_reduction(user):
         return False
     return not tied(user, weights)
 

@@ -12,8 +12,9 @@ from pipeline.analysis.bf16_dot import multiplies_bf16
 from pipeline.analysis.op_naming import is_product
 from pipeline.ir.attributes import KERNEL
 from pipeline.ir.element_types import element_bytes
-from pipeline.ir.linalg_op import Structured, bounded_loops, structured
-from pipeline.ir.rewriting import update_signature
+from pipeline.ir.indexing_maps import bounded_loops
+from pipeline.ir.linalg_op import LinalgOp, structured
+from pipeline.ir.rewriting import read_by, update_signature
 from pipeline.ir.schedule import schedule_of
 from pipeline.mlir import calls_of, ir, symbol_name, walk
 from pipeline.passes.layout.prepared_weights import PreparedWeights, is_weight
@@ -88,7 +89,7 @@ class PackWeights(Pass):
         kind, view = ir.RankedTensorType(product.weight.type), product.view
         if not all(map(is_weight, handed)):
             return "some call hands the kernel something else than a weight of the model"
-        if any(view.size(loop) is None for loop in product.loops):
+        if any(view.sizes[loop] is None for loop in product.loops):
             return "its sizes are not known"
         size = prod(kind.shape) * element_bytes(product.weight)
         if size < self.least_bytes:
@@ -106,7 +107,7 @@ class _Product:
         operand: the number of that operand, the weight. Its innermost dim is the innermost one of the result.
     """
 
-    view: Structured
+    view: LinalgOp
     operand: int
 
     @cached_property
@@ -172,12 +173,11 @@ def _read_packed(product: _Product, layout: PanelLayout) -> None:
         generic = SplitLoops(view, Splits({product.loops[-1]: (layout.panels, layout.columns)})).run()
     read = generic.operands[product.operand]
     weight.set_type(layout.packed)
-    generic.operands[product.operand] = weight
+    split = structured(generic)
+    assert split is not None
+    places = layout.places(list(split.maps[product.operand].results))
+    read_by(generic, product.operand, weight, ir.AffineMap.get(split.loops, 0, places))
     if read != weight:
         read.owner.erase()
-    maps = [ir.AffineMapAttr(entry).value for entry in generic.attributes["indexing_maps"]]
-    places = layout.places(list(maps[product.operand].results))
-    maps[product.operand] = ir.AffineMap.get(maps[0].n_dims, 0, places)
-    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing) for indexing in maps])
     update_signature(kernel)
     PropagateReshapes().run(kernel)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.ir.linalg_op import Structured, any_structured
-from pipeline.ir.rewriting import before, build_generic, copy_body, is_unused, iterator_types
+from pipeline.ir.linalg_op import LinalgOp, any_structured
+from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, is_unused, iterator_types, read_by
 from pipeline.mlir import defining_op, ir, linalg, tensor
 from pipeline.passes.layout.layout_cost import (
     BLOCK,
@@ -106,9 +106,7 @@ class _Rewriter:
                 new = self._concat(op)
             else:
                 new = self._pointwise(op)
-        for name in op.attributes:
-            if name.startswith("pipeline."):
-                new.attributes[name] = op.attributes[name]
+        copy_attributes(op, new, "pipeline.")
         self._last.update(zip(op.results, new.results, strict=True))
         self._old.append(op)
 
@@ -185,7 +183,7 @@ class _Rewriter:
             lambda elements: copy_body(view, elements, lambda loop: linalg.IndexOp(LAST.index(loop)).result),
         )
 
-    def _operand(self, view: Structured, number: int) -> tuple[ir.Value, ir.AffineMap]:
+    def _operand(self, view: LinalgOp, number: int) -> tuple[ir.Value, ir.AffineMap]:
         """An operand as it is now, and its map from the loops of channels first."""
         value, indexing = view.op.operands[number], view.maps[number]
         if value in self._chosen or reads_image(view, number):
@@ -260,12 +258,8 @@ def _pack(weight: ir.Value, loops: Sequence[ir.AffineExpr], order: list[int]) ->
 
 def _read_last(generic: ir.Operation, number: int, value: ir.Value) -> None:
     """Has an op read the same tensor with channels last."""
-    maps = list(generic.attributes["indexing_maps"])
-    indexing = ir.AffineMapAttr(maps[number]).value
-    permuted = ir.AffineMap.get(indexing.n_dims, indexing.n_symbols, _permuted(indexing.results, LAST))
-    maps[number] = ir.AffineMapAttr.get(permuted)
-    generic.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
-    generic.operands[number] = value
+    indexing = ir.AffineMapAttr(generic.attributes["indexing_maps"][number]).value
+    read_by(generic, number, value, ir.AffineMap.get(indexing.n_dims, 0, _permuted(indexing.results, LAST)))
 
 
 @contextlib.contextmanager

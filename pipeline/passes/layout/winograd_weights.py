@@ -11,8 +11,7 @@ import numpy as np
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.winograd import WEIGHT, read_sizes
 from pipeline.ir.attributes import WINOGRAD
-from pipeline.ir.indexing_maps import loops_of
-from pipeline.ir.linalg_op import Structured, structured
+from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.matchers import is_zero
 from pipeline.ir.rewriting import before, build_generic, copy_body, iterator_types, replace
 from pipeline.mlir import arith, ir, linalg, tensor, walk
@@ -43,10 +42,10 @@ class WinogradWeights(Pass):
             self.fail(op, f"tiles of {self.results} x {self.results} results: expected 2 or 4")
         weights = ConstExprs(op)
         for generic in walk(op, "linalg.generic"):
-            view, loops = structured(generic), loops_of(generic)
-            if view is None or loops is None or len(view.maps) != 3 or view.loops != 7:
+            view = bounded(generic)
+            if view is None or len(view.maps) != 3 or view.loops != 7:
                 continue
-            sizes = read_sizes(generic, loops)
+            sizes = read_sizes(view)
             if sizes is None or generic.operands[1] not in weights or not is_zero(generic.operands[2]):
                 continue
             if not self.always and not sizes.pays(self.results):
@@ -55,7 +54,7 @@ class WinogradWeights(Pass):
             self.passed(generic, f"computes tiles of {self.results} x {self.results} by Winograd's algorithm")
             self._rewrite(generic, view)
 
-    def _rewrite(self, generic: ir.Operation, view: Structured) -> None:
+    def _rewrite(self, generic: ir.Operation, view: LinalgOp) -> None:
         data, weight, output = generic.operands
         f, c, zero = ir.AffineDimExpr.get(3), ir.AffineDimExpr.get(6), ir.AffineConstantExpr.get(0)
         block = ir.RankedTensorType(weight.type).get_dim_size(4)

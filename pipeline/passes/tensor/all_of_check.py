@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from pipeline.analysis.code_motion import needed_ops
-from pipeline.ir.indexing_maps import coefficient, loops_of
-from pipeline.ir.linalg_op import bounded_loops
+from pipeline.ir.indexing_maps import bounded_loops, loops_in
+from pipeline.ir.linalg_op import structured
 from pipeline.ir.rewriting import build_generic, iterator_types
 from pipeline.mlir import arith, clone, ir, linalg, tensor
 
@@ -77,27 +77,22 @@ def _check_loops(
 
     All of them where the others may run no round, for then no condition need hold, and where the others bound a loop.
     """
-    body = generic.regions[0].blocks[0]
-    maps = [ir.AffineMapAttr(a).value for a in generic.attributes["indexing_maps"]]
+    view = structured(generic)
+    assert view is not None
+    maps = view.maps
     used = {operand for op in ops for operand in op.operands} | set(conditions)
     dims = {ir.IntegerAttr(op.attributes["dim"]).value for op in ops if op.name == "linalg.index"}
-    for argument in body.arguments:
+    for argument in view.body.arguments:
         if argument in used:
-            dims |= _dims(maps[argument.arg_number])
-    loops = loops_of(generic)
-    others = [] if loops is None else [size for dim, size in enumerate(loops.sizes) if dim not in dims]
-    numbers = [number for number, indexing in enumerate(maps) if _dims(indexing) <= dims]
-    if loops is None or not all(others) or bounded_loops([maps[number] for number in numbers]) != dims:
-        return list(range(len(maps))), list(range(maps[0].n_dims))
-    read = {argument.arg_number for argument in body.arguments if argument in used}
+            dims |= loops_in(maps[argument.arg_number])
+    others = [size for dim, size in enumerate(view.sizes) if dim not in dims]
+    numbers = [number for number, indexing in enumerate(maps) if loops_in(indexing) <= dims]
+    if not all(others) or bounded_loops([maps[number] for number in numbers]) != dims:
+        return list(range(len(maps))), list(range(view.loops))
+    read = {argument.arg_number for argument in view.body.arguments if argument in used}
     if bounded_loops([maps[number] for number in read]) == dims:
         numbers = sorted(read)
     return numbers, sorted(dims)
-
-
-def _dims(indexing: ir.AffineMap) -> set[int]:
-    """The loops that a map depends on."""
-    return {dim for dim in range(indexing.n_dims) if any(coefficient(e, dim) != 0 for e in indexing.results)}
 
 
 def _over(indexing: ir.AffineMap, dims: list[int]) -> ir.AffineMap:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.ir.indexing_maps import coefficient
-from pipeline.ir.linalg_op import Structured, bounded_loops, structured
-from pipeline.ir.rewriting import before, build_generic, copy_body
+from pipeline.ir.indexing_maps import bounded_loops, coefficient
+from pipeline.ir.linalg_op import LinalgOp, structured
+from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, read_by
 from pipeline.mlir import ir, linalg, tensor, walk
 from pipeline.passmanager.base import Pass
 
@@ -37,7 +37,7 @@ class DropBroadcastLoops(Pass):
             _shrink(view, loops)
 
 
-def _broadcast_loops(view: Structured) -> set[int]:
+def _broadcast_loops(view: LinalgOp) -> set[int]:
     """The loops that neither an input nor the body depends on, of an op with one result and users."""
     if not view.is_elementwise or len(view.op.results) != 1 or not list(view.op.results[0].uses):
         return set()
@@ -46,13 +46,13 @@ def _broadcast_loops(view: Structured) -> set[int]:
         used |= {
             loop for loop in range(view.loops) for expression in indexing.results if coefficient(expression, loop) != 0
         }
-    free = {loop for loop in range(view.loops) if view.size(loop) != 1} - used
+    free = {loop for loop in range(view.loops) if view.sizes[loop] != 1} - used
     empty = view.op.operands[view.inputs].owner
     is_new = not isinstance(empty, ir.Block) and empty.operation.name == "tensor.empty"
     return free if is_new and len(free) < view.loops else set()
 
 
-def _reads_without(user: ir.Operation, view: Structured, loops: set[int]) -> bool:
+def _reads_without(user: ir.Operation, view: LinalgOp, loops: set[int]) -> bool:
     """Whether a user can read the result without the dims that these loops write."""
     other = structured(user) if user.name == "linalg.generic" else None
     if other is None:
@@ -63,7 +63,7 @@ def _reads_without(user: ir.Operation, view: Structured, loops: set[int]) -> boo
     return not any(reads[other.inputs :]) and len(bounded_loops(maps)) == other.loops
 
 
-def _dims(view: Structured, loops: set[int]) -> set[int]:
+def _dims(view: LinalgOp, loops: set[int]) -> set[int]:
     """The dims of the result that some loops write."""
     return {dim for dim, loop in enumerate(view.loops_read(view.inputs)) if loop in loops}
 
@@ -73,7 +73,7 @@ def _without(indexing: ir.AffineMap, dims: set[int]) -> ir.AffineMap:
     return ir.AffineMap.get(indexing.n_dims, 0, kept)
 
 
-def _shrink(view: Structured, loops: set[int]) -> None:
+def _shrink(view: LinalgOp, loops: set[int]) -> None:
     kept = [loop for loop in range(view.loops) if loop not in loops]
     renamed = [
         ir.AffineDimExpr.get(kept.index(loop)) if loop in kept else ir.AffineConstantExpr.get(0)
@@ -96,15 +96,11 @@ def _shrink(view: Structured, loops: set[int]) -> None:
             [view.op.attributes["iterator_types"][loop] for loop in kept],
             lambda elements: copy_body(view, elements, lambda loop: linalg.IndexOp(kept.index(loop)).result),
         )
-    for name in view.op.attributes:
-        if name not in made.attributes:
-            made.attributes[name] = view.op.attributes[name]
+    copy_attributes(view.op, made)
     for use in list(result.uses):
         user, number = use.owner.operation, use.operand_number
-        maps = [ir.AffineMapAttr(entry).value for entry in user.attributes["indexing_maps"]]
-        maps[number] = _without(maps[number], dims)
-        user.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing) for indexing in maps])
-        user.operands[number] = made.results[0]
+        indexing = ir.AffineMapAttr(user.attributes["indexing_maps"][number]).value
+        read_by(user, number, made.results[0], _without(indexing, dims))
     view.op.erase()
 
 

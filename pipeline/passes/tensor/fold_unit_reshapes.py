@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.ir.linalg_op import bounded_loops, structured
+from pipeline.ir.indexing_maps import bounded_loops
+from pipeline.ir.linalg_op import structured
 from pipeline.ir.reshapes import reassociation
+from pipeline.ir.rewriting import read_by
 from pipeline.mlir import defining_op, ir, walk
 from pipeline.passmanager.base import Pass
 
@@ -44,10 +46,7 @@ class FoldUnitReshapes(Pass):
             maps = [*view.maps[:number], through, *view.maps[number + 1 :]]
             if len(bounded_loops(maps)) < view.loops:
                 continue
-            generic.operands[number] = reshape.operands[0]
-            generic.attributes["indexing_maps"] = ir.ArrayAttr.get(
-                [ir.AffineMapAttr.get(indexing) for indexing in maps]
-            )
+            read_by(generic, number, reshape.operands[0], through)
             if not list(reshape.results[0].uses):
                 reshape.erase()
             return True

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.ir.indexing_maps import loops_of
-from pipeline.ir.linalg_op import structured
+from pipeline.ir.linalg_op import bounded
 from pipeline.ir.reshapes import unit_groups
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import constant_integer, defining_op, ir, tensor, walk
@@ -39,25 +38,22 @@ class GathersToSlices(Pass):
 
 def _fetch(generic: ir.Operation) -> ir.Operation | None:
     """The tensor.extract that alone makes the result of a generic, if a slice can take its place."""
-    view, loops = structured(generic), loops_of(generic)
-    if view is None or loops is None or not view.is_elementwise or len(generic.results) != 1:
+    view = bounded(generic)
+    if view is None or not view.is_elementwise or len(generic.results) != 1:
         return None
     fetch = defining_op(view.yielded[0])
     rank = view.loops
-    is_plain = view.maps[-1] == ir.AffineMap.get_identity(rank) and not _reads(view.body)
+    reads = any(list(argument.uses) for argument in view.body.arguments)
+    is_plain = view.maps[-1] == ir.AffineMap.get_identity(rank) and not reads
     if fetch is None or fetch.name != "tensor.extract" or fetch.block != view.body or not is_plain:
         return None
     counted = [_loop(index, view.body) for index in list(fetch.operands)[1:]]
     used = [dim for dim in counted if dim is not None and dim >= 0]
-    rest = [size for dim, size in enumerate(loops.sizes) if dim not in used]
+    rest = [size for dim, size in enumerate(view.sizes) if dim not in used]
     if None in counted or used != sorted(set(used)) or any(size != 1 for size in rest):
         return None
     source = ir.RankedTensorType(fetch.operands[0].type)
-    return fetch if source.has_static_shape and all(loops.sizes) else None
-
-
-def _reads(body: ir.Block) -> bool:
-    return any(list(argument.uses) for argument in body.arguments)
+    return fetch if source.has_static_shape and all(view.sizes) else None
 
 
 def _loop(index: ir.Value, body: ir.Block) -> int | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.ir.linalg_op import Structured
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.reshapes import reassociation
-from pipeline.ir.rewriting import before, build_generic, copy_body, replace
+from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, replace
 from pipeline.mlir import affine, arith, defining_op, ir, linalg, tensor
 from pipeline.passes.tensor.reshape_splits import Splits
 
@@ -16,7 +16,7 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 class SplitLoops:
     """Builds an op anew with some of its loops split."""
 
-    def __init__(self, view: Structured, splits: Splits):
+    def __init__(self, view: LinalgOp, splits: Splits):
         self._view = view
         self._splits = splits
         self._first = [sum(splits.parts(before) for before in range(loop)) for loop in range(view.loops)]
@@ -41,9 +41,7 @@ class SplitLoops:
                 iterators,
                 lambda elements: copy_body(view, elements, self._index),
             )
-        for name in view.op.attributes:
-            if name not in new.attributes:
-                new.attributes[name] = view.op.attributes[name]
+        copy_attributes(view.op, new)
         with view.op.location, ir.InsertionPoint.after(new):
             results = [self._collapsed(*pair) for pair in zip(view.op.results, new.results, strict=True)]
         replace(view.op, results)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.ir.linalg_op import Structured, any_structured
+from pipeline.ir.linalg_op import LinalgOp, any_structured
 from pipeline.mlir import ir, walk
 from pipeline.passes.tensor.expand_shape_of_concat import expand_parts
 from pipeline.passes.tensor.loop_splitting import SplitLoops
@@ -45,7 +45,7 @@ class PropagateReshapes(Pass):
             self.passed(last, "the parts of a concatenation are expanded instead of it")
         return last is not None
 
-    def _split(self, generic: ir.Operation, find: Callable[[Structured], Splits | None]) -> bool:
+    def _split(self, generic: ir.Operation, find: Callable[[LinalgOp], Splits | None]) -> bool:
         view = any_structured(generic)
         assert view is not None
         splits = find(view)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.ir.linalg_op import bounded_loops, structured
+from pipeline.ir.indexing_maps import bounded_loops
+from pipeline.ir.linalg_op import structured
 from pipeline.ir.reshapes import reassociation
 from pipeline.ir.rewriting import (
     before,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.ir.rewriting import before, build_generic, is_pure, is_unused
+from pipeline.ir.rewriting import before, build_generic, copy_attributes, is_pure, is_unused
 from pipeline.mlir import captured_values, clone, defining_op, ir, walk
 from pipeline.passmanager.base import Pass
 
@@ -112,8 +112,7 @@ class _GenericBody:
                 list(self.generic.attributes["iterator_types"]),
                 body,
             )
-        for name in set(self.generic.attributes) - set(fresh.attributes):
-            fresh.attributes[name] = self.generic.attributes[name]
+        copy_attributes(self.generic, fresh)
         for index, number in enumerate(kept):
             self.generic.results[number].replace_all_uses_with(fresh.results[index])
         self.generic.erase()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.ir.linalg_op import Structured
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
 
@@ -37,7 +37,7 @@ class Splits:
         return ", ".join(f"{loop} into {'x'.join(map(str, sizes))}" for loop, sizes in sorted(self.sizes.items()))
 
 
-def splits_of_input(view: Structured) -> Splits | None:
+def splits_of_input(view: LinalgOp) -> Splits | None:
     """Those for reading what an input is collapsed from; None if no input is, or a loop cannot be split so."""
     for number in range(view.inputs):
         producer = defining_op(view.op.operands[number])
@@ -50,7 +50,7 @@ def splits_of_input(view: Structured) -> Splits | None:
     return None
 
 
-def _tears_rows(view: Structured, number: int, splits: Splits) -> bool:
+def _tears_rows(view: LinalgOp, number: int, splits: Splits) -> bool:
     """Whether rows of results would be split into short ones that do not come from rows of an input.
 
     So would a transpose of an image whose pixels lie in phases: with the reshape before it, it moves whole rows.
@@ -62,7 +62,7 @@ def _tears_rows(view: Structured, number: int, splits: Splits) -> bool:
     return any(view.maps[number].results[-1] != ir.AffineDimExpr.get(loop) for loop in torn)
 
 
-def splits_of_result(view: Structured) -> Splits | None:
+def splits_of_result(view: LinalgOp) -> Splits | None:
     """Those for computing what a result is expanded to; None if none is, or a loop cannot be split so."""
     for number, result in enumerate(view.op.results):
         for use in result.uses:
@@ -75,9 +75,7 @@ def splits_of_result(view: Structured) -> Splits | None:
     return None
 
 
-def _splits(
-    view: Structured, indexing: ir.AffineMap, groups: Sequence[Sequence[int]], source: ir.Value
-) -> Splits | None:
+def _splits(view: LinalgOp, indexing: ir.AffineMap, groups: Sequence[Sequence[int]], source: ir.Value) -> Splits | None:
     kind = ir.RankedTensorType(source.type)
     sizes: dict[int, Sizes] = {}
     for expression, group in zip(indexing.results, groups, strict=True):
@@ -93,7 +91,7 @@ def _splits(
     return Splits(sizes) if sizes else None
 
 
-def _plain_loop(view: Structured, expression: ir.AffineExpr) -> int | None:
+def _plain_loop(view: LinalgOp, expression: ir.AffineExpr) -> int | None:
     """The loop that an index is, if all operands are indexed by it alone or not at all."""
     if not isinstance(expression, ir.AffineDimExpr):
         return None

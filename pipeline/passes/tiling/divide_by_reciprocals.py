@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.reduction_combiners import fold_ops
-from pipeline.ir.linalg_op import Structured, is_identity, structured
+from pipeline.ir.indexing_maps import is_identity
+from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import arith, defining_op, ir, walk
 from pipeline.passmanager.base import Pass
@@ -46,7 +47,7 @@ def _rewrite(division: ir.Operation) -> None:
         replace(division, [arith.MulFOp(x, arith.DivFOp(one, s).result).result])
 
 
-def _argument(view: Structured, value: ir.Value) -> ir.Value | None:
+def _argument(view: LinalgOp, value: ir.Value) -> ir.Value | None:
     """The operand whose element a value of the body is; None for what the body computes."""
     if not isinstance(value.owner, ir.Block) or value.owner != view.body:
         return None
@@ -76,7 +77,7 @@ def _is_sum_of_exponentials(value: ir.Value) -> bool:
     )
 
 
-def _fold(value: ir.Value, names: tuple[str, ...]) -> Structured | None:
+def _fold(value: ir.Value, names: tuple[str, ...]) -> LinalgOp | None:
     """The reduction of one input, element by element, that makes a value by one of some ops."""
     view = structured(defining_op(value))
     if view is None or view.inputs != 1 or len(view.op.results) != 1 or not any(view.reductions):
@@ -85,7 +86,7 @@ def _fold(value: ir.Value, names: tuple[str, ...]) -> Structured | None:
     return view if folds is not None and folds[0] in names and is_identity(view.maps[0]) else None
 
 
-def _exponent(powers: Structured) -> ir.Operation | None:
+def _exponent(powers: LinalgOp) -> ir.Operation | None:
     """The subtraction of which a body yields the exponential, and nothing else."""
     power = defining_op(powers.yielded[0])
     if power is None or power.name != "math.exp" or len(powers.body_ops) != 2:

@@ -9,7 +9,8 @@ from pipeline.analysis.concat import INSERT
 from pipeline.analysis.loop_alignment import Alignment
 from pipeline.ir.attributes import PARALLEL, TILES
 from pipeline.ir.destination_passing import origin
-from pipeline.ir.linalg_op import Structured, is_identity
+from pipeline.ir.indexing_maps import is_identity
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.rewriting import is_unused
 from pipeline.mlir import arith, defining_op, ir, scf, tensor, terminator, walk
 from pipeline.passes.tiling.group_tile_sizes import in_tiling_order
@@ -57,12 +58,12 @@ class Tiler:
         if number == len(self._loops):
             return self._tile(at, carried)
         first, loop = self._alignment.ops[0], self._loops[number][0]
-        size = first.size(loop)
+        size = first.sizes[loop]
         tile = self._tiles[number]
         if size is not None and size <= tile:
             return self._nest({**at, number: Span(0, size)}, carried)
         if size is None:
-            operand, dim = first.bound(loop) or (0, 0)
+            operand, dim = first.bounds[loop] or (0, 0)
             total = tensor.DimOp(first.op.operands[operand], index(dim)).result
             full = arith.SubIOp(total, arith.RemUIOp(total, index(tile)).result).result
             carried = self._for(index(0), full, tile, at, carried)
@@ -98,7 +99,7 @@ class Tiler:
         return carried
 
     def _copy(
-        self, view: Structured, spans: dict[int, Span], known: dict[ir.Value, ir.Value], carried: list[ir.Value]
+        self, view: LinalgOp, spans: dict[int, Span], known: dict[ir.Value, ir.Value], carried: list[ir.Value]
     ) -> ir.Operation:
         """One op on its part of the operands."""
         operands = []
@@ -137,14 +138,14 @@ class Tiler:
         _shift_indices(copy, spans)
         return copy
 
-    def _insertion(self, view: Structured, operands: list[ir.Value]) -> ir.Operation:
+    def _insertion(self, view: LinalgOp, operands: list[ir.Value]) -> ir.Operation:
         """A tensor.insert_slice of a part into a tile of the whole."""
         part, whole = operands
         offsets = list(ir.DenseI64ArrayAttr(view.op.attributes["static_offsets"]))
         sizes = list(ir.RankedTensorType(part.type).shape)
         return tensor.InsertSliceOp(part, whole, [], [], [], offsets, sizes, [1] * len(sizes)).operation
 
-    def _as_written(self, view: Structured, number: int, carried: list[ir.Value]) -> ir.Value:
+    def _as_written(self, view: LinalgOp, number: int, carried: list[ir.Value]) -> ir.Value:
         """An operand that is read; for one that the kernel updates, the carried tensor that it becomes.
 
         The tile of that still has the old elements, up to the op that writes them. So nothing has to be copied.
@@ -162,14 +163,14 @@ class Tiler:
                 return carried[place]
         return operand
 
-    def _updates(self, writer: Structured, result: ir.Value, operand: ir.Value) -> bool:
+    def _updates(self, writer: LinalgOp, result: ir.Value, operand: ir.Value) -> bool:
         """Whether an op writes a result, element by element, into `operand`."""
         if not writer.op.name.startswith("linalg."):
             return False
         output = writer.inputs + ir.OpResult(result).result_number
         return writer.op.operands[output] == operand and writer.is_elementwise and is_identity(writer.maps[output])
 
-    def _reads_first(self, reader: Structured, writer: Structured, number: int) -> bool:
+    def _reads_first(self, reader: LinalgOp, writer: LinalgOp, number: int) -> bool:
         """Whether an op reads an operand tile by tile as the writer does that writes it, and not after that."""
         one, other = self._alignment.ops.index(reader), self._alignment.ops.index(writer)
         return one <= other and is_identity(reader.maps[number]) and self._alignment.in_step(one, other)

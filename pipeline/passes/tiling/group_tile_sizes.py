@@ -9,7 +9,8 @@ from pipeline.analysis.loop_alignment import Alignment
 from pipeline.analysis.op_naming import is_product
 from pipeline.ir.destination_passing import origin
 from pipeline.ir.element_types import element_bytes
-from pipeline.ir.linalg_op import Structured, is_identity
+from pipeline.ir.indexing_maps import is_identity
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import defining_op, ir
 
 #: A matrix product of fewer rows does not fill the registers.
@@ -44,7 +45,7 @@ def choose_tiles(alignment: Alignment, scratch: int) -> list[int]:
     takes as much as fits, and leaves the rest to those around it.
     """
     loops = in_tiling_order(alignment)
-    sizes = [alignment.ops[0].size(loop[0]) for loop in loops]
+    sizes = [alignment.ops[0].sizes[loop[0]] for loop in loops]
     iteration_bytes = _bytes_of_one(alignment)
     has_product = any(is_product(view.op) for view in alignment.ops)
     factor = _SCRATCH_OF_A_PRODUCT if has_product else _SCRATCH_OF_COLUMNS if _are_columns(alignment) else 1
@@ -70,7 +71,7 @@ def _are_columns(alignment: Alignment) -> bool:
     )
 
 
-def _is_innermost(view: Structured, loop: int) -> bool:
+def _is_innermost(view: LinalgOp, loop: int) -> bool:
     """Whether a loop is the last index of each operand of an op that has the most indices."""
     most = max(len(indexing.results) for indexing in view.maps)
     dim = ir.AffineDimExpr.get(loop)
@@ -119,10 +120,10 @@ def _is_made_for(alignment: Alignment, value: ir.Value, reader: int) -> bool:
     return not later and from_nothing and _is_written_in_order(view, value) and alignment.in_step(maker, reader)
 
 
-def _reads_in_order(view: Structured, value: ir.Value) -> bool:
+def _reads_in_order(view: LinalgOp, value: ir.Value) -> bool:
     return all(is_identity(view.maps[n]) for n in range(view.inputs) if view.op.operands[n] == value)
 
 
-def _is_written_in_order(view: Structured, result: ir.Value) -> bool:
+def _is_written_in_order(view: LinalgOp, result: ir.Value) -> bool:
     indexing = view.maps[view.inputs + ir.OpResult(result).result_number]
     return view.op.name.startswith("linalg.") and view.is_elementwise and is_identity(indexing)

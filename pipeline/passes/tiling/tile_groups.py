@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.analysis.kernel_ops import ops_to_tile
 from pipeline.analysis.loop_alignment import align
-from pipeline.ir.linalg_op import Structured
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.schedule import schedule_of
 from pipeline.mlir import ir, terminator
 from pipeline.passes.tiling.group_tile_sizes import choose_tiles, lodgers
@@ -52,7 +52,7 @@ class TileGroups(Pass):
         Tiler(op, alignment, tiles, lodgers(alignment, returned)).emit()
 
 
-def _reads_nothing(view: Structured) -> bool:
+def _reads_nothing(view: LinalgOp) -> bool:
     """Whether an operand has no elements, so that a tile of it is outside of it."""
     kinds = [operand.type for operand in view.op.operands]
     return any(isinstance(kind, ir.RankedTensorType) and 0 in kind.shape for kind in kinds)

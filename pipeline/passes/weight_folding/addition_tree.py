@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.mlir import defining_op, ir, linalg, walk
+from pipeline.ir.indexing_maps import is_identity
+from pipeline.ir.linalg_op import any_structured
+from pipeline.mlir import defining_op, ir, walk
 
 
 def read_sums(function: ir.Operation, weights: ConstExprs) -> list[ir.Operation]:
@@ -18,15 +20,11 @@ def is_sum(op: ir.Operation | None, weights: ConstExprs) -> bool:
         return False
     if any(operand.type != op.results[0].type or operand in weights for operand in list(op.operands)[:2]):
         return False
-    maps = [ir.AffineMapAttr(entry).value for entry in linalg.get_indexing_maps(op)]
-    block = op.regions[0].blocks[0]
-    if any(indexing != ir.AffineMap.get_identity(indexing.n_dims) for indexing in maps) or len(block.operations) != 2:
+    view = any_structured(op)
+    if view is None or not all(map(is_identity, view.maps)) or len(view.body_ops) != 1:
         return False
-    first = block.operations[0].operation
-    return first.name == "arith.addf" and list(first.operands) in (
-        list(block.arguments)[:2],
-        list(block.arguments)[1::-1],
-    )
+    first, arguments = view.body_ops[0], list(view.body.arguments)
+    return first.name == "arith.addf" and list(first.operands) in (arguments[:2], arguments[1::-1])
 
 
 def terms(last: ir.Operation, weights: ConstExprs) -> list[tuple[ir.Operation, int]]:

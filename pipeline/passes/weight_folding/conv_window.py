@@ -56,12 +56,12 @@ class ConvWindow:
     @property
     def weight_shape(self) -> list[int]:
         """The sizes of the weight."""
-        return _shape(self.contraction.op.operands[self.contraction.weight])
+        return _shape(self.contraction.view.operands[self.contraction.weight])
 
 
 def read_window(contraction: Contraction) -> ConvWindow | None:
     """The window of a contraction; None if its data is indexed in another way."""
-    data = contraction.maps[contraction.data].results
+    data = contraction.view.maps[contraction.data].results
     axes: dict[int, WindowDim] = {}
     for dim in range(len(data)):
         if loop_of(data[dim]) is None:
@@ -69,7 +69,7 @@ def read_window(contraction: Contraction) -> ConvWindow | None:
             if axis is None:
                 return None
             axes[dim] = axis
-    value = contraction.op.operands[contraction.data]
+    value = contraction.view.operands[contraction.data]
     groups = [[dim] for dim in range(len(data))]
     low, high = [0] * len(data), [0] * len(data)
     sizes = _shape(value)
@@ -96,7 +96,7 @@ def offsets(inner: ConvWindow, outer: ConvWindow) -> list[int]:
     Raises `NotScalableError` if there is no such place.
     """
     one, other = inner.contraction, outer.contraction
-    kinds = [(each.op.name, each.weight, each.maps[2], each.maps[each.weight]) for each in (one, other)]
+    kinds = [(each.view.op.name, each.weight, each.view.maps[2], each.view.maps[each.weight]) for each in (one, other)]
     if kinds[0] != kinds[1] or [axis.dim for axis in inner.axes] != [axis.dim for axis in outer.axes]:
         raise NotScalableError("they are of different kinds")
     if (inner.value, inner.groups) != (outer.value, outer.groups):
@@ -131,15 +131,15 @@ class Places:
 def own_places(window: ConvWindow) -> Places:
     """The places for each element's own result; raises `NotScalableError` if there are none."""
     contraction = window.contraction
-    result = contraction.op.results[0]
+    result = contraction.view.op.results[0]
     element = ir.RankedTensorType(result.type).element_type
-    data = ir.RankedTensorType(contraction.op.operands[contraction.data].type)
+    data = ir.RankedTensorType(contraction.view.operands[contraction.data].type)
     if _shape(result) != list(window.sizes) or element != data.element_type:
         raise NotScalableError("its result has another shape than its data")
     slid = {axis.dim: axis for axis in window.axes}
     equal, taps = [], []
     for dim, (index, out) in enumerate(
-        zip(contraction.maps[contraction.data].results, contraction.output_loops, strict=True)
+        zip(contraction.view.maps[contraction.data].results, contraction.output_loops, strict=True)
     ):
         loop = loop_of(index)
         if dim in slid:
@@ -165,15 +165,15 @@ def _offset(axis: WindowDim, low: int, taps: int) -> int:
 
 def _axis(contraction: Contraction, dim: int) -> WindowDim | None:
     """The axis of an index `stride * out + step * tap`."""
-    index = contraction.maps[contraction.data].results[dim]
-    moved = {loop: coefficient(index, loop) for loop in range(contraction.maps[0].n_dims)}
+    index = contraction.view.maps[contraction.data].results[dim]
+    moved = {loop: coefficient(index, loop) for loop in range(contraction.view.loops)}
     outs = [loop for loop, by in moved.items() if by != 0 and loop in contraction.output_loops]
     taps = [loop for loop, by in moved.items() if by != 0 and loop not in contraction.output_loops]
     if len(outs) != 1 or len(taps) != 1 or taps[0] not in contraction.weight_loops:
         return None
     stride, step = moved[outs[0]], moved[taps[0]]
     weight_dim = contraction.weight_loops.index(taps[0])
-    size = _shape(contraction.op.operands[contraction.weight])[weight_dim]
+    size = _shape(contraction.view.operands[contraction.weight])[weight_dim]
     if not stride or not step or stride < 0 or step < 0 or size < 0:
         return None
     return WindowDim(dim, outs[0], stride, weight_dim, size, step)

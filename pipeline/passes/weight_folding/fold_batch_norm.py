@@ -60,11 +60,11 @@ class FoldBatchNorm(Pass):
 
 def _report(absorption: Absorption) -> str:
     steps = sum(len(elementwise.steps) for elementwise in absorption.gone)
-    names = " and ".join(sorted({describe(sink.contraction.op) for sink in absorption.sinks}))
+    names = " and ".join(sorted({describe(sink.contraction.view.op) for sink in absorption.sinks}))
     return f"folded {steps} operation{'s' if steps != 1 else ''} per element into the weights of {names}"
 
 
 def _rewrite(sink: Sink, root: Elementwise, weights: ConstExprs) -> None:
-    op = sink.contraction.op
+    op = sink.contraction.view.op
     with root.op.location, ir.InsertionPoint(op):
         fold_into(sink.contraction, sink.scale, sink.shift, WeightSide(weights, op))

@@ -53,12 +53,12 @@ class FoldScaleShiftForward(Pass):
 
 
 def _report(chain: Chain, absorption: Absorption) -> str:
-    names = " and ".join(sorted({describe(sink.contraction.op) for sink in absorption.sinks}))
+    names = " and ".join(sorted({describe(sink.contraction.view.op) for sink in absorption.sinks}))
     return f"folded {chain.work} into the weights of {names} after"
 
 
 def _rewrite(sink: Sink, chain: Chain, weights: ConstExprs) -> None:
-    op = sink.contraction.op
+    op = sink.contraction.view.op
     side = WeightSide(weights, op)
     with before(op), chain.last.op.location:
         fold_into(sink.contraction, sink.scale, _shift(sink, side), side)

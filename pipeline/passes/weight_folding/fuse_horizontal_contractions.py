@@ -83,7 +83,7 @@ class _Sibling:
     @property
     def op(self) -> ir.Operation:
         """The product."""
-        return self.contraction.op
+        return self.contraction.view.op
 
     @property
     def weight(self) -> ir.Value:
@@ -129,10 +129,10 @@ def _contractions(function: ir.Operation, weights: ConstExprs) -> list[Contracti
 
 def _sibling(contraction: Contraction, weights: ConstExprs) -> _Sibling | None:
     """A product as a sibling; None if it adds to something, or has no loop of columns of its own."""
-    op = contraction.op
+    op = contraction.view.op
     if STOP_FUSION in op.attributes or read_init(contraction, weights) != (True, None):
         return None
-    data = contraction.maps[contraction.data]
+    data = contraction.view.maps[contraction.data]
     of_data = {str(expression) for expression in data.results}
     columns = [
         loop

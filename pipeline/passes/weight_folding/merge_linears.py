@@ -37,39 +37,45 @@ class MergeLinears(Pass):
                 self._merge(second, weights)
 
     def _merge(self, second: Contraction, weights: ConstExprs) -> None:
-        data = second.op.operands[second.data]
+        data = second.view.operands[second.data]
         chain = read_chain(read_elementwise(defining_op(data), weights), weights)
         affine, source = (chain.affine, chain.data) if chain is not None else (Affine(), data)
         first = _linear(defining_op(source), weights)
         if first is None or affine.scale is not None or any(len(list(value.uses)) > 1 for value in (data, source)):
             return
-        (k, h), (_, n) = (ir.RankedTensorType(contraction.op.operands[1].type).shape for contraction in (first, second))
+        (k, h), (_, n) = (ir.RankedTensorType(product.view.operands[1].type).shape for product in (first, second))
         known, bias = read_init(second, weights)
         shift = affine.shift and second.data_to_weight(affine.shift)
         if read_init(first, weights) != (True, None) or not known or (affine.shift is not None and shift is None):
-            self.missed(second.op, "not merged with the product before: something but a bias is added to it")
+            self.missed(second.view.op, "not merged with the product before: something but a bias is added to it")
             return
         if k * n >= k * h + h * n:
-            self.missed(second.op, f"not merged with the product before: {k} * {n} is no less than {k * h + h * n}")
+            self.missed(
+                second.view.op, f"not merged with the product before: {k} * {n} is no less than {k * h + h * n}"
+            )
             return
-        self.passed(second.op, f"merged with the product before: {k * n} multiplications a row for {k * h + h * n}")
-        with before(second.op):
+        self.passed(
+            second.view.op, f"merged with the product before: {k * n} multiplications a row for {k * h + h * n}"
+        )
+        with before(second.view.op):
             _rewrite(first, second, shift, bias, weights)
         for link in chain.links if chain is not None else ():
             drop(link)
-        second.op.operands[second.data] = first.op.operands[first.data]
-        first.op.erase()
+        second.view.operands[second.data] = first.view.operands[first.data]
+        first.view.op.erase()
 
 
 def _rewrite(
     first: Contraction, second: Contraction, shift: Vector | None, bias: Vector | None, weights: ConstExprs
 ) -> None:
     """Gives `second` the weight of both, and adds what the bias of `first` becomes."""
-    side = WeightSide(weights, second.op)
+    side = WeightSide(weights, second.view.op)
     if shift is not None:
         projected = side.projected(second, shift)
         fold_into(second, None, projected if bias is None else combine("add", bias, projected), side)
-    second.op.operands[second.weight] = side.product(first.op.operands[first.weight], second.op.operands[second.weight])
+    second.view.operands[second.weight] = side.product(
+        first.view.operands[first.weight], second.view.operands[second.weight]
+    )
 
 
 def _linear(op: ir.Operation | None, weights: ConstExprs) -> Contraction | None:
@@ -80,5 +86,5 @@ def _linear(op: ir.Operation | None, weights: ConstExprs) -> Contraction | None:
     element = ir.RankedTensorType(op.results[0].type).element_type
     if contraction is None or contraction.weight != 1 or not isinstance(element, (ir.F32Type, ir.F64Type)):
         return None
-    plain = contraction.maps[1] == ir.AffineMap.get(3, 0, [ir.AffineExpr.get_dim(2), ir.AffineExpr.get_dim(1)])
+    plain = contraction.view.maps[1] == ir.AffineMap.get(3, 0, [ir.AffineExpr.get_dim(2), ir.AffineExpr.get_dim(1)])
     return contraction if plain else None

@@ -101,7 +101,7 @@ class MergeParallelConvs(Pass):
 
 
 def _op(branch: Branch) -> ir.Operation:
-    return branch.window.contraction.op
+    return branch.window.contraction.view.op
 
 
 def _fit(inner: Branch, outer: Branch) -> list[int]:
@@ -157,7 +157,7 @@ def _rewrite(last: ir.Operation, left: list[Term], merges: list[_Merge], weights
 def _widen(merge: _Merge, weights: ConstExprs) -> None:
     """Gives the contraction the weight of all branches, and adds their shifts behind it."""
     contraction = merge.into.window.contraction
-    op = contraction.op
+    op = contraction.view.op
     with before(op):
         side = WeightSide(weights, op)
         weight = op.operands[contraction.weight]

@@ -123,7 +123,7 @@ class _Producers:
             scale = contraction.output_to_weight(scale)
             if scale is None:
                 raise NotScalableError(
-                    f"the factors run along a dim that the weight of {describe(contraction.op)} has not"
+                    f"the factors run along a dim that the weight of {describe(contraction.view.op)} has not"
                 )
         if bias is not None and shift is not None:
             shift = or_refuse(combine("add", bias, shift))
@@ -165,9 +165,11 @@ class _Consumers:
         scale = affine.scale and contraction.data_to_weight(affine.scale)
         projected = affine.shift and contraction.data_to_weight(affine.shift)
         if (scale is None) != (affine.scale is None) or (projected is None) != (affine.shift is None):
-            raise NotScalableError(f"the factors run along a dim that the weight of {describe(contraction.op)} has not")
+            raise NotScalableError(
+                f"the factors run along a dim that the weight of {describe(contraction.view.op)} has not"
+            )
         if projected is not None and not contraction.sums_over_weight:
-            raise NotScalableError(f"{describe(contraction.op)} sums over more than its weight")
+            raise NotScalableError(f"{describe(contraction.view.op)} sums over more than its weight")
         known, bias = read_init(contraction, self._weights)
         if not known and projected is not None:
             raise NotScalableError("the convolution or product adds to data")

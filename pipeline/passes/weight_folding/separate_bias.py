@@ -33,6 +33,6 @@ class SeparateBias(Pass):
         for contraction in contractions(op, weights):
             known, bias = read_init(contraction, weights)
             if known and bias is not None:
-                self.passed(contraction.op, f"adds the bias of {describe(contraction.op)} to its result")
-                with before(contraction.op):
-                    fold_into(contraction, None, bias, WeightSide(weights, contraction.op))
+                self.passed(contraction.view.op, f"adds the bias of {describe(contraction.view.op)} to its result")
+                with before(contraction.view.op):
+                    fold_into(contraction, None, bias, WeightSide(weights, contraction.view.op))

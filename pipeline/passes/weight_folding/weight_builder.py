@@ -56,7 +56,7 @@ class WeightSide:
 
     def scaled_weight(self, contraction: Contraction, scale: Vector) -> ir.Value:
         """The weight times the scale, for a scale along dims of the weight; of the weight's type."""
-        weight = contraction.op.operands[contraction.weight]
+        weight = contraction.view.operands[contraction.weight]
         kind = ir.RankedTensorType(weight.type)
         self.make_available(weight)
         operands: list[Operand] = [(weight, range(kind.rank)), (self.build(scale), scale.dims)]
@@ -87,7 +87,7 @@ class WeightSide:
 
         sum over c, k of (x[c] + shift[c]) * w[f, c, k] -> sum of x[c] * w[f, c, k] + sum of shift[c] * w[f, c, k]
         """
-        weight = contraction.op.operands[contraction.weight]
+        weight = contraction.view.operands[contraction.weight]
         shape = ir.RankedTensorType(weight.type).shape
         self.make_available(weight)
         operands: list[Operand] = [(weight, range(len(shape))), (self.build(shift), shift.dims)]
@@ -239,7 +239,7 @@ def fold_into(contraction: Contraction, scale: Vector | None, shift: Vector | No
         scale: along dims of the weight.
         shift: along dims of the result, the init included.
     """
-    op = contraction.op
+    op = contraction.view.op
     if scale is not None:
         op.operands[contraction.weight] = side.scaled_weight(contraction, scale)
     if shift is None:

@@ -36,14 +36,14 @@ class _PairTile(RegisterTile):
         return results
 
     def _is_fixed(self, operand: int) -> bool:
-        return moves(self.stage.loops.maps[operand], self.stage.tile.vector_dim) == "fixed"
+        return moves(self.stage.view.maps[operand], self.stage.tile.vector_dim) == "fixed"
 
     def _pairs(self, operand: int, at: dict[int, ir.Value], row: int, column: int, loop: int | None) -> ir.Value:
         """A vector of pairs along a loop; of elements and zeros if there is none."""
         words = ir.VectorType.get([LANES], ir.IntegerType.get_signless(32))
         if self._is_fixed(operand):
             return vector.BroadcastOp(words, self._pair(operand, at, row, column, loop)).result
-        if loop is not None and lies_in_pairs(self.stage.loops.maps[operand], self.stage.tile.vector_dim, loop):
+        if loop is not None and lies_in_pairs(self.stage.view.maps[operand], self.stage.tile.vector_dim, loop):
             return vector.BitCastOp(words, self._stored_pairs(operand, at, row, column)).result
         low = self.load(operand, at, row, column)
         return _joined(words, low, None if loop is None else self.load(operand, _next(at, loop), row, column))
@@ -65,7 +65,7 @@ class _PairTile(RegisterTile):
         buffer, indices = self._buffer(operand), self._indices(operand, at, row, column)
         if loop is None:
             return _joined(word, memref.LoadOp(buffer, indices).result, None)
-        if moves(self.stage.loops.maps[operand], loop) == "unit":
+        if moves(self.stage.view.maps[operand], loop) == "unit":
             pair = vector.LoadOp(ir.VectorType.get([2], half), buffer, indices).result
             return vector.ExtractOp(vector.BitCastOp(ir.VectorType.get([1], word), pair).result, [], [0]).result
         after = self._indices(operand, _next(at, loop), row, column)
@@ -89,15 +89,15 @@ class DotEmitter(NestEmitter):
         self, depth: int, registers: RegisterTile, at: dict[int, ir.Value], values: list[ir.Value]
     ) -> list[ir.Value]:
         """See `NestEmitter.reduction`."""
-        if depth != len(self.reductions) - 1 or self.tile.lanes != LANES:
+        if depth != len(self.view.summed) - 1 or self.tile.lanes != LANES:
             return super().reduction(depth, registers, at, values)
         assert isinstance(registers, _PairTile)
-        pairs, loop = registers, self.reductions[depth]
+        pairs, loop = registers, self.view.summed[depth]
 
         def add(i: ir.Value, old: list[ir.Value], both: bool) -> list[ir.Value]:
             return pairs.add({**at, loop: i}, old, loop, both)
 
-        size = self.loops.sizes[loop]
+        size = self.view.sizes[loop]
         if size is not None:
             full = constant_index(size // 2 * 2)
             values = _steps(constant_index(0), full, 2, values, lambda i, old: add(i, old, True))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipeline.analysis.vectorizable import COUNTER, LOAD
-from pipeline.ir.indexing_maps import Loops, moves
+from pipeline.ir.indexing_maps import moves
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import defining_op, ir
 
 #: Ops that an index comes from or goes to.
@@ -15,11 +16,11 @@ def computes_places(body: ir.Block) -> bool:
     return any(op.operation.name in (COUNTER, LOAD, *_CASTS) for op in body.operations)
 
 
-def uniform_ops(body: ir.Block, loops: Loops, dim: int) -> list[ir.Operation]:
+def uniform_ops(view: LinalgOp, dim: int) -> list[ir.Operation]:
     """The ops of a body that compute one number for all steps of the loop `dim`, in their order."""
-    varying = set(_varying_arguments(body, loops, dim))
+    varying = set(_varying_arguments(view, dim))
     found = []
-    for op in [op.operation for op in body.operations][:-1]:
+    for op in view.body_ops:
         counts = op.name == COUNTER and ir.IntegerAttr(op.attributes["dim"]).value == dim
         if counts or any(operand in varying for operand in op.operands) or not _computes_numbers(op):
             varying.update(op.results)
@@ -28,12 +29,12 @@ def uniform_ops(body: ir.Block, loops: Loops, dim: int) -> list[ir.Operation]:
     return found
 
 
-def _varying_arguments(body: ir.Block, loops: Loops, dim: int) -> list[ir.Value]:
+def _varying_arguments(view: LinalgOp, dim: int) -> list[ir.Value]:
     """The arguments that are other elements in each step of a loop; what an output holds always is."""
     return [
         argument
-        for number, argument in enumerate(body.arguments)
-        if number >= loops.inputs or moves(loops.maps[number], dim) != "fixed"
+        for number, argument in enumerate(view.body.arguments)
+        if number >= view.inputs or moves(view.maps[number], dim) != "fixed"
     ]
 
 

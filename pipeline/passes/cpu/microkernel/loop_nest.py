@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import ClassVar, Literal
 
-from pipeline.analysis.epilogue import Epilogue
 from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.analysis.transposed_conv import taps_of_phase
 from pipeline.ir.element_types import is_scalar
-from pipeline.ir.indexing_maps import Loops, coefficient, moves
+from pipeline.ir.indexing_maps import coefficient, moves
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import affine, arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel import narrow_elements, window_unrolling
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, EmitLoop, blocks_of
@@ -52,9 +52,9 @@ class Context:
     """
 
     initials: dict[int, ir.Value] = field(default_factory=dict)
-    epilogues: tuple[Epilogue, ...] = ()
+    epilogues: tuple[LinalgOp, ...] = ()
     between: frozenset[ir.Value] = frozenset()
-    prologues: tuple[Epilogue, ...] = ()
+    prologues: tuple[LinalgOp, ...] = ()
     pads: Mapping[int, Pad] = field(default_factory=dict)
 
 
@@ -69,15 +69,13 @@ class NestEmitter:
     tile_type: ClassVar[type[RegisterTile]] = RegisterTile
     long_sums_in_blocks: ClassVar[bool] = True
 
-    def __init__(self, generic: ir.Operation, loops: Loops, tile: TileSizes, fma: bool, context: Context):
-        sums = multiply_adds(generic.regions[0].blocks[0], loops) if fma else MultiplyAdds({}, set())
-        self.generic = generic
-        self.loops = loops
+    def __init__(self, view: LinalgOp, tile: TileSizes, fma: bool, context: Context):
+        sums = multiply_adds(view) if fma else MultiplyAdds({}, set())
+        self.view = view
         self.tile = tile
         self.context = context
-        self.stage = TiledOp(generic, loops, tile, sums, context.pads)
-        self.reductions = [dim for dim, reduction in enumerate(loops.reductions) if reduction]
-        self._unrolled = window_unrolling.unrolled(loops, tile)
+        self.stage = TiledOp(view, tile, sums, context.pads)
+        self._unrolled = window_unrolling.unrolled(view, tile)
         self.blocks = self._blocks_of_sums() if self.long_sums_in_blocks else None
 
     def emit(self) -> None:
@@ -119,14 +117,14 @@ class NestEmitter:
     def _input_bytes(self) -> tuple[int | None, int | None]:
         """The bytes of the inputs that are fixed along vectors, and of those that move; None if not known."""
         sizes = {True: 0, False: 0}
-        for operand in range(self.loops.inputs):
-            if is_scalar(self.generic.operands[operand]):
+        for operand in range(self.view.inputs):
+            if is_scalar(self.view.operands[operand]):
                 continue
-            kind = ir.ShapedType(self.generic.operands[operand].type)
-            if not kind.has_static_shape or None in self.loops.sizes:
+            kind = ir.ShapedType(self.view.operands[operand].type)
+            if not kind.has_static_shape or None in self.view.sizes:
                 return None, None
             width = max(8, kind.element_type.width) // 8
-            sizes[moves(self.loops.maps[operand], self.tile.vector_dim) == "fixed"] += prod(kind.shape) * width
+            sizes[moves(self.view.maps[operand], self.tile.vector_dim) == "fixed"] += prod(kind.shape) * width
         return sizes[True], sizes[False]
 
     def nest(self, position: TilePosition, inner: EmitTiles) -> None:
@@ -149,7 +147,7 @@ class NestEmitter:
             return lambda i: inner(position.with_vectors(dim, i, vectors, mask))
 
         step = self.tile.vectors * lanes
-        size = self.loops.sizes[dim]
+        size = self.view.sizes[dim]
         if size is None:
             total = self.size(dim)
             full = floor_to(total, step)
@@ -193,7 +191,7 @@ class NestEmitter:
         def part(rows: int) -> Callable[[ir.Value], None]:
             return lambda i: inner(position.with_rows(dim, i, rows))
 
-        size = self.loops.sizes[dim]
+        size = self.view.sizes[dim]
         if size is None:
             total = self.size(dim)
             full = floor_to(total, rows)
@@ -212,7 +210,7 @@ class NestEmitter:
         at = dict(position.at)
         accumulators = [
             self.start(registers, output, at, row, column)
-            for output in self.loops.outputs
+            for output in self.view.outputs
             for row in range(position.rows)
             for column in range(position.vectors)
         ]
@@ -223,7 +221,7 @@ class NestEmitter:
         position, known = registers.position, dict[ir.Value, list[ir.Value]]()
         self.store(registers, results, known)
         for epilogue in self.context.epilogues:
-            stage = TiledOp(epilogue.op, epilogue.loops, self.tile, MultiplyAdds({}, set()))
+            stage = TiledOp(epilogue, self.tile, MultiplyAdds({}, set()))
             behind = RegisterTile(stage, position)
             self.store(behind, behind.compute(dict(position.at), [], known), known)
 
@@ -237,24 +235,24 @@ class NestEmitter:
     def store(self, registers: RegisterTile, results: list[ir.Value], known: dict[ir.Value, list[ir.Value]]) -> None:
         """Stores what a stage has computed, if anything but an epilogue needs it."""
         stage = registers.stage
-        count = len(results) // len(stage.loops.outputs)
-        for number, output in enumerate(stage.loops.outputs):
+        count = len(results) // len(stage.view.outputs)
+        for number, output in enumerate(stage.view.outputs):
             vectors = results[number * count : (number + 1) * count]
-            known[stage.generic.operands[output]] = vectors
-            if stage.generic.operands[output] not in self.context.between:
+            known[stage.view.operands[output]] = vectors
+            if stage.view.operands[output] not in self.context.between:
                 registers.store_all(vectors, output)
 
     def reduction(
         self, depth: int, registers: RegisterTile, at: dict[int, ir.Value], values: list[ir.Value]
     ) -> list[ir.Value]:
         """The sums over the reductions from the one of that number on, added to `values`."""
-        outer = self.reductions[: len(self.reductions) - len(self._unrolled)]
+        outer = self.view.summed[: len(self.view.summed) - len(self._unrolled)]
         if depth == len(outer) and self._unrolled:
-            return registers.compute_taps(at, window_unrolling.taps(self.loops, self._unrolled), values)
+            return registers.compute_taps(at, window_unrolling.taps(self.view, self._unrolled), values)
         if depth == len(outer):
             return registers.compute(at, values)
         dim = outer[depth]
-        if self.loops.sizes[dim] == 1:
+        if self.view.sizes[dim] == 1:
             return self.reduction(depth + 1, registers, {**at, dim: constant_index(0)}, values)
 
         def run(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
@@ -276,22 +274,22 @@ class NestEmitter:
 
     def _blocks_of_sums(self) -> Blocks | None:
         """Where the reductions are cut; what is unrolled stays whole."""
-        blocks = blocks_of([self.loops.sizes[dim] for dim in self.reductions], fold_ops(self.generic))
-        return blocks if blocks is not None and blocks.depth < len(self.reductions) - len(self._unrolled) else None
+        blocks = blocks_of([self.view.sizes[dim] for dim in self.view.summed], fold_ops(self.view.op))
+        return blocks if blocks is not None and blocks.depth < len(self.view.summed) - len(self._unrolled) else None
 
     def _steps(self, dim: int, at: dict[int, ir.Value]) -> ir.Value:
         """The number of iterations of a sum; those in which a weight is known to be zero are left out."""
-        taps = taps_of_phase(self.generic, self.loops, dim)
-        used = [loop for loop in range(len(self.loops.sizes)) if taps is not None and coefficient(taps, loop) != 0]
+        taps = taps_of_phase(self.view, dim)
+        used = [loop for loop in range(self.view.loops) if taps is not None and coefficient(taps, loop) != 0]
         if taps is None or not set(used) <= set(self.tile.outer):
             return self.size(dim)
-        values = [at[loop] if loop in used else constant_index(0) for loop in range(len(self.loops.sizes))]
+        values = [at[loop] if loop in used else constant_index(0) for loop in range(self.view.loops)]
         return affine.AffineApplyOp(ir.AffineMap.get(len(values), 0, [taps]), values).result
 
     def size(self, dim: int) -> ir.Value:
         """The number of iterations of a loop."""
-        known = self.loops.sizes[dim]
+        known = self.view.sizes[dim]
         if known is not None:
             return constant_index(known)
-        operand, position = self.loops.bounds[dim]
-        return memref.DimOp(self.generic.operands[operand], constant_index(position)).result
+        operand, position = self.view.bounds[dim]
+        return memref.DimOp(self.view.operands[operand], constant_index(position)).result

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.ir.indexing_maps import Loops, coefficient, moves
+from pipeline.ir.indexing_maps import coefficient, moves
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.matchers import is_fill
 from pipeline.mlir import constant_integer, defining_op, ir
 
@@ -76,13 +77,13 @@ def _is_copy(op: ir.Operation, destination: ir.Value) -> bool:
     )
 
 
-def can_do_without(kind: ir.RankedTensorType | ir.MemRefType, loops: Loops, operand: int, vector_dim: int) -> bool:
+def can_do_without(kind: ir.RankedTensorType | ir.MemRefType, view: LinalgOp, operand: int, vector_dim: int) -> bool:
     """Whether vectors along a loop can be loaded of a padded operand under masks: 32 or 64 bits, one by one."""
-    if not isinstance(kind.element_type, (ir.F32Type, ir.F64Type)) or None in loops.sizes:
+    if not isinstance(kind.element_type, (ir.F32Type, ir.F64Type)) or None in view.sizes:
         return False
-    indexing = loops.maps[operand]
+    indexing = view.maps[operand]
     linear = all(
-        coefficient(expression, dim) is not None for expression in indexing.results for dim in range(len(loops.sizes))
+        coefficient(expression, dim) is not None for expression in indexing.results for dim in range(view.loops)
     )
     return linear and moves(indexing, vector_dim) == "unit"
 

@@ -29,7 +29,7 @@ class RegisterTile(TileAccesses):
 
     def fold_into(self, output: int, fold: str, vectors: list[ir.Value], initial: ir.Value | None) -> None:
         """Combines vectors of partial results with `initial`, else with an output's element, and stores it there."""
-        buffer = self.stage.generic.operands[output]
+        buffer = self.stage.view.operands[output]
         indices = self._indices(output, {**self.position.at, self.stage.tile.vector_dim: constant_index(0)}, 0, 0)
         while len(vectors) > 1:
             left, right, *rest = vectors
@@ -55,25 +55,25 @@ class RegisterTile(TileAccesses):
         `accumulators` are the old values of the outputs, none if the body does not read them; `given` has buffers whose
         vectors are there already.
         """
-        loops = self.stage.loops
+        view = self.stage.view
         tiles = self.position.rows * self.position.vectors
         loaded: dict[tuple[int, int, int], ir.Value] = {}
-        results: list[list[ir.Value]] = [[] for _ in loops.outputs]
+        results: list[list[ir.Value]] = [[] for _ in view.outputs]
         for row in range(self.position.rows):
             for column in range(self.position.vectors):
                 known = {}
-                for operand in range(loops.inputs):
-                    buffer = self.stage.generic.operands[operand]
+                for operand in range(view.inputs):
+                    buffer = view.operands[operand]
                     if buffer in given:
-                        known[self.stage.body.arguments[operand]] = given[buffer][row * self.position.vectors + column]
+                        known[view.body.arguments[operand]] = given[buffer][row * self.position.vectors + column]
                         continue
                     key = (operand, *self._position(operand, row, column))
                     if key not in loaded:
                         loaded[key] = self.load(operand, at, row, column)
-                    known[self.stage.body.arguments[operand]] = loaded[key]
-                for number, output in enumerate(loops.outputs if accumulators else ()):
+                    known[view.body.arguments[operand]] = loaded[key]
+                for number, output in enumerate(view.outputs if accumulators else ()):
                     place = number * tiles + row * self.position.vectors + column
-                    known[self.stage.body.arguments[output]] = accumulators[place]
+                    known[view.body.arguments[output]] = accumulators[place]
                 for number, value in enumerate(self._body(known, at, row, column)):
                     results[number].append(value)
         return [value for output in results for value in output]
@@ -86,33 +86,33 @@ class RegisterTile(TileAccesses):
         What several taps read is loaded once, and used by all of them right away. Each accumulator sees its taps in
         their own order.
         """
-        loops, tile = self.stage.loops, self.stage.tile
+        view, tile = self.stage.view, self.stage.tile
         values, places = list(accumulators), self.position.rows * self.position.vectors
         steps = []
         for tap, row, column in product(taps, range(self.position.rows), range(self.position.vectors)):
             moved = [(tile.row_dim, row), (tile.vector_dim, column * tile.lanes), *tap.items()]
-            read = tuple(offsets(loops, operand, moved) for operand in range(loops.inputs))
+            read = tuple(offsets(view, operand, moved) for operand in range(view.inputs))
             steps.append((read, tap, row, column))
-        widest = max(range(loops.inputs), key=lambda operand: len({read[operand] for read, *_ in steps}))
+        widest = max(range(view.inputs), key=lambda operand: len({read[operand] for read, *_ in steps}))
         loaded: dict[tuple[int, tuple[int, ...], bool], ir.Value] = {}
         for read, tap, row, column in sorted(steps, key=lambda step: step[0][widest]):
             here = {**at, **{dim: constant_index(number) for dim, number in tap.items()}}
             known = {}
-            for operand in range(loops.inputs):
+            for operand in range(view.inputs):
                 key = operand, read[operand], self._is_masked(column)
                 if key not in loaded:
                     loaded[key] = self.load(operand, here, row, column)
-                known[self.stage.body.arguments[operand]] = loaded[key]
+                known[view.body.arguments[operand]] = loaded[key]
             place = row * self.position.vectors + column
-            for number, output in enumerate(loops.outputs):
-                known[self.stage.body.arguments[output]] = values[number * places + place]
+            for number, output in enumerate(view.outputs):
+                known[view.body.arguments[output]] = values[number * places + place]
             for number, value in enumerate(self._body(known, here, row, column)):
                 values[number * places + place] = value
         return values
 
     def _position(self, operand: int, row: int, column: int) -> tuple[int, int]:
         """(row, column), each 0 where the operand does not move with it: those share a load."""
-        tile, indexing = self.stage.tile, self.stage.loops.maps[operand]
+        tile, indexing = self.stage.tile, self.stage.view.maps[operand]
         fixed_in_rows = tile.row_dim is None or moves(indexing, tile.row_dim) == "fixed"
         return 0 if fixed_in_rows else row, 0 if moves(indexing, tile.vector_dim) == "fixed" else column
 
@@ -127,7 +127,7 @@ class RegisterTile(TileAccesses):
             known[scalar] = self._broadcast(narrow_elements.number(numbers.get(scalar, scalar)))
             return known[scalar]
 
-        for op in stage.body_ops:
+        for op in stage.view.body_ops:
             if op in stage.multiply_adds.absorbed or op in stage.uniform:
                 continue
             if op.name == "arith.constant":
@@ -145,7 +145,7 @@ class RegisterTile(TileAccesses):
                 if self._is_masked(column) and op.name in DIVISIONS:
                     operands[1] = self._one_outside(operands[1])
                 self._clone(op, operands, known)
-        return [value(operand) for operand in terminator(stage.body).operands]
+        return [value(operand) for operand in terminator(stage.view.body).operands]
 
     def _numbers(self, at: dict[int, ir.Value], row: int, column: int) -> dict[ir.Value, ir.Value]:
         """What the body computes for all lanes at once."""
@@ -153,10 +153,10 @@ class RegisterTile(TileAccesses):
         if not stage.uniform:
             return numbers
         read = {operand for op in stage.uniform for operand in op.operands}
-        for operand, argument in enumerate(stage.body.arguments):
+        for operand, argument in enumerate(stage.view.body.arguments):
             if argument not in read:
                 continue
-            source = stage.generic.operands[operand]
+            source = stage.view.operands[operand]
             indices = [] if is_scalar(source) else self._indices(operand, at, row, column)
             numbers[argument] = source if is_scalar(source) else memref.LoadOp(source, indices).result
         for op in stage.uniform:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.ir.element_types import element_type
-from pipeline.ir.indexing_maps import Loops
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, ir, scf
 from pipeline.passes.cpu.microkernel.blocked_sums import blocks_of
 from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
@@ -17,12 +17,12 @@ from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds, consta
 class FoldEmitter(NestEmitter):
     """Writes the loops of one op whose vectors run along a reduction."""
 
-    def __init__(self, generic: ir.Operation, loops: Loops, tile: TileSizes, fma: bool, context: Context):
-        super().__init__(generic, loops, tile, fma, context)
-        self._others = [dim for dim in self.reductions if dim != tile.vector_dim]
-        size = loops.sizes[tile.vector_dim]
+    def __init__(self, view: LinalgOp, tile: TileSizes, fma: bool, context: Context):
+        super().__init__(view, tile, fma, context)
+        self._others = [dim for dim in self.view.summed if dim != tile.vector_dim]
+        size = view.sizes[tile.vector_dim]
         steps = None if size is None else size // (tile.vectors * tile.lanes)
-        self.blocks = blocks_of([*(loops.sizes[dim] for dim in self._others), steps], tile.folds)
+        self.blocks = blocks_of([*(view.sizes[dim] for dim in self._others), steps], tile.folds)
 
     def emit(self) -> None:
         """The whole nest."""
@@ -31,13 +31,13 @@ class FoldEmitter(NestEmitter):
     def _row(self, at: dict[int, ir.Value]) -> None:
         """Partial results in vectors along the reduction, combined at its end with what the output holds."""
         tile = self.tile
-        kinds = [ir.VectorType.get([tile.lanes], element_type(self.generic.operands[o])) for o in self.loops.outputs]
+        kinds = [ir.VectorType.get([tile.lanes], element_type(self.view.operands[o])) for o in self.view.outputs]
         start = [
             splat_of(kind, fold) for kind, fold in zip(kinds, tile.folds, strict=True) for _ in range(tile.vectors)
         ]
         partial = self._lines(0, at, start)
         registers = RegisterTile(self.stage, TilePosition(at))
-        for number, (output, fold) in enumerate(zip(self.loops.outputs, tile.folds, strict=True)):
+        for number, (output, fold) in enumerate(zip(self.view.outputs, tile.folds, strict=True)):
             vectors = partial[number * tile.vectors : (number + 1) * tile.vectors]
             registers.fold_into(output, fold, vectors, self.context.initials.get(output))
 
@@ -86,7 +86,7 @@ class FoldEmitter(NestEmitter):
         """The vectors that the ops before the reduction compute, by buffer; stored where others need them, too."""
         known: dict[ir.Value, list[ir.Value]] = {}
         for prologue in self.context.prologues:
-            stage = TiledOp(prologue.op, prologue.loops, self.tile, MultiplyAdds({}, set()))
+            stage = TiledOp(prologue, self.tile, MultiplyAdds({}, set()))
             registers = RegisterTile(stage, TilePosition(at, 1, vectors, mask))
             self.store(registers, registers.compute(at, [], known), known)
         return known

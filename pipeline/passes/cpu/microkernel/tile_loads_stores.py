@@ -29,7 +29,7 @@ class TileAccesses:
     def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """A vector of an operand: loaded where it moves along vectors, else one element broadcast."""
         tile = self.stage.tile
-        source = self.stage.generic.operands[operand]
+        source = self.stage.view.operands[operand]
         if is_scalar(source):
             return self._broadcast(narrow_elements.number(source))
         if operand in self.stage.pads:
@@ -37,14 +37,14 @@ class TileAccesses:
         if self._crosses(operand):
             return self._load_crossed(operand, at, column)[row]
         indices, element = self._indices(operand, at, row, column), element_type(source)
-        if moves(self.stage.loops.maps[operand], tile.vector_dim) == "fixed":
+        if moves(self.stage.view.maps[operand], tile.vector_dim) == "fixed":
             number = memref.LoadOp(self._buffer(operand), indices).result
             return self._broadcast(narrow_elements.after_load(number, element))
         kind = ir.VectorType.get([tile.lanes], narrow_elements.stored(element))
         return narrow_elements.after_load(self._load_vector(kind, operand, indices, column), element)
 
     def _load_padded(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
-        tile, indexing = self.stage.tile, self.stage.loops.maps[operand]
+        tile, indexing = self.stage.tile, self.stage.view.maps[operand]
         moved = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
         used = [moves(indexing, dim) != "fixed" for dim in range(indexing.n_dims)]
         values = [at[dim] if used[dim] else constant_index(0) for dim in range(indexing.n_dims)]
@@ -53,7 +53,7 @@ class TileAccesses:
 
     def _crosses(self, operand: int) -> bool:
         tile = self.stage.tile
-        return crosses_vectors(self.stage.loops, operand, tile.vector_dim, tile.row_dim)
+        return crosses_vectors(self.stage.view, operand, tile.vector_dim, tile.row_dim)
 
     def _load_crossed(self, operand: int, at: dict[int, ir.Value], column: int) -> list[ir.Value]:
         """The vectors of all rows of an operand that moves along rows: loaded along those, and transposed.
@@ -77,14 +77,14 @@ class TileAccesses:
                 lines.append(vector.LoadOp(kind, source, indices).result)
             else:
                 lines.append(vector.MaskedLoadOp(kind, source, indices, rows, zeros(kind)).result)
-        element = element_type(self.stage.generic.operands[operand])
+        element = element_type(self.stage.view.operands[operand])
         self._crossed[operand, column] = [narrow_elements.after_load(line, element) for line in transposed(lines)]
         return self._crossed[operand, column]
 
     def _store_crossed(self, vectors: list[ir.Value], operand: int) -> None:
         """Stores the tile of an output that moves along rows: transposed, then along those."""
         tile, buffer = self.stage.tile, self._buffer(operand)
-        element = element_type(self.stage.generic.operands[operand])
+        element = element_type(self.stage.view.operands[operand])
         rows = None if self.position.rows == tile.lanes else self._first_lanes(self.position.rows)
         for column in range(self.position.vectors):
             lines = [narrow_elements.before_store(value, element) for value in vectors[column :: self.position.vectors]]
@@ -103,14 +103,14 @@ class TileAccesses:
         return vector.CreateMaskOp(self._mask_type(), [constant_index(count)]).result
 
     def _buffer(self, operand: int) -> ir.Value:
-        return narrow_elements.stored_view(self.stage.generic.operands[operand])
+        return narrow_elements.stored_view(self.stage.view.operands[operand])
 
     def _broadcast(self, number: ir.Value) -> ir.Value:
         return vector.BroadcastOp(ir.VectorType.get([self.stage.tile.lanes], number.type), number).result
 
     def _load_vector(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int) -> ir.Value:
         """A vector of elements as they are stored."""
-        if moves(self.stage.loops.maps[operand], self.stage.tile.vector_dim) == "strided":
+        if moves(self.stage.view.maps[operand], self.stage.tile.vector_dim) == "strided":
             return self._load_strided(kind, operand, indices, column)
         buffer = self._buffer(operand)
         if not self._is_masked(column):
@@ -119,7 +119,7 @@ class TileAccesses:
 
     def _load_strided(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int) -> ir.Value:
         """A vector whose elements are a constant number of elements apart."""
-        step = coefficient(self.stage.loops.maps[operand].results[-1], self.stage.tile.vector_dim)
+        step = coefficient(self.stage.view.maps[operand].results[-1], self.stage.tile.vector_dim)
         assert step is not None
         if step in (2, 4):
             return self._load_and_thin_out(kind, operand, indices, column, step)
@@ -153,7 +153,7 @@ class TileAccesses:
     def store(self, value: ir.Value, operand: int, row: int, column: int) -> None:
         """Stores a vector of an output."""
         buffer = self._buffer(operand)
-        value = narrow_elements.before_store(value, element_type(self.stage.generic.operands[operand]))
+        value = narrow_elements.before_store(value, element_type(self.stage.view.operands[operand]))
         indices = self._indices(operand, self.position.at, row, column)
         if self._is_masked(column):
             vector.MaskedStoreOp(buffer, indices, self._mask_vector(), value)
@@ -171,7 +171,7 @@ class TileAccesses:
                 self.store(next(values), operand, row, column)
 
     def _indices(self, operand: int, at: Mapping[int, ir.Value], row: int, column: int) -> list[ir.Value]:
-        tile, indexing = self.stage.tile, self.stage.loops.maps[operand]
+        tile, indexing = self.stage.tile, self.stage.view.maps[operand]
         shifts = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
         used = [dim for dim in range(indexing.n_dims) if moves(indexing, dim) != "fixed"]
         place = {dim: at[dim] for dim in used}

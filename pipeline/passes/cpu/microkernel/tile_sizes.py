@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.ir.element_types import element_type
-from pipeline.ir.indexing_maps import Loops, block_of, coefficient, moves, slid_along, slides
+from pipeline.ir.indexing_maps import block_of, coefficient, moves
+from pipeline.ir.linalg_op import LinalgOp, slid_along, slides
 from pipeline.ir.schedule import DEFAULT, Schedule
 from pipeline.mlir import ir
 
@@ -48,8 +50,7 @@ class TileSizes:
 
 
 def choose_tile(
-    generic: ir.Operation,
-    loops: Loops,
+    view: LinalgOp,
     vector_bytes: int,
     registers: int,
     masked_bits: int = 8,
@@ -59,92 +60,90 @@ def choose_tile(
 
     A schedule's rows and vectors are those of sums that have rows, as far as their loops are long enough.
     """
-    parallel = [dim for dim, reduction in enumerate(loops.reductions) if not reduction]
-    lanes = _lanes(generic, vector_bytes)
-    candidates = [dim for dim in parallel if loops.sizes[dim] != 1 and _can_be_vector_dim(loops, dim, lanes)]
+    parallel = [dim for dim, reduction in enumerate(view.reductions) if not reduction]
+    lanes = _lanes(view, vector_bytes)
+    candidates = [dim for dim in parallel if view.sizes[dim] != 1 and _can_be_vector_dim(view, dim, lanes)]
     if not candidates:
-        crossing = _crossing(generic, loops, lanes, masked_bits)
-        return crossing or _row_reduction(generic, loops, lanes, tuple(parallel))
+        crossing = _crossing(view, lanes, masked_bits)
+        return crossing or _row_reduction(view, lanes, tuple(parallel))
     vector_dim = candidates[0]
-    size = loops.sizes[vector_dim]
-    reduces = any(loops.reductions)
+    size = view.sizes[vector_dim]
+    reduces = any(view.reductions)
     rest = [dim for dim in parallel if dim != vector_dim]
-    row_dim = _row_dim(loops, rest, vector_dim) if reduces else None
-    vectors = 1 if _keeps_taps(loops, vector_dim) else _vectors(size, lanes, row_dim is None, reduces)
+    row_dim = _row_dim(view, rest, vector_dim) if reduces else None
+    vectors = 1 if _keeps_taps(view, vector_dim) else _vectors(size, lanes, row_dim is None, reduces)
     if row_dim is not None and schedule.vectors is not None:
         vectors = schedule.vectors if size is None else max(1, min(schedule.vectors, -(-size // lanes)))
-    while not _lies_in_blocks(loops, vector_dim, vectors * lanes):
+    while not _lies_in_blocks(view, vector_dim, vectors * lanes):
         vectors -= 1
-    rows = 1 if row_dim is None else choose_rows(loops.sizes[row_dim], vectors, registers)
+    rows = 1 if row_dim is None else choose_rows(view.sizes[row_dim], vectors, registers)
     if row_dim is not None and schedule.rows is not None:
-        most = loops.sizes[row_dim]
+        most = view.sizes[row_dim]
         rows = schedule.rows if most is None else max(1, min(schedule.rows, most))
     outer = tuple(dim for dim in rest if dim != row_dim)
-    single = _masks_are_bad(generic, loops, masked_bits)
+    single = _masks_are_bad(view, masked_bits)
     return TileSizes(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
 
 
-def _keeps_taps(loops: Loops, vector_dim: int) -> bool:
+def _keeps_taps(view: LinalgOp, vector_dim: int) -> bool:
     """Whether a window has taps of its own for each lane, which take registers beside the accumulators."""
-    if not slides(loops):
+    if not slides(view):
         return False
-    reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
-    windows = set().union(*(slid_along(loops, dim) for dim in reductions))
-    inputs = loops.maps[: loops.inputs]
+    reductions = view.summed
+    windows = set().union(*(slid_along(view, dim) for dim in reductions))
+    inputs = view.maps[: view.inputs]
     return any(
         moves(indexing, vector_dim) == "unit" and all(moves(indexing, dim) == "fixed" for dim in windows)
         for indexing in inputs
     )
 
 
-def fits_tile(op: ir.Operation, loops: Loops, tile: TileSizes, masked_bits: int) -> bool:
+def fits_tile(view: LinalgOp, tile: TileSizes, masked_bits: int) -> bool:
     """Whether an elementwise op, with maps from the loops that a tile is of, can run on vectors of that tile."""
     step = tile.vectors * tile.lanes
-    size = loops.sizes[tile.vector_dim]
+    size = view.sizes[tile.vector_dim]
     whole = size is not None and size % tile.lanes == 0
-    operands = range(len(loops.maps))
-    crossing = [number for number in operands if crosses_vectors(loops, number, tile.vector_dim, tile.row_dim)]
-    if any(not whole or tile.rows > tile.lanes or not _can_be_crossed(op.operands[number]) for number in crossing):
+    operands = range(len(view.maps))
+    crossing = [number for number in operands if crosses_vectors(view, number, tile.vector_dim, tile.row_dim)]
+    if any(not whole or tile.rows > tile.lanes or not _can_be_crossed(view.operands[number]) for number in crossing):
         return False
-    if any(number in crossing for number in loops.outputs) and _masks_are_bad(op, loops, masked_bits):
+    if any(number in crossing for number in view.outputs) and _masks_are_bad(view, masked_bits):
         return False  # its rows are stored under a mask
-    kept = [number for number in operands if number not in crossing]
-    rest = replace(loops, maps=tuple(loops.maps[n] for n in kept), inputs=sum(number < loops.inputs for number in kept))
-    if tile.folds or not _can_be_vector_dim(rest, tile.vector_dim, step):
+    if tile.folds or not _can_be_vector_dim(view, tile.vector_dim, step, crossing):
         return False
-    return whole or tile.single_edges or not _masks_are_bad(op, loops, masked_bits)
+    return whole or tile.single_edges or not _masks_are_bad(view, masked_bits)
 
 
-def fits_fold(op: ir.Operation, loops: Loops, tile: TileSizes, masked_bits: int) -> bool:
+def fits_fold(view: LinalgOp, tile: TileSizes, masked_bits: int) -> bool:
     """Whether an elementwise op, with maps from the loops of a row reduction, can run on the vectors along its rows."""
-    return _can_be_vector_dim(loops, tile.vector_dim, tile.lanes) and not _masks_are_bad(op, loops, masked_bits)
+    return _can_be_vector_dim(view, tile.vector_dim, tile.lanes) and not _masks_are_bad(view, masked_bits)
 
 
-def _crossing(generic: ir.Operation, loops: Loops, lanes: int, masked_bits: int) -> TileSizes | None:
+def _crossing(view: LinalgOp, lanes: int, masked_bits: int) -> TileSizes | None:
     """Square tiles for an op that transposes: some inputs move along rows where the outputs move along vectors.
 
     Where masks are bad, only whole tiles will do.
     """
-    if any(loops.reductions):
+    if any(view.reductions):
         return None
-    masked = _masks_are_bad(generic, loops, masked_bits)
-    dims = range(len(loops.sizes))
-    usable = [dim for dim in dims if not masked or (loops.sizes[dim] or 1) % lanes == 0]
+    masked = _masks_are_bad(view, masked_bits)
+    dims = range(view.loops)
+    usable = [dim for dim in dims if not masked or (view.sizes[dim] or 1) % lanes == 0]
     pairs = [(dim, row) for dim in usable for row in usable if dim != row]
     for dim, row in pairs:
-        walks = [moves(indexing, dim) for indexing in loops.maps]
-        crosses = [operand for operand in range(loops.inputs) if crosses_vectors(loops, operand, dim, row)]
-        plain = all(walks[operand] in ("fixed", "unit") for operand in range(loops.inputs) if operand not in crosses)
-        whole = all(_can_be_crossed(generic.operands[operand]) for operand in crosses)
-        if crosses and plain and whole and all(walks[output] == "unit" for output in loops.outputs):
-            outer = tuple(other for other in range(len(loops.sizes)) if other not in (dim, row))
+        walks = [moves(indexing, dim) for indexing in view.maps]
+        crosses = [operand for operand in range(view.inputs) if crosses_vectors(view, operand, dim, row)]
+        plain = all(walks[operand] in ("fixed", "unit") for operand in range(view.inputs) if operand not in crosses)
+        whole = all(_can_be_crossed(view.operands[operand]) for operand in crosses)
+        if crosses and plain and whole and all(walks[output] == "unit" for output in view.outputs):
+            outer = tuple(other for other in range(view.loops) if other not in (dim, row))
             return TileSizes(dim, row, lanes, 1, lanes, outer)
     return None
 
 
-def crosses_vectors(loops: Loops, operand: int, vector_dim: int, row_dim: int | None) -> bool:
+def crosses_vectors(view: LinalgOp, operand: int, vector_dim: int, row_dim: int | None) -> bool:
     """Whether an operand moves one by one along the rows of a tile, and in steps of whole rows along its vectors."""
-    indexing = loops.maps[operand]
+    indexing = view.maps[operand]
     if row_dim is None or moves(indexing, row_dim) != "unit" or moves(indexing, vector_dim) != "other":
         return False
     return None not in [coefficient(expression, vector_dim) for expression in indexing.results]
@@ -156,18 +155,18 @@ def _can_be_crossed(operand: ir.Value) -> bool:
     return isinstance(kind, (ir.FloatType, ir.IntegerType)) and kind.width in (16, 32, 64)
 
 
-def _lanes(generic: ir.Operation, vector_bytes: int) -> int:
+def _lanes(view: LinalgOp, vector_bytes: int) -> int:
     """How many elements a vector has: as many as fit of the widest operand, or of the widest value for small ones."""
-    widths = [element_type(operand).width for operand in generic.operands]
+    widths = [element_type(operand).width for operand in view.operands]
     if max(widths) < _SMALL:
-        widths += _body_widths(generic, index_bits=_SMALL)
+        widths += _body_widths(view, index_bits=_SMALL)
     return vector_bytes * 8 // max(8, *widths)
 
 
-def _body_widths(generic: ir.Operation, index_bits: int = 64) -> list[int]:
+def _body_widths(view: LinalgOp, index_bits: int = 64) -> list[int]:
     """The bits of what the body computes; divisions of integers, which are done one by one, count as wide."""
     widths = []
-    for op in (op.operation for op in generic.regions[0].blocks[0].operations):
+    for op in view.body_ops:
         widths += [value.type.width for value in op.results if hasattr(value.type, "width")]
         widths += [index_bits for value in op.results if isinstance(value.type, ir.IndexType)]
         if op.name in DIVISIONS:
@@ -175,69 +174,70 @@ def _body_widths(generic: ir.Operation, index_bits: int = 64) -> list[int]:
     return widths
 
 
-def _masks_are_bad(generic: ir.Operation, loops: Loops, masked_bits: int) -> bool:
+def _masks_are_bad(view: LinalgOp, masked_bits: int) -> bool:
     """Whether edges are done element by element, because masks are dear or wrong.
 
     LLVM 22 miscompiles a masked store of truncated integers whose mask lets one lane through: it stores the wide
     integer, past the end of the buffer (X86's reduceMaskedStoreToScalarStore ignores that the store truncates). Remove
     that part when it is mended in llvmlite's LLVM. A bf16 is a truncated integer, too.
     """
-    widths = [max(8, element_type(operand).width) for operand in generic.operands]
-    widest = max([*widths, *_body_widths(generic)])
+    widths = [max(8, element_type(operand).width) for operand in view.operands]
+    widest = max([*widths, *_body_widths(view)])
     return min(widths) < masked_bits or any(
-        widths[output] < widest and not isinstance(element_type(generic.operands[output]), (ir.F32Type, ir.F64Type))
-        for output in loops.outputs
+        widths[output] < widest and not isinstance(element_type(view.operands[output]), (ir.F32Type, ir.F64Type))
+        for output in view.outputs
     )
 
 
-def _row_reduction(generic: ir.Operation, loops: Loops, lanes: int, parallel: tuple[int, ...]) -> TileSizes | str:
+def _row_reduction(view: LinalgOp, lanes: int, parallel: tuple[int, ...]) -> TileSizes | str:
     """Vectors along a reduction: each lane has a partial result, and they are combined at the end of the row."""
-    folds = fold_ops(generic)
+    folds = fold_ops(view.op)
     if folds is None:
         return "no parallel loop runs along the innermost dimension of the output, and the reduction is no plain fold"
-    for dim, reduction in enumerate(loops.reductions):
-        walks = [moves(loops.maps[operand], dim) for operand in range(loops.inputs)]
-        fixed = all(moves(loops.maps[output], dim) == "fixed" for output in loops.outputs)
+    for dim, reduction in enumerate(view.reductions):
+        walks = [moves(view.maps[operand], dim) for operand in range(view.inputs)]
+        fixed = all(moves(view.maps[output], dim) == "fixed" for output in view.outputs)
         if reduction and fixed and "unit" in walks and not {"other", "blocked"} & set(walks):
-            size = loops.sizes[dim]
+            size = view.sizes[dim]
             vectors = _MOST_FOLDS if size is None else max(1, min(_MOST_FOLDS, -(-size // lanes)))
             return TileSizes(dim, None, 1, vectors, lanes, parallel, folds)
     return "no loop runs along the innermost dimension of the operands"
 
 
-def _can_be_vector_dim(loops: Loops, dim: int, lanes: int) -> bool:
-    walks = [moves(indexing, dim) for indexing in loops.maps]
-    if "other" in walks or not _lies_in_blocks(loops, dim, lanes):
+def _can_be_vector_dim(view: LinalgOp, dim: int, lanes: int, crossing: Sequence[int] = ()) -> bool:
+    """Whether vectors of a number of lanes can run along a loop; some operands are loaded across them."""
+    walks = ["unit" if number in crossing else moves(indexing, dim) for number, indexing in enumerate(view.maps)]
+    if "other" in walks or not _lies_in_blocks(view, dim, lanes):
         return False
-    return all(walks[output] == "unit" for output in loops.outputs)
+    return all(walks[output] == "unit" for output in view.outputs)
 
 
-def _lies_in_blocks(loops: Loops, dim: int, step: int) -> bool:
+def _lies_in_blocks(view: LinalgOp, dim: int, step: int) -> bool:
     """Whether no block of an operand ends within a step along a loop."""
-    return all((block_of(indexing, dim) or step) % step == 0 for indexing in loops.maps)
+    return all((block_of(indexing, dim) or step) % step == 0 for indexing in view.maps)
 
 
-def _row_dim(loops: Loops, candidates: list[int], vector_dim: int) -> int | None:
+def _row_dim(view: LinalgOp, candidates: list[int], vector_dim: int) -> int | None:
     """The loop whose rows share the most vector loads: one in which what moves along vectors is fixed, if possible.
 
     For windows, one that they slide along: neighbours read the same elements.
     """
-    reductions = [dim for dim, reduces in enumerate(loops.reductions) if reduces]
-    windows = set().union(*(slid_along(loops, dim) for dim in reductions)) if slides(loops) else set()
+    reductions = view.summed
+    windows = set().union(*(slid_along(view, dim) for dim in reductions)) if slides(view) else set()
 
     def gain(dim: int) -> tuple[bool, bool, int, int]:
         vectors_move = any(
-            moves(loops.maps[operand], vector_dim) != "fixed" and moves(loops.maps[operand], dim) != "fixed"
-            for operand in range(loops.inputs)
+            moves(view.maps[operand], vector_dim) != "fixed" and moves(view.maps[operand], dim) != "fixed"
+            for operand in range(view.inputs)
         )
         return (
             dim in windows,
             not vectors_move,
-            loops.sizes[dim] or 64,
+            view.sizes[dim] or 64,
             dim,
         )  # rows next to each other, of those of one size
 
-    usable = [dim for dim in candidates if loops.sizes[dim] != 1]
+    usable = [dim for dim in candidates if view.sizes[dim] != 1]
     return max(usable, key=gain, default=None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pipeline.ir.indexing_maps import Loops
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import ir
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places, uniform_ops
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad
@@ -21,31 +21,20 @@ class TiledOp:
     `pads` has the inputs that are padded copies, which are not there: their elements are loaded from what is padded.
     """
 
-    generic: ir.Operation
-    loops: Loops
+    view: LinalgOp
     tile: TileSizes
     multiply_adds: MultiplyAdds
     pads: Mapping[int, Pad] = field(default_factory=dict)
 
-    @property
-    def body(self) -> ir.Block:
-        """What runs for each element."""
-        return self.generic.regions[0].blocks[0]
-
-    @cached_property
-    def body_ops(self) -> list[ir.Operation]:
-        """The ops of the body, without its terminator."""
-        return [op.operation for op in self.body.operations][:-1]
-
     @cached_property
     def body_values(self) -> set[ir.Value]:
         """What the body takes and computes."""
-        return {*self.body.arguments, *(result for op in self.body_ops for result in op.results)}
+        return {*self.view.body.arguments, *(result for op in self.view.body_ops for result in op.results)}
 
     @cached_property
     def uniform(self) -> list[ir.Operation]:
         """Of a body that computes places, the ops that are the same for all lanes: they are done once, on numbers."""
-        return uniform_ops(self.body, self.loops, self.tile.vector_dim) if computes_places(self.body) else []
+        return uniform_ops(self.view, self.tile.vector_dim) if computes_places(self.view.body) else []
 
     @cached_property
     def varying(self) -> set[ir.Value]:

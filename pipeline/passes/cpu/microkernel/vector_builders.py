@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pipeline.analysis.reduction_combiners import FOLDS
 from pipeline.ir.attributes import PARALLEL, PLACES
-from pipeline.ir.indexing_maps import Loops
-from pipeline.mlir import arith, ir, memref, scf, terminator, vector
+from pipeline.ir.linalg_op import LinalgOp
+from pipeline.mlir import arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel import narrow_elements
 
 
@@ -20,14 +20,13 @@ class MultiplyAdds:
     absorbed: set[ir.Operation]
 
 
-def multiply_adds(body: ir.Block, loops: Loops) -> MultiplyAdds:
+def multiply_adds(view: LinalgOp) -> MultiplyAdds:
     """A contraction's out + a * b, as every BLAS computes it; arithmetic of the model's own is left as written."""
-    accumulators = list(body.arguments)[loops.inputs :] if any(loops.reductions) else []
+    accumulators = list(view.body.arguments)[view.inputs :] if any(view.reductions) else []
     products: dict[ir.Operation, tuple[ir.Value, ir.Value, ir.Value]] = {}
     absorbed: set[ir.Operation] = set()
-    yielded = terminator(body).operands
-    for op in (op.operation for op in body.operations):
-        if op.name != "arith.addf" or op.results[0] not in list(yielded):
+    for op in view.body_ops:
+        if op.name != "arith.addf" or op.results[0] not in view.yielded:
             continue
         for product, addend in (list(op.operands), list(op.operands)[::-1]):
             factor = product.owner

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pipeline.analysis.winograd import DATA, RESULT, Sizes, read_sizes
 from pipeline.ir.attributes import WINOGRAD
-from pipeline.ir.indexing_maps import Loops
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, ir, math, memref, scf, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import blocks_of
 from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
@@ -53,25 +53,25 @@ class WinogradTile:
         return TileSizes(_F, _W, self.m, 1, self.lanes, (_N, _H))
 
 
-def winograd_tile(generic: ir.Operation, loops: Loops, vector_bytes: int, registers: int) -> WinogradTile | str | None:
+def winograd_tile(view: LinalgOp, vector_bytes: int, registers: int) -> WinogradTile | str | None:
     """The tile of a convolution that is meant for Winograd's algorithm; or why it cannot be; None if it is not."""
-    if WINOGRAD not in generic.attributes:
+    if WINOGRAD not in view.op.attributes:
         return None
-    sizes = read_sizes(generic, loops)
+    sizes = read_sizes(view)
     lanes = vector_bytes // 4
-    block = ir.ShapedType(generic.operands[2].type).get_dim_size(3)
-    if sizes is None or loops.inputs != 3:
+    block = ir.ShapedType(view.operands[2].type).get_dim_size(3)
+    if sizes is None or view.inputs != 3:
         return "it is no longer a 3x3 convolution with channels last"
     if sizes.c % lanes or block % lanes or min(sizes.n, sizes.h, sizes.w, sizes.c, sizes.f) == 0:
         return "its channels do not fill whole vectors"
-    return WinogradTile(sizes, ir.IntegerAttr(generic.attributes[WINOGRAD]).value, lanes, block, registers)
+    return WinogradTile(sizes, ir.IntegerAttr(view.op.attributes[WINOGRAD]).value, lanes, block, registers)
 
 
 class WinogradEmitter(NestEmitter):
     """Writes the loops of one convolution at the insertion point."""
 
-    def __init__(self, generic: ir.Operation, loops: Loops, tile: WinogradTile, fma: bool, context: Context):
-        super().__init__(generic, loops, tile.register_tile, fma, context)
+    def __init__(self, view: LinalgOp, tile: WinogradTile, fma: bool, context: Context):
+        super().__init__(view, tile.register_tile, fma, context)
         self._plan = tile
         self._fma = fma
         self._rows_of_tiles, self._columns_of_tiles = tile.sizes.tiles(tile.m)
@@ -117,7 +117,7 @@ class WinogradEmitter(NestEmitter):
 
             def channels(c: ir.Value) -> None:
                 def load(i: int, j: int) -> ir.Value:
-                    return vector.LoadOp(self._vector, self.generic.operands[0], [n, rows[i], columns[j], c]).result
+                    return vector.LoadOp(self._vector, self.view.operands[0], [n, rows[i], columns[j], c]).result
 
                 values = self._transform(DATA[self._plan.m], load)
                 for point, value in enumerate(values):
@@ -229,8 +229,7 @@ class WinogradEmitter(NestEmitter):
 
         def add(c: ir.Value, sums: Iterator[ir.Value]) -> list[ir.Value]:
             weights = [
-                vector.LoadOp(self._vector, self.generic.operands[2], [block, point, c, place]).result
-                for place in columns
+                vector.LoadOp(self._vector, self.view.operands[2], [block, point, c, place]).result for place in columns
             ]
             results = []
             for row in tiles:
@@ -293,7 +292,7 @@ class WinogradEmitter(NestEmitter):
 
     def _finish(self, at: dict[int, ir.Value], values: list[ir.Value]) -> None:
         registers = RegisterTile(self.stage, TilePosition(at, len(values)))
-        (output,) = self.loops.outputs
+        (output,) = self.view.outputs
         starts = [self.start(registers, output, at, row, 0) for row in range(len(values))]
         sums = [arith.AddFOp(value, start).result for value, start in zip(values, starts, strict=True)]
         self.finish(registers, sums)

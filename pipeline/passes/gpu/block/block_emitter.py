@@ -49,7 +49,7 @@ class BlockEmitter:
         self._synchronize(block_op)
         writers = {"number": self._number, "fold": self._fold, "elements": self._elements, "points": self._points}
         writers[block_op.kind](block_op)
-        for output in block_op.loops.outputs:
+        for output in block_op.view.outputs:
             self._filled.pop(op.operands[output], None)
 
     def _copy(self, op: ir.Operation) -> None:
@@ -78,7 +78,7 @@ class BlockEmitter:
 
     def _flush(self, block_op: BlockOp, number: int) -> None:
         """Writes a fill to memory if this op reads it other than as a whole."""
-        buffer = block_op.op.operands[number]
+        buffer = block_op.view.operands[number]
         for filled in [other for other in self._filled if base(other) == base(buffer) and other != buffer]:
             self._store_fill(filled)
 
@@ -94,7 +94,7 @@ class BlockEmitter:
         """A barrier if the op needs what other threads have written, or overwrites what they may still read."""
         accesses = []
         for number in block_op.buffers:
-            buffer, is_output = block_op.op.operands[number], number in block_op.loops.outputs
+            buffer, is_output = block_op.view.operands[number], number in block_op.view.outputs
             is_known = not is_output and (buffer in self._numbers or buffer in self._filled)
             if not is_known and base(buffer) not in self._never_stored:
                 accesses.append(Access(buffer, self._numbering(block_op, number), is_output))
@@ -103,38 +103,38 @@ class BlockEmitter:
     def _numbering(self, block_op: BlockOp, number: int) -> Numbering | None:
         if block_op.kind not in ("fold", "elements") or not block_op.is_numbered(number):
             return None
-        return block_op.op.operands[number], block_op.count, self.shape.lanes_of(block_op)
+        return block_op.view.operands[number], block_op.count, self.shape.lanes_of(block_op)
 
     # Elements
 
     def element(self, block_op: BlockOp, number: int, at: dict[int, ir.Value]) -> ir.Value:
         """The element of an operand at a point of the loops."""
-        operand = block_op.op.operands[number]
+        operand = block_op.view.operands[number]
         for known in (self._numbers, self._filled):
             if operand in known:
                 return known[operand]
         assert base(operand) not in self._never_stored, "read other than as it was written"
-        return load(operand, block_op.loops.maps[number], at)
+        return load(operand, block_op.view.maps[number], at)
 
     def start(self, block_op: BlockOp, output: int, at: dict[int, ir.Value]) -> ir.Value:
         """What a result's element is before: what a fill has put there, else what is in memory."""
         if not block_op.reads_output(output):
-            return zero(ir.MemRefType(block_op.op.operands[output].type).element_type)
+            return zero(ir.MemRefType(block_op.view.operands[output].type).element_type)
         return self.element(block_op, output, at)
 
     def body(self, block_op: BlockOp, elements: Sequence[ir.Value], at: dict[int, ir.Value]) -> list[ir.Value]:
         """The body of an op on elements, at a point of the loops."""
-        counters = [at.get(dim) or index(0) for dim in range(len(block_op.loops.reductions))]
-        return clone_block(block_op.op.regions[0].blocks[0], elements, counters)
+        counters = [at.get(dim) or index(0) for dim in range(len(block_op.view.reductions))]
+        return clone_block(block_op.view.body, elements, counters)
 
     def serial(
         self, block_op: BlockOp, dims: list[int], at: dict[int, ir.Value], values: list[ir.Value]
     ) -> list[ir.Value]:
         """The reductions `dims`, one iteration after the other."""
         if not dims:
-            inputs = [self.element(block_op, number, at) for number in range(block_op.loops.inputs)]
+            inputs = [self.element(block_op, number, at) for number in range(block_op.view.inputs)]
             return self.body(block_op, inputs + values, at)
-        loop = scf.ForOp(index(0), index(block_op.loops.sizes[dims[0]] or 0), index(1), values)
+        loop = scf.ForOp(index(0), index(block_op.view.sizes[dims[0]] or 0), index(1), values)
         with ir.InsertionPoint(loop.body):
             inner = {**at, dims[0]: loop.induction_variable}
             scf.YieldOp(self.serial(block_op, dims[1:], inner, list(loop.inner_iter_args)))
@@ -143,29 +143,29 @@ class BlockEmitter:
     # Kinds of ops
 
     def _number(self, block_op: BlockOp) -> None:
-        starts = [self.start(block_op, output, {}) for output in block_op.loops.outputs]
-        self._keep_numbers(block_op, self.serial(block_op, block_op.reductions, {}, starts))
+        starts = [self.start(block_op, output, {}) for output in block_op.view.outputs]
+        self._keep_numbers(block_op, self.serial(block_op, block_op.view.summed, {}, starts))
 
     def _keep_numbers(self, block_op: BlockOp, values: Sequence[ir.Value]) -> None:
-        for output, value in zip(block_op.loops.outputs, values, strict=True):
-            buffer = block_op.op.operands[output]
+        for output, value in zip(block_op.view.outputs, values, strict=True):
+            buffer = block_op.view.operands[output]
             self._forget(buffer)
             self._numbers[buffer] = value
             if base(buffer) in self._never_stored:
                 continue
             first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, self.thread, index(0)).result)
             with ir.InsertionPoint(first.then_block):
-                memref.StoreOp(value, buffer, indices(block_op.loops.maps[output], {}))
+                memref.StoreOp(value, buffer, indices(block_op.view.maps[output], {}))
                 scf.YieldOp([])
 
     def _fold(self, block_op: BlockOp) -> None:
-        kinds = [ir.MemRefType(block_op.op.operands[output].type).element_type for output in block_op.loops.outputs]
-        rows = ReducedRows(1, block_op.count, self.shape.threads, warp_reduction.folds_of(block_op.op))
+        kinds = [ir.MemRefType(block_op.view.operands[output].type).element_type for output in block_op.view.outputs]
+        rows = ReducedRows(1, block_op.count, self.shape.threads, warp_reduction.folds_of(block_op.view.op))
         folding = warp_reduction.WarpEmitter(rows, kinds, self.shuffles)
 
         def step(first: ir.Value, round_: int | None, values: list[ir.Value]) -> list[ir.Value]:
             lanes = self.shape.lanes_of(block_op)
-            loaded = [self._loaded(block_op, number, first, lanes, round_) for number in range(block_op.loops.inputs)]
+            loaded = [self._loaded(block_op, number, first, lanes, round_) for number in range(block_op.view.inputs)]
             for lane in range(lanes):
                 elements = [each[lane] for each in loaded]
                 values = self.body(block_op, elements + values, self._at(block_op, first, lane))
@@ -173,36 +173,34 @@ class BlockEmitter:
 
         partial = self._rounds(block_op, folding.identities(), step)
         total = folding.total(partial)
-        starts = [self.start(block_op, output, {}) for output in block_op.loops.outputs]
+        starts = [self.start(block_op, output, {}) for output in block_op.view.outputs]
         self._keep_numbers(block_op, [combine(f, s, t) for f, s, t in zip(rows.folds, starts, total, strict=True)])
 
     def _elements(self, block_op: BlockOp) -> None:
         lanes = self.shape.lanes_of(block_op)
-        kept: list[list[ir.Value]] = [[] for _ in block_op.loops.outputs]
+        kept: list[list[ir.Value]] = [[] for _ in block_op.view.outputs]
 
         def step(first: ir.Value, round_: int | None, values: list[ir.Value]) -> list[ir.Value]:
-            read = [number for number in block_op.loops.outputs if block_op.reads_output(number)]
-            loaded = {
-                n: self._loaded(block_op, n, first, lanes, round_) for n in (*range(block_op.loops.inputs), *read)
-            }
+            read = [number for number in block_op.view.outputs if block_op.reads_output(number)]
+            loaded = {n: self._loaded(block_op, n, first, lanes, round_) for n in (*range(block_op.view.inputs), *read)}
             results = []
             for lane in range(lanes):
                 at = self._at(block_op, first, lane)
                 starts = [
-                    loaded[o][lane] if o in loaded else self.start(block_op, o, at) for o in block_op.loops.outputs
+                    loaded[o][lane] if o in loaded else self.start(block_op, o, at) for o in block_op.view.outputs
                 ]
-                inputs = [loaded[number][lane] for number in range(block_op.loops.inputs)]
+                inputs = [loaded[number][lane] for number in range(block_op.view.inputs)]
                 results.append(self.body(block_op, inputs + starts, at))
-            for place, output in enumerate(block_op.loops.outputs):
+            for place, output in enumerate(block_op.view.outputs):
                 self._store(block_op, output, first, [result[place] for result in results], kept[place])
             return values
 
         self._rounds(block_op, [], step)
         unrolled = self.shape.rounds(block_op) is not None
-        for output, values in zip(block_op.loops.outputs, kept, strict=True):
-            self._forget(block_op.op.operands[output])
+        for output, values in zip(block_op.view.outputs, kept, strict=True):
+            self._forget(block_op.view.operands[output])
             if unrolled and block_op.is_numbered(output):
-                self._in_registers[block_op.op.operands[output]] = values
+                self._in_registers[block_op.view.operands[output]] = values
 
     def _forget(self, buffer: ir.Value) -> None:
         """Drops what is known of a buffer that is written anew."""
@@ -240,7 +238,7 @@ class BlockEmitter:
         self, block_op: BlockOp, number: int, first: ir.Value, lanes: int, round_: int | None
     ) -> list[ir.Value]:
         """The elements of an operand for a run of iterations."""
-        buffer = block_op.op.operands[number]
+        buffer = block_op.view.operands[number]
         is_known = buffer in self._numbers or buffer in self._filled or not isinstance(buffer.type, ir.MemRefType)
         if is_known or block_op.is_one(number):
             return [self.element(block_op, number, self._at(block_op, first, 0))] * lanes
@@ -252,48 +250,48 @@ class BlockEmitter:
         return known[round_ * lanes : (round_ + 1) * lanes]
 
     def _load_run(self, block_op: BlockOp, number: int, first: ir.Value, lanes: int) -> list[ir.Value]:
-        buffer = block_op.op.operands[number]
+        buffer = block_op.view.operands[number]
         if not self._is_wide(block_op, number, lanes):
             return [self.element(block_op, number, self._at(block_op, first, lane)) for lane in range(lanes)]
         kind = ir.VectorType.get([lanes], ir.MemRefType(buffer.type).element_type)
-        at = indices(block_op.loops.maps[number], self._at(block_op, first, 0))
+        at = indices(block_op.view.maps[number], self._at(block_op, first, 0))
         whole = vector.LoadOp(kind, buffer, at, alignment=_bytes(kind)).result
         return [vector.ExtractOp(whole, [], [lane]).result for lane in range(lanes)]
 
     def _store(
         self, block_op: BlockOp, number: int, first: ir.Value, values: list[ir.Value], kept: list[ir.Value]
     ) -> None:
-        buffer = block_op.op.operands[number]
+        buffer = block_op.view.operands[number]
         kept += values
         if base(buffer) in self._never_stored:
             return
         if self._is_wide(block_op, number, len(values)):
             kind = ir.VectorType.get([len(values)], values[0].type)
-            at = indices(block_op.loops.maps[number], self._at(block_op, first, 0))
+            at = indices(block_op.view.maps[number], self._at(block_op, first, 0))
             vector.StoreOp(vector.FromElementsOp(kind, values).result, buffer, at, alignment=_bytes(kind))
             return
         for lane, value in enumerate(values):
-            memref.StoreOp(value, buffer, indices(block_op.loops.maps[number], self._at(block_op, first, lane)))
+            memref.StoreOp(value, buffer, indices(block_op.view.maps[number], self._at(block_op, first, lane)))
 
     def _is_wide(self, block_op: BlockOp, number: int, lanes: int) -> bool:
-        buffer = block_op.op.operands[number]
+        buffer = block_op.view.operands[number]
         return lanes > 1 and block_op.is_numbered(number) and not is_private(buffer) and is_aligned(buffer, lanes)
 
     def _points(self, block_op: BlockOp) -> None:
         Points(self.thread, self.shape, self.shuffles, self.element, self.start, self.body).emit(block_op)
-        for output in block_op.loops.outputs:
-            self._forget(block_op.op.operands[output])
+        for output in block_op.view.outputs:
+            self._forget(block_op.view.operands[output])
 
 
 def _never_stored(shape: Shape, ops: Sequence[BlockOp]) -> set[ir.Value]:
     """The buffers of the block whose elements all ops find in registers: each op numbers them in the same way."""
-    buffers = {block_op.op.operands[number] for block_op in ops for number in block_op.buffers}
+    buffers = {block_op.view.operands[number] for block_op in ops for number in block_op.buffers}
     found = set()
     for buffer in (buffer for buffer in buffers if is_private(buffer)):
-        accesses = [(block_op, n) for block_op in ops for n in block_op.buffers if block_op.op.operands[n] == buffer]
+        accesses = [(block_op, n) for block_op in ops for n in block_op.buffers if block_op.view.operands[n] == buffer]
         is_one = all(size == 1 for size in ir.MemRefType(buffer.type).shape)
         is_number = is_one and all(
-            block_op.kind in ("number", "fold") or n < block_op.loops.inputs for block_op, n in accesses
+            block_op.kind in ("number", "fold") or n < block_op.view.inputs for block_op, n in accesses
         )
         if is_number or all(shape.rounds(block_op) is not None and block_op.is_numbered(n) for block_op, n in accesses):
             found.add(buffer)

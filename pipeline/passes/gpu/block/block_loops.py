@@ -92,13 +92,13 @@ def _share_places(ops: list[ir.Operation]) -> None:
         plan = describe(op) if op.name == "linalg.generic" and not is_fill(op) else None
         if plan is None or plan.kind != "elements":
             continue
-        for output in plan.loops.outputs:
+        for output in plan.view.outputs:
             target = op.operands[output]
             if not _is_whole(target) or plan.reads_output(output) or _uses(ops[:number], target):
                 continue
-            for position in range(plan.loops.inputs):
+            for position in range(plan.view.inputs):
                 source = op.operands[position]
-                is_same = source.type == target.type and plan.loops.maps[position] == plan.loops.maps[output]
+                is_same = source.type == target.type and plan.view.maps[position] == plan.view.maps[output]
                 if is_same and source != target and _is_whole(source) and not _uses(ops[number + 1 :], source):
                     target.replace_all_uses_with(source)
                     break

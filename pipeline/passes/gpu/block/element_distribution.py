@@ -13,7 +13,8 @@ from math import prod
 from typing import Literal
 
 from pipeline.analysis.reduction_combiners import fold_ops
-from pipeline.ir.indexing_maps import Loops, coefficient, loops_of
+from pipeline.ir.indexing_maps import coefficient
+from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.mlir import ir
 from pipeline.passes.gpu.thread.thread_results import is_private
 from pipeline.passes.gpu.thread.vector_access import BYTES, is_aligned
@@ -32,40 +33,34 @@ class BlockOp:
     """A linalg.generic on one iteration's part of the buffers.
 
     Attributes:
-        op, loops: the op and its loops, all of known size.
+        view: the op and its loops, all of known size.
         kind: `number`, every thread computes the one result; `fold`, the threads fold one result together;
             `elements`, elementwise; `points`, each thread computes whole results.
         dims: the loops along which elements are numbered, outermost first; loops of one iteration are left out.
     """
 
-    op: ir.Operation
-    loops: Loops
+    view: LinalgOp
     kind: Kind
     dims: tuple[int, ...]
 
     @property
     def sizes(self) -> list[int]:
         """The sizes of the numbered loops."""
-        return [self.loops.sizes[dim] or 0 for dim in self.dims]
+        return [self.view.sizes[dim] or 0 for dim in self.dims]
 
     @property
     def count(self) -> int:
         """How many elements are numbered."""
         return prod(self.sizes)
 
-    @property
-    def reductions(self) -> list[int]:
-        """The loops that are reductions."""
-        return [dim for dim, reduces in enumerate(self.loops.reductions) if reduces]
-
     def is_numbered(self, operand: int) -> bool:
         """Whether the elements of an operand are numbered as the iterations are."""
-        if not isinstance(self.op.operands[operand].type, ir.MemRefType):
+        if not isinstance(self.view.operands[operand].type, ir.MemRefType):
             return False
-        kind = ir.MemRefType(self.op.operands[operand].type)
+        kind = ir.MemRefType(self.view.operands[operand].type)
         expressions = [
             expression
-            for expression, size in zip(self.loops.maps[operand].results, kind.shape, strict=True)
+            for expression, size in zip(self.view.maps[operand].results, kind.shape, strict=True)
             if size != 1
         ]
         walked = [ir.AffineDimExpr(e).position if isinstance(e, ir.AffineDimExpr) else None for e in expressions]
@@ -73,41 +68,36 @@ class BlockOp:
 
     def is_one(self, operand: int) -> bool:
         """Whether all iterations use the same element of an operand."""
-        expressions = self.loops.maps[operand].results
-        moving = [dim for dim, size in enumerate(self.loops.sizes) if size != 1]
+        expressions = self.view.maps[operand].results
+        moving = [dim for dim, size in enumerate(self.view.sizes) if size != 1]
         return all(coefficient(expression, dim) == 0 for expression in expressions for dim in moving)
 
     @property
     def buffers(self) -> list[int]:
         """The operands that are buffers."""
-        operands = enumerate(self.op.operands)
+        operands = enumerate(self.view.operands)
         return [number for number, operand in operands if isinstance(operand.type, ir.MemRefType)]
 
     def reads_output(self, output: int) -> bool:
         """Whether the body starts from what is in an output."""
-        return bool(list(self.op.regions[0].blocks[0].arguments[output].uses))
+        return bool(list(self.view.body.arguments[output].uses))
 
 
 def describe(op: ir.Operation) -> BlockOp | None:
     """A linalg.generic as a block does it; None if the size of a loop is not known."""
-    loops = loops_of(op)
-    if loops is None or any(size is None for size in loops.sizes):
+    view = bounded(op)
+    if view is None or any(size is None for size in view.sizes):
         return None
-    large = [dim for dim, size in enumerate(loops.sizes) if size != 1]
-    parallel = [dim for dim in _in_order_of(loops, loops.inputs) if dim in large and not loops.reductions[dim]]
-    parallel = [dim for dim in large if not loops.reductions[dim] and dim not in parallel] + parallel
-    reductions = [dim for dim in large if loops.reductions[dim]]
+    large = [dim for dim, size in enumerate(view.sizes) if size != 1]
+    parallel = [dim for dim in view.loops_read(view.inputs) if dim in large and not view.reductions[dim]]
+    parallel = [dim for dim in large if not view.reductions[dim] and dim not in parallel] + parallel
+    reductions = [dim for dim in large if view.reductions[dim]]
     if not parallel and not reductions:
-        return BlockOp(op, loops, "number", ())
+        return BlockOp(view, "number", ())
     if not parallel:
         folds = fold_ops(op)
-        return BlockOp(op, loops, "number" if folds is None else "fold", tuple(reductions))
-    return BlockOp(op, loops, "points" if reductions else "elements", tuple(parallel))
-
-
-def _in_order_of(loops: Loops, operand: int) -> list[int]:
-    results = loops.maps[operand].results
-    return [ir.AffineDimExpr(e).position for e in results if isinstance(e, ir.AffineDimExpr)]
+        return BlockOp(view, "number" if folds is None else "fold", tuple(reductions))
+    return BlockOp(view, "points" if reductions else "elements", tuple(parallel))
 
 
 @dataclass(frozen=True)
@@ -154,10 +144,10 @@ def choose_shape(ops: Sequence[BlockOp], most_threads: int, access_bytes: int) -
 def _lanes(ops: Sequence[BlockOp], access_bytes: int) -> int:
     """How many elements fill an access, if all buffers outside of the block that are numbered can be accessed so."""
     buffers = [(op, number) for op in ops for number in op.buffers if op.is_numbered(number)]
-    elements = {str(ir.MemRefType(op.op.operands[number].type).element_type) for op, number in buffers}
+    elements = {str(ir.MemRefType(op.view.operands[number].type).element_type) for op, number in buffers}
     if not access_bytes or not elements <= BYTES.keys():
         return 1
     lanes = access_bytes // max((BYTES[element] for element in elements), default=access_bytes)
-    outside = [op.op.operands[number] for op, number in buffers if not is_private(op.op.operands[number])]
+    outside = [op.view.operands[number] for op, number in buffers if not is_private(op.view.operands[number])]
     fits = all(op.count % lanes == 0 and (op.sizes[-1] % lanes == 0) for op in ops)
     return lanes if fits and all(is_aligned(buffer, lanes) for buffer in outside) else 1

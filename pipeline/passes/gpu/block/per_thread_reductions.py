@@ -63,11 +63,11 @@ class Points:
     def _suits_warps(self, block_op: BlockOp) -> bool:
         """Whether there are fewer results than threads, and each is a fold that a warp can do together."""
         kinds = [
-            str(ir.MemRefType(block_op.op.operands[output].type).element_type) for output in block_op.loops.outputs
+            str(ir.MemRefType(block_op.view.operands[output].type).element_type) for output in block_op.view.outputs
         ]
-        length = warp_reduction.length_of(block_op.loops)
+        length = warp_reduction.length_of(block_op.view)
         return (
-            fold_ops(block_op.op) is not None
+            fold_ops(block_op.view.op) is not None
             and set(kinds) <= {"f32", "i32"}
             and length >= WARP
             and block_op.count * 2 <= self.shape.threads
@@ -78,10 +78,10 @@ class Points:
         warps = self.shape.threads // WARP
         lane = arith.RemUIOp(self.thread, index(WARP)).result
         warp = arith.DivUIOp(self.thread, index(WARP)).result
-        kinds = [ir.MemRefType(block_op.op.operands[output].type).element_type for output in block_op.loops.outputs]
-        length = warp_reduction.length_of(block_op.loops)
+        kinds = [ir.MemRefType(block_op.view.operands[output].type).element_type for output in block_op.view.outputs]
+        length = warp_reduction.length_of(block_op.view)
         folding = warp_reduction.WarpEmitter(
-            ReducedRows(1, length, WARP, warp_reduction.folds_of(block_op.op)), kinds, True
+            ReducedRows(1, length, WARP, warp_reduction.folds_of(block_op.view.op)), kinds, True
         )
         loop = scf.ForOp(index(0), index(-(-block_op.count // warps)), index(1))
         with ir.InsertionPoint(loop.body):
@@ -94,7 +94,7 @@ class Points:
             leads = arith.CmpIOp(arith.CmpIPredicate.eq, lane, index(0)).result
             branch = scf.IfOp(arith.AndIOp(leads, inside).result)
             with ir.InsertionPoint(branch.then_block):
-                folds = zip(block_op.loops.outputs, folding.rows.folds, total, strict=True)
+                folds = zip(block_op.view.outputs, folding.rows.folds, total, strict=True)
                 values = [combine(fold, self.start(block_op, output, at), value) for output, fold, value in folds]
                 self._store_points(block_op, at, values)
                 scf.YieldOp([])
@@ -104,9 +104,9 @@ class Points:
         self, block_op: BlockOp, at: dict[int, ir.Value], lane: ir.Value, length: int, values: list[ir.Value]
     ) -> list[ir.Value]:
         loop = scf.ForOp(lane, index(length), index(WARP), values)
-        sizes = [block_op.loops.sizes[dim] or 0 for dim in block_op.reductions]
+        sizes = [block_op.view.sizes[dim] or 0 for dim in block_op.view.summed]
         with ir.InsertionPoint(loop.body):
-            inner = at | dict(zip(block_op.reductions, unravel(loop.induction_variable, sizes), strict=True))
+            inner = at | dict(zip(block_op.view.summed, unravel(loop.induction_variable, sizes), strict=True))
             scf.YieldOp(self._together(block_op, [], [inner], list(loop.inner_iter_args), None))
         return list(loop.results)
 
@@ -115,7 +115,7 @@ class Points:
         side = _side_by_side(block_op, self.shape.threads)
         sizes = [1 if dim == side.dim else size for dim, size in zip(block_op.dims, block_op.sizes, strict=True)]
         if side.dim is not None:
-            sizes[block_op.dims.index(side.dim)] = (block_op.loops.sizes[side.dim] or 1) // side.count
+            sizes[block_op.dims.index(side.dim)] = (block_op.view.sizes[side.dim] or 1) // side.count
 
         def point(place: list[ir.Value]) -> None:
             at = dict(zip(block_op.dims, place, strict=True))
@@ -123,9 +123,9 @@ class Points:
             if side.dim is not None:
                 first = arith.MulIOp(at[side.dim], index(side.count)).result
                 points = [{**at, side.dim: arith.AddIOp(first, index(number)).result} for number in range(side.count)]
-            starts = [self.start(block_op, output, each) for each in points for output in block_op.loops.outputs]
-            values = self._together(block_op, block_op.reductions, points, starts, side.dim)
-            width = len(block_op.loops.outputs)
+            starts = [self.start(block_op, output, each) for each in points for output in block_op.view.outputs]
+            values = self._together(block_op, block_op.view.summed, points, starts, side.dim)
+            width = len(block_op.view.outputs)
             for number, each in enumerate(points):
                 self._store_points(block_op, each, values[number * width : (number + 1) * width])
 
@@ -141,28 +141,28 @@ class Points:
     ) -> list[ir.Value]:
         """The reductions `dims` for several results; inputs that `side` leaves where they are, are loaded once."""
         if dims:
-            loop = scf.ForOp(index(0), index(block_op.loops.sizes[dims[0]] or 0), index(1), values)
+            loop = scf.ForOp(index(0), index(block_op.view.sizes[dims[0]] or 0), index(1), values)
             with ir.InsertionPoint(loop.body):
                 inner = [{**at, dims[0]: loop.induction_variable} for at in points]
                 scf.YieldOp(self._together(block_op, dims[1:], inner, list(loop.inner_iter_args), side))
             return list(loop.results)
-        width = len(block_op.loops.outputs)
+        width = len(block_op.view.outputs)
         shared = {
             number: self.element(block_op, number, points[0])
-            for number in range(block_op.loops.inputs)
+            for number in range(block_op.view.inputs)
             if side is None or not _moves(block_op, number, side)
         }
         results: list[ir.Value] = []
         for place, at in enumerate(points):
-            inputs = [shared[n] if n in shared else self.element(block_op, n, at) for n in range(block_op.loops.inputs)]
+            inputs = [shared[n] if n in shared else self.element(block_op, n, at) for n in range(block_op.view.inputs)]
             results += self.body(block_op, inputs + values[place * width : (place + 1) * width], at)
-        if block_op.loops.inputs == 2:
+        if block_op.view.inputs == 2:
             contract_sums(results)
         return results
 
     def _store_points(self, block_op: BlockOp, at: dict[int, ir.Value], values: Sequence[ir.Value]) -> None:
-        for output, value in zip(block_op.loops.outputs, values, strict=True):
-            memref.StoreOp(value, block_op.op.operands[output], indices(block_op.loops.maps[output], at))
+        for output, value in zip(block_op.view.outputs, values, strict=True):
+            memref.StoreOp(value, block_op.view.operands[output], indices(block_op.view.maps[output], at))
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _side_by_side(block_op: BlockOp, threads: int) -> _Side:
     """The loop that leaves an input where it is, if enough is left for all threads to do."""
     best = _Side(None, 1)
     for dim, size in zip(block_op.dims, block_op.sizes, strict=True):
-        if all(_moves(block_op, number, dim) for number in block_op.buffers if number < block_op.loops.inputs):
+        if all(_moves(block_op, number, dim) for number in block_op.buffers if number < block_op.view.inputs):
             continue
         fitting = [n for n in range(1, _MOST_AT_ONCE + 1) if size % n == 0 and block_op.count // n * 2 >= threads]
         if fitting and max(fitting) > best.count:
@@ -186,4 +186,4 @@ def _side_by_side(block_op: BlockOp, threads: int) -> _Side:
 
 
 def _moves(block_op: BlockOp, number: int, dim: int) -> bool:
-    return any(coefficient(expression, dim) != 0 for expression in block_op.loops.maps[number].results)
+    return any(coefficient(expression, dim) != 0 for expression in block_op.view.maps[number].results)

@@ -52,12 +52,12 @@ class Copied:
 
     def _can_be_wide(self) -> bool:
         """Whether 16 bytes of a row of the tile are side by side in memory, at a multiple of 16 bytes."""
-        step, buffer = self._step, self._step.op.operands[self._operand]
+        step, buffer = self._step, self._step.view.operands[self._operand]
         if step.sources[self._operand] is not None or ir.MemRefType(buffer.type).element_type != self._kind:
             return False
         if self.sizes[0] * self.sizes[1] // _CHUNK % self._block.tile.threads:
             return False
-        *outer, last = step.loops.maps[self._operand].results
+        *outer, last = step.view.maps[self._operand].results
         if not isinstance(last, ir.AffineDimExpr) or self.limits[1] % _CHUNK or not is_aligned(buffer, _CHUNK):
             return False
         inner = ir.AffineDimExpr(last).position
@@ -70,7 +70,7 @@ class Copied:
             return attention.value_loop
         if self.transposed:
             return (attention.scores.large(2) or [])[attention.key]
-        return next(loop for loop, reduces in enumerate(attention.scores.loops.reductions) if reduces)
+        return next(loop for loop, reduces in enumerate(attention.scores.view.reductions) if reduces)
 
     def fill(self, first: ir.Value, element: Callable[[ir.Value, ir.Value], ir.Value]) -> None:
         """Element by element, from the key `first` on; `element` takes a key and a place along it."""
@@ -106,8 +106,8 @@ class Copied:
         return nvgpu.DeviceAsyncCopyOp(
             self.shared,
             [outer, inner],
-            step.op.operands[self._operand],
-            indices(step.loops.maps[self._operand], loops),
+            step.view.operands[self._operand],
+            indices(step.view.maps[self._operand], loops),
             _CHUNK,
             srcElements=size,
             bypassL1=True,

@@ -20,14 +20,14 @@ def limit_of_keys(step: GenericStep, value: ir.Value, own: list[int], key: int, 
     """
     if query < 0:
         return None
-    arguments = list(step.body.arguments)
+    arguments = list(step.view.body.arguments)
     if value in arguments:
         number = arguments.index(value)
         source = step.sources[number] if number < len(step.sources) else None
-        there = None if source is None else source.large(source.loops.inputs)
+        there = None if source is None else source.large(source.view.inputs)
         if source is None or there is None or not source.is_elementwise or step.large(number) != own:
             return None
-        return limit_of_keys(source, source.yielded, there, key, query)
+        return limit_of_keys(source, source.view.yielded[0], there, key, query)
     op = defining_op(value)
     if op is None:
         return None

@@ -66,7 +66,7 @@ class Elements:
     def _loops_of_scores(self, at: list[ir.Value], depth: ir.Value) -> dict[int, ir.Value]:
         scores = self.attention.scores
         along = dict(zip(scores.large(2) or [], at, strict=True))
-        (sums,) = [loop for loop, reduces in enumerate(scores.loops.reductions) if reduces]
+        (sums,) = [loop for loop, reduces in enumerate(scores.view.reductions) if reduces]
         return {**along, sums: clamped(depth, self.attention.width, 0)}
 
     def value(self, place: ir.Value, column: ir.Value) -> ir.Value:
@@ -106,15 +106,15 @@ class Elements:
 
     def _body(self, step: GenericStep, along: dict[int, ir.Value], score: ir.Value | None, out: ir.Value) -> ir.Value:
         """What the body of a step makes of the elements at a point of its loops, and of its result's old element."""
-        inputs = [self._operand(step, operand, along, score) for operand in range(step.loops.inputs)]
-        counters = [along[loop] if loop in along else index(0) for loop in range(len(step.loops.sizes))]
-        return clone_block(step.body, [*inputs, out], counters)[0]
+        inputs = [self._operand(step, operand, along, score) for operand in range(step.view.inputs)]
+        counters = [along[loop] if loop in along else index(0) for loop in range(step.view.loops)]
+        return clone_block(step.view.body, [*inputs, out], counters)[0]
 
     def _operand(self, step: GenericStep, operand: int, along: dict[int, ir.Value], score: ir.Value | None) -> ir.Value:
-        source, indexing = step.sources[operand], step.loops.maps[operand]
+        source, indexing = step.sources[operand], step.view.maps[operand]
         if source is None:
-            return load(step.op.operands[operand], indexing, along)
-        pairs = zip(source.loops.maps[source.loops.inputs].results, indices(indexing, along), strict=True)
+            return load(step.view.operands[operand], indexing, along)
+        pairs = zip(source.view.maps[source.view.inputs].results, indices(indexing, along), strict=True)
         there = {
             ir.AffineDimExpr(expression).position: at
             for expression, at in pairs
@@ -127,7 +127,7 @@ class Elements:
         """Whether the same place of neighbouring keys is side by side in memory."""
         scores = self.attention.scores
         loop = (scores.large(2) or [])[self.attention.key]
-        return scores.loops.maps[self.attention.of_keys].results[-1] == ir.AffineDimExpr.get(loop)
+        return scores.view.maps[self.attention.of_keys].results[-1] == ir.AffineDimExpr.get(loop)
 
 
 def clamped(place: ir.Value, size: int, step: int) -> ir.Value:

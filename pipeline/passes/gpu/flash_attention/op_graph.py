@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.ir.indexing_maps import Loops, loops_of
+from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.matchers import base, is_fill
-from pipeline.mlir import defining_op, ir, terminator
+from pipeline.mlir import defining_op, ir
 
 _BESIDE = ("arith.constant", "tensor.empty", "memref.alloc", "memref.alloca", "func.return")
 _VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "memref.expand_shape", "memref.collapse_shape")
@@ -18,35 +18,24 @@ class GenericStep:
     """A linalg.generic with one result.
 
     Attributes:
-        op, loops: the op and its loops, all of known size.
+        view: the op and its loops, all of known size.
         sources: for each input the step that computes it; None for what comes from outside of the kernel.
         start: the number that the result is filled with before; None without one.
     """
 
-    op: ir.Operation
-    loops: Loops
+    view: LinalgOp
     sources: tuple[GenericStep | None, ...]
     start: ir.Value | None
 
     @property
-    def body(self) -> ir.Block:
-        """What runs for each iteration."""
-        return self.op.regions[0].blocks[0]
-
-    @property
     def names(self) -> list[str]:
         """The names of the ops of the body without the terminator."""
-        return [op.operation.name for op in self.body.operations][:-1]
-
-    @property
-    def yielded(self) -> ir.Value:
-        """What the body hands out."""
-        return terminator(self.body).operands[0]
+        return [op.name for op in self.view.body_ops]
 
     @property
     def result(self) -> ir.Value:
         """The tensor that is computed, or the buffer that is written."""
-        return self.op.results[0] if len(self.op.results) else self.op.operands[self.loops.inputs]
+        return self.view.op.results[0] if len(self.view.op.results) else self.view.operands[self.view.inputs]
 
     @property
     def element(self) -> ir.Type:
@@ -57,18 +46,23 @@ class GenericStep:
     def is_elementwise(self) -> bool:
         """Whether each element of the result is computed by itself."""
         computes = all(name.startswith(("arith.", "math.")) or name == "linalg.index" for name in self.names)
-        reads = list(self.body.arguments[len(self.body.arguments) - 1].uses)
-        own = self.large(self.loops.inputs)
-        every = [loop for loop, size in enumerate(self.loops.sizes) if size != 1]
-        return computes and not any(self.loops.reductions) and own is not None and sorted(own) == every and not reads
+        own = self.large(self.view.inputs)
+        every = [loop for loop, size in enumerate(self.view.sizes) if size != 1]
+        return (
+            computes
+            and not any(self.view.reductions)
+            and own is not None
+            and sorted(own) == every
+            and self.view.ignores_outputs
+        )
 
     def large(self, operand: int) -> list[int] | None:
         """The loop along each dim of an operand that has more than one element; None if an index is no loop."""
-        if not isinstance(self.op.operands[operand].type, ir.ShapedType):
+        if not isinstance(self.view.operands[operand].type, ir.ShapedType):
             return []
         found = []
-        sizes = ir.ShapedType(self.op.operands[operand].type).shape
-        for expression, size in zip(self.loops.maps[operand].results, sizes, strict=True):
+        sizes = ir.ShapedType(self.view.operands[operand].type).shape
+        for expression, size in zip(self.view.maps[operand].results, sizes, strict=True):
             if isinstance(expression, ir.AffineDimExpr):
                 found += [ir.AffineDimExpr(expression).position] * (size != 1)
             elif expression != ir.AffineConstantExpr.get(0) or size != 1:
@@ -98,16 +92,16 @@ def read_steps(ops: Sequence[ir.Operation]) -> list[GenericStep]:
         if is_fill(op):
             fills[op.results[0] if len(op.results) else op.operands[1]] = op.operands[0]
             continue
-        loops = loops_of(op)
-        need(loops is not None and None not in loops.sizes and 0 not in loops.sizes, "a size is not known, or 0")
-        assert loops is not None
-        need(len(loops.outputs) == 1, "an op has several results")
-        inputs = list(op.operands)[: loops.inputs]
+        view = bounded(op)
+        need(view is not None and None not in view.sizes and 0 not in view.sizes, "a size is not known, or 0")
+        assert view is not None
+        need(len(view.outputs) == 1, "an op has several results")
+        inputs = list(op.operands)[: view.inputs]
         others = {base(value) for value in writers if base(value) != value}
         need(not any(base(value) in others or base(value) in writers and value not in writers for value in inputs),
               "an op reads a part of what another one writes")  # fmt: skip
-        output = op.operands[loops.inputs]
-        step = GenericStep(op, loops, tuple(map(writers.get, inputs)), fills.pop(output, None))
+        output = op.operands[view.inputs]
+        step = GenericStep(view, tuple(map(writers.get, inputs)), fills.pop(output, None))
         writers[step.result] = step
         steps.append(step)
     return steps
@@ -115,14 +109,14 @@ def read_steps(ops: Sequence[ir.Operation]) -> list[GenericStep]:
 
 def is_product(step: GenericStep) -> bool:
     """0 + the sum of a * b along one loop, in float32, of numbers that may be widened before."""
-    arguments = list(step.body.arguments)
+    arguments = list(step.view.body.arguments)
     names = [name for name in step.names if name != "arith.extf"]
-    if len(arguments) != 3 or sorted(names) != ["arith.addf", "arith.mulf"] or sum(step.loops.reductions) != 1:
+    if len(arguments) != 3 or sorted(names) != ["arith.addf", "arith.mulf"] or sum(step.view.reductions) != 1:
         return False
-    total = defining_op(step.yielded)
+    total = defining_op(step.view.yielded[0])
     if total is None or total.name != "arith.addf" or arguments[2] not in list(total.operands):
         return False
-    multiplied = next(op.operation for op in step.body.operations if op.operation.name == "arith.mulf")
+    multiplied = next(op.operation for op in step.view.body.operations if op.operation.name == "arith.mulf")
     factors = {before_widening(value) for value in multiplied.operands}
     return step.large(2) is not None and factors == set(arguments[:2]) and is_number(step.start, 0.0)
 

@@ -96,7 +96,7 @@ def _read(function: ir.Operation) -> Attention:
     _check_what_is_behind(function, steps, used, weighted)
     elements = {str(step.element) for step in (softmax.exponential, softmax.highest, scores)}
     need(elements == {"f32"}, "no softmax in float32")
-    width = next(size for size, reduces in zip(scores.loops.sizes, scores.loops.reductions, strict=True) if reduces)
+    width = next(size for size, reduces in zip(scores.view.sizes, scores.view.reductions, strict=True) if reduces)
     along = softmax.rows.loops(softmax.highest)
     return Attention(
         scores=scores,
@@ -111,7 +111,7 @@ def _read(function: ir.Operation) -> Attention:
         weighted=weighted,
         of_values=of_values,
         value_loop=value_loop,
-        value_width=weighted.loops.sizes[value_loop] or 0,
+        value_width=weighted.view.sizes[value_loop] or 0,
         zero_if_masked=bool(softmax.every),
         limit=limit_of_keys(softmax.highest, softmax.rows.score, along, softmax.key, query),
     )
@@ -149,7 +149,7 @@ def _softmax(steps: Sequence[GenericStep], scores: GenericStep, weighted: Generi
     )
     sizes = tuple(size for size in ir.ShapedType(scores.result.type).shape if size != 1)
     rows = SoftmaxOperand(scores, sizes, highest, folded(highest))
-    reduced = [dim for dim, loop in enumerate(rows.loops(highest)) if highest.loops.reductions[loop]]
+    reduced = [dim for dim, loop in enumerate(rows.loops(highest)) if highest.view.reductions[loop]]
     need(len(reduced) == 1, "there is one key only")
     exponential = _only([s for s in steps if is_exponential(s, rows)], "no exp of scores")
     every = [s for s in steps if is_all_masked(s, rows)]
@@ -207,15 +207,15 @@ def _ancestors(step: GenericStep, ends: set[GenericStep]) -> set[GenericStep]:
 
 
 def _reads_scores_in_place(step: GenericStep, scores: GenericStep, sizes: tuple[int, ...]) -> bool:
-    own = step.large(step.loops.inputs)
+    own = step.large(step.view.inputs)
     if own is None or not depends(step, scores):
         return True
     of_scores = [n for n, source in enumerate(step.sources) if source is not None and depends(source, scores)]
-    return tuple(step.loops.sizes[loop] for loop in own) == sizes and all(step.large(n) == own for n in of_scores)
+    return tuple(step.view.sizes[loop] for loop in own) == sizes and all(step.large(n) == own for n in of_scores)
 
 
 def _moves(step: GenericStep, operand: int, loop: int) -> bool:
-    return any(coefficient(expression, loop) != 0 for expression in step.loops.maps[operand].results)
+    return any(coefficient(expression, loop) != 0 for expression in step.view.maps[operand].results)
 
 
 def _sides(scores: GenericStep, key: int, sizes: tuple[int, ...]) -> tuple[int, int, int]:
@@ -239,8 +239,8 @@ def _values(weighted: GenericStep, weights: GenericStep, key: int, query: int) -
     need(loops is not None, "weights are not read one by one")
     assert loops is not None
     values = 1 - of_weights
-    rest = [loop for loop, size in enumerate(weighted.loops.sizes) if loop not in loops and size != 1]
-    need(len(rest) == 1 and weighted.loops.reductions[loops[key]], "the sum is not over the keys")
+    rest = [loop for loop, size in enumerate(weighted.view.sizes) if loop not in loops and size != 1]
+    need(len(rest) == 1 and weighted.view.reductions[loops[key]], "the sum is not over the keys")
     need(query < 0 or not _moves(weighted, values, loops[query]), "values differ between queries")
     return values, rest[0]
 

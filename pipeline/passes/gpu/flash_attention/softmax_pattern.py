@@ -11,19 +11,19 @@ from pipeline.passes.gpu.flash_attention.op_graph import GenericStep, NotOne, be
 def is_fold(step: GenericStep, name: str, start: float) -> bool:
     """Whether a step combines the elements of a row, or what its body makes of each."""
     computes = all(op_name.startswith(("arith.", "math.")) or op_name == "linalg.index" for op_name in step.names)
-    if not computes or sum(step.loops.reductions) != 1 or len(step.sources) != step.loops.inputs:
+    if not computes or sum(step.view.reductions) != 1 or len(step.sources) != step.view.inputs:
         return False
-    op = defining_op(step.yielded)
-    if op is None or op.name != name or step.body.arguments[step.loops.inputs] not in list(op.operands):
+    op = defining_op(step.view.yielded[0])
+    if op is None or op.name != name or step.view.body.arguments[step.view.inputs] not in list(op.operands):
         return False
     return is_number(step.start, start)
 
 
 def folded(step: GenericStep) -> ir.Value:
     """What a fold takes of each element."""
-    op = defining_op(step.yielded)
+    op = defining_op(step.view.yielded[0])
     assert op is not None
-    out = step.body.arguments[step.loops.inputs]
+    out = step.view.body.arguments[step.view.inputs]
     return next(operand for operand in op.operands if operand != out)
 
 
@@ -42,7 +42,7 @@ class SoftmaxOperand:
             own = step.large(operand)
             if source is None or own is None or not depends(source, self.scores):
                 continue
-            if tuple(step.loops.sizes[loop] for loop in own) == self.sizes:
+            if tuple(step.view.sizes[loop] for loop in own) == self.sizes:
                 return own
         raise NotOne("rows are not read as they are written")
 
@@ -53,14 +53,14 @@ class SoftmaxOperand:
     def _text(self, step: GenericStep, value: ir.Value) -> object:
         """How a body computes a value."""
         own = self.loops(step)
-        if value in list(step.body.arguments):
-            operand = list(step.body.arguments).index(value)
-            if operand >= step.loops.inputs:
+        if value in list(step.view.body.arguments):
+            operand = list(step.view.body.arguments).index(value)
+            if operand >= step.view.inputs:
                 raise NotOne("a result is read while it is computed")
             loops = step.large(operand)
             places = None if loops is None else tuple(own.index(loop) if loop in own else -1 for loop in loops)
             source = step.sources[operand]
-            return (step.op.operands[operand] if source is None else source, places)
+            return (step.view.operands[operand] if source is None else source, places)
         op = defining_op(value)
         if op is None:
             return value
@@ -75,8 +75,8 @@ class SoftmaxOperand:
 
 def is_exponential(step: GenericStep, rows: SoftmaxOperand) -> bool:
     """exp(score - greatest score)."""
-    by_argument = dict(zip(step.body.arguments, step.sources, strict=False))
-    op = defining_op(step.yielded)
+    by_argument = dict(zip(step.view.body.arguments, step.sources, strict=False))
+    op = defining_op(step.view.yielded[0])
     difference = defining_op(op.operands[0]) if op is not None and op.name == "math.exp" else None
     if difference is None or difference.name != "arith.subf" or not step.is_elementwise:
         return False
@@ -86,9 +86,9 @@ def is_exponential(step: GenericStep, rows: SoftmaxOperand) -> bool:
 
 def is_all_masked(step: GenericStep, rows: SoftmaxOperand) -> bool:
     """Whether a step says of each row whether all of its scores are -inf."""
-    out = step.body.arguments[len(step.body.arguments) - 1]
-    both = defining_op(step.yielded)
-    if sum(step.loops.reductions) != 1 or both is None or both.name != "arith.andi" or out not in list(both.operands):
+    out = step.view.body.arguments[len(step.view.body.arguments) - 1]
+    both = defining_op(step.view.yielded[0])
+    if sum(step.view.reductions) != 1 or both is None or both.name != "arith.andi" or out not in list(both.operands):
         return False
     (compare,) = [defining_op(operand) for operand in both.operands if operand != out] or [None]
     if compare is None or compare.name != "arith.cmpf" or ir.IntegerAttr(compare.attributes["predicate"]).value != 1:
@@ -103,11 +103,11 @@ def is_all_masked(step: GenericStep, rows: SoftmaxOperand) -> bool:
 
 def is_division(step: GenericStep, exponential: GenericStep, total: GenericStep, every: list[GenericStep]) -> bool:
     """exponential / total; 0 where every score is -inf; rounded to fewer bits, maybe."""
-    value = step.yielded
+    value = step.view.yielded[0]
     op = defining_op(value)
     if op is not None and op.name == "arith.truncf":
         op = defining_op(op.operands[0])
-    by_argument = dict(zip(step.body.arguments, step.sources, strict=False))
+    by_argument = dict(zip(step.view.body.arguments, step.sources, strict=False))
     if op is not None and op.name == "arith.select":
         condition, zero, other = op.operands
         if not every or by_argument.get(condition) != every[0] or not is_number(zero, 0.0):
@@ -123,7 +123,7 @@ def is_division(step: GenericStep, exponential: GenericStep, total: GenericStep,
 
 def is_of_rows(step: GenericStep, rows: SoftmaxOperand, key: int, by_rows: set[GenericStep]) -> bool:
     """Whether a step runs over the scores, or folds them along the keys, and reads numbers of rows at their rows."""
-    own, output = rows.loops(step), step.loops.inputs
+    own, output = rows.loops(step), step.view.inputs
     by_row = [loop for dim, loop in enumerate(own) if dim != key]
     for operand, source in enumerate(step.sources):
         if source is None or not depends(source, rows.scores):
@@ -131,5 +131,5 @@ def is_of_rows(step: GenericStep, rows: SoftmaxOperand, key: int, by_rows: set[G
         if step.large(operand) != (by_row if source in by_rows else own):
             return False
     if step in by_rows:
-        return step.large(output) == by_row and step.loops.reductions[own[key]]
+        return step.large(output) == by_row and step.view.reductions[own[key]]
     return step.is_elementwise and step.large(output) == own

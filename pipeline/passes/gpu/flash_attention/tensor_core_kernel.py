@@ -29,7 +29,7 @@ _LANES = 4
 def element_of(attention: Attention) -> ir.Type | None:
     """The type that tensor cores multiply; None where queries, values and results are not of one 16-bit type."""
     queries = _outside(attention, attention.of_queries)
-    values = attention.weighted.op.operands[attention.of_values]
+    values = attention.weighted.view.operands[attention.of_values]
     kinds = {str(ir.ShapedType(value.type).element_type) for value in (*queries, values)}
     if len(kinds) != 1 or kinds.pop() not in ("f16", "bf16"):
         return None
@@ -43,9 +43,9 @@ def _outside(attention: Attention, operand: int) -> list[ir.Value]:
         step, number_ = pending.pop()
         source = step.sources[number_]
         if source is None:
-            found.append(step.op.operands[number_])
+            found.append(step.view.operands[number_])
         else:
-            pending += [(source, source_operand) for source_operand in range(source.loops.inputs)]
+            pending += [(source, source_operand) for source_operand in range(source.view.inputs)]
     return found
 
 

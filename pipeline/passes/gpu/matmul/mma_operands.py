@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.ir.indexing_maps import Loops, coefficient
+from pipeline.ir.indexing_maps import coefficient
 from pipeline.mlir import arith, ir, memref, nvgpu, scf, vector
 from pipeline.passes.gpu.matmul.shared_memory_matmul import Side, Split, loops_in
 from pipeline.passes.gpu.thread.thread_results import Results, index, indices, load, unravel, zero
@@ -54,10 +54,10 @@ class Operand:
         self.split, self.side, self.length = split, side, length
         self.thread, self.threads = block.thread, block.threads
         self.lane = arith.RemUIOp(block.thread, index(WARP)).result
-        self.loops: Loops = results.loops
+        self.view = results.anchor
         self.buffer = results.anchor.operands[side.operand]
         self.element = ir.MemRefType(self.buffer.type).element_type
-        moving = loops_in(self.loops.maps[side.operand], last=True)
+        moving = loops_in(self.view.maps[side.operand], last=True)
         self.along_sum = not any(dim in moving for dim in side.dims)
         self.form = form
         self.shape = (length, self.form.step) if self.along_sum else (self.form.step, length)
@@ -69,7 +69,7 @@ class Operand:
     def _can_be_wide(self) -> bool:
         """Whether 16 bytes of a row of the tile are side by side in memory, at a multiple of 16 bytes."""
         dims = self.split.sums if self.along_sum else self.side.dims
-        indexing = self.loops.maps[self.side.operand]
+        indexing = self.view.maps[self.side.operand]
         *outer, last = indexing.results
         if not dims or last != ir.AffineDimExpr.get(dims[-1]) or self.split.sizes[dims[-1]] % self.form.chunk:
             return False
@@ -122,7 +122,7 @@ class Operand:
         with ir.InsertionPoint(loop.body):
             outer, inner = unravel(loop.induction_variable, list(self.shape))
             at, inside = self._counters(first, outer, inner)
-            value = load(self.buffer, self.loops.maps[self.side.operand], at)
+            value = load(self.buffer, self.view.maps[self.side.operand], at)
             chosen = arith.SelectOp(inside, value, zero(self.element)).result
             memref.StoreOp(chosen, self.shared, [buffer, *self._swizzled(outer, inner)])
             scf.YieldOp([])
@@ -143,7 +143,7 @@ class Operand:
         return at, arith.AndIOp(*inside).result
 
     def _places(self, at: dict[int, ir.Value]) -> list[ir.Value]:
-        return indices(self.loops.maps[self.side.operand], at)
+        return indices(self.view.maps[self.side.operand], at)
 
     def left(self, buffer: ir.Value, own: ir.Value, place: int, depth: int) -> ir.Value:
         """The left fragment from a place along the operand's own loops, and in the step, on."""

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from pipeline.ir.indexing_maps import Loops, coefficient
+from pipeline.ir.indexing_maps import loops_in
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, defining_op, gpu, ir, memref, scf
 from pipeline.passes.gpu.thread.launch_patterns import is_arithmetic
 from pipeline.passes.gpu.thread.thread_results import Results, clone_block, index, load, unravel
@@ -59,29 +60,29 @@ def _tiles(size: int) -> int:
     return -(-size // TILE)
 
 
-def split_contraction(generic: ir.Operation, loops: Loops) -> Split | None:
+def split_contraction(view: LinalgOp) -> Split | None:
     """The loops of a linalg.generic with two inputs; None if it is no contraction, or too small to share anything."""
-    if not is_arithmetic(generic) or not all(isinstance(operand.type, ir.MemRefType) for operand in generic.operands):
+    if not is_arithmetic(view.op) or not all(isinstance(operand.type, ir.MemRefType) for operand in view.operands):
         return None
-    split = _classified(loops)
+    split = _classified(view)
     return split if split is not None and _is_large(split) else None
 
 
-def _classified(loops: Loops) -> Split | None:
+def _classified(view: LinalgOp) -> Split | None:
     """The loops by the operands that they move: one of both inputs, both of them, or no result."""
-    sizes = tuple(size for size in loops.sizes if size is not None)
-    if loops.inputs != 2 or len(loops.maps) != 3 or len(sizes) < len(loops.sizes):
+    sizes = tuple(size for size in view.sizes if size is not None)
+    if view.inputs != 2 or len(view.maps) != 3 or len(sizes) < len(view.sizes):
         return None
-    left, right, result = (loops_in(indexing) for indexing in loops.maps)
-    sums = tuple(dim for dim, reduces in enumerate(loops.reductions) if reduces)
-    parallel = [dim for dim, reduces in enumerate(loops.reductions) if not reduces]
+    left, right, result = (loops_in(indexing) for indexing in view.maps)
+    sums = tuple(dim for dim, reduces in enumerate(view.reductions) if reduces)
+    parallel = [dim for dim, reduces in enumerate(view.reductions) if not reduces]
     if not sums or not set(parallel) <= result & (left | right):
         return None
     sides = []
     for operand, (own, other) in enumerate(((left, right), (right, left))):
         dims = tuple(dim for dim in parallel if dim in own - other)
         sides.append(Side(operand, dims, prod(sizes[dim] for dim in dims)))
-    innermost = loops_in(loops.maps[2], last=True)
+    innermost = loops_in(view.maps[2], last=True)
     rows, columns = sides if innermost & set(sides[1].dims) else sides[::-1]
     return Split(rows, columns, tuple(dim for dim in parallel if dim in left & right), sums, sizes)
 
@@ -92,14 +93,6 @@ def _is_large(split: Split) -> bool:
     return shares and split.blocks <= _MOST_BLOCKS
 
 
-def loops_in(indexing: ir.AffineMap, last: bool = False) -> set[int]:
-    """The loops that an operand moves with; along its last dimension only if `last`."""
-    expressions = list(indexing.results)[-1:] if last else list(indexing.results)
-    return {
-        dim for dim in range(indexing.n_dims) if any(coefficient(expression, dim) != 0 for expression in expressions)
-    }
-
-
 class SharedMemoryEmitter:
     """Writes the kernel at the insertion point: the op that `results` is of, and what is done with its results.
 
@@ -108,8 +101,7 @@ class SharedMemoryEmitter:
 
     def __init__(self, results: Results, split: Split, start: ir.Value | None):
         self.results = results
-        self.generic = results.anchor
-        self.loops = results.loops
+        self.view = results.anchor
         self.split = split
         self.start = start
         self.thread = gpu.ThreadIdOp(gpu.Dimension.x).result
@@ -150,7 +142,7 @@ class SharedMemoryEmitter:
                 scf.YieldOp([])
 
     def _allocate(self, operand: int) -> ir.Value:
-        element = ir.MemRefType(self.generic.operands[operand].type).element_type
+        element = ir.MemRefType(self.view.operands[operand].type).element_type
         shared = ir.Attribute.parse("#gpu.address_space<workgroup>")
         kind = ir.MemRefType.get([STEP * _ROW], element, memory_space=shared)
         return memref.AllocOp(kind, [], [], alignment=16).result
@@ -171,7 +163,7 @@ class SharedMemoryEmitter:
     def _fill_tiles(self, tiles: list[ir.Value], first: ir.Value, total: int) -> None:
         """Loads the tiles from step `first` of the sum on; what lies outside is a copy of what lies at the border."""
         for side in (self.split.rows, self.split.columns):
-            moving = loops_in(self.loops.maps[side.operand], last=True)
+            moving = loops_in(self.view.maps[side.operand], last=True)
             along_sum = not any(dim in moving for dim in side.dims)
             for number in range(STEP * TILE // THREADS):
                 element_number = arith.AddIOp(self.thread, index(number * THREADS)).result
@@ -208,12 +200,12 @@ class SharedMemoryEmitter:
         return [memref.LoadOp(tile, [place]).result for place in places]  # one access of 16 bytes
 
     def _body(self, left: ir.Value, right: ir.Value, value: ir.Value) -> ir.Value:
-        (result,) = clone_block(self.generic.regions[0].blocks[0], [left, right, value], [])
+        (result,) = clone_block(self.view.body, [left, right, value], [])
         contract_sums([result])
         return result
 
     def _element(self, operand: int, at: dict[int, ir.Value]) -> ir.Value:
-        return load(self.generic.operands[operand], self.loops.maps[operand], at)
+        return load(self.view.operands[operand], self.view.maps[operand], at)
 
 
 def _neighbour(own: ir.Value, number: int) -> ir.Value:

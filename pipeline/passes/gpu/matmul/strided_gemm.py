@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.epilogue import Epilogue, epilogues, initial_fill, is_only_between
-from pipeline.ir.indexing_maps import coefficient, loops_of
+from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between
+from pipeline.ir.indexing_maps import coefficient
+from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.matchers import base
 from pipeline.mlir import ir
 from pipeline.passes.gpu.matmul.shared_memory_matmul import Split, split_contraction
@@ -48,33 +49,33 @@ class Product:
     out: Strides
 
 
-def cast_behind(generic: ir.Operation) -> Epilogue | None:
+def cast_behind(generic: ir.Operation) -> LinalgOp | None:
     """The op that does nothing but round the result of a product to 16 bits, and is all that needs it."""
-    loops = loops_of(generic)
-    behind = epilogues(generic, loops, is_arithmetic) if loops is not None and is_arithmetic(generic) else []
-    if not behind or len(behind[0].op.operands) != 2:
+    view = bounded(generic)
+    behind = epilogues(view, is_arithmetic) if view is not None and is_arithmetic(generic) else []
+    if not behind or len(behind[0].operands) != 2:
         return None
-    cast, product = behind[0].op, generic.operands[2]
-    body = [op.operation.name for op in cast.regions[0].blocks[0].operations]
+    cast, product = behind[0], generic.operands[2]
+    body = [op.name for op in cast.body_ops]
     kind = ir.MemRefType(generic.operands[0].type).element_type
-    if body != ["arith.truncf", "linalg.yield"] or ir.MemRefType(cast.operands[1].type).element_type != kind:
+    if body != ["arith.truncf"] or ir.MemRefType(cast.operands[1].type).element_type != kind:
         return None
-    users = [op for op in (initial_fill(generic, 2), generic, cast) if op is not None]
-    return behind[0] if cast.operands[0] == product and is_only_between(product, users) else None
+    users = [op for op in (initial_fill(generic, 2), generic, cast.op) if op is not None]
+    return cast if cast.operands[0] == product and is_only_between(product, users) else None
 
 
-def read_product(generic: ir.Operation, cast: Epilogue | None) -> Product | None:
+def read_product(generic: ir.Operation, cast: LinalgOp | None) -> Product | None:
     """The product that an op is, its result rounded by `cast`; None if it has another form, or is too small."""
-    loops = loops_of(generic)
-    split = None if loops is None else split_contraction(generic, loops)
+    view = bounded(generic)
+    split = None if view is None else split_contraction(view)
     fill = None if split is None else initial_fill(generic, 2)
-    if loops is None or split is None or fill is None or choose_form(generic, fill.operands[0], True) is None:
+    if view is None or split is None or fill is None or choose_form(generic, fill.operands[0], True) is None:
         return None
-    out = (generic.operands[2], loops.maps[2]) if cast is None else (cast.op.operands[1], cast.loops.maps[1])
+    out = (generic.operands[2], view.maps[2]) if cast is None else (cast.operands[1], cast.maps[1])
     sides = (split.rows.dims, split.sums), (split.sums, split.columns.dims), (split.rows.dims, split.columns.dims)
     buffers = (
-        (generic.operands[split.rows.operand], loops.maps[split.rows.operand]),
-        (generic.operands[split.columns.operand], loops.maps[split.columns.operand]),
+        (generic.operands[split.rows.operand], view.maps[split.rows.operand]),
+        (generic.operands[split.columns.operand], view.maps[split.columns.operand]),
         out,
     )
     found = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.ir.indexing_maps import Loops
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import ir, memref, scf
 from pipeline.passes.gpu.thread import vector_access, warp_reduction
 from pipeline.passes.gpu.thread.thread_results import (
@@ -33,45 +33,40 @@ class Thread:
     filled: dict[ir.Value, ir.Value]
 
     @property
-    def generic(self) -> ir.Operation:
+    def view(self) -> LinalgOp:
         """The op."""
         return self.output.anchor
 
     @property
-    def loops(self) -> Loops:
-        """Its loops."""
-        return self.output.loops
-
-    @property
     def parallel(self) -> list[int]:
         """The parallel loops, outermost first; as the dimensions of the first result are, where that says."""
-        dims = [dim for dim, reduction in enumerate(self.loops.reductions) if not reduction]
-        results = self.loops.maps[self.loops.inputs].results
+        dims = [dim for dim, reduction in enumerate(self.view.reductions) if not reduction]
+        results = self.view.maps[self.view.inputs].results
         order = [ir.AffineDimExpr(e).position for e in results if isinstance(e, ir.AffineDimExpr)]
         return [dim for dim in dims if dim not in order] + [dim for dim in order if dim in dims]
 
     def size(self, dim: int) -> ir.Value | int:
         """The number of iterations of a loop."""
-        operand, position = self.loops.bounds[dim]
-        return size_of(self.generic.operands[operand], position)
+        operand, position = self.view.bounds[dim]
+        return size_of(self.view.operands[operand], position)
 
     @property
     def kinds(self) -> list[ir.Type]:
         """The types of the results' elements."""
-        return [ir.MemRefType(self.generic.operands[output].type).element_type for output in self.loops.outputs]
+        return [ir.MemRefType(self.view.operands[output].type).element_type for output in self.view.outputs]
 
     def emit_rows(self, emitter: warp_reduction.WarpEmitter) -> None:
         """Everything, by a block for each point of the parallel loops."""
         sizes = [self.size(dim) for dim in self.parallel]
         at = dict(zip(self.parallel, unravel(emitter.row, sizes), strict=True))
-        reductions = [dim for dim, reduction in enumerate(self.loops.reductions) if reduction]
+        reductions = self.view.summed
         lengths = [self.size(dim) for dim in reductions]
 
         def body(place: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
             return self._body(at | dict(zip(reductions, unravel(place, lengths), strict=True)), values)
 
         def finish(total: list[ir.Value]) -> None:
-            folds = zip(self.loops.outputs, total, emitter.rows.folds, strict=True)
+            folds = zip(self.view.outputs, total, emitter.rows.folds, strict=True)
             whole = [warp_reduction.combine(fold, self._start(output, at), value) for output, value, fold in folds]
             self.output.write(at, whole)
 
@@ -82,33 +77,33 @@ class Thread:
 
         def write(point: list[ir.Value]) -> None:
             known: dict[ir.Value, list[ir.Value]] = {}
-            for op, loops in self._ops():
-                vector_access.emit(op, loops, lanes, point[0], known)
+            for view in self._ops():
+                vector_access.emit(view, lanes, point[0], known)
 
         return write
 
     def lanes(self, access_bytes: int) -> int:
         """How many elements side by side all ops can take at a time, with accesses of so many bytes."""
-        return min(vector_access.lanes(op, loops, access_bytes) for op, loops in self._ops())
+        return min(vector_access.lanes(view, access_bytes) for view in self._ops())
 
-    def _ops(self) -> list[tuple[ir.Operation, Loops]]:
-        return [(self.generic, self.loops), *((epilogue.op, epilogue.loops) for epilogue in self.output.behind)]
+    def _ops(self) -> list[LinalgOp]:
+        return [self.view, *self.output.behind]
 
     def emit(self, point: list[ir.Value]) -> None:
         """Everything, for one point of the parallel loops."""
         at = dict(zip(self.parallel, point, strict=True))
-        reductions = [dim for dim, reduction in enumerate(self.loops.reductions) if reduction]
-        values = [self._start(output, at) for output in self.loops.outputs]
+        reductions = self.view.summed
+        values = [self._start(output, at) for output in self.view.outputs]
         self.output.write(at, self._reduce(reductions, at, values))
 
     def _start(self, output: int, at: dict[int, ir.Value]) -> ir.Value:
         """What a result's element is before: what a fill has put there, else what is in memory."""
-        buffer = self.generic.operands[output]
+        buffer = self.view.operands[output]
         if buffer in self.filled:
             return self.filled[buffer]
         if is_private(buffer):  # nothing has been written yet
             return zero(ir.MemRefType(buffer.type).element_type)
-        return load(buffer, self.loops.maps[output], at)
+        return load(buffer, self.view.maps[output], at)
 
     def _reduce(self, dims: list[int], at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
         if not dims:
@@ -120,9 +115,8 @@ class Thread:
         return list(loop.results)
 
     def _body(self, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
-        block = self.generic.regions[0].blocks[0]
-        inputs = [load(self.generic.operands[n], self.loops.maps[n], at) for n in range(self.loops.inputs)]
-        return clone_block(block, inputs + values, [at[dim] for dim in range(len(self.loops.reductions))])
+        inputs = [load(self.view.operands[n], self.view.maps[n], at) for n in range(self.view.inputs)]
+        return clone_block(self.view.body, inputs + values, [at[dim] for dim in range(self.view.loops)])
 
 
 def size_of(value: ir.Value, dim: int) -> ir.Value | int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pipeline.analysis.epilogue import epilogues
 from pipeline.ir.attributes import LINES, PARALLEL, TILES
-from pipeline.ir.indexing_maps import loops_of
+from pipeline.ir.linalg_op import bounded
 from pipeline.ir.matchers import is_fill
 from pipeline.mlir import constant_integer, ir, is_inside
 
@@ -28,8 +28,8 @@ _OF_BLOCKS = ("linalg.generic", "memref.copy", "memref.alloc", "memref.alloca", 
 
 def epilogues_of(op: ir.Operation) -> list[ir.Operation]:
     """The elementwise ops right behind a linalg.generic that its launch does, too."""
-    loops = loops_of(op) if op.name == "linalg.generic" and is_arithmetic(op) and not is_fill(op) else None
-    return [] if loops is None else [epilogue.op for epilogue in epilogues(op, loops, is_arithmetic)]
+    view = bounded(op) if op.name == "linalg.generic" and is_arithmetic(op) and not is_fill(op) else None
+    return [] if view is None else [epilogue.op for epilogue in epilogues(view, is_arithmetic)]
 
 
 def is_arithmetic(generic: ir.Operation) -> bool:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.epilogue import Epilogue
-from pipeline.ir.indexing_maps import Loops
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.matchers import base
 from pipeline.ir.rewriting import replace
 from pipeline.mlir import affine, arith, defining_op, ir, memref, remap_operands, walk
@@ -22,44 +21,39 @@ class Results:
 
     Attributes:
         anchor: the op whose loops the launch runs.
-        loops: its loops.
         behind: the elementwise ops that run on its results.
     """
 
-    anchor: ir.Operation
-    loops: Loops
-    behind: tuple[Epilogue, ...] = ()
+    anchor: LinalgOp
+    behind: tuple[LinalgOp, ...] = ()
 
     def write(self, at: Mapping[int, ir.Value], values: Sequence[ir.Value]) -> None:
         """The anchor's results for one point of its parallel loops: what is behind them, and stores."""
         known: dict[ir.Value, ir.Value] = {}
-        self._keep(self.anchor, self.loops, at, values, known)
+        self._keep(self.anchor, at, values, known)
         for epilogue in self.behind:
-            elements = [self._element(epilogue, number, at, known) for number in range(len(epilogue.op.operands))]
-            self._keep(
-                epilogue.op, epilogue.loops, at, clone_block(epilogue.op.regions[0].blocks[0], elements, []), known
-            )
+            elements = [self._element(epilogue, number, at, known) for number in range(len(epilogue.operands))]
+            self._keep(epilogue, at, clone_block(epilogue.body, elements, []), known)
 
     def _keep(
         self,
-        op: ir.Operation,
-        loops: Loops,
+        view: LinalgOp,
         at: Mapping[int, ir.Value],
         values: Sequence[ir.Value],
         known: dict[ir.Value, ir.Value],
     ) -> None:
-        for output, value in zip(loops.outputs, values, strict=True):
-            buffer = op.operands[output]
+        for output, value in zip(view.outputs, values, strict=True):
+            buffer = view.operands[output]
             known[buffer] = value
             if not is_private(buffer):
-                memref.StoreOp(value, buffer, indices(loops.maps[output], at))
+                memref.StoreOp(value, buffer, indices(view.maps[output], at))
 
     def _element(
-        self, epilogue: Epilogue, number: int, at: Mapping[int, ir.Value], known: dict[ir.Value, ir.Value]
+        self, epilogue: LinalgOp, number: int, at: Mapping[int, ir.Value], known: dict[ir.Value, ir.Value]
     ) -> ir.Value:
-        operand = epilogue.op.operands[number]
-        if number not in epilogue.loops.outputs:
-            return known[operand] if operand in known else load(operand, epilogue.loops.maps[number], at)
+        operand = epilogue.operands[number]
+        if number not in epilogue.outputs:
+            return known[operand] if operand in known else load(operand, epilogue.maps[number], at)
         return zero(ir.MemRefType(operand.type).element_type)  # elementwise ops do not read what they write
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from pipeline.ir.indexing_maps import Loops
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.matchers import base
 from pipeline.mlir import arith, defining_op, ir, memref, vector
 from pipeline.passes.gpu.thread.launch_patterns import is_arithmetic
@@ -17,13 +17,13 @@ from pipeline.passes.gpu.thread.thread_results import clone_block, is_private, z
 BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 
-def lanes(generic: ir.Operation, loops: Loops, width: int) -> int:
+def lanes(view: LinalgOp, width: int) -> int:
     """How many elements a thread takes if accesses have `width` bytes; 1 where elements are not side by side."""
-    buffers = [operand for operand in generic.operands if isinstance(operand.type, ir.MemRefType)]
-    if not width or any(loops.reductions) or not is_arithmetic(generic) or not all(map(_is_row_major, buffers)):
+    buffers = [operand for operand in view.operands if isinstance(operand.type, ir.MemRefType)]
+    if not width or any(view.reductions) or not is_arithmetic(view.op) or not all(map(_is_row_major, buffers)):
         return 1
-    identity = ir.AffineMap.get_identity(len(loops.reductions))
-    for operand, indexing in zip(generic.operands, loops.maps, strict=True):
+    identity = ir.AffineMap.get_identity(len(view.reductions))
+    for operand, indexing in zip(view.operands, view.maps, strict=True):
         if isinstance(operand.type, ir.MemRefType) and indexing != identity:
             return 1
     elements = [str(ir.MemRefType(buffer.type).element_type) for buffer in buffers]
@@ -41,22 +41,20 @@ def _is_row_major(buffer: ir.Value) -> bool:
         return kind == ir.MemRefType.get(kind.shape, kind.element_type)
 
 
-def emit(
-    generic: ir.Operation, loops: Loops, count: int, number: ir.Value, known: dict[ir.Value, list[ir.Value]]
-) -> None:
+def emit(view: LinalgOp, count: int, number: ir.Value, known: dict[ir.Value, list[ir.Value]]) -> None:
     """Elements `number * count` to `(number + 1) * count` of an elementwise op.
 
     `known` has elements that are in registers, by buffer; those of the results are added. A buffer of the launch's own
     is not written.
     """
     first = arith.MulIOp(number, arith.ConstantOp(ir.IndexType.get(), count).result).result
-    block = generic.regions[0].blocks[0]
+    block = view.body
     columns: list[list[ir.Value]] = []
-    for operand, argument in zip(generic.operands, block.arguments, strict=True):
+    for operand, argument in zip(view.operands, block.arguments, strict=True):
         columns.append(_lanes(operand, bool(list(argument.uses)), first, count, known))
     results = [clone_block(block, [column[lane] for column in columns], []) for lane in range(count)]
-    for position, output in enumerate(loops.outputs):
-        buffer = generic.operands[output]
+    for position, output in enumerate(view.outputs):
+        buffer = view.operands[output]
         known[buffer] = [lane[position] for lane in results]
         if is_private(buffer):
             continue

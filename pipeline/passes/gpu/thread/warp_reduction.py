@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.analysis.reduction_combiners import FOLDS, fold_ops
-from pipeline.ir.indexing_maps import Loops, coefficient
+from pipeline.ir.indexing_maps import coefficient
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, gpu, ir, memref, scf
 from pipeline.passes.gpu.thread.thread_results import index
 
@@ -42,16 +43,16 @@ class ReducedRows:
     folds: tuple[str, ...]
 
 
-def choose_rows(generic: ir.Operation, loops: Loops) -> ReducedRows | None:
+def choose_rows(view: LinalgOp) -> ReducedRows | None:
     """None where a reduction is no fold, has not the rows' elements side by side, or has too short rows."""
-    if any(size is None for size in loops.sizes) or not any(loops.reductions):
+    if any(size is None for size in view.sizes) or not any(view.reductions):
         return None
-    folds = fold_ops(generic)
-    if folds is None or not _runs_along_rows(loops):
+    folds = fold_ops(view.op)
+    if folds is None or not _runs_along_rows(view):
         return None
-    sizes = [size for size in loops.sizes if size is not None]
-    length = prod(size for size, reduced in zip(sizes, loops.reductions, strict=True) if reduced)
-    count = prod(size for size, reduced in zip(sizes, loops.reductions, strict=True) if not reduced)
+    sizes = [size for size in view.sizes if size is not None]
+    length = prod(size for size, reduced in zip(sizes, view.reductions, strict=True) if reduced)
+    count = prod(size for size, reduced in zip(sizes, view.reductions, strict=True) if not reduced)
     if length < _SHORTEST or not 0 < count <= _MOST_BLOCKS:
         return None
     threads = WARP
@@ -60,10 +61,10 @@ def choose_rows(generic: ir.Operation, loops: Loops) -> ReducedRows | None:
     return ReducedRows(count, length, threads, folds)
 
 
-def _runs_along_rows(loops: Loops) -> bool:
+def _runs_along_rows(view: LinalgOp) -> bool:
     """Whether the innermost reduction moves every input that it moves along that one's last dimension."""
-    innermost = max(dim for dim, reduced in enumerate(loops.reductions) if reduced)
-    moved = [m for m in loops.maps[: loops.inputs] if any(coefficient(e, innermost) != 0 for e in m.results)]
+    innermost = max(dim for dim, reduced in enumerate(view.reductions) if reduced)
+    moved = [m for m in view.maps[: view.inputs] if any(coefficient(e, innermost) != 0 for e in m.results)]
     return bool(moved) and all(coefficient(indexing.results[-1], innermost) == 1 for indexing in moved)
 
 
@@ -159,9 +160,9 @@ def folds_of(generic: ir.Operation) -> tuple[str, ...]:
     return folds
 
 
-def length_of(loops: Loops) -> int:
+def length_of(view: LinalgOp) -> int:
     """How many elements are folded into each result."""
-    return prod(size or 0 for size, reduced in zip(loops.sizes, loops.reductions, strict=True) if reduced)
+    return prod(size or 0 for size, reduced in zip(view.sizes, view.reductions, strict=True) if reduced)
 
 
 def combine(fold: str, left: ir.Value, right: ir.Value) -> ir.Value:
