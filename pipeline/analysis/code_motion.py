@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pipeline.ir.linalg_op import bounded
+from pipeline.ir.reshapes import ALL_RESHAPES
 from pipeline.mlir import captured_values, constant_integer, defining_op, ir, ops_of
 
 #: Dialects whose ops only compute, on tensors and numbers.
@@ -17,7 +18,7 @@ INITIAL = ("tensor.empty", "linalg.fill")
 _SIGNED = ("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi")
 _UNSIGNED = ("arith.divui", "arith.remui", "arith.ceildivui")
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
-_RESIZES = ("tensor.cast", "tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.pad")
+_RESIZES = (*ALL_RESHAPES, "tensor.pad")
 
 
 def has_effects(op: ir.Operation) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.ir.reshapes import RESHAPES
 from pipeline.mlir import defining_op, ir, seen_through
 
 #: Ops that give a view of a buffer.
@@ -19,7 +20,7 @@ def is_zero(value: ir.Value) -> bool:
     producer = defining_op(value)
     if producer is None:
         return False
-    if producer.name in ("linalg.fill", "tensor.expand_shape", "tensor.collapse_shape"):
+    if producer.name in ("linalg.fill", *RESHAPES):
         return is_zero(producer.operands[0])
     if producer.name != "arith.constant":
         return False

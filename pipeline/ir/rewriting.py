@@ -10,13 +10,12 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pipeline.ir.attributes import WINOGRAD
+from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import element_type
 from pipeline.ir.indexing_maps import bounded_loops
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
+from pipeline.ir.reshapes import ALL_RESHAPES
 from pipeline.mlir import arith, clone, defining_op, ir, linalg, scf, symbol_name, tensor, walk
-
-#: Ops that give another shape to the same elements in the same order.
-RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.reshape", "tensor.cast")
 
 #: Dialects whose ops neither touch memory nor trap in a way that a program may rely on.
 _PURE_DIALECTS = ("arith", "math", "complex", "index")
@@ -61,7 +60,7 @@ def producer_through_reshapes(value: ir.Value) -> tuple[ir.Operation | None, lis
     The producer is None where the elements come from a block argument.
     """
     producer = defining_op(value)
-    if producer is None or producer.name not in RESHAPES:
+    if producer is None or producer.name not in ALL_RESHAPES:
         return producer, []
     origin, reshapes = producer_through_reshapes(producer.operands[0])
     return origin, [*reshapes, producer]
@@ -115,10 +114,10 @@ def sizes_of(data: ir.Value) -> list[int | ir.Value]:
 
 def size_of(data: ir.Value, dim: int) -> ir.Value:
     """The size of one dim of a tensor, as an index."""
-    kind, index = ir.RankedTensorType(data.type), ir.IndexType.get()
+    kind = ir.RankedTensorType(data.type)
     if not kind.is_dynamic_dim(dim):
-        return arith.ConstantOp(index, kind.get_dim_size(dim)).result
-    return tensor.DimOp(data, arith.ConstantOp(index, dim).result).result
+        return as_index(kind.get_dim_size(dim))
+    return tensor.DimOp(data, as_index(dim)).result
 
 
 def copy_body(

@@ -15,6 +15,7 @@ from functools import reduce
 
 from pipeline.frontend.importer.own_ops import imported, lower_ops, take_over
 from pipeline.ir.attributes import SEED
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import add_argument, before, build_generic, iterator_types, replace
 from pipeline.mlir import arith, function, ir, linalg, tensor, walk
 
@@ -102,12 +103,7 @@ def _torch_int(value: int, kind: ir.Type) -> ir.Value:
 def _generate(like: ir.Value, key: ir.Value, turn: ir.Value, number: int) -> ir.Value:
     """A tensor of random numbers in the shape and dtype of `like`."""
     kind = ir.RankedTensorType(like.type)
-    dims = [
-        tensor.DimOp(like, arith.ConstantOp(ir.IndexType.get(), dim).result).result
-        if kind.is_dynamic_dim(dim)
-        else None
-        for dim in range(kind.rank)
-    ]
+    dims = [tensor.DimOp(like, as_index(dim)).result if kind.is_dynamic_dim(dim) else None for dim in range(kind.rank)]
     sizes = [_constant(kind.get_dim_size(dim)) if size is None else _to_i64(size) for dim, size in enumerate(dims)]
     empty = tensor.EmptyOp(
         [kind.get_dim_size(dim) if size is None else size for dim, size in enumerate(dims)], kind.element_type

@@ -7,6 +7,7 @@ torch.operator "torch.pipeline.windows"(x) → pipeline.windows on torch's tenso
 from __future__ import annotations
 
 from pipeline.frontend.importer.own_ops import imported, lower_ops, number_of, result_type, take_over
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import build_generic, iterator_types, size_of, sizes_of
 from pipeline.mlir import arith, ir, tensor, walk
 
@@ -45,6 +46,5 @@ def _copy(op: ir.Operation, x: ir.Value) -> ir.Value:
 
 def _count(length: ir.Value, size: int, step: int) -> ir.Value:
     """How many windows there are: (length - size) // step + 1."""
-    index = ir.IndexType.get()
-    size_value, step_value, one = (arith.ConstantOp(index, number).result for number in (size, step, 1))
+    size_value, step_value, one = (as_index(number) for number in (size, step, 1))
     return arith.AddIOp(arith.DivSIOp(arith.SubIOp(length, size_value).result, step_value).result, one).result

@@ -21,6 +21,7 @@ from torch.utils._sympy.functions import (
 )
 
 from pipeline.frontend.shapes.expressions import Expressions
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import size_of
 from pipeline.mlir import arith, ir, math
 
@@ -37,7 +38,7 @@ class ComputedSizes:
     def size(self, expression: sympy.Expr) -> ir.Value | None:
         """The expression as an index; None if it has a symbol or an operation that the sizes do not give."""
         if expression.is_Integer:
-            return arith.ConstantOp(ir.IndexType.get(), int(expression)).result
+            return as_index(int(expression))
         if expression in self._places:
             value, dim = self._places[expression]
             if isinstance(value.type, ir.RankedTensorType):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pipeline import remarks
 from pipeline.frontend.shapes.expressions import HELD, Expressions
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, replace, size_of
 from pipeline.mlir import arith, ir, run_pipeline, scf, tensor, walk
 
@@ -75,7 +76,7 @@ def drop_proved_asserts(module: ir.Module, expressions: Expressions) -> None:
 def _all_equal(pairs: list[tuple[ir.Value, int]]) -> ir.Value:
     holds = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
     for size, number in pairs:
-        wanted = arith.ConstantOp(ir.IndexType.get(), number).result
+        wanted = as_index(number)
         holds = arith.AndIOp(holds, arith.CmpIOp(arith.CmpIPredicate.eq, size, wanted).result).result
     return holds
 

@@ -12,6 +12,7 @@ from pipeline.errors import CompileError
 from pipeline.frontend.shapes.computed_sizes import ComputedSizes
 from pipeline.frontend.shapes.expressions import Expressions
 from pipeline.frontend.shapes.held_casts import assert_sizes
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, size_of
 from pipeline.mlir import arith, ir, terminator, walk
 
@@ -69,5 +70,5 @@ def _check(place: ir.Operation, size: ir.Value, promise: sympy.Expr, expressions
         if wanted is None:
             remarks.note("shapes", "missed", "func.return", f"a size of a result is not checked to be {promise}")
         else:
-            nothing = arith.ConstantOp(ir.IndexType.get(), 0).result
+            nothing = as_index(0)
             assert_sizes(arith.cmpi(arith.CmpIPredicate.eq, size, arith.maxsi(wanted, nothing)))

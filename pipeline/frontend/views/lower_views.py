@@ -19,6 +19,7 @@ from pipeline.frontend.importer.own_ops import (
     take_over,
     to_index,
 )
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import size_of
 from pipeline.mlir import arith, defining_op, ir, scf, tensor, walk
 
@@ -148,7 +149,7 @@ def _cast(value: ir.Value, shape: Sequence[int]) -> ir.Value:
 
 
 def _index(number: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), number).result
+    return as_index(number)
 
 
 def _list(value: ir.Value) -> list[ir.Value]:

@@ -7,9 +7,8 @@ into. Memory is a `memref.alloc` or a view, seen as a tensor through `bufferizat
 from __future__ import annotations
 
 from pipeline.ir.destination_passing import tied_operand
+from pipeline.ir.reshapes import RESHAPES
 from pipeline.mlir import bufferization, defining_op, ir, linalg, terminator
-
-_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 def place_of(value: ir.Value) -> ir.Operation | None:
@@ -20,7 +19,7 @@ def place_of(value: ir.Value) -> ir.Operation | None:
     op = defining_op(value)
     if op is None:
         return None
-    if op.name in _RESHAPES:
+    if op.name in RESHAPES:
         return place_of(op.operands[0])
     if op.name == "func.call":
         return _place_of_call(op, ir.OpResult(value).result_number)
@@ -44,7 +43,7 @@ def start_of(value: ir.Value, block: ir.Block) -> tuple[ir.Operation, int] | Non
     """
     found, by_kernel = None, False
     while (op := defining_op(value)) is not None:
-        if op.name in _RESHAPES and len(list(op.results[0].uses)) == 1:  # others read what is there before
+        if op.name in RESHAPES and len(list(op.results[0].uses)) == 1:  # others read what is there before
             found = op, 0
         elif op.name == "func.call" and (tied := tied_operand(op, value)) is not None:
             found, by_kernel = (op, list(op.operands).index(tied)), True

@@ -15,12 +15,11 @@ from pipeline.analysis.loop_alignment import align
 from pipeline.analysis.op_naming import group_label
 from pipeline.ir.attributes import CALLS
 from pipeline.ir.destination_passing import tied_operand
+from pipeline.ir.reshapes import RESHAPES
 from pipeline.ir.rewriting import before, unused_name, update_signature
 from pipeline.mlir import called_function, callee, calls_of, defining_op, function, ir, ops_of, symbol_name, tensor
 from pipeline.passes.bufferization.updated_arguments import VIEWS, views
 from pipeline.remarks import source_line
-
-_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 class Refused(Exception):
@@ -136,7 +135,7 @@ def _find(value: ir.Value, argument: ir.BlockArgument, reshapes: tuple[ir.Operat
     op = defining_op(value)
     if op is None:
         raise Refused("it becomes what another argument is")
-    if op.name in _RESHAPES:
+    if op.name in RESHAPES:
         _find(op.operands[0], argument, (*reshapes, op), plan)
     elif op.name == "scf.if":
         for region in op.regions:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.iter_args import Carry
+from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import before, copy_attributes, replace
-from pipeline.mlir import arith, bufferization, ir, memref, scf
+from pipeline.mlir import bufferization, ir, memref, scf
 from pipeline.passes.bufferization.destinations import place_of, put, shape_of
 from pipeline.runtime.interface.entry_point import ALIGNMENT
 
@@ -75,7 +76,7 @@ def rotate(loop: ir.Operation, plan: Rotation) -> None:
         byte = ir.IntegerType.get_signless(8)
         alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ALIGNMENT)
         pool = memref.AllocOp(ir.MemRefType.get([size], byte), [], [], alignment=alignment).result
-        places = [arith.ConstantOp(ir.IndexType.get(), offset).result for offset in offsets]
+        places = [as_index(offset) for offset in offsets]
         buffers = [_view(pool, place, carry.kind) for carry, place in zip(plan.carries, places, strict=False)]
     initial = list(loop.operands) if loop.name == "scf.while" else list(loop.operands)[3:]
     for carry, buffer, place in zip(plan.carries, buffers, places, strict=False):

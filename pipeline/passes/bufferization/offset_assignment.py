@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import arith, ir, memref
 
@@ -59,7 +60,7 @@ def place(buffers: list[Buffer]) -> int:
 def become_view(buffer: Buffer, memory: ir.Value, start: ir.Value | None = None) -> None:
     """Has a buffer lie in `memory`, a memref<?xi8>, at its offset, counted from `start` if that is given."""
     with before(buffer.alloc):
-        offset = arith.ConstantOp(ir.IndexType.get(), buffer.offset).result
+        offset = as_index(buffer.offset)
         if start is not None:
             offset = arith.AddIOp(start, offset).result
         view = memref.ViewOp(buffer.alloc.results[0].type, memory, offset, []).result

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.ir.attributes import CHUNK, KERNEL, NUMBERED, THREAD_BYTES, WORKSPACE
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import add_argument, before, copy_attributes, replace
 from pipeline.mlir import arith, calls_of, func, ir, memref, symbol_name, walk
 from pipeline.passes.bufferization.offset_assignment import Buffer, become_view, buffers_of, place
@@ -114,15 +115,15 @@ def _number(
     thread = add_argument(chunk, ir.IndexType.get())
     chunk.attributes[NUMBERED] = ir.UnitAttr.get()
     with chunk.location, ir.InsertionPoint.at_block_begin(chunk.regions[0].blocks[0]):
-        ahead = arith.MulIOp(thread, _constant(scratch.each)).result
-        start = arith.AddIOp(ahead, _constant(scratch.shared)).result
+        ahead = arith.MulIOp(thread, as_index(scratch.each)).result
+        start = arith.AddIOp(ahead, as_index(scratch.shared)).result
     for buffer in buffers:
         become_view(buffer, inside, start)
     with before(call):
-        size = memref.DimOp(memory, _constant(0)).result
-        behind = arith.SubIOp(size, _constant(scratch.shared)).result
-        threads = arith.DivUIOp(behind, _constant(scratch.each)).result
-        operands = [*call.operands, memory, threads, _constant(0)]
+        size = memref.DimOp(memory, as_index(0)).result
+        behind = arith.SubIOp(size, as_index(scratch.shared)).result
+        threads = arith.DivUIOp(behind, as_index(scratch.each)).result
+        operands = [*call.operands, memory, threads, as_index(0)]
     _call_with(call, operands)
 
 
@@ -152,8 +153,8 @@ def _planned_bytes(function: ir.Operation) -> int:
 def _hand_over(call: ir.Operation, workspace: ir.Value, start: int) -> None:
     """Passes what lies behind the first `start` bytes of the workspace."""
     with before(call):
-        size = arith.SubIOp(memref.DimOp(workspace, _constant(0)).result, _constant(start)).result
-        scratch = memref.ViewOp(_bytes_type(), workspace, _constant(start), [size]).result
+        size = arith.SubIOp(memref.DimOp(workspace, as_index(0)).result, as_index(start)).result
+        scratch = memref.ViewOp(_bytes_type(), workspace, as_index(start), [size]).result
     _call_with(call, [*call.operands, scratch])
 
 
@@ -179,10 +180,6 @@ def _call_with(call: ir.Operation, operands: list[ir.Value]) -> ir.Operation:
 
 def _bytes_type() -> ir.MemRefType:
     return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ir.IntegerType.get_signless(8))
-
-
-def _constant(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result
 
 
 def _i64(value: int) -> ir.IntegerAttr:

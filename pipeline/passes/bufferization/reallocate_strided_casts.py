@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import arith, constant_integer, defining_op, function, ir, memref, terminator, walk
+from pipeline.mlir import constant_integer, defining_op, function, ir, memref, terminator, walk
 from pipeline.passmanager.base import Pass
 from pipeline.runtime.interface.entry_point import ALIGNMENT
 
@@ -124,11 +125,7 @@ def _meaning(index: ir.Value) -> Any:
 
 
 def _copied(source: ir.Value, kind: ir.MemRefType) -> ir.Value:
-    sizes = [
-        memref.DimOp(source, arith.ConstantOp(ir.IndexType.get(), dim).result).result
-        for dim in range(kind.rank)
-        if kind.is_dynamic_dim(dim)
-    ]
+    sizes = [memref.DimOp(source, as_index(dim)).result for dim in range(kind.rank) if kind.is_dynamic_dim(dim)]
     alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ALIGNMENT)
     new = memref.AllocOp(kind, sizes, [], alignment=alignment).result
     memref.CopyOp(source, new)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from pipeline.ir.attributes import ARGUMENT_NAME, UPDATED
 from pipeline.ir.destination_passing import tied_operand
+from pipeline.ir.reshapes import TENSOR_VIEWS
 from pipeline.mlir import ir
 
 #: Ops whose result lies in the memory of their first operand.
-VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.reshape")
+VIEWS = (*TENSOR_VIEWS, "tensor.reshape")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from pipeline.analysis.body_cost import body_cost
 from pipeline.analysis.code_motion import INITIAL, is_only_destination, why_not_speculated
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.linalg_op import structured
-from pipeline.ir.rewriting import RESHAPES, before, is_unused
+from pipeline.ir.reshapes import ALL_RESHAPES
+from pipeline.ir.rewriting import before, is_unused
 from pipeline.mlir import captured_values, defining_op, ir, is_inside, remap_operands, walk_innermost_first
 from pipeline.passmanager.base import Pass
 
@@ -89,7 +90,7 @@ def _why_not(op: ir.Operation, loop: ir.Operation) -> str | None:
         is_inside(operand, loop) for initial in _initial_values(op, loop) for operand in _sources(initial)
     ):  # a size or a number that changes
         return "it starts from a tensor that is not the same in every round"
-    if op.name in RESHAPES and _is_initial(op.operands[0]):
+    if op.name in ALL_RESHAPES and _is_initial(op.operands[0]):
         return "others compute into it"
     if op.results and all(map(is_only_destination, op.results)):
         return "others compute into it"

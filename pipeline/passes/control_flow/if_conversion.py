@@ -8,6 +8,7 @@ from pipeline.analysis.body_cost import body_cost, op_cost
 from pipeline.analysis.code_motion import INITIAL, why_not_speculated
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.linalg_op import structured
+from pipeline.ir.reshapes import RESHAPES
 from pipeline.mlir import captured_values, ir, is_inside
 
 #: Reading or writing so many bytes takes about as long as calling a kernel.
@@ -19,8 +20,6 @@ WASTED_OPS = 4
 #: A number, or all elements of small tensors, may cost so many ops in vain.
 WASTED_IN_ALL = 4096
 WASTED_SCALAR = 40
-
-_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 def why_not_both(branch: ir.Operation) -> str | None:
@@ -47,7 +46,7 @@ def _why_not_op(op: ir.Operation) -> str | None:
     reason = why_not_speculated(op)
     if reason is not None:
         return reason
-    if op.name in INITIAL or op.name in _RESHAPES:
+    if op.name in INITIAL or op.name in RESHAPES:
         return None
     view = structured(op)
     is_simple = view.is_elementwise if view is not None else not op.regions and not any(map(_is_tensor, op.results))

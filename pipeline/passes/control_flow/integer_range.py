@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from pipeline.ir.element_types import element_type
 from pipeline.ir.linalg_op import structured
+from pipeline.ir.reshapes import TENSOR_VIEWS
 from pipeline.mlir import arith, constant_integer, defining_op, ir
 
 #: How many ops a value is followed back through.
 _DEPTH = 32
 
-#: Reshapes and slices have no other elements than what they are taken from.
-_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice", "tensor.cast")
 
 _SAME = ("arith.index_cast", "arith.extsi", "arith.trunci")
 
@@ -134,7 +133,7 @@ class Ranges:
         op = defining_op(value)
         if op is None or not isinstance(element_type(value), (ir.IntegerType, ir.IndexType)):
             return None
-        if op.name in _VIEWS:
+        if op.name in TENSOR_VIEWS:
             return self.of(op.operands[0], depth - 1)
         if op.name == "arith.constant":
             elements = op.attributes["value"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, copy_attributes, replace
-from pipeline.mlir import arith, ir, scf, tensor, walk_innermost_first
+from pipeline.mlir import ir, scf, tensor, walk_innermost_first
 
 
 def carry_numbers(function: ir.Operation) -> list[ir.Operation]:
@@ -38,7 +39,7 @@ def _unbox(value: ir.Value) -> ir.Value:
     if not _is_number(value.type):
         return value
     rank = ir.RankedTensorType(value.type).rank
-    return tensor.ExtractOp(value, [arith.ConstantOp(ir.IndexType.get(), 0).result] * rank if rank else []).result
+    return tensor.ExtractOp(value, [as_index(0)] * rank if rank else []).result
 
 
 def _box(value: ir.Value, kind: ir.Type) -> ir.Value:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.code_motion import why_not_speculated
+from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import bounded, structured
+from pipeline.ir.reshapes import RESHAPES
 from pipeline.ir.rewriting import before, copy_body, drop_unused_inputs, is_unused, replace
 from pipeline.mlir import arith, defining_op, ir, tensor, walk
 from pipeline.passes.control_flow.scalar_iter_args import carry_numbers
 from pipeline.passmanager.base import Pass
-
-_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ScalarizeUnitTensors(Pass):
         producer = defining_op(source)
         if producer is None or not _is_one(source.type):
             return []
-        if producer.name in _RESHAPES and _is_one(producer.operands[0].type):
+        if producer.name in RESHAPES and _is_one(producer.operands[0].type):
             taken = _replace_by_extract(extract, producer.operands[0])
             _erase_if_unused(producer)
             return [taken]
@@ -106,7 +106,7 @@ def _replace_by_extract(extract: ir.Operation, source: ir.Value) -> ir.Operation
 def _extract(source: ir.Value) -> ir.Operation:
     """The one element of a tensor."""
     rank = ir.RankedTensorType(source.type).rank
-    zeros = [arith.ConstantOp(ir.IndexType.get(), 0).result] * rank if rank else []
+    zeros = [as_index(0)] * rank if rank else []
     return tensor.ExtractOp(source, zeros).operation
 
 
@@ -120,7 +120,7 @@ def _number(generic: ir.Operation, result: int) -> tuple[ir.Value, list[ir.Opera
         if not is_unused(argument) and isinstance(elements[number].type, ir.RankedTensorType):
             found.append(_extract(elements[number]))
             elements[number] = found[-1].results[0]
-    values = copy_body(view, elements, lambda _: arith.ConstantOp(ir.IndexType.get(), 0).result)
+    values = copy_body(view, elements, lambda _: as_index(0))
     return values[result], found
 
 
@@ -132,7 +132,7 @@ def _erase_if_unused(op: ir.Operation | None) -> None:
 def _boxed(value: ir.Value) -> ir.Value | None:
     """The integer that a tensor of one element was made from."""
     op = defining_op(value)
-    while op is not None and op.name in _RESHAPES:
+    while op is not None and op.name in RESHAPES:
         op = defining_op(op.operands[0])
     if op is None or op.name != "tensor.from_elements" or len(op.operands) != 1:
         return None

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pipeline.analysis.body_cost import CHEAP_BODY, body_cost
 from pipeline.analysis.code_motion import INITIAL, has_effects, users
 from pipeline.ir.linalg_op import reads_input_again, structured
-from pipeline.ir.rewriting import RESHAPES
+from pipeline.ir.reshapes import ALL_RESHAPES
 from pipeline.mlir import ir, walk
 from pipeline.passmanager.base import Pass
 
@@ -48,7 +48,7 @@ class SinkIntoBranches(Pass):
         elif len(taken) == 1:
             self.passed(op, "only one branch needs it")
             op.move_before(_first(branch, taken.pop()))
-        elif op.name in INITIAL or op.name in RESHAPES or any(_fuses(op, branch, side) for side in taken):
+        elif op.name in INITIAL or op.name in ALL_RESHAPES or any(_fuses(op, branch, side) for side in taken):
             self.passed(op, "both branches need it, and it fuses there")
             _duplicate(op, branch)
         elif op.name.startswith("linalg."):

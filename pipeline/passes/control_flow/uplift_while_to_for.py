@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.trip_count import Count, count_of
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, copy_attributes, replace
 from pipeline.mlir import arith, constant_integer, ir, scf, walk_innermost_first
 from pipeline.passmanager.base import Pass
@@ -38,7 +39,7 @@ def _rewrite(loop: ir.Operation, count: Count) -> None:
     counter, kind = count.counter, count.counter.kind
     with before(loop):
         limit = _outside(count.limit)
-        bounds = [_index(counter.initial), _index(limit), arith.ConstantOp(ir.IndexType.get(), count.step).result]
+        bounds = [_index(counter.initial), _index(limit), as_index(count.step)]
         made = scf.ForOp(*bounds, [carry.initial for carry in count.others]).operation
     copy_attributes(loop, made)
     block = made.regions[0].blocks[0]
@@ -67,7 +68,7 @@ def _outside(limit: ir.Value) -> ir.Value:
 def _index(value: ir.Value) -> ir.Value:
     number = constant_integer(value)
     if number is not None:
-        return arith.ConstantOp(ir.IndexType.get(), number).result
+        return as_index(number)
     return value if isinstance(value.type, ir.IndexType) else arith.IndexCastOp(ir.IndexType.get(), value).result
 
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import is_scalar
 from pipeline.ir.indexing_maps import moves
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.rewriting import before, build_generic, iterator_types
-from pipeline.mlir import affine, arith, clone, defining_op, ir, memref, walk
+from pipeline.mlir import affine, clone, defining_op, ir, memref, walk
 from pipeline.passmanager.base import Pass
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -63,13 +64,13 @@ class _Gather:
 
     def rewrite(self) -> None:
         """Puts loops in the place of the op."""
-        from pipeline.passes.cpu.microkernel.vector_builders import constant_index, parallel_loop  # slow to import
+        from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop  # slow to import
 
         def level(at: list[ir.Value]) -> None:
             if len(at) == self.line:
                 self._along(at)
                 return
-            parallel_loop(constant_index(0), self._size(len(at)), 1, lambda i: level([*at, i]))
+            parallel_loop(as_index(0), self._size(len(at)), 1, lambda i: level([*at, i]))
 
         with before(self.view.op):
             level([])
@@ -145,11 +146,11 @@ class _Gather:
         return self._size(self.line) if size is None else size
 
     def _size(self, loop: int) -> ir.Value:
-        size, index = self.view.sizes[loop], ir.IndexType.get()
+        size = self.view.sizes[loop]
         if size is not None:
-            return arith.ConstantOp(index, size).result
+            return as_index(size)
         operand, dim = self.view.bounds[loop]
-        return memref.DimOp(self.view.operands[operand], arith.ConstantOp(index, dim).result).result
+        return memref.DimOp(self.view.operands[operand], as_index(dim)).result
 
 
 def _line_of(buffer: ir.Value, outer: Sequence[ir.Value], start: ir.Value | None, size: int | ir.Value) -> ir.Value:

@@ -13,9 +13,8 @@ from pipeline.fusion_rules.op_facts import OpFacts
 from pipeline.fusion_rules.op_words import MOVES
 from pipeline.fusion_rules.reasons import LIMIT, OTHER_TARGET, RULE, Refusal
 from pipeline.fusion_rules.rules import FusionRules, Role
+from pipeline.ir.reshapes import RESHAPES_AND_CASTS
 from pipeline.mlir import defining_op, ir
-
-_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
 
 
 def why_not_join(rules: FusionRules, producer: ir.Operation, consumer: ir.Operation, operands: int) -> Refusal | None:
@@ -85,7 +84,7 @@ class _Neighbours:
             if op in seen:
                 continue
             seen.add(op)
-            if op.name in _RESHAPES:
+            if op.name in RESHAPES_AND_CASTS:
                 waiting += [(other, between) for other in neighbours(op)]
             if not op.name.startswith("linalg.") or op.name == "linalg.fill":
                 continue

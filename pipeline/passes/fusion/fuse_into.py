@@ -14,15 +14,13 @@ from pipeline.fusion_rules.op_facts import OpFacts
 from pipeline.fusion_rules.reasons import Refusal
 from pipeline.fusions import Emitter, External, Fusion, Intrinsic, fuse_into, lender
 from pipeline.ir.linalg_op import structured
+from pipeline.ir.reshapes import RESHAPES_AND_CASTS
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.fusion.group_builder import blocks_of, build_units, erase_initial_values, is_root, wrap
 from pipeline.passes.fusion.group_growth import results_of
 from pipeline.passes.fusion.group_replacement import become, fresh_destinations
 from pipeline.passes.fusion.producer_consumer_graph import BlockGraph, Node
 from pipeline.passmanager.base import Pass
-
-#: What may stand between two ops of a group.
-_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
 
 #: A producer and a consumer.
 _Edge = tuple[Node, Node]
@@ -139,7 +137,7 @@ class FuseInto(Pass):
 
 def _separate_views(block: ir.Block) -> None:
     """Gives each reader of a reshape its own, so that a group can take the one that it needs."""
-    for op in [op.operation for op in block.operations if op.operation.name in _VIEWS]:
+    for op in [op.operation for op in block.operations if op.operation.name in RESHAPES_AND_CASTS]:
         readers = list(dict.fromkeys(use.owner.operation for use in op.results[0].uses))
         for reader in readers[1:]:
             if reader.block != block:
@@ -180,7 +178,7 @@ def _through(
     node: Node, wanted: set[Node], unit: list[Node], start: Node, forward: bool
 ) -> Iterator[tuple[list[Node], _Edge]]:
     path = []
-    while node.op.name in _VIEWS and node not in unit:
+    while node.op.name in RESHAPES_AND_CASTS and node not in unit:
         path.append(node)
         following = node.users if forward else node.inputs[:1]
         if len(following) != 1:
@@ -227,7 +225,7 @@ def _next_step(last: Node, wanted: list[Node], names: tuple[str, ...], graph: Bl
             return Refusal(reasons.MULTI_USE, f"its result has {len(users)} users, the next step is to be the only one")
         node = users[0]
         step.append(node)
-        if node.op.name not in _VIEWS:
+        if node.op.name not in RESHAPES_AND_CASTS:
             break
     if stops_fusion(last.op.results[0]):
         return Refusal(reasons.BARRIER, "fusion stops behind it")

@@ -10,10 +10,11 @@ from pipeline.dialects.fusion import BARRIER
 from pipeline.fusion_rules import reasons
 from pipeline.fusion_rules.reasons import Refusal
 from pipeline.ir.attributes import KERNEL
+from pipeline.ir.reshapes import TENSOR_VIEWS
 from pipeline.mlir import ir
 
 #: What stands between two ops without computing anything.
-_BETWEEN = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.extract_slice", INSERT, BARRIER)
+_BETWEEN = (*TENSOR_VIEWS, INSERT, BARRIER)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import bounded
 from pipeline.mlir import arith, constant_integer, ir, memref
 from pipeline.passes.gpu.thread.launch_patterns import block_nest, iterations, parallel_nest
@@ -23,9 +24,9 @@ def dynamic_threads(root: ir.Operation) -> ir.Value | None:
         return None
     if not any(ir.MemRefType(value.type).is_dynamic_dim(dim) for value, dim in sizes):
         return None
-    total = arith.ConstantOp(ir.IndexType.get(), 1).result
+    total = as_index(1)
     for value, dim in sizes:
-        size = memref.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result
+        size = memref.DimOp(value, as_index(dim)).result
         total = arith.MulIOp(total, size).result
     return total
 
@@ -34,9 +35,9 @@ def _dynamic_product(factors: list[ir.Value | int]) -> ir.Value | None:
     """The product of numbers; None if all of them are known."""
     if all(isinstance(factor, int) or constant_integer(factor) is not None for factor in factors):
         return None
-    total = arith.ConstantOp(ir.IndexType.get(), 1).result
+    total = as_index(1)
     for factor in factors:
-        known = arith.ConstantOp(ir.IndexType.get(), factor).result if isinstance(factor, int) else factor
+        known = as_index(factor) if isinstance(factor, int) else factor
         total = arith.MulIOp(total, known).result
     return total
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pipeline.errors import CompileError
 from pipeline.ir.attributes import DISPATCH, THREADS
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, replace, update_signature
 from pipeline.mlir import arith, ir, memref, nvgpu, refusal, vector, walk
 from pipeline.passmanager.base import Pass
@@ -65,7 +66,7 @@ class _StridedBuffer:
                 self.offset = _known_or_argument(offset, _DYNAMIC_STRIDE, block)
                 self.strides = [_known_or_argument(stride, _DYNAMIC_STRIDE, block) for stride in strides]
             elif str(kind.layout) == f"affine_map<{_identity(kind.rank)}>":
-                self.offset = _index(0)
+                self.offset = as_index(0)
                 self.strides = _row_major(self.sizes)
             else:
                 raise CompileError(f"buffer of type {kind}: this layout is not supported on GPUs")
@@ -159,17 +160,13 @@ def _identity(rank: int) -> str:
 def _known_or_argument(number: int, unknown: int, block: ir.Block) -> ir.Value:
     if number == unknown:
         return block.add_argument(ir.IndexType.get(), ir.Location.unknown())
-    return _index(number)
+    return as_index(number)
 
 
 def _row_major(sizes: list[ir.Value]) -> list[ir.Value]:
     strides: list[ir.Value] = []
-    stride = _index(1)
+    stride = as_index(1)
     for size in reversed(sizes):
         strides.insert(0, stride)
         stride = arith.MulIOp(stride, size).result
     return strides
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from pipeline.analysis.epilogue import epilogues
 from pipeline.ir.attributes import BLOCK, DISPATCH, ITEMS, STREAMED, THREADS
+from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import bounded
 from pipeline.ir.matchers import is_fill
 from pipeline.ir.rewriting import before, is_unused
@@ -25,7 +26,7 @@ from pipeline.passes.gpu.matmul.shared_memory_matmul import Split, split_contrac
 from pipeline.passes.gpu.thread import warp_reduction
 from pipeline.passes.gpu.thread.elementwise import Thread, size_of
 from pipeline.passes.gpu.thread.launch_patterns import block_nest, is_arithmetic, parallel_nest
-from pipeline.passes.gpu.thread.thread_results import Results, as_value, index, unravel
+from pipeline.passes.gpu.thread.thread_results import Results, unravel
 from pipeline.passes.gpu.thread.warp_reduction import choose_rows
 from pipeline.passmanager.base import Pass
 
@@ -230,14 +231,14 @@ class _Launch:
         block = self.block if total is None else max(1, min(self.block, total))
         describe(self.function, total, block, block)
         if total == 1:
-            body([index(0)] * len(sizes))
+            body([as_index(0)] * len(sizes))
             return
-        count = index(1)
+        count = as_index(1)
         for size in sizes:
-            count = arith.MulIOp(count, as_value(size)).result
+            count = arith.MulIOp(count, as_index(size)).result
         number = thread_number(block)
         if total is None or total > block * _MOST_BLOCKS:
-            stride = arith.MulIOp(gpu.GridDimOp(gpu.Dimension.x).result, index(block)).result
+            stride = arith.MulIOp(gpu.GridDimOp(gpu.Dimension.x).result, as_index(block)).result
             loop = scf.ForOp(number, count, stride)
             with ir.InsertionPoint(loop.body):
                 body(unravel(loop.induction_variable, sizes))
@@ -260,7 +261,7 @@ def describe(function: ir.Operation, threads: int | None, block: int, items: int
 
 def thread_number(block: int) -> ir.Value:
     """The number of the thread in a launch of one dimension."""
-    first = arith.MulIOp(gpu.BlockIdOp(gpu.Dimension.x).result, index(block)).result
+    first = arith.MulIOp(gpu.BlockIdOp(gpu.Dimension.x).result, as_index(block)).result
     return arith.AddIOp(first, gpu.ThreadIdOp(gpu.Dimension.x).result).result
 
 

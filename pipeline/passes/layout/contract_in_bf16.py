@@ -9,12 +9,10 @@ from typing import ClassVar
 from pipeline.analysis.op_naming import is_product
 from pipeline.analysis.zero_insertion import puts_among_zeros
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
+from pipeline.ir.reshapes import TENSOR_VIEWS
 from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types
 from pipeline.mlir import arith, defining_op, ir, linalg, tensor, terminator
 from pipeline.passmanager.base import Pass
-
-#: Ops that move elements: bf16 goes through them.
-_MOVES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast", "tensor.extract_slice")
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def _is_bf16(value: ir.Value) -> bool:
     producer = defining_op(value)
     if producer is None:
         return False
-    if producer.name in _MOVES or producer.name == "linalg.transpose":
+    if producer.name in TENSOR_VIEWS or producer.name == "linalg.transpose":
         return _is_bf16(producer.operands[0])
     if producer.name == "tensor.pad":
         return _padding(producer) == 0 and _is_bf16(producer.operands[0])

@@ -9,9 +9,10 @@ from math import prod
 from pipeline.analysis.transposed_conv import SpreadDim, TransposedConvolution
 from pipeline.dialects.fusion import BARRIER
 from pipeline.ir.attributes import TAPS
+from pipeline.ir.constants import as_index, zero
 from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, iterator_types, replace, size_of
 from pipeline.mlir import affine, arith, ir, linalg, tensor
-from pipeline.passes.layout.tensor_shapes import expand, leading, pad_with_zeros, transpose, zero_of
+from pipeline.passes.layout.tensor_shapes import expand, leading, pad_with_zeros, transpose
 
 #: How many channels of a result a block of a weight is for: two vectors of the widest registers.
 _BLOCK = 32
@@ -88,7 +89,7 @@ class PhaseLoops:
         init = tensor.EmptyOp([self._size(loop) for loop in loops], element).result
         new = build_generic(
             [data, weight],
-            [linalg.fill(zero_of(element), outs=[init])],
+            [linalg.fill(zero(element), outs=[init])],
             [ir.AffineMap.get(self._loops, 0, indices) for indices in maps],
             iterator_types(loop in sums for loop in range(self._loops)),
             lambda elements: copy_body(view, elements),
@@ -139,7 +140,7 @@ class PhaseLoops:
         if size is None:
             size = size_of(self._found.spread.source, axis.dim)
         count = _affine(ir.AffineDimExpr.get(0) - ir.AffineDimExpr.get(1) + axis.reach, blocks, size)
-        return arith.MaxSIOp(count, _index(0)).result
+        return arith.MaxSIOp(count, as_index(0)).result
 
     def _data_place(self, axis: SpreadDim) -> ir.AffineExpr:
         """block + dilation * tap + shift(phase), from the first zero before x on."""
@@ -244,12 +245,8 @@ class PhaseLoops:
 def _affine(expression: ir.AffineExpr, *values: int | ir.Value) -> ir.Value:
     """An index that is computed from others."""
     return affine.AffineApplyOp(
-        ir.AffineMap.get(len(values), 0, [expression]), [_index(value) for value in values]
+        ir.AffineMap.get(len(values), 0, [expression]), [as_index(value) for value in values]
     ).result
-
-
-def _index(value: int | ir.Value) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result if isinstance(value, int) else value
 
 
 def _line(phase: ir.AffineExpr, numbers: Sequence[int]) -> ir.AffineExpr | None:

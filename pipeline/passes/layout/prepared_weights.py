@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pipeline.ir.attributes import MUTABLE, PREPARED, WEIGHT
 from pipeline.ir.element_types import byte_size
+from pipeline.ir.reshapes import RESHAPES
 from pipeline.ir.rewriting import is_unused
 from pipeline.mlir import defining_op, func, function, ir, symbol_name, tensor, terminator, walk
-
-_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 def is_weight(value: ir.Value) -> bool:
     """Whether a value is an argument of @main that never changes: a weight, or made of weights; or a reshape of one."""
-    while (op := defining_op(value)) is not None and op.name in _RESHAPES and len(op.operands) == 1:
+    while (op := defining_op(value)) is not None and op.name in RESHAPES and len(op.operands) == 1:
         value = op.operands[0]
     owner = value.owner
     if not isinstance(owner, ir.Block):
@@ -55,7 +54,7 @@ class PreparedWeights:
         if not self._known:
             return
         prepare, block = self._prepare(), self._main.regions[0].blocks[0]
-        for reshape in reversed(walk(self._main, *_RESHAPES)):
+        for reshape in reversed(walk(self._main, *RESHAPES)):
             if is_unused(reshape.results[0]):
                 reshape.erase()
         end = terminator(prepare.regions[0].blocks[0])

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.ir.constants import zero
 from pipeline.ir.rewriting import empty_like, size_of
-from pipeline.mlir import arith, ir, linalg, tensor
+from pipeline.mlir import ir, linalg, tensor
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
-
-
-def zero_of(element: ir.Type) -> ir.Value:
-    """The number 0.0 of a floating-point type."""
-    return arith.ConstantOp(element, ir.FloatAttr.get(element, 0.0)).result
 
 
 def transpose(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
@@ -34,11 +30,11 @@ def pad_with_zeros(value: ir.Value, low: Sequence[int], high: Sequence[int | ir.
         _DYNAMIC if _DYNAMIC in (size, last) else size + first + last
         for size, first, last in zip(kind.shape, low, known, strict=True)
     ]
-    zero = zero_of(kind.element_type)
+    border = zero(kind.element_type)
     given = [count for count in high if not isinstance(count, int)]
     pad = tensor.PadOp(ir.RankedTensorType.get(shape, kind.element_type), value, [], given, low, known)
     with ir.InsertionPoint(ir.Block.create_at_start(pad.operation.regions[0], [ir.IndexType.get()] * kind.rank)):
-        tensor.YieldOp(zero)
+        tensor.YieldOp(border)
     return pad.result
 
 

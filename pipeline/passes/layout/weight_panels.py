@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.bf16_dot import in_pairs
+from pipeline.ir.constants import zero
 from pipeline.ir.rewriting import build_generic, iterator_types
-from pipeline.mlir import arith, func, ir, linalg, tensor
+from pipeline.mlir import func, ir, linalg, tensor
 
 
 class PanelLayout:
@@ -137,11 +138,11 @@ def _packed(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
     panel = layout.order.index(len(layout.order) - 2)
     sizes = list(layout.packed.shape)
     out = Slice(sizes, panel, 0, whole).update(out, lambda part: _panels(first.of(source), part, layout))
-    zero = arith.ConstantOp(layout.kind.element_type, _zero(layout.kind.element_type)).result
+    border = zero(layout.kind.element_type)
     filled, last = Slice(sizes, panel, whole, 1), list(sizes)
     last[panel] = 1
     columns = Slice(last, -1, 0, layout.columns - layout.missing)
-    out = filled.update(out, lambda part: linalg.fill(zero, outs=[part]))
+    out = filled.update(out, lambda part: linalg.fill(border, outs=[part]))
     return filled.update(out, lambda part: columns.update(part, lambda inner: _panels(rest.of(source), inner, layout)))
 
 
@@ -176,10 +177,6 @@ def _transposed(source: ir.Value, out: ir.Value, order: list[int]) -> ir.Value:
     maps = [ir.AffineMap.get(rank, 0, indices), ir.AffineMap.get_identity(rank)]
     loops = iterator_types([False] * rank)
     return build_generic([source], [out], maps, loops, lambda elements: [elements[0]]).results[0]
-
-
-def _zero(kind: ir.Type) -> ir.Attribute:
-    return ir.IntegerAttr.get(kind, 0) if isinstance(kind, ir.IntegerType) else ir.FloatAttr.get(kind, 0.0)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.ir.indexing_maps import bounded_loops
 from pipeline.ir.linalg_op import structured
-from pipeline.ir.reshapes import reassociation
+from pipeline.ir.reshapes import RESHAPES, reassociation
 from pipeline.ir.rewriting import read_by
 from pipeline.mlir import defining_op, ir, walk
 from pipeline.passmanager.base import Pass
@@ -38,7 +38,7 @@ class FoldUnitReshapes(Pass):
         assert view is not None
         for number in range(view.inputs):
             reshape = defining_op(generic.operands[number])
-            if reshape is None or reshape.name not in ("tensor.expand_shape", "tensor.collapse_shape"):
+            if reshape is None or reshape.name not in RESHAPES:
                 continue
             through = _read_through(view.maps[number], reshape)
             if through is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.ir.attributes import CHECKS, STATUS
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import add_argument, size_of
 from pipeline.mlir import arith, defining_op, function, ir, linalg, memref, scf, tensor, walk
 from pipeline.passes.tensor.all_of_check import all_hold, hold_for
@@ -95,7 +96,7 @@ class _Checks:
         number = arith.ConstantOp(_i64(), len(self.messages)).result
         branch = scf.IfOp(failed)
         with ir.InsertionPoint(branch.then_block):
-            memref.StoreOp(number, self._status(), [arith.ConstantOp(ir.IndexType.get(), 0).result])
+            memref.StoreOp(number, self._status(), [as_index(0)])
             scf.YieldOp([])
 
     def _status(self) -> ir.Value:
@@ -154,7 +155,7 @@ def _guard_sizes(main: ir.Operation, checks: _Checks) -> None:
         first_in_each_block.setdefault((size, op.block), op)
     for (size, _), op in first_in_each_block.items():
         with op.location, ir.InsertionPoint(op):
-            zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+            zero = as_index(0)
             checks.add(arith.CmpIOp(arith.CmpIPredicate.sge, size, zero).result, "a size is negative", op)
     for size in dict.fromkeys(size for size, _ in found):
         make_size(size)
@@ -202,10 +203,10 @@ def _in_range(index: ir.Value, limits: list[ir.Value], columns: int) -> ir.Value
     limit = limits[0]
     column = linalg.IndexOp(columns).result if len(limits) > 1 else limit
     for number, other in enumerate(limits[1:], start=1):
-        this = arith.CmpIOp(arith.CmpIPredicate.eq, column, arith.ConstantOp(ir.IndexType.get(), number).result).result
+        this = arith.CmpIOp(arith.CmpIPredicate.eq, column, as_index(number)).result
         limit = arith.SelectOp(this, other, limit).result
     place = arith.IndexCastOp(ir.IndexType.get(), index).result
     shifted = arith.AddIOp(place, limit).result
     below = arith.CmpIOp(arith.CmpIPredicate.slt, place, limit).result
-    above = arith.CmpIOp(arith.CmpIPredicate.sge, shifted, arith.ConstantOp(ir.IndexType.get(), 0).result).result
+    above = arith.CmpIOp(arith.CmpIPredicate.sge, shifted, as_index(0)).result
     return arith.AndIOp(below, above).result

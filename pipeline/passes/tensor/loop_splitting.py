@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.reshapes import reassociation
 from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, replace
-from pipeline.mlir import affine, arith, defining_op, ir, linalg, tensor
+from pipeline.mlir import affine, defining_op, ir, linalg, tensor
 from pipeline.passes.tensor.reshape_splits import Splits
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -131,7 +132,7 @@ class SplitLoops:
 
 
 def _dim(value: ir.Value, dim: int) -> ir.Value:
-    return tensor.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result
+    return tensor.DimOp(value, as_index(dim)).result
 
 
 def _expand(value: ir.Value, groups: Sequence[Sequence[int]], sizes: Sequence[int | ir.Value]) -> ir.Value:

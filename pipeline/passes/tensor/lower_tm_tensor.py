@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.ir.attributes import KERNEL, LINES
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import build_generic, iterator_types
 from pipeline.mlir import arith, defining_op, ir, refusal, tensor, walk
 from pipeline.passes.tensor.sort_lowering import sort_lines
-from pipeline.passes.tensor.tensor_loop_nest import index, inline, loops, sizes_of
+from pipeline.passes.tensor.tensor_loop_nest import inline, loops, sizes_of
 from pipeline.passmanager.base import Pass
 
 #: A shorter row is written element by element.
@@ -88,14 +89,14 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
 
     def one_update(at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         (target,) = carried
-        update, *window = at if width is None else [*at, index(0)]
-        place = [index(0)] * (len(sizes) - len(window)) + window
+        update, *window = at if width is None else [*at, as_index(0)]
+        place = [as_index(0)] * (len(sizes) - len(window)) + window
         for number, dim in enumerate(dims):
-            raw = tensor.ExtractOp(indices, [update, index(number)]).result
+            raw = tensor.ExtractOp(indices, [update, as_index(number)]).result
             offset = _wrap(arith.IndexCastOp(ir.IndexType.get(), raw).result, sizes[dim])
             place[dim] = arith.AddIOp(offset, place[dim]).result
         inside = _inside(place, sizes)
-        safe = [arith.SelectOp(inside, coordinate, index(0)).result for coordinate in place]
+        safe = [arith.SelectOp(inside, coordinate, as_index(0)).result for coordinate in place]
         if width is not None:
             return [_write_row(op, target, safe[:-1], updates, at, inside, width)]
         old = tensor.ExtractOp(target, safe).result
@@ -147,7 +148,7 @@ def _row_at(place: list[ir.Value], width: int) -> tuple[list[int], list[int], li
 
 def _wrap(given: ir.Value, size: ir.Value) -> ir.Value:
     """Index + size where the given index is negative, as torch counts from the end."""
-    negative = arith.CmpIOp(arith.CmpIPredicate.slt, given, index(0)).result
+    negative = arith.CmpIOp(arith.CmpIPredicate.slt, given, as_index(0)).result
     return arith.SelectOp(negative, arith.AddIOp(given, size).result, given).result
 
 

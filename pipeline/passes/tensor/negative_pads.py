@@ -5,6 +5,7 @@ Upstream copies all of the source into the result, and so beyond it where that i
 
 from __future__ import annotations
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import size_of
 from pipeline.mlir import arith, ir, tensor
 from pipeline.passes.tensor.trap_conditions import Signs
@@ -22,7 +23,7 @@ def take_away_first(pad: ir.Operation) -> list[ir.Value]:
         return []
     source = pad.operands[0]
     rank = ir.RankedTensorType(source.type).rank
-    zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+    zero = as_index(0)
     starts, sizes, left = [zero] * rank, [size_of(source, dim) for dim in range(rank)], []
     for dim, numbers in enumerate(ends):
         for end, number in enumerate(numbers):

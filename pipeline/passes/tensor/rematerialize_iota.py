@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import bounded_loops
 from pipeline.ir.linalg_op import structured
-from pipeline.ir.reshapes import reassociation
+from pipeline.ir.reshapes import RESHAPES, reassociation
 from pipeline.ir.rewriting import (
     before,
     build_generic,
@@ -24,7 +25,7 @@ from pipeline.passmanager.base import Pass
 #: Builds an element of a tensor, given its place.
 _Element = Callable[[Sequence[ir.Value]], ir.Value]
 
-_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice")
+_VIEWS = (*RESHAPES, "tensor.extract_slice")
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,7 @@ def _at(expression: ir.AffineExpr) -> ir.Value:
     """The index that a plain expression of an indexing map is."""
     if isinstance(expression, ir.AffineDimExpr):
         return linalg.IndexOp(ir.AffineDimExpr(expression).position).result
-    return _number(ir.AffineConstantExpr(expression).value)
-
-
-def _number(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result
+    return as_index(ir.AffineConstantExpr(expression).value)
 
 
 def _place_in_source(op: ir.Operation) -> Callable[[Sequence[ir.Value]], list[ir.Value]] | None:
@@ -128,9 +125,9 @@ def _place_in_source(op: ir.Operation) -> Callable[[Sequence[ir.Value]], list[ir
     if any(len(dims) > 1 for dims in large):
         return None
     if expands:
-        return lambda at: [at[dims[0]] if dims else _number(0) for dims in large]
+        return lambda at: [at[dims[0]] if dims else as_index(0) for dims in large]
     owner = {dims[0]: number for number, dims in enumerate(large) if dims}
-    return lambda at: [at[owner[dim]] if dim in owner else _number(0) for dim in range(source.rank)]
+    return lambda at: [at[owner[dim]] if dim in owner else as_index(0) for dim in range(source.rank)]
 
 
 def _place_of_slice(op: ir.Operation) -> Callable[[Sequence[ir.Value]], list[ir.Value]] | None:
@@ -139,7 +136,7 @@ def _place_of_slice(op: ir.Operation) -> Callable[[Sequence[ir.Value]], list[ir.
     if len(op.operands) != 1 or source.rank != result.rank or any(stride != 1 for stride in strides):
         return None
     return lambda at: [
-        arith.AddIOp(index, _number(offset)).result if offset else index
+        arith.AddIOp(index, as_index(offset)).result if offset else index
         for index, offset in zip(at, offsets, strict=True)
     ]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, defining_op, ir, math, scf, tensor
-from pipeline.passes.tensor.tensor_loop_nest import index, inline, loops, sizes_of
+from pipeline.passes.tensor.tensor_loop_nest import inline, loops, sizes_of
 
 
 def sort_lines(op: ir.Operation) -> list[ir.Value]:
@@ -72,12 +73,12 @@ def select_first(op: ir.Operation, count: int) -> list[ir.Value]:
 
         def one_element(step: list[ir.Value], best: list[ir.Value]) -> list[ir.Value]:
             new = [_element(line, place(step[0]), dim) for line in op.operands]
-            is_among_first = arith.CmpIOp(arith.CmpIPredicate.ult, step[0], index(count)).result
-            is_behind = stays(index(count - 1), best, new)
+            is_among_first = arith.CmpIOp(arith.CmpIPredicate.ult, step[0], as_index(count)).result
+            is_behind = stays(as_index(count - 1), best, new)
             enters = arith.OrIOp(is_among_first, arith.XOrIOp(is_behind, _true()).result).result
             branch = scf.IfOp(enters, [line.type for line in best], has_else=True)
             with ir.InsertionPoint(branch.then_block):
-                start = arith.MinUIOp(step[0], index(count - 1)).result
+                start = arith.MinUIOp(step[0], as_index(count - 1)).result
                 scf.YieldOp(_insert(start, best, new, place, stays))
             with ir.InsertionPoint(branch.else_block):
                 scf.YieldOp(best)
@@ -101,14 +102,14 @@ def _insert(
     before = ir.Block.create_at_start(hole.before, kinds)
     with ir.InsertionPoint(before):
         position, *lines = before.arguments
-        previous = arith.SubIOp(arith.MaxUIOp(position, index(1)).result, index(1)).result
-        is_first = arith.CmpIOp(arith.CmpIPredicate.eq, position, index(0)).result
+        previous = arith.SubIOp(arith.MaxUIOp(position, as_index(1)).result, as_index(1)).result
+        is_first = arith.CmpIOp(arith.CmpIPredicate.eq, position, as_index(0)).result
         stops = arith.OrIOp(is_first, stays(previous, lines, new)).result
         scf.ConditionOp(arith.XOrIOp(stops, _true()).result, list(before.arguments))
     after = ir.Block.create_at_start(hole.after, kinds)
     with ir.InsertionPoint(after):
         position, *lines = after.arguments
-        previous = arith.SubIOp(position, index(1)).result
+        previous = arith.SubIOp(position, as_index(1)).result
         moved = [
             tensor.InsertOp(tensor.ExtractOp(line, place(previous)).result, line, place(position)).result
             for line in lines
@@ -152,7 +153,7 @@ def sort(op: ir.Operation) -> list[ir.Value]:
             return [*at[:dim], position, *at[dim:]]
 
         def one_pass(step: list[ir.Value], lines: list[ir.Value]) -> list[ir.Value]:
-            merged = _merge_runs(op, lines, place, size, arith.ShLIOp(index(1), step[0]).result)
+            merged = _merge_runs(op, lines, place, size, arith.ShLIOp(as_index(1), step[0]).result)
 
             def copy_back(step: list[ir.Value], lines: list[ir.Value]) -> list[ir.Value]:
                 return [
@@ -170,7 +171,7 @@ def sort(op: ir.Operation) -> list[ir.Value]:
 def _passes(size: ir.Value) -> ir.Value:
     """How often runs must double to reach `size`: the bits of size - 1; none for a size of 0."""
     number = ir.IntegerType.get_signless(64)
-    last = arith.MaxSIOp(arith.SubIOp(size, index(1)).result, index(0)).result
+    last = arith.MaxSIOp(arith.SubIOp(size, as_index(1)).result, as_index(0)).result
     zeros = math.CountLeadingZerosOp(arith.IndexCastOp(number, last).result).result
     bits = arith.SubIOp(arith.ConstantOp(number, 64).result, zeros).result
     return arith.IndexCastOp(ir.IndexType.get(), bits).result
@@ -187,12 +188,12 @@ def _merge_runs(
     elements = [ir.RankedTensorType(line.type).element_type for line in lines]
     scratch = [tensor.EmptyOp([size], element).result for element in elements]
     both = arith.AddIOp(width, width).result
-    runs = scf.ForOp(index(0), size, both, scratch)
+    runs = scf.ForOp(as_index(0), size, both, scratch)
     with ir.InsertionPoint(runs.body):
         start = runs.induction_variable
         middle = arith.MinSIOp(arith.AddIOp(start, width).result, size).result
         end = arith.MinSIOp(arith.AddIOp(start, both).result, size).result
-        merge = scf.ForOp(start, end, index(1), [start, middle, *runs.inner_iter_args])
+        merge = scf.ForOp(start, end, as_index(1), [start, middle, *runs.inner_iter_args])
         with ir.InsertionPoint(merge.body):
             left, right, *into = merge.inner_iter_args
             from_left = _takes_left(op, lines, place, (left, middle), (right, end))
@@ -201,7 +202,7 @@ def _merge_runs(
                 tensor.InsertOp(tensor.ExtractOp(line, place(source)).result, target, [merge.induction_variable]).result
                 for line, target in zip(lines, into, strict=True)
             ]
-            following = [arith.AddIOp(position, index(1)).result for position in (left, right)]
+            following = [arith.AddIOp(position, as_index(1)).result for position in (left, right)]
             left = arith.SelectOp(from_left, following[0], left).result
             right = arith.SelectOp(from_left, right, following[1]).result
             scf.YieldOp([left, right, *into])
@@ -217,7 +218,9 @@ def _takes_left(
     right: tuple[ir.Value, ir.Value],
 ) -> ir.Value:
     """Whether a merge takes from the left run; both runs are given as (position, end)."""
-    positions = [arith.MinSIOp(position, arith.SubIOp(end, index(1)).result).result for position, end in (left, right)]
+    positions = [
+        arith.MinSIOp(position, arith.SubIOp(end, as_index(1)).result).result for position, end in (left, right)
+    ]
     pairs = [tensor.ExtractOp(line, place(position)).result for line in lines for position in positions]
     in_order = arith.OrIOp(inline(op, pairs)[0], _is_nan_in_order(op, pairs[0], pairs[1])).result
     left_remains = arith.CmpIOp(arith.CmpIPredicate.slt, *left).result

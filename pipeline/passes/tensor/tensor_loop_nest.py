@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import size_of
-from pipeline.mlir import arith, clone, ir, refusal, scf
+from pipeline.mlir import clone, ir, refusal, scf
 
 Body = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
 
@@ -13,12 +14,12 @@ Body = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
 def loops(sizes: Sequence[ir.Value], carried: list[ir.Value], body: Body) -> list[ir.Value]:
     """A nest of scf.for, one for each size, that carries values; `body` gets the indices and the values."""
     if not sizes:  # a scalar is a line of one: a loop all the same, so that there is an op to become a kernel
-        return loops([index(1)], carried, lambda _, values: body([], values))
+        return loops([as_index(1)], carried, lambda _, values: body([], values))
 
     def nest(depth: int, at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
         if depth == len(sizes):
             return body(at, carried)
-        loop = scf.ForOp(index(0), sizes[depth], index(1), carried)
+        loop = scf.ForOp(as_index(0), sizes[depth], as_index(1), carried)
         with ir.InsertionPoint(loop.body):
             scf.YieldOp(nest(depth + 1, [*at, loop.induction_variable], list(loop.inner_iter_args)))
         return list(loop.results)
@@ -41,8 +42,3 @@ def inline(op: ir.Operation, arguments: list[ir.Value]) -> list[ir.Value]:
 def sizes_of(value: ir.Value) -> list[ir.Value]:
     """The sizes of a tensor, as indices."""
     return [size_of(value, dim) for dim in range(ir.RankedTensorType(value.type).rank)]
-
-
-def index(value: int) -> ir.Value:
-    """An index of a known value."""
-    return arith.ConstantOp(ir.IndexType.get(), value).result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import size_of
 from pipeline.mlir import arith, constant_integer, defining_op, ir
 
@@ -42,7 +43,7 @@ def clamp(gather: ir.Operation) -> list[ir.Value]:
     source, *indices = gather.operands
     with gather.location, ir.InsertionPoint(gather):
         inside = []
-        zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+        zero = as_index(0)
         for dim, index in enumerate(indices):
             if not is_unknown(index):
                 continue

@@ -8,13 +8,14 @@ from types import MappingProxyType
 from pipeline.analysis.concat import INSERT
 from pipeline.analysis.loop_alignment import Alignment
 from pipeline.ir.attributes import PARALLEL, TILES
+from pipeline.ir.constants import as_index
 from pipeline.ir.destination_passing import origin
 from pipeline.ir.indexing_maps import is_identity
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.rewriting import is_unused
 from pipeline.mlir import arith, defining_op, ir, scf, tensor, terminator, walk
 from pipeline.passes.tiling.group_tile_sizes import in_tiling_order
-from pipeline.passes.tiling.tile_slices import Span, TakePart, TileSlice, extract, index, insert, place_in, sizes_of
+from pipeline.passes.tiling.tile_slices import Span, TakePart, TileSlice, extract, insert, place_in, sizes_of
 
 
 class Tiler:
@@ -64,19 +65,19 @@ class Tiler:
             return self._nest({**at, number: Span(0, size)}, carried)
         if size is None:
             operand, dim = first.bounds[loop] or (0, 0)
-            total = tensor.DimOp(first.op.operands[operand], index(dim)).result
-            full = arith.SubIOp(total, arith.RemUIOp(total, index(tile)).result).result
-            carried = self._for(index(0), full, tile, at, carried)
+            total = tensor.DimOp(first.op.operands[operand], as_index(dim)).result
+            full = arith.SubIOp(total, arith.RemUIOp(total, as_index(tile)).result).result
+            carried = self._for(as_index(0), full, tile, at, carried)
             return self._for(full, total, 1, at, carried) if tile > 1 else carried
         full = size // tile * tile
-        carried = self._for(index(0), index(full), tile, at, carried)
-        rest = Span(index(full), size - full)
+        carried = self._for(as_index(0), as_index(full), tile, at, carried)
+        rest = Span(as_index(full), size - full)
         return self._nest({**at, number: rest}, carried) if full < size else carried
 
     def _for(
         self, first: ir.Value, last: ir.Value, step: int, at: dict[int, Span], carried: list[ir.Value]
     ) -> list[ir.Value]:
-        loop = scf.ForOp(first, last, index(step), carried)
+        loop = scf.ForOp(first, last, as_index(step), carried)
         loop.operation.attributes[PARALLEL] = ir.StringAttr.get(TILES)
         with ir.InsertionPoint(loop.body):
             span = Span(loop.induction_variable, step)

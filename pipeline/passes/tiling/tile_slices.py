@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.mlir import arith, ir, tensor
+from pipeline.ir.constants import as_index
+from pipeline.mlir import ir, tensor
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -63,7 +64,7 @@ def _slice_operands(source: ir.Value, place: TileSlice) -> tuple[list[ir.Value],
     offsets, sizes, fixed_offsets, fixed_sizes = [], [], [], []
     for dim, span in enumerate(place.spans):
         if span is None:
-            sizes.append(tensor.DimOp(source, index(dim)).result)
+            sizes.append(tensor.DimOp(source, as_index(dim)).result)
             fixed_sizes.append(_DYNAMIC)
             fixed_offsets.append(0)
             continue
@@ -110,8 +111,3 @@ def insert(tile: ir.Value, target: ir.Value, place: TileSlice) -> ir.Value:
     return tensor.InsertSliceOp(
         tile, target, offsets, sizes, [], fixed_offsets, fixed_sizes, [1] * len(fixed_sizes)
     ).result
-
-
-def index(value: int) -> ir.Value:
-    """A constant index."""
-    return arith.ConstantOp(ir.IndexType.get(), value).result

@@ -11,9 +11,10 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction, read_contraction, read_init
 from pipeline.analysis.scale_shift import Affine, Elementwise, read_elementwise
 from pipeline.ir.attributes import STOP_FUSION
+from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import before
-from pipeline.mlir import arith, ir, linalg, tensor
+from pipeline.mlir import ir, linalg, tensor
 from pipeline.passes.weight_folding.join_points import meeting_ops
 from pipeline.passes.weight_folding.weight_builder import WeightSide, apply_affine
 from pipeline.passmanager.base import Pass
@@ -194,9 +195,7 @@ def _grown(first: _Sibling, columns: int) -> ir.Value:
 
 def _sizes(value: ir.Value, kind: ir.RankedTensorType) -> list[int | ir.Value]:
     return [
-        tensor.DimOp(value, arith.ConstantOp(ir.IndexType.get(), dim).result).result
-        if kind.is_dynamic_dim(dim)
-        else kind.get_dim_size(dim)
+        tensor.DimOp(value, as_index(dim)).result if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim)
         for dim in range(kind.rank)
     ]
 

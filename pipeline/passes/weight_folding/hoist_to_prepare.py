@@ -10,12 +10,13 @@ from pipeline.analysis.const_expr import GROWTH, ConstExprs, weight_arguments
 from pipeline.dialects.fusion import BARRIER
 from pipeline.ir.attributes import PREPARED
 from pipeline.ir.element_types import byte_size
-from pipeline.ir.rewriting import RESHAPES, is_unused, update_signature
+from pipeline.ir.reshapes import ALL_RESHAPES
+from pipeline.ir.rewriting import is_unused, update_signature
 from pipeline.mlir import captured_values, clone, defining_op, func, function, ir, seen_through
 from pipeline.passmanager.base import Pass
 
 #: Ops that only look at their operand in another way; as results of @prepare they would be copies for nothing.
-_VIEWS = (*RESHAPES, "tensor.extract_slice", BARRIER)
+_VIEWS = (*ALL_RESHAPES, "tensor.extract_slice", BARRIER)
 
 #: In bytes, of what is kept that no weight is behind.
 _LARGEST_TABLE = 1 << 24

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.ir.linalg_op import structured
+from pipeline.ir.reshapes import RESHAPES_AND_CASTS
 from pipeline.mlir import ir
-
-_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
 
 
 def meeting_ops(value: ir.Value, weights: ConstExprs) -> frozenset[ir.Operation]:
@@ -34,7 +33,7 @@ def _is_elementwise(op: ir.Operation) -> bool:
 
 def _is_made_of(op: ir.Operation, made: set[ir.Value], weights: ConstExprs) -> bool:
     """Whether an op reads nothing but values that were `made`, and weights."""
-    if op.name in _RESHAPES:
+    if op.name in RESHAPES_AND_CASTS:
         return True
     view = structured(op)
     if view is None or not view.is_elementwise:

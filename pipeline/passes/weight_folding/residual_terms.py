@@ -8,12 +8,10 @@ from pipeline.analysis.channel_vectors import Vector, combine
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import read_contraction, read_init
 from pipeline.analysis.scale_shift import Affine, Elementwise, compose, read_elementwise
-from pipeline.ir.reshapes import reassociation
+from pipeline.ir.reshapes import RESHAPES, reassociation
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.weight_folding.conv_window import ConvWindow, Places, own_places, read_window
 from pipeline.passes.weight_folding.scale_propagation import UPWARDS, NotScalableError
-
-_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def read_branch(value: ir.Value, weights: ConstExprs) -> Branch | None:
         if elementwise is not None:
             steps.append(elementwise)
             composed = compose(affine, elementwise)
-        elif op.name in _RESHAPES:
+        elif op.name in RESHAPES:
             reshapes.append(op)
             composed = _above(op, affine)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.analysis.channel_vectors import Number
+from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, ir, linalg, tensor
 from pipeline.passes.weight_folding.residual_terms import Diagonal
 from pipeline.passes.weight_folding.weight_builder import Operand, WeightSide, generic
@@ -38,10 +39,7 @@ def plus_diagonal(side: WeightSide, weight: ir.Value, diagonal: Diagonal) -> ir.
 
     def body(element: ir.Value, factor: ir.Value, _: ir.Value) -> ir.Value:
         pairs = [(linalg.IndexOp(first).result, linalg.IndexOp(second).result) for first, second in places.equal]
-        pairs += [
-            (linalg.IndexOp(dim).result, arith.ConstantOp(ir.IndexType.get(), number).result)
-            for dim, number in places.taps
-        ]
+        pairs += [(linalg.IndexOp(dim).result, as_index(number)) for dim, number in places.taps]
         added = arith.AddFOp(element, factor).result
         for first, second in pairs:
             here = arith.CmpIOp(arith.CmpIPredicate.eq, first, second).result

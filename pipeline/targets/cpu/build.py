@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pipeline import timing
 from pipeline.errors import PipelineError
 from pipeline.ir.attributes import CALLS, OUTPUTS, SITES
+from pipeline.ir.matchers import BUFFER_VIEWS
 from pipeline.mlir import called_function, function, ir, symbol_name, walk
 from pipeline.passes.bufferization.results_to_out_params import places_of_results
 from pipeline.passmanager.pass_pipeline import PassPipeline
@@ -22,8 +23,6 @@ from pipeline.targets.cpu.copied_updates import report_copies
 from pipeline.targets.cpu.isa import Isa
 from pipeline.targets.cpu.lower import BUFFERIZE, CALLING_CONVENTION, PLACE, TO_LLVM, vectorize, workspace_bytes
 from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
-
-_VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview")
 
 
 def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: frozenset[str]) -> Code:
@@ -100,7 +99,7 @@ def _is_read(value: ir.Value) -> bool:
             blocks = called_function(user).regions[0].blocks
             if not len(blocks) or _is_read(blocks[0].arguments[use.operand_number]):
                 return True
-        elif user.name not in _VIEWS or any(map(_is_read, user.results)):
+        elif user.name not in BUFFER_VIEWS or any(map(_is_read, user.results)):
             return True
     return False
 

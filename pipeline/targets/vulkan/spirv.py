@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipeline.ir.attributes import BLOCK, DISPATCH
+from pipeline.ir.constants import as_index
 from pipeline.mlir import (
     arith,
     gpu,
@@ -120,7 +121,7 @@ def _load_numbers(numbers: Iterable[ir.Value], buffer: ir.Value | None) -> dict[
 
     def load() -> ir.Value:
         nonlocal word
-        place = arith.ConstantOp(ir.IndexType.get(), word).result
+        place = as_index(word)
         word += 1
         return memref.LoadOp(buffer, [place]).result
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.analysis.bf16_dot import LANES, lies_in_pairs
+from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import moves
 from pipeline.mlir import arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
-from pipeline.passes.cpu.microkernel.vector_builders import constant_index, floor_to, zeros
+from pipeline.passes.cpu.microkernel.vector_builders import floor_to, zeros
 
 _INTRINSIC = "llvm.x86.avx512bf16.dpbf16ps.512"
 
@@ -54,7 +55,7 @@ class _PairTile(RegisterTile):
         buffer, indices = self._buffer(operand), self._indices(operand, at, row, column)
         if not self._is_masked(column):
             return vector.LoadOp(kind, buffer, indices).result
-        both = arith.MulIOp(self.position.mask, constant_index(2)).result
+        both = arith.MulIOp(self.position.mask, as_index(2)).result
         lanes = ir.VectorType.get([2 * LANES], ir.IntegerType.get_signless(1))
         mask = vector.CreateMaskOp(lanes, [both]).result
         return vector.MaskedLoadOp(kind, buffer, indices, mask, zeros(kind)).result
@@ -73,7 +74,7 @@ class _PairTile(RegisterTile):
 
 
 def _next(at: dict[int, ir.Value], loop: int) -> dict[int, ir.Value]:
-    return {**at, loop: arith.AddIOp(at[loop], constant_index(1)).result}
+    return {**at, loop: arith.AddIOp(at[loop], as_index(1)).result}
 
 
 class DotEmitter(NestEmitter):
@@ -99,17 +100,17 @@ class DotEmitter(NestEmitter):
 
         size = self.view.sizes[loop]
         if size is not None:
-            full = constant_index(size // 2 * 2)
-            values = _steps(constant_index(0), full, 2, values, lambda i, old: add(i, old, True))
+            full = as_index(size // 2 * 2)
+            values = _steps(as_index(0), full, 2, values, lambda i, old: add(i, old, True))
             return add(full, values, False) if size % 2 else values
         total = self.size(loop)
         full = floor_to(total, 2)
-        values = _steps(constant_index(0), full, 2, values, lambda i, old: add(i, old, True))
+        values = _steps(as_index(0), full, 2, values, lambda i, old: add(i, old, True))
         return _steps(full, total, 1, values, lambda i, old: add(i, old, False))
 
 
 def _steps(first: ir.Value, last: ir.Value, step: int, values: list[ir.Value], body: _Step) -> list[ir.Value]:
-    loop = scf.ForOp(first, last, constant_index(step), values)
+    loop = scf.ForOp(first, last, as_index(step), values)
     with ir.InsertionPoint(loop.body):
         scf.YieldOp(body(loop.induction_variable, list(loop.inner_iter_args)))
     return list(loop.results)

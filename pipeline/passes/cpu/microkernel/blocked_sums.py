@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, ir, scf
-from pipeline.passes.cpu.microkernel.vector_builders import combine, constant_index, splat_of
+from pipeline.passes.cpu.microkernel.vector_builders import combine, splat_of
 
 #: The most terms of a partial sum. Adding it to the total takes half a percent of the time of that many terms.
 _MOST_TERMS = 192
@@ -38,8 +39,8 @@ class Blocks:
 
     def run(self, end: ir.Value, totals: list[ir.Value], run: EmitLoop, step: int = 1) -> list[ir.Value]:
         """`totals` with what `run` computes from 0 to `end` by steps, a block of iterations at a time."""
-        block = constant_index(self.iterations * step)
-        loop = scf.ForOp(constant_index(0), end, block, totals)
+        block = as_index(self.iterations * step)
+        loop = scf.ForOp(as_index(0), end, block, totals)
         with ir.InsertionPoint(loop.body):
             first = loop.induction_variable
             after = arith.AddIOp(first, block).result

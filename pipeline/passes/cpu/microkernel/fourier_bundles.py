@@ -11,10 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.analysis.fourier import Transform
+from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, ir, memref, vector
 from pipeline.passes.cpu.microkernel.butterflies import Complex
 from pipeline.passes.cpu.microkernel.fourier_steps import Steps, each, each_vector
-from pipeline.passes.cpu.microkernel.vector_builders import buffer_size, constant_index, parallel_loop
+from pipeline.passes.cpu.microkernel.vector_builders import buffer_size, parallel_loop
 from pipeline.passes.cpu.microkernel.vector_planes import Planes, plus
 from pipeline.passes.cpu.microkernel.vector_transpose import transposed
 
@@ -30,10 +31,10 @@ class BundleEmitter:
     def emit(self) -> None:
         """The whole nest."""
         rows = buffer_size(self._source, 0)
-        parallel_loop(constant_index(0), rows, self._steps.lanes, lambda first: self._bundle(first, rows))
+        parallel_loop(as_index(0), rows, self._steps.lanes, lambda first: self._bundle(first, rows))
 
     def _bundle(self, first: ir.Value, count: ir.Value) -> None:
-        last = arith.SubIOp(count, constant_index(1)).result
+        last = arith.SubIOp(count, as_index(1)).result
         rows = [arith.MinSIOp(plus(first, lane), last).result for lane in range(self._steps.lanes)]
         m = self._transform.complex_length
         given, made, local = (self._steps.scratch(m) for _ in range(3))
@@ -56,7 +57,7 @@ class BundleEmitter:
         kind, lanes = self._numbers.kind, self._steps.lanes
 
         def block(place: ir.Value) -> None:
-            start = arith.MulIOp(place, constant_index(2)).result
+            start = arith.MulIOp(place, as_index(2)).result
             parts = transposed([vector.LoadOp(kind, self._source, [row, start]).result for row in rows])
             for number in range(lanes // 2):
                 self._steps.store(planes)(plus(place, number), (parts[2 * number], parts[2 * number + 1]))
@@ -68,7 +69,7 @@ class BundleEmitter:
         lanes = self._steps.lanes
 
         def block(place: ir.Value) -> None:
-            start = arith.MulIOp(place, constant_index(2)).result
+            start = arith.MulIOp(place, as_index(2)).result
             values = [self._steps.load(planes)(plus(place, number)) for number in range(lanes // 2)]
             parts = transposed([part for value in values for part in value])
             for row, part in zip(rows, parts, strict=True):
@@ -78,22 +79,22 @@ class BundleEmitter:
 
     def _pack(self, rows: list[ir.Value], planes: Planes) -> None:
         """Half a spectrum to what has the real numbers as its transform, in pairs; X[0] and X[m] count as real."""
-        start = self._steps.load(planes)(constant_index(0))[0]
-        at = constant_index(self._transform.n)
+        start = self._steps.load(planes)(as_index(0))[0]
+        at = as_index(self._transform.n)
         ends = [memref.LoadOp(self._source, [row, at]).result for row in rows]
         end = vector.FromElementsOp(self._numbers.kind, ends).result
         self._fold(planes, 1.0, 1j)
         first = arith.AddFOp(start, end).result, arith.SubFOp(start, end).result
-        self._steps.store(planes)(constant_index(0), first)
+        self._steps.store(planes)(as_index(0), first)
 
     def _spectrum(self, rows: list[ir.Value], planes: Planes) -> None:
         """The transform of pairs of real numbers to half a spectrum, whose last number is written at once."""
-        re, im = self._steps.load(planes)(constant_index(0))
+        re, im = self._steps.load(planes)(as_index(0))
         self._fold(planes, 0.5, -0.5j)
         zero = arith.ConstantOp(self._numbers.kind.element_type, 0.0).result
-        self._steps.store(planes)(constant_index(0), (arith.AddFOp(re, im).result, self._numbers.constant(0.0)))
+        self._steps.store(planes)(as_index(0), (arith.AddFOp(re, im).result, self._numbers.constant(0.0)))
         end = arith.SubFOp(re, im).result
-        places = [constant_index(self._transform.n + part) for part in range(2)]
+        places = [as_index(self._transform.n + part) for part in range(2)]
         for lane, row in enumerate(rows):
             number = vector.ExtractOp(end, [], [lane]).result
             for part, place in zip((number, zero), places, strict=True):
@@ -110,7 +111,7 @@ class BundleEmitter:
 
         def pair(number: ir.Value) -> None:
             k = plus(number, 1)
-            other = arith.SubIOp(constant_index(m), k).result
+            other = arith.SubIOp(as_index(m), k).result
             here, mirrored = load(k), numbers.conjugated(load(other))
             both = numbers.scaled(numbers.add(here, mirrored), share)
             odd = numbers.product(numbers.sub(here, mirrored), turns.load_splat(k))

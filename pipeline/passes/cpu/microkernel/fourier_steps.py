@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.analysis.fourier_lengths import IN_REGISTERS, in_registers
+from pipeline.ir.constants import as_index
 from pipeline.mlir import ir, scf
 from pipeline.passes.cpu.microkernel.butterflies import Butterflies, Complex
-from pipeline.passes.cpu.microkernel.vector_builders import constant_index
 from pipeline.passes.cpu.microkernel.vector_planes import Planes, plus, times
 
 #: (where) → the vector that lies there; (where, vector) → it lies there.
@@ -38,9 +38,9 @@ class Steps:
     def transform(self, n: int, load: Load, store: Store, local: Planes) -> None:
         """One of length n, in two steps through `local`, of n vectors, where it is too long for registers."""
         if n in IN_REGISTERS:
-            values = self.numbers.transform([load(constant_index(j)) for j in range(n)])
+            values = self.numbers.transform([load(as_index(j)) for j in range(n)])
             for k, value in enumerate(values):
-                store(constant_index(k), value)
+                store(as_index(k), value)
             return
         steps = in_registers(n)
         assert steps is not None
@@ -86,15 +86,15 @@ def each_vector(count: int, lanes: int, body: Callable[[ir.Value], None]) -> Non
     full = count // lanes * lanes
     each(full, lanes, body)
     if full < count:
-        body(constant_index(count - lanes))
+        body(as_index(count - lanes))
 
 
 def each(count: int, step: int, body: Callable[[ir.Value], None]) -> None:
     """A loop, unless it has one iteration only."""
     if count == step:
-        body(constant_index(0))
+        body(as_index(0))
         return
-    loop = scf.ForOp(constant_index(0), constant_index(count), constant_index(step))
+    loop = scf.ForOp(as_index(0), as_index(count), as_index(step))
     with ir.InsertionPoint(loop.body):
         body(loop.induction_variable)
         scf.YieldOp([])

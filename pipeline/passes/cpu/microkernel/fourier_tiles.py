@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.analysis.fourier import Transform
+from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, ir, memref
 from pipeline.passes.cpu.microkernel.butterflies import Butterflies, Complex
 from pipeline.passes.cpu.microkernel.fourier_bundles import BundleEmitter
 from pipeline.passes.cpu.microkernel.fourier_steps import Load, Steps, Store, each_vector
-from pipeline.passes.cpu.microkernel.vector_builders import buffer_size, constant_index, parallel_loop
+from pipeline.passes.cpu.microkernel.vector_builders import buffer_size, parallel_loop
 from pipeline.passes.cpu.microkernel.vector_planes import Pairs, Planes, plus, times, total
 from pipeline.passes.cpu.microkernel.vector_transpose import transposed
 
@@ -38,7 +39,7 @@ class FourierEmitter:
             BundleEmitter(self._source, self._target, self._transform, self._steps).emit()
             return
         rows = buffer_size(self._source, 0)
-        parallel_loop(constant_index(0), rows, 1, self._row if self._transform.columns is None else self._image)
+        parallel_loop(as_index(0), rows, 1, self._row if self._transform.columns is None else self._image)
 
     def _image(self, image: ir.Value) -> None:
         """[n, 2 c]: the columns of one image."""
@@ -58,9 +59,9 @@ class FourierEmitter:
             local.free()
 
         full = columns // self._lanes * self._lanes
-        parallel_loop(constant_index(0), constant_index(full), self._lanes, vectors)
+        parallel_loop(as_index(0), as_index(full), self._lanes, vectors)
         if full < columns:  # some columns are done twice
-            vectors(constant_index(columns - self._lanes))
+            vectors(as_index(columns - self._lanes))
 
     def _row(self, row: ir.Value) -> None:
         """[2 n], [n] or [n + 2]: one row."""
@@ -114,20 +115,20 @@ class FourierEmitter:
         """X[k] = (Z[k] + Z'[k]) / 2 - i w^k (Z[k] - Z'[k]) / 2 with Z'[k] = conj(Z[m - k]), Z[m] = Z[0]."""
         m, numbers = self._transform.complex_length, self._numbers
         turns = self._steps.roots(np.arange(m), 2 * m, -0.5j)
-        re, im = (memref.LoadOp(z.buffer, [constant_index(part * z.count)]).result for part in range(2))
+        re, im = (memref.LoadOp(z.buffer, [as_index(part * z.count)]).result for part in range(2))
         for part, value in enumerate((re, im)):
-            memref.StoreOp(value, z.buffer, [constant_index(part * z.count + m)])
+            memref.StoreOp(value, z.buffer, [as_index(part * z.count + m)])
 
         def vectors(k: ir.Value) -> None:
             here = z.load(k)
-            mirrored = numbers.conjugated(z.load_reversed(arith.SubIOp(constant_index(m), k).result))
+            mirrored = numbers.conjugated(z.load_reversed(arith.SubIOp(as_index(m), k).result))
             odd = numbers.product(numbers.sub(here, mirrored), turns.load(k))
             target.store(k, numbers.add(numbers.scaled(numbers.add(here, mirrored), 0.5), odd))
 
         each_vector(m, self._lanes, vectors)
         zero = arith.ConstantOp(self._kind.element_type, 0.0).result
         for part, value in enumerate((arith.SubFOp(re, im).result, zero)):
-            memref.StoreOp(value, target.buffer, [*target.before, constant_index(2 * m + part)])
+            memref.StoreOp(value, target.buffer, [*target.before, as_index(2 * m + part)])
 
     def _packed(self, half: Pairs, z: Planes) -> None:
         """Z[k] = X[k] + X'[k] + i w^k (X[k] - X'[k]) with X'[k] = conj(X[m - k]); X[0] and X[m] count as real."""
@@ -135,14 +136,14 @@ class FourierEmitter:
         turns = self._steps.roots(np.arange(m), 2 * m, 1j)
         given = Planes.scratch(self._kind, m + self._lanes)
         each_vector(m, self._lanes, lambda k: given.store(k, half.load(k)))
-        last = memref.LoadOp(half.buffer, [*half.before, constant_index(2 * m)]).result
+        last = memref.LoadOp(half.buffer, [*half.before, as_index(2 * m)]).result
         zero = arith.ConstantOp(self._kind.element_type, 0.0).result
         for value, place in ((last, m), (zero, given.count), (zero, given.count + m)):
-            memref.StoreOp(value, given.buffer, [constant_index(place)])
+            memref.StoreOp(value, given.buffer, [as_index(place)])
 
         def vectors(k: ir.Value) -> None:
             here = given.load(k)
-            mirrored = numbers.conjugated(given.load_reversed(arith.SubIOp(constant_index(m), k).result))
+            mirrored = numbers.conjugated(given.load_reversed(arith.SubIOp(as_index(m), k).result))
             odd = numbers.product(numbers.sub(here, mirrored), turns.load(k))
             z.store(k, numbers.add(numbers.add(here, mirrored), odd))
 

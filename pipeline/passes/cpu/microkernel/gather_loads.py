@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, ir, memref, vector
 from pipeline.passes.cpu.microkernel import narrow_elements
-from pipeline.passes.cpu.microkernel.vector_builders import constant_index, zeros
+from pipeline.passes.cpu.microkernel.vector_builders import zeros
 
 #: More elements than there are.
 _ENDLESS = 1 << 40
@@ -46,7 +47,7 @@ def load_line(table: ir.Value, first: Sequence[ir.Value], lanes: int, mask: ir.V
 
 def load_line_backwards(table: ir.Value, first: Sequence[ir.Value], lanes: int) -> ir.Value:
     """The elements of a buffer from `first` on, towards the beginning of its innermost dim."""
-    last = arith.SubIOp(first[-1], constant_index(lanes - 1)).result
+    last = arith.SubIOp(first[-1], as_index(lanes - 1)).result
     line = load_line(table, [*first[:-1], last], lanes, None)
     return vector.ShuffleOp(line, line, list(range(lanes - 1, -1, -1))).result
 
@@ -71,7 +72,7 @@ def gather(
     element, lanes = ir.MemRefType(table.type).element_type, ir.VectorType(offsets.type).shape[0]
     buffer, kind = narrow_elements.stored_view(table), ir.VectorType.get([lanes], narrow_elements.stored(element))
     if mask is not None:
-        start = [*outer, constant_index(0)]
+        start = [*outer, as_index(0)]
         return narrow_elements.after_load(
             vector.GatherOp(kind, buffer, start, offsets, mask, zeros(kind)).result, element
         )
@@ -97,7 +98,7 @@ def _from_the_start(table: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     measured = list(memref.ExtractStridedMetadataOp(table).results)[-kind.rank :] if dynamic in strides else []
     total = indices[-1]
     for dim, index in enumerate(indices[:-1]):
-        step = measured[dim] if strides[dim] == dynamic else constant_index(strides[dim])
+        step = measured[dim] if strides[dim] == dynamic else as_index(strides[dim])
         steps = vector.BroadcastOp(index.type, step).result
         total = arith.AddIOp(total, arith.MulIOp(index, steps).result).result
     return total

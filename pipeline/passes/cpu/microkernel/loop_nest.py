@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.analysis.transposed_conv import taps_of_phase
+from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import is_scalar
 from pipeline.ir.indexing_maps import coefficient, moves
 from pipeline.ir.linalg_op import LinalgOp
@@ -21,13 +22,7 @@ from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
 from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
-from pipeline.passes.cpu.microkernel.vector_builders import (
-    MultiplyAdds,
-    constant_index,
-    floor_to,
-    multiply_adds,
-    parallel_loop,
-)
+from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds, floor_to, multiply_adds, parallel_loop
 
 #: The loops of a nest: along the rows of tiles, along their vectors, and the others.
 _Loops = Literal["rows", "vectors", "outer"]
@@ -135,7 +130,7 @@ class NestEmitter:
                 inner(position)
                 return
             dim = self.tile.outer[depth]
-            parallel_loop(constant_index(0), self.size(dim), 1, lambda i: level(depth + 1, position.inside(dim, i)))
+            parallel_loop(as_index(0), self.size(dim), 1, lambda i: level(depth + 1, position.inside(dim, i)))
 
         level(0, position)
 
@@ -151,7 +146,7 @@ class NestEmitter:
         if size is None:
             total = self.size(dim)
             full = floor_to(total, step)
-            parallel_loop(constant_index(0), full, step, part(self.tile.vectors))
+            parallel_loop(as_index(0), full, step, part(self.tile.vectors))
             if self.tile.single_edges:
                 with self._single():
                     parallel_loop(full, total, 1, part(1))
@@ -160,17 +155,17 @@ class NestEmitter:
             return
         full = size // step * step
         if full:
-            parallel_loop(constant_index(0), constant_index(full), step, part(self.tile.vectors))
+            parallel_loop(as_index(0), as_index(full), step, part(self.tile.vectors))
         if full < size and self.tile.single_edges and size % lanes:
             whole = size // lanes * lanes
             if full < whole:
-                part((whole - full) // lanes)(constant_index(full))
+                part((whole - full) // lanes)(as_index(full))
             with self._single():
-                parallel_loop(constant_index(whole), constant_index(size), 1, part(1))
+                parallel_loop(as_index(whole), as_index(size), 1, part(1))
         elif full < size:
             rest = size - full
-            mask = constant_index(rest % lanes) if rest % lanes else None
-            part(-(-rest // lanes), mask)(constant_index(full))
+            mask = as_index(rest % lanes) if rest % lanes else None
+            part(-(-rest // lanes), mask)(as_index(full))
 
     @contextlib.contextmanager
     def _single(self) -> Iterator[None]:
@@ -195,14 +190,14 @@ class NestEmitter:
         if size is None:
             total = self.size(dim)
             full = floor_to(total, rows)
-            parallel_loop(constant_index(0), full, rows, part(rows))
+            parallel_loop(as_index(0), full, rows, part(rows))
             parallel_loop(full, total, 1, part(1))
             return
         full = size // rows * rows
         if full:
-            parallel_loop(constant_index(0), constant_index(full), rows, part(rows))
+            parallel_loop(as_index(0), as_index(full), rows, part(rows))
         if full < size:
-            part(size - full)(constant_index(full))
+            part(size - full)(as_index(full))
 
     def _tile(self, position: TilePosition) -> None:
         """Loads the accumulators, runs the reductions on them and the epilogues on the results, stores these."""
@@ -253,10 +248,10 @@ class NestEmitter:
             return registers.compute(at, values)
         dim = outer[depth]
         if self.view.sizes[dim] == 1:
-            return self.reduction(depth + 1, registers, {**at, dim: constant_index(0)}, values)
+            return self.reduction(depth + 1, registers, {**at, dim: as_index(0)}, values)
 
         def run(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
-            loop = scf.ForOp(first, last, constant_index(1), values)
+            loop = scf.ForOp(first, last, as_index(1), values)
             with ir.InsertionPoint(loop.body):
                 inner = {**at, dim: loop.induction_variable}
                 scf.YieldOp(self.reduction(depth + 1, registers, inner, list(loop.inner_iter_args)))
@@ -270,7 +265,7 @@ class NestEmitter:
         """The reduction of a number from 0 to `end`, in blocks if it is the one that is cut."""
         if self.blocks is not None and self.blocks.depth == depth:
             return self.blocks.run(end, values, run, step)
-        return run(constant_index(0), end, values)
+        return run(as_index(0), end, values)
 
     def _blocks_of_sums(self) -> Blocks | None:
         """Where the reductions are cut; what is unrolled stays whole."""
@@ -283,13 +278,13 @@ class NestEmitter:
         used = [loop for loop in range(self.view.loops) if taps is not None and coefficient(taps, loop) != 0]
         if taps is None or not set(used) <= set(self.tile.outer):
             return self.size(dim)
-        values = [at[loop] if loop in used else constant_index(0) for loop in range(self.view.loops)]
+        values = [at[loop] if loop in used else as_index(0) for loop in range(self.view.loops)]
         return affine.AffineApplyOp(ir.AffineMap.get(len(values), 0, [taps]), values).result
 
     def size(self, dim: int) -> ir.Value:
         """The number of iterations of a loop."""
         known = self.view.sizes[dim]
         if known is not None:
-            return constant_index(known)
+            return as_index(known)
         operand, position = self.view.bounds[dim]
-        return memref.DimOp(self.view.operands[operand], constant_index(position)).result
+        return memref.DimOp(self.view.operands[operand], as_index(position)).result

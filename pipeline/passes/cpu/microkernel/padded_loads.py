@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.mlir import affine, arith, ir, vector
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, range_of
-from pipeline.passes.cpu.microkernel.vector_builders import constant_index
 
 _WORD = 32
 
@@ -41,7 +41,7 @@ def load_padded(
         if along:
             lanes_inside = _lanes_inside(index, shape[dim], lanes)
         else:
-            inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, index, constant_index(shape[dim])).result)
+            inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, index, as_index(shape[dim])).result)
     mask = _all(inside, lanes_inside, lanes)
     if mask is None:
         return vector.LoadOp(kind, pad.source, indices).result

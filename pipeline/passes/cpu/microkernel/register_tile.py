@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from pipeline.analysis.reduction_combiners import FOLDS
 from pipeline.analysis.vectorizable import COUNTER, LOAD
+from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import element_type, is_scalar
 from pipeline.ir.indexing_maps import moves
 from pipeline.mlir import arith, clone, ir, math, memref, terminator, vector
@@ -15,7 +16,7 @@ from pipeline.passes.cpu.microkernel import gather_loads, narrow_elements
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import step_along
 from pipeline.passes.cpu.microkernel.tile_loads_stores import TileAccesses
 from pipeline.passes.cpu.microkernel.tile_sizes import DIVISIONS
-from pipeline.passes.cpu.microkernel.vector_builders import combine, constant_index, splat
+from pipeline.passes.cpu.microkernel.vector_builders import combine, splat
 from pipeline.passes.cpu.microkernel.window_unrolling import Tap, offsets
 
 
@@ -30,7 +31,7 @@ class RegisterTile(TileAccesses):
     def fold_into(self, output: int, fold: str, vectors: list[ir.Value], initial: ir.Value | None) -> None:
         """Combines vectors of partial results with `initial`, else with an output's element, and stores it there."""
         buffer = self.stage.view.operands[output]
-        indices = self._indices(output, {**self.position.at, self.stage.tile.vector_dim: constant_index(0)}, 0, 0)
+        indices = self._indices(output, {**self.position.at, self.stage.tile.vector_dim: as_index(0)}, 0, 0)
         while len(vectors) > 1:
             left, right, *rest = vectors
             vectors = [*rest, combine(fold, left, right)]
@@ -96,7 +97,7 @@ class RegisterTile(TileAccesses):
         widest = max(range(view.inputs), key=lambda operand: len({read[operand] for read, *_ in steps}))
         loaded: dict[tuple[int, tuple[int, ...], bool], ir.Value] = {}
         for read, tap, row, column in sorted(steps, key=lambda step: step[0][widest]):
-            here = {**at, **{dim: constant_index(number) for dim, number in tap.items()}}
+            here = {**at, **{dim: as_index(number) for dim, number in tap.items()}}
             known = {}
             for operand in range(view.inputs):
                 key = operand, read[operand], self._is_masked(column)
@@ -171,7 +172,7 @@ class RegisterTile(TileAccesses):
         """The counter of a loop, in the first lane."""
         tile = self.stage.tile
         shift = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}.get(dim, 0)
-        return arith.AddIOp(at[dim], constant_index(shift)).result if shift else at[dim]
+        return arith.AddIOp(at[dim], as_index(shift)).result if shift else at[dim]
 
     def _load_at(
         self,

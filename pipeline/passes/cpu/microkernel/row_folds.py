@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import element_type
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, ir, scf
@@ -11,7 +12,7 @@ from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
 from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
-from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds, constant_index, floor_to, splat_of
+from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds, floor_to, splat_of
 
 
 class FoldEmitter(NestEmitter):
@@ -48,7 +49,7 @@ class FoldEmitter(NestEmitter):
         dim = self._others[depth]
 
         def run(first: ir.Value, last: ir.Value, partial: list[ir.Value]) -> list[ir.Value]:
-            loop = scf.ForOp(first, last, constant_index(1), partial)
+            loop = scf.ForOp(first, last, as_index(1), partial)
             with ir.InsertionPoint(loop.body):
                 inner = {**at, dim: loop.induction_variable}
                 scf.YieldOp(self._lines(depth + 1, inner, list(loop.inner_iter_args)))
@@ -63,7 +64,7 @@ class FoldEmitter(NestEmitter):
         full = floor_to(total, step)
 
         def run(first: ir.Value, last: ir.Value, vectors: int, masked: bool, values: list[ir.Value]) -> list[ir.Value]:
-            loop = scf.ForOp(first, last, constant_index(vectors * tile.lanes), values)
+            loop = scf.ForOp(first, last, as_index(vectors * tile.lanes), values)
             with ir.InsertionPoint(loop.body):
                 i, old = loop.induction_variable, list(loop.inner_iter_args)
                 here, mask = {**at, tile.vector_dim: i}, arith.SubIOp(total, i).result if masked else None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import element_type, is_scalar
 from pipeline.ir.indexing_maps import coefficient, moves
 from pipeline.mlir import affine, arith, ir, memref, vector
@@ -14,7 +15,7 @@ from pipeline.passes.cpu.microkernel.padded_loads import load_padded
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import crosses_vectors
 from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
-from pipeline.passes.cpu.microkernel.vector_builders import constant_index, zeros
+from pipeline.passes.cpu.microkernel.vector_builders import zeros
 from pipeline.passes.cpu.microkernel.vector_transpose import transposed
 
 
@@ -47,7 +48,7 @@ class TileAccesses:
         tile, indexing = self.stage.tile, self.stage.view.maps[operand]
         moved = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
         used = [moves(indexing, dim) != "fixed" for dim in range(indexing.n_dims)]
-        values = [at[dim] if used[dim] else constant_index(0) for dim in range(indexing.n_dims)]
+        values = [at[dim] if used[dim] else as_index(0) for dim in range(indexing.n_dims)]
         shifts = [moved.get(dim, 0) for dim in range(indexing.n_dims)]
         return load_padded(self.stage.pads[operand], indexing, values, shifts, tile.vector_dim, tile.lanes)
 
@@ -67,10 +68,10 @@ class TileAccesses:
         rows = None if self.position.rows == tile.lanes else self._first_lanes(self.position.rows)
         lines = []
         for lane in range(tile.lanes):
-            step = constant_index(column * tile.lanes + lane)
+            step = as_index(column * tile.lanes + lane)
             if self._is_masked(column):
-                last = arith.SubIOp(self.position.mask, constant_index(1)).result
-                step = arith.MinUIOp(step, arith.AddIOp(constant_index(column * tile.lanes), last).result).result
+                last = arith.SubIOp(self.position.mask, as_index(1)).result
+                step = arith.MinUIOp(step, arith.AddIOp(as_index(column * tile.lanes), last).result).result
             place = arith.AddIOp(at[tile.vector_dim], step).result
             indices = self._indices(operand, {**at, tile.vector_dim: place}, 0, 0)
             if rows is None:
@@ -91,7 +92,7 @@ class TileAccesses:
             kind = ir.VectorType(lines[0].type)
             lines += [zeros(kind)] * (tile.lanes - len(lines))
             for lane, line in enumerate(transposed(lines)):
-                step = constant_index(column * tile.lanes + lane)
+                step = as_index(column * tile.lanes + lane)
                 place = arith.AddIOp(self.position.at[tile.vector_dim], step).result
                 indices = self._indices(operand, {**self.position.at, tile.vector_dim: place}, 0, 0)
                 if rows is None:
@@ -100,7 +101,7 @@ class TileAccesses:
                     vector.MaskedStoreOp(buffer, indices, rows, line)
 
     def _first_lanes(self, count: int) -> ir.Value:
-        return vector.CreateMaskOp(self._mask_type(), [constant_index(count)]).result
+        return vector.CreateMaskOp(self._mask_type(), [as_index(count)]).result
 
     def _buffer(self, operand: int) -> ir.Value:
         return narrow_elements.stored_view(self.stage.view.operands[operand])
@@ -132,8 +133,8 @@ class TileAccesses:
         lanes = self.stage.tile.lanes
         wide = ir.VectorType.get([lanes * step], kind.element_type)
         mask_type = ir.VectorType.get([lanes * step], ir.IntegerType.get_signless(1))
-        count = self.position.mask if self._is_masked(column) else constant_index(lanes)
-        last = arith.SubIOp(arith.MulIOp(count, constant_index(step)).result, constant_index(step - 1)).result
+        count = self.position.mask if self._is_masked(column) else as_index(lanes)
+        last = arith.SubIOp(arith.MulIOp(count, as_index(step)).result, as_index(step - 1)).result
         mask = vector.CreateMaskOp(mask_type, [last]).result
         buffer = self._buffer(operand)
         value = vector.MaskedLoadOp(wide, buffer, indices, mask, zeros(wide)).result
@@ -175,7 +176,7 @@ class TileAccesses:
         shifts = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
         used = [dim for dim in range(indexing.n_dims) if moves(indexing, dim) != "fixed"]
         place = {dim: at[dim] for dim in used}
-        values = [place.get(dim, constant_index(0)) for dim in range(indexing.n_dims)]
+        values = [place.get(dim, as_index(0)) for dim in range(indexing.n_dims)]
         shifted = [
             ir.AffineExpr.get_add(ir.AffineDimExpr.get(d), ir.AffineConstantExpr.get(shifts.get(d, 0)))
             for d in range(indexing.n_dims)

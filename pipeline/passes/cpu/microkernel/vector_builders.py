@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.analysis.reduction_combiners import FOLDS
 from pipeline.ir.attributes import PARALLEL, PLACES
+from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel import narrow_elements
@@ -82,7 +83,7 @@ def zeros(kind: ir.VectorType) -> ir.Value:
 
 def parallel_loop(first: ir.Value, last: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
     """A loop whose iterations write to different places."""
-    loop = scf.ForOp(first, last, constant_index(step))
+    loop = scf.ForOp(first, last, as_index(step))
     loop.operation.attributes[PARALLEL] = ir.StringAttr.get(PLACES)
     with ir.InsertionPoint(loop.body):
         body(loop.induction_variable)
@@ -93,16 +94,11 @@ def buffer_size(buffer: ir.Value, dim: int) -> ir.Value:
     """The size of one dim of a buffer, as an index; a constant where it is known, so that loops have known trips."""
     kind = ir.MemRefType(buffer.type)
     if not kind.is_dynamic_dim(dim):
-        return constant_index(kind.get_dim_size(dim))
-    return memref.DimOp(buffer, constant_index(dim)).result
+        return as_index(kind.get_dim_size(dim))
+    return memref.DimOp(buffer, as_index(dim)).result
 
 
 def floor_to(value: ir.Value, step: int) -> ir.Value:
     """The largest multiple of a step that is not larger than an index."""
-    rest = arith.RemUIOp(value, constant_index(step)).result
+    rest = arith.RemUIOp(value, as_index(step)).result
     return arith.SubIOp(value, rest).result
-
-
-def constant_index(value: int) -> ir.Value:
-    """An index."""
-    return arith.ConstantOp(ir.IndexType.get(), value).result

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, ir, memref, vector
 from pipeline.passes.cpu.microkernel.butterflies import Complex
-from pipeline.passes.cpu.microkernel.vector_builders import constant_index
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Planes:
     def load_reversed(self, last: ir.Value) -> Complex:
         """The numbers from last - lanes + 1 on, in reversed order."""
         lanes = self.kind.shape[0]
-        re, im = self.load(arith.SubIOp(last, constant_index(lanes - 1)).result)
+        re, im = self.load(arith.SubIOp(last, as_index(lanes - 1)).result)
         mask = list(range(lanes - 1, -1, -1))
         return vector.ShuffleOp(re, re, mask).result, vector.ShuffleOp(im, im, mask).result
 
@@ -120,12 +120,12 @@ def _table(function: ir.Operation, buffer: ir.MemRefType, value: ir.Attribute) -
 
 def plus(value: ir.Value, number: int) -> ir.Value:
     """An index and a number."""
-    return value if number == 0 else arith.AddIOp(value, constant_index(number)).result
+    return value if number == 0 else arith.AddIOp(value, as_index(number)).result
 
 
 def times(value: ir.Value, number: int) -> ir.Value:
     """An index times a number."""
-    return value if number == 1 else arith.MulIOp(value, constant_index(number)).result
+    return value if number == 1 else arith.MulIOp(value, as_index(number)).result
 
 
 def total(values: Sequence[ir.Value]) -> ir.Value:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from pipeline.analysis.winograd import DATA, RESULT, Sizes, read_sizes
 from pipeline.ir.attributes import WINOGRAD
+from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, ir, math, memref, scf, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import blocks_of
@@ -21,7 +22,7 @@ from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_rows
-from pipeline.passes.cpu.microkernel.vector_builders import constant_index, parallel_loop
+from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop
 
 #: Loops of the convolution.
 _N, _H, _W, _F = range(4)
@@ -91,9 +92,9 @@ class WinogradEmitter(NestEmitter):
     def _each(self, count: int, step: int, body: Callable[[ir.Value], None]) -> None:
         """A parallel loop, unless it has one iteration only."""
         if count == step:
-            body(constant_index(0))
+            body(as_index(0))
         else:
-            parallel_loop(constant_index(0), constant_index(count), step, body)
+            parallel_loop(as_index(0), as_index(count), step, body)
 
     def _rows_of(self, n: ir.Value) -> Callable[[ir.Value], None]:
         def rows(first: ir.Value) -> None:
@@ -121,9 +122,9 @@ class WinogradEmitter(NestEmitter):
 
                 values = self._transform(DATA[self._plan.m], load)
                 for point, value in enumerate(values):
-                    vector.StoreOp(value, data, [constant_index(point), number, c])
+                    vector.StoreOp(value, data, [as_index(point), number, c])
 
-            parallel_loop(constant_index(0), constant_index(size.c), self._plan.lanes, channels)
+            parallel_loop(as_index(0), as_index(size.c), self._plan.lanes, channels)
 
         self._each(self._columns_of_tiles, 1, tile)
 
@@ -136,7 +137,7 @@ class WinogradEmitter(NestEmitter):
         places = [_plus(first, number) for number in range(m + 2)]
         if tiles * m == results:
             return places
-        last = constant_index(results + 1)
+        last = as_index(results + 1)
         return [arith.MinUIOp(place, last).result if number >= 3 else place for number, place in enumerate(places)]
 
     def _transform(self, matrix: Sequence[Sequence[float]], load: Callable[[int, int], ir.Value]) -> list[ir.Value]:
@@ -186,7 +187,7 @@ class WinogradEmitter(NestEmitter):
             if full:
                 self._each(full, 1, lambda column: self._results(n, h, block, start, column, products, m))
             if columns % m:
-                self._results(n, h, block, start, constant_index(full), products, columns % m)
+                self._results(n, h, block, start, as_index(full), products, columns % m)
 
         self._each(self._rows_at_once, 1, row)
         memref.DeallocOp(products)
@@ -207,9 +208,9 @@ class WinogradEmitter(NestEmitter):
 
                 self._each(full, rows, tiles)
                 if full < self._tiles:
-                    tiles(constant_index(full), self._tiles - full)
+                    tiles(as_index(full), self._tiles - full)
 
-        parallel_loop(constant_index(0), constant_index(self._points), 1, point)
+        parallel_loop(as_index(0), as_index(self._points), 1, point)
 
     def _product(
         self,
@@ -223,7 +224,7 @@ class WinogradEmitter(NestEmitter):
         products: ir.Value,
     ) -> None:
         """Some rows of some vectors of a matrix product, in registers."""
-        columns = [constant_index(column + number * self._plan.lanes) for number in range(vectors)]
+        columns = [as_index(column + number * self._plan.lanes) for number in range(vectors)]
         tiles = [_plus(tile, row) for row in range(rows)]
         zero = self._constant(0.0)
 
@@ -247,12 +248,12 @@ class WinogradEmitter(NestEmitter):
         self, starts: list[ir.Value], add: Callable[[ir.Value, Iterator[ir.Value]], list[ir.Value]]
     ) -> list[ir.Value]:
         def run(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
-            loop = scf.ForOp(first, last, constant_index(1), values)
+            loop = scf.ForOp(first, last, as_index(1), values)
             with ir.InsertionPoint(loop.body):
                 scf.YieldOp(add(loop.induction_variable, iter(loop.inner_iter_args)))
             return list(loop.results)
 
-        return self.in_blocks(0, constant_index(self._plan.sizes.c), starts, run)
+        return self.in_blocks(0, as_index(self._plan.sizes.c), starts, run)
 
     def _results(
         self,
@@ -271,8 +272,8 @@ class WinogradEmitter(NestEmitter):
         for place in range(0, self._plan.block, self._plan.lanes):
 
             def load(i: int, j: int, place: int = place) -> ir.Value:
-                point = constant_index(i * (m + 2) + j)
-                return vector.LoadOp(self._vector, products, [point, number, constant_index(place)]).result
+                point = as_index(i * (m + 2) + j)
+                return vector.LoadOp(self._vector, products, [point, number, as_index(place)]).result
 
             values = self._transform(RESULT[m], load)
             for row in range(m):
@@ -284,7 +285,7 @@ class WinogradEmitter(NestEmitter):
         if is_sure or self._plan.sizes.h % self._plan.m == 0:
             self._finish(at, values)
             return
-        inside = arith.CmpIOp(arith.CmpIPredicate.ult, at[_H], constant_index(self._plan.sizes.h)).result
+        inside = arith.CmpIOp(arith.CmpIPredicate.ult, at[_H], as_index(self._plan.sizes.h)).result
         branch = scf.IfOp(inside)
         with ir.InsertionPoint(branch.then_block):
             self._finish(at, values)
@@ -304,8 +305,8 @@ def _scratch(shape: list[int]) -> ir.Value:
 
 
 def _plus(value: ir.Value, number: int) -> ir.Value:
-    return value if number == 0 else arith.AddIOp(value, constant_index(number)).result
+    return value if number == 0 else arith.AddIOp(value, as_index(number)).result
 
 
 def _times(value: ir.Value, number: int) -> ir.Value:
-    return value if number == 1 else arith.MulIOp(value, constant_index(number)).result
+    return value if number == 1 else arith.MulIOp(value, as_index(number)).result

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pipeline.ir.constants import as_index, zero
 from pipeline.ir.matchers import base, is_fill
 from pipeline.mlir import arith, gpu, ir, memref, scf, vector
 from pipeline.passes.gpu.block.barrier_insertion import Access, Numbering, Order
 from pipeline.passes.gpu.block.element_distribution import BlockOp, Shape, describe
 from pipeline.passes.gpu.block.per_thread_reductions import Points, share
 from pipeline.passes.gpu.thread import warp_reduction
-from pipeline.passes.gpu.thread.thread_results import clone_block, index, indices, is_private, load, unravel, zero
+from pipeline.passes.gpu.thread.thread_results import clone_block, indices, is_private, load, unravel
 from pipeline.passes.gpu.thread.vector_access import is_aligned
 from pipeline.passes.gpu.thread.warp_reduction import ReducedRows, combine
 
@@ -124,7 +125,7 @@ class BlockEmitter:
 
     def body(self, block_op: BlockOp, elements: Sequence[ir.Value], at: dict[int, ir.Value]) -> list[ir.Value]:
         """The body of an op on elements, at a point of the loops."""
-        counters = [at.get(dim) or index(0) for dim in range(len(block_op.view.reductions))]
+        counters = [at.get(dim) or as_index(0) for dim in range(len(block_op.view.reductions))]
         return clone_block(block_op.view.body, elements, counters)
 
     def serial(
@@ -134,7 +135,7 @@ class BlockEmitter:
         if not dims:
             inputs = [self.element(block_op, number, at) for number in range(block_op.view.inputs)]
             return self.body(block_op, inputs + values, at)
-        loop = scf.ForOp(index(0), index(block_op.view.sizes[dims[0]] or 0), index(1), values)
+        loop = scf.ForOp(as_index(0), as_index(block_op.view.sizes[dims[0]] or 0), as_index(1), values)
         with ir.InsertionPoint(loop.body):
             inner = {**at, dims[0]: loop.induction_variable}
             scf.YieldOp(self.serial(block_op, dims[1:], inner, list(loop.inner_iter_args)))
@@ -153,7 +154,7 @@ class BlockEmitter:
             self._numbers[buffer] = value
             if base(buffer) in self._never_stored:
                 continue
-            first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, self.thread, index(0)).result)
+            first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, self.thread, as_index(0)).result)
             with ir.InsertionPoint(first.then_block):
                 memref.StoreOp(value, buffer, indices(block_op.view.maps[output], {}))
                 scf.YieldOp([])
@@ -216,22 +217,22 @@ class BlockEmitter:
     ) -> list[ir.Value]:
         """Calls `step` for each of the thread's runs of elements: its first one, its number, what is handed on."""
         lanes = self.shape.lanes_of(block_op)
-        start = self.thread if lanes == 1 else arith.MulIOp(self.thread, index(lanes)).result
+        start = self.thread if lanes == 1 else arith.MulIOp(self.thread, as_index(lanes)).result
         each = self.shape.threads * lanes
         rounds = self.shape.rounds(block_op)
         if rounds is not None:
             for number in range(rounds):
-                first = start if number == 0 else arith.AddIOp(start, index(number * each)).result
+                first = start if number == 0 else arith.AddIOp(start, as_index(number * each)).result
                 values = step(first, number, values)
             return values
-        loop = scf.ForOp(start, index(block_op.count), index(each), values)
+        loop = scf.ForOp(start, as_index(block_op.count), as_index(each), values)
         with ir.InsertionPoint(loop.body):
             scf.YieldOp(step(loop.induction_variable, None, list(loop.inner_iter_args)))
         return list(loop.results)
 
     def _at(self, block_op: BlockOp, first: ir.Value, lane: int) -> dict[int, ir.Value]:
         """The loop counters of an element."""
-        number = first if lane == 0 else arith.AddIOp(first, index(lane)).result
+        number = first if lane == 0 else arith.AddIOp(first, as_index(lane)).result
         return dict(zip(block_op.dims, unravel(number, block_op.sizes), strict=True))
 
     def _loaded(

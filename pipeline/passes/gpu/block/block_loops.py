@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.matchers import is_fill
 from pipeline.ir.rewriting import before, is_unused
 from pipeline.mlir import arith, constant_integer, defining_op, gpu, ir, memref, refusal, scf, walk
 from pipeline.passes.gpu.block.block_emitter import BlockEmitter
 from pipeline.passes.gpu.block.element_distribution import BlockOp, choose_shape, describe
 from pipeline.passes.gpu.thread.launch_patterns import VIEWS, iterations
-from pipeline.passes.gpu.thread.thread_results import as_value, index, unravel
+from pipeline.passes.gpu.thread.thread_results import unravel
 
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _MOST_BLOCKS = 65535
@@ -64,9 +65,9 @@ def _open(nest: list[ir.Operation]) -> tuple[int | None, ir.Operation]:
         number = gpu.BlockIdOp(gpu.Dimension.x).result
         anchor = nest[0]
         if total is None or total > _MOST_BLOCKS:
-            end = as_value(counts[0])
+            end = as_index(counts[0])
             for count in counts[1:]:
-                end = arith.MulIOp(end, as_value(count)).result
+                end = arith.MulIOp(end, as_index(count)).result
             loop = scf.ForOp(number, end, gpu.GridDimOp(gpu.Dimension.x).result)
             number = loop.induction_variable
             with ir.InsertionPoint(loop.body):
@@ -74,7 +75,7 @@ def _open(nest: list[ir.Operation]) -> tuple[int | None, ir.Operation]:
     with before(anchor):
         for loop, place in zip(nest, unravel(number, counts), strict=True):
             step = constant_integer(loop.operands[2])
-            counter = place if step == 1 else arith.MulIOp(place, index(step or 1)).result
+            counter = place if step == 1 else arith.MulIOp(place, as_index(step or 1)).result
             loop.regions[0].blocks[0].arguments[0].replace_all_uses_with(counter)
     return total, anchor
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.analysis.reduction_combiners import fold_ops
+from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.mlir import arith, ir, memref, scf
 from pipeline.passes.gpu.block.element_distribution import BlockOp, Shape
 from pipeline.passes.gpu.matmul.shared_memory_matmul import contract_sums
 from pipeline.passes.gpu.thread import warp_reduction
-from pipeline.passes.gpu.thread.thread_results import index, indices, unravel
+from pipeline.passes.gpu.thread.thread_results import indices, unravel
 from pipeline.passes.gpu.thread.warp_reduction import WARP, ReducedRows, combine
 
 #: How many results a thread computes side by side, to load what they share once.
@@ -27,7 +28,7 @@ At = dict[int, ir.Value]
 
 def share(thread: ir.Value, threads: int, sizes: Sequence[int], body: Callable[[list[ir.Value]], object]) -> None:
     """Calls `body` for the points of a box, which the threads share."""
-    loop = scf.ForOp(thread, index(prod(sizes)), index(threads))
+    loop = scf.ForOp(thread, as_index(prod(sizes)), as_index(threads))
     with ir.InsertionPoint(loop.body):
         body(unravel(loop.induction_variable, sizes))
         scf.YieldOp([])
@@ -76,22 +77,22 @@ class Points:
     def _by_warps(self, block_op: BlockOp) -> None:
         """A warp for each result; all warps go around equally often, for the threads of a warp must stay together."""
         warps = self.shape.threads // WARP
-        lane = arith.RemUIOp(self.thread, index(WARP)).result
-        warp = arith.DivUIOp(self.thread, index(WARP)).result
+        lane = arith.RemUIOp(self.thread, as_index(WARP)).result
+        warp = arith.DivUIOp(self.thread, as_index(WARP)).result
         kinds = [ir.MemRefType(block_op.view.operands[output].type).element_type for output in block_op.view.outputs]
         length = warp_reduction.length_of(block_op.view)
         folding = warp_reduction.WarpEmitter(
             ReducedRows(1, length, WARP, warp_reduction.folds_of(block_op.view.op)), kinds, True
         )
-        loop = scf.ForOp(index(0), index(-(-block_op.count // warps)), index(1))
+        loop = scf.ForOp(as_index(0), as_index(-(-block_op.count // warps)), as_index(1))
         with ir.InsertionPoint(loop.body):
-            first = arith.MulIOp(loop.induction_variable, index(warps)).result
+            first = arith.MulIOp(loop.induction_variable, as_index(warps)).result
             number = arith.AddIOp(first, warp).result
-            inside = arith.CmpIOp(arith.CmpIPredicate.ult, number, index(block_op.count)).result
-            clamped = arith.MinUIOp(number, index(block_op.count - 1)).result
+            inside = arith.CmpIOp(arith.CmpIPredicate.ult, number, as_index(block_op.count)).result
+            clamped = arith.MinUIOp(number, as_index(block_op.count - 1)).result
             at = dict(zip(block_op.dims, unravel(clamped, block_op.sizes), strict=True))
             total = folding.total(self._lane_of_warp(block_op, at, lane, length, folding.identities()))
-            leads = arith.CmpIOp(arith.CmpIPredicate.eq, lane, index(0)).result
+            leads = arith.CmpIOp(arith.CmpIPredicate.eq, lane, as_index(0)).result
             branch = scf.IfOp(arith.AndIOp(leads, inside).result)
             with ir.InsertionPoint(branch.then_block):
                 folds = zip(block_op.view.outputs, folding.rows.folds, total, strict=True)
@@ -103,7 +104,7 @@ class Points:
     def _lane_of_warp(
         self, block_op: BlockOp, at: dict[int, ir.Value], lane: ir.Value, length: int, values: list[ir.Value]
     ) -> list[ir.Value]:
-        loop = scf.ForOp(lane, index(length), index(WARP), values)
+        loop = scf.ForOp(lane, as_index(length), as_index(WARP), values)
         sizes = [block_op.view.sizes[dim] or 0 for dim in block_op.view.summed]
         with ir.InsertionPoint(loop.body):
             inner = at | dict(zip(block_op.view.summed, unravel(loop.induction_variable, sizes), strict=True))
@@ -121,8 +122,10 @@ class Points:
             at = dict(zip(block_op.dims, place, strict=True))
             points = [at]
             if side.dim is not None:
-                first = arith.MulIOp(at[side.dim], index(side.count)).result
-                points = [{**at, side.dim: arith.AddIOp(first, index(number)).result} for number in range(side.count)]
+                first = arith.MulIOp(at[side.dim], as_index(side.count)).result
+                points = [
+                    {**at, side.dim: arith.AddIOp(first, as_index(number)).result} for number in range(side.count)
+                ]
             starts = [self.start(block_op, output, each) for each in points for output in block_op.view.outputs]
             values = self._together(block_op, block_op.view.summed, points, starts, side.dim)
             width = len(block_op.view.outputs)
@@ -141,7 +144,7 @@ class Points:
     ) -> list[ir.Value]:
         """The reductions `dims` for several results; inputs that `side` leaves where they are, are loaded once."""
         if dims:
-            loop = scf.ForOp(index(0), index(block_op.view.sizes[dims[0]] or 0), index(1), values)
+            loop = scf.ForOp(as_index(0), as_index(block_op.view.sizes[dims[0]] or 0), as_index(1), values)
             with ir.InsertionPoint(loop.body):
                 inner = [{**at, dims[0]: loop.induction_variable} for at in points]
                 scf.YieldOp(self._together(block_op, dims[1:], inner, list(loop.inner_iter_args), side))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.mlir import arith, ir, nvgpu
 from pipeline.passes.gpu.flash_attention.kernel import Streamed, shared_tile
 from pipeline.passes.gpu.flash_attention.op_graph import GenericStep
-from pipeline.passes.gpu.thread.thread_results import index, indices, plus, unravel
+from pipeline.passes.gpu.thread.thread_results import indices, plus, unravel
 from pipeline.passes.gpu.thread.vector_access import is_aligned
 
 #: By how many elements rows are longer than what they hold, so that neighbours in a column lie in different banks.
@@ -90,16 +91,16 @@ class Copied:
         return nvgpu.DeviceAsyncCreateGroupOp(tokens).result
 
     def _fetch_chunk(self, first: ir.Value, start: int) -> ir.Value:
-        outer, chunk = unravel(plus(self._block.thread, index(start)), [self.sizes[0], self.sizes[1] // _CHUNK])
-        inner = arith.MulIOp(chunk, index(_CHUNK)).result
+        outer, chunk = unravel(plus(self._block.thread, as_index(start)), [self.sizes[0], self.sizes[1] // _CHUNK])
+        inner = arith.MulIOp(chunk, as_index(_CHUNK)).result
         place, along = (inner, outer) if self.transposed else (outer, inner)
         key = plus(first, place)
         keys, width = self.limits[::-1] if self.transposed else self.limits
-        inside = arith.CmpIOp(arith.CmpIPredicate.ult, key, index(keys)).result
+        inside = arith.CmpIOp(arith.CmpIPredicate.ult, key, as_index(keys)).result
         if width % 16:
-            is_along = arith.CmpIOp(arith.CmpIPredicate.ult, along, index(width)).result
+            is_along = arith.CmpIOp(arith.CmpIPredicate.ult, along, as_index(width)).result
             inside = arith.AndIOp(inside, is_along).result
-        size = arith.SelectOp(inside, index(_CHUNK), index(0)).result
+        size = arith.SelectOp(inside, as_index(_CHUNK), as_index(0)).result
         block, step = self._block, self._step
         loops = block.at_key(key, along) if self.is_of_keys else block.at_value(key, along)
         token = ir.Type.parse("!nvgpu.device.async.token")

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from pipeline.ir.constants import as_index, zero
 from pipeline.mlir import arith, ir
 from pipeline.passes.gpu.flash_attention.op_graph import GenericStep
 from pipeline.passes.gpu.flash_attention.pattern import Attention
-from pipeline.passes.gpu.thread.thread_results import clone_block, index, indices, load
+from pipeline.passes.gpu.thread.thread_results import clone_block, indices, load
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Elements:
 
     def query(self, place: ir.Value, depth: ir.Value) -> ir.Value:
         """An element of a query, from outside of the kernel or computed."""
-        along = self._loops_of_scores(self.at_scores(place, index(0)), depth)
+        along = self._loops_of_scores(self.at_scores(place, as_index(0)), depth)
         return self._operand(self.attention.scores, self.attention.of_queries, along, None)
 
     def key(self, place: ir.Value, depth: ir.Value) -> ir.Value:
@@ -61,7 +62,7 @@ class Elements:
 
     def at_key(self, place: ir.Value, depth: ir.Value) -> dict[int, ir.Value]:
         """The loops of the first product at an element of a key."""
-        return self._loops_of_scores(self.at_scores(index(0), place), depth)
+        return self._loops_of_scores(self.at_scores(as_index(0), place), depth)
 
     def _loops_of_scores(self, at: list[ir.Value], depth: ir.Value) -> dict[int, ir.Value]:
         scores = self.attention.scores
@@ -74,12 +75,12 @@ class Elements:
         value = self._operand(self.attention.weighted, self.attention.of_values, self.at_value(place, column), None)
         if self.count % self.tile.keys == 0:
             return value
-        inside = arith.CmpIOp(arith.CmpIPredicate.ult, place, index(self.count)).result
-        return arith.SelectOp(inside, value, zero_of(value.type)).result
+        inside = arith.CmpIOp(arith.CmpIPredicate.ult, place, as_index(self.count)).result
+        return arith.SelectOp(inside, value, zero(value.type)).result
 
     def at_value(self, place: ir.Value, column: ir.Value) -> dict[int, ir.Value]:
         """The loops of the second product at an element of a value."""
-        along = self.loops_of_weighted(self.at_scores(index(0), place))
+        along = self.loops_of_weighted(self.at_scores(as_index(0), place))
         return {**along, self.attention.value_loop: clamped(column, self.attention.value_width, 0)}
 
     def loops_of_weighted(self, at: list[ir.Value]) -> dict[int, ir.Value]:
@@ -94,7 +95,7 @@ class Elements:
         value = self._body(highest, along, score, number(float("-inf")))  # the greater one of it and -inf
         if self.count % self.tile.keys == 0:
             return value
-        inside = arith.CmpIOp(arith.CmpIPredicate.ult, key, index(self.count)).result
+        inside = arith.CmpIOp(arith.CmpIPredicate.ult, key, as_index(self.count)).result
         return arith.SelectOp(inside, value, number(float("-inf"))).result
 
     def _computed(self, step: GenericStep, along: dict[int, ir.Value], score: ir.Value | None) -> ir.Value:
@@ -107,7 +108,7 @@ class Elements:
     def _body(self, step: GenericStep, along: dict[int, ir.Value], score: ir.Value | None, out: ir.Value) -> ir.Value:
         """What the body of a step makes of the elements at a point of its loops, and of its result's old element."""
         inputs = [self._operand(step, operand, along, score) for operand in range(step.view.inputs)]
-        counters = [along[loop] if loop in along else index(0) for loop in range(step.view.loops)]
+        counters = [along[loop] if loop in along else as_index(0) for loop in range(step.view.loops)]
         return clone_block(step.view.body, [*inputs, out], counters)[0]
 
     def _operand(self, step: GenericStep, operand: int, along: dict[int, ir.Value], score: ir.Value | None) -> ir.Value:
@@ -132,17 +133,12 @@ class Elements:
 
 def clamped(place: ir.Value, size: int, step: int) -> ir.Value:
     """A place that is not beyond the last one; it is not anyway where tiles of `step` come out even."""
-    return place if step and size % step == 0 else arith.MinUIOp(place, index(size - 1)).result
+    return place if step and size % step == 0 else arith.MinUIOp(place, as_index(size - 1)).result
 
 
 def number(value: float) -> ir.Value:
     """A constant of float32."""
     return arith.ConstantOp(ir.F32Type.get(), ir.FloatAttr.get_f32(value)).result
-
-
-def zero_of(kind: ir.Type) -> ir.Value:
-    """0.0 of a type."""
-    return arith.ConstantOp(kind, ir.FloatAttr.get(kind, 0.0)).result
 
 
 def converted(value: ir.Value, kind: ir.Type) -> ir.Value:

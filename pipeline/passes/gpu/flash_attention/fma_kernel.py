@@ -6,12 +6,13 @@ of the result. Exponentials go from the threads that have them to those that nee
 
 from __future__ import annotations
 
+from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, gpu, ir, math, memref, scf
 from pipeline.passes.gpu.flash_attention.elements import AttentionTile, number
 from pipeline.passes.gpu.flash_attention.kernel import MOST_SHARED, Streamed, shared_tile
 from pipeline.passes.gpu.flash_attention.online_softmax import OnlineSoftmax, renew
 from pipeline.passes.gpu.flash_attention.pattern import Attention
-from pipeline.passes.gpu.thread.thread_results import index, plus
+from pipeline.passes.gpu.thread.thread_results import plus
 
 _ACROSS, _THREADS = 16, 256
 
@@ -44,8 +45,8 @@ class StreamedFma(Streamed):
     def load_queries(self) -> None:
         """See `Streamed`."""
         attention, tile, kind = self.attention, self.tile, ir.F32Type.get()
-        self.down = arith.DivUIOp(self.thread, index(_ACROSS)).result
-        self.across_ = arith.RemUIOp(self.thread, index(_ACROSS)).result
+        self.down = arith.DivUIOp(self.thread, as_index(_ACROSS)).result
+        self.across_ = arith.RemUIOp(self.thread, as_index(_ACROSS)).result
         self.rows = tile.queries // _ACROSS
         self.columns = _even(attention.value_width) // _ACROSS
         self._queries = shared_tile(tile.queries, attention.width, kind, 1)
@@ -62,10 +63,10 @@ class StreamedFma(Streamed):
 
     def _row(self, number_: int) -> ir.Value:
         """The thread's row in the tile."""
-        return plus(self.down, index(number_ * _ACROSS))
+        return plus(self.down, as_index(number_ * _ACROSS))
 
     def _column(self, number_: int) -> ir.Value:
-        return plus(self.across_, index(number_ * _ACROSS))
+        return plus(self.across_, as_index(number_ * _ACROSS))
 
     def step(self, first: ir.Value, rows: OnlineSoftmax) -> OnlineSoftmax:
         """See `Streamed`."""
@@ -111,7 +112,7 @@ class StreamedFma(Streamed):
     ) -> list[ir.Value]:
         """The thread's part of left @ right, or of left @ right^T, both in shared memory."""
         begin = start or [number(0.0)] * (self.rows * columns)
-        loop = scf.ForOp(index(0), index(length), index(1), begin)
+        loop = scf.ForOp(as_index(0), as_index(length), as_index(1), begin)
         with ir.InsertionPoint(loop.body):
             inner = loop.induction_variable
             of_rows = [memref.LoadOp(left, [self._row(row), inner]).result for row in range(self.rows)]

@@ -12,11 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import prod
 
+from pipeline.ir.constants import as_index, zero
 from pipeline.mlir import arith, gpu, ir, memref, scf
-from pipeline.passes.gpu.flash_attention.elements import AttentionTile, Elements, converted, number, zero_of
+from pipeline.passes.gpu.flash_attention.elements import AttentionTile, Elements, converted, number
 from pipeline.passes.gpu.flash_attention.online_softmax import OnlineSoftmax, across
 from pipeline.passes.gpu.flash_attention.pattern import Attention
-from pipeline.passes.gpu.thread.thread_results import Results, index, unravel
+from pipeline.passes.gpu.thread.thread_results import Results, unravel
 
 #: What a block may share without asking the driver for more.
 MOST_SHARED = 48 * 1024
@@ -40,15 +41,15 @@ class Streamed(Elements, ABC):
         block = gpu.BlockIdOp(gpu.Dimension.x).result
         *batch, number = unravel(block, [*(sizes[dim] for dim in attention.batch), tiles])
         self.batch = dict(zip(attention.batch, batch, strict=True))
-        number = arith.SubIOp(index(tiles - 1), number).result
-        self.first = arith.MulIOp(number, index(self.tile.queries)).result
+        number = arith.SubIOp(as_index(tiles - 1), number).result
+        self.first = arith.MulIOp(number, as_index(self.tile.queries)).result
 
     def emit(self) -> None:
         """Everything."""
         self.load_queries()
         gpu.BarrierOp()
         start = self.start()
-        loop = scf.ForOp(index(0), self._end_of_keys(), index(self.tile.keys), start.flat)
+        loop = scf.ForOp(as_index(0), self._end_of_keys(), as_index(self.tile.keys), start.flat)
         with ir.InsertionPoint(loop.body):
             first = loop.induction_variable
             rows = self.step(first, start.like(loop.inner_iter_args))
@@ -60,13 +61,13 @@ class Streamed(Elements, ABC):
         """The end of the keys that one of the block's queries may see."""
         limit = self.attention.limit
         if limit is None:
-            return index(self.count)
+            return as_index(self.count)
         last = arith.MinUIOp(
-            arith.AddIOp(self.first, index(self.tile.queries - 1)).result,
-            index(self.attention.queries - 1),
+            arith.AddIOp(self.first, as_index(self.tile.queries - 1)).result,
+            as_index(self.attention.queries - 1),
         ).result
-        end = arith.AddIOp(last, index(limit)).result
-        return arith.MaxSIOp(arith.MinSIOp(end, index(self.count)).result, index(0)).result
+        end = arith.AddIOp(last, as_index(limit)).result
+        return arith.MaxSIOp(arith.MinSIOp(end, as_index(self.count)).result, as_index(0)).result
 
     @abstractmethod
     def load_queries(self) -> None:
@@ -97,15 +98,15 @@ class Streamed(Elements, ABC):
         Neighbouring threads take neighbours in a row, or in a column.
         """
         kind = ir.MemRefType(shared.type).element_type
-        loop = scf.ForOp(self.thread, index(prod(sizes)), index(self.tile.threads))
+        loop = scf.ForOp(self.thread, as_index(prod(sizes)), as_index(self.tile.threads))
         with ir.InsertionPoint(loop.body):
             at = unravel(loop.induction_variable, sizes[::-1] if by_columns else sizes)
             at = at[::-1] if by_columns else at
             value = converted(element(*at), kind)
             for place, limit, size in zip(at, limits, sizes, strict=True):
                 if limit < size:
-                    inside = arith.CmpIOp(arith.CmpIPredicate.ult, place, index(limit)).result
-                    value = arith.SelectOp(inside, value, zero_of(kind)).result
+                    inside = arith.CmpIOp(arith.CmpIPredicate.ult, place, as_index(limit)).result
+                    value = arith.SelectOp(inside, value, zero(kind)).result
             memref.StoreOp(value, shared, at)
             scf.YieldOp([])
 
@@ -116,7 +117,7 @@ class Streamed(Elements, ABC):
         total = across(rows.total[row], lanes, arith.AddFOp)
         is_none = arith.CmpFOp(arith.CmpFPredicate.OEQ, rows.highest[row], number(float("-inf"))).result
         with _guarded(query, self.attention.queries, self.tile.queries):
-            along = self.loops_of_weighted(self.at_scores(query, index(0)))
+            along = self.loops_of_weighted(self.at_scores(query, as_index(0)))
             for column, value in values:
                 with _guarded(column, self.attention.value_width, 0):
                     result = arith.DivFOp(value, total).result
@@ -131,7 +132,7 @@ class _guarded:
     def __init__(self, place: ir.Value, size: int, step: int):
         self._point: ir.InsertionPoint | None = None
         if step == 0 or size % step:
-            inside = arith.CmpIOp(arith.CmpIPredicate.ult, place, index(size)).result
+            inside = arith.CmpIOp(arith.CmpIPredicate.ult, place, as_index(size)).result
             branch = scf.IfOp(inside)
             self._point = ir.InsertionPoint(branch.then_block)
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.matchers import base, is_fill
+from pipeline.ir.reshapes import RESHAPES
 from pipeline.mlir import defining_op, ir
 
 _BESIDE = ("arith.constant", "tensor.empty", "memref.alloc", "memref.alloca", "func.return")
-_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "memref.expand_shape", "memref.collapse_shape")
+_VIEWS = (*RESHAPES, "memref.expand_shape", "memref.collapse_shape")
 
 
 @dataclass(frozen=True, eq=False)

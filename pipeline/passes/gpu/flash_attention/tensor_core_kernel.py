@@ -7,6 +7,7 @@ are, in registers.
 
 from __future__ import annotations
 
+from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, gpu, ir, nvgpu, vector
 from pipeline.passes.gpu.flash_attention.async_copies import PADDING, Copied
 from pipeline.passes.gpu.flash_attention.elements import AttentionTile, converted, number
@@ -14,7 +15,7 @@ from pipeline.passes.gpu.flash_attention.kernel import MOST_SHARED, Streamed, sh
 from pipeline.passes.gpu.flash_attention.online_softmax import OnlineSoftmax, Renewed, renew
 from pipeline.passes.gpu.flash_attention.pattern import Attention
 from pipeline.passes.gpu.matmul.mma_operands import Corner, half_of, load_matrices, rows_of_matrices
-from pipeline.passes.gpu.thread.thread_results import index, plus
+from pipeline.passes.gpu.thread.thread_results import plus
 from pipeline.passes.gpu.thread.warp_reduction import WARP
 
 _QUERIES, _THREADS = 64, 128
@@ -73,9 +74,9 @@ class StreamedTensorCores(Streamed):
         kind = element_of(attention)
         assert kind is not None
         self.kind = kind
-        self.lane = arith.RemUIOp(self.thread, index(WARP)).result
-        warp = arith.DivUIOp(self.thread, index(WARP)).result
-        self.row = arith.MulIOp(warp, index(16)).result
+        self.lane = arith.RemUIOp(self.thread, as_index(WARP)).result
+        warp = arith.DivUIOp(self.thread, as_index(WARP)).result
+        self.row = arith.MulIOp(warp, as_index(16)).result
         self.depths, self.columns = _even(attention.width) // 16, _even(attention.value_width) // 8
         self._queries = shared_tile(tile.queries, _even(attention.width), kind, PADDING)
         self.fill(
@@ -90,7 +91,7 @@ class StreamedTensorCores(Streamed):
         along_columns = (_even(attention.value_width), attention.value_width)
         self.values = Copied(self, kind, attention.weighted, attention.of_values, along_keys, along_columns, False)
         if self.keys.is_wide:
-            self._waiting = self.keys.fetch(index(0))
+            self._waiting = self.keys.fetch(as_index(0))
 
     def start(self) -> OnlineSoftmax:
         """See `Streamed`."""
@@ -124,7 +125,7 @@ class StreamedTensorCores(Streamed):
             fragments = [_multiply(left, factor, total) for factor, total in zip(right, fragments, strict=True)]
         if keys.is_wide:
             gpu.BarrierOp()
-            keys.fetch(plus(first, index(tile.keys)))
+            keys.fetch(plus(first, as_index(tile.keys)))
         renewed = renew(rows, [self._scores(fragments, half, first) for half in range(2)], _LANES)
         rows = renewed.rows
         results = [_scaled(fragment, renewed) for fragment in rows.results]
@@ -141,7 +142,7 @@ class StreamedTensorCores(Streamed):
         """The right fragments of 16 along the sum, from `depth` on."""
         found = []
         for place in range(0, length, 16):
-            row = rows_of_matrices(Corner(index(0), place, depth), self.lane, tile.along_sum, True)
+            row = rows_of_matrices(Corner(as_index(0), place, depth), self.lane, tile.along_sum, True)
             pair = load_matrices(tile.shared, row, not tile.along_sum)
             found += [half_of(pair, 0), half_of(pair, 1)]
         return found
@@ -154,19 +155,19 @@ class StreamedTensorCores(Streamed):
             self.masked(
                 vector.ExtractOp(fragment, [], [half, side]).result,
                 query,
-                plus(plus(first, pair), index(8 * number_ + side)),
+                plus(plus(first, pair), as_index(8 * number_ + side)),
             )
             for number_, fragment in enumerate(fragments)
             for side in range(2)
         ]
 
     def _query(self, half: int) -> ir.Value:
-        own = plus(self.row, arith.DivUIOp(self.lane, index(4)).result)
-        return plus(self.first, plus(own, index(8 * half)))
+        own = plus(self.row, arith.DivUIOp(self.lane, as_index(4)).result)
+        return plus(self.first, plus(own, as_index(8 * half)))
 
     def _pair(self) -> ir.Value:
         """The first of the thread's two columns in a fragment."""
-        return arith.MulIOp(arith.RemUIOp(self.lane, index(4)).result, index(2)).result
+        return arith.MulIOp(arith.RemUIOp(self.lane, as_index(4)).result, as_index(2)).result
 
     def _weights(self, weights: list[list[ir.Value]], part: int) -> ir.Value:
         """The left fragment of 16 keys: rows first, then the halves of the sum."""
@@ -183,7 +184,7 @@ class StreamedTensorCores(Streamed):
         pair = self._pair()
         for half in range(2):
             values = [
-                (plus(pair, index(8 * number_ + side)), vector.ExtractOp(fragment, [], [half, side]).result)
+                (plus(pair, as_index(8 * number_ + side)), vector.ExtractOp(fragment, [], [half, side]).result)
                 for number_, fragment in enumerate(rows.results)
                 for side in range(2)
             ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.ir.constants import as_index, zero
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.mlir import arith, ir, memref, nvgpu, scf, vector
 from pipeline.passes.gpu.matmul.shared_memory_matmul import Side, Split, loops_in
-from pipeline.passes.gpu.thread.thread_results import Results, index, indices, load, unravel, zero
+from pipeline.passes.gpu.thread.thread_results import Results, indices, load, unravel
 from pipeline.passes.gpu.thread.vector_access import is_aligned
 from pipeline.passes.gpu.thread.warp_reduction import WARP
 
@@ -53,7 +54,7 @@ class Operand:
     ):
         self.split, self.side, self.length = split, side, length
         self.thread, self.threads = block.thread, block.threads
-        self.lane = arith.RemUIOp(block.thread, index(WARP)).result
+        self.lane = arith.RemUIOp(block.thread, as_index(WARP)).result
         self.view = results.anchor
         self.buffer = results.anchor.operands[side.operand]
         self.element = ir.MemRefType(self.buffer.type).element_type
@@ -83,12 +84,14 @@ class Operand:
         """
         chunks = self.shape[1] // self.form.chunk
         if chunks * 16 < _BANKS:
-            number = arith.RemUIOp(arith.DivUIOp(outer, index(_BANKS // (chunks * 16))).result, index(chunks)).result
+            number = arith.RemUIOp(
+                arith.DivUIOp(outer, as_index(_BANKS // (chunks * 16))).result, as_index(chunks)
+            ).result
         elif self.form == OF_TF32:
-            number = arith.MulIOp(arith.RemUIOp(outer, index(4)).result, index(2)).result
+            number = arith.MulIOp(arith.RemUIOp(outer, as_index(4)).result, as_index(2)).result
         else:
-            number = arith.RemUIOp(outer, index(8)).result
-        return [outer, arith.XOrIOp(inner, arith.MulIOp(number, index(self.form.chunk)).result).result]
+            number = arith.RemUIOp(outer, as_index(8)).result
+        return [outer, arith.XOrIOp(inner, arith.MulIOp(number, as_index(self.form.chunk)).result).result]
 
     def at(self, place: ir.Value) -> dict[int, ir.Value]:
         """The counters of the side's own loops."""
@@ -104,11 +107,11 @@ class Operand:
             self._fetch_chunk(first, buffer, number)
 
     def _fetch_chunk(self, first: ir.Value, buffer: ir.Value, number: int) -> None:
-        chunk_number = arith.AddIOp(self.thread, index(number * self.threads)).result
+        chunk_number = arith.AddIOp(self.thread, as_index(number * self.threads)).result
         outer, chunk = unravel(chunk_number, [self.shape[0], self.shape[1] // self.form.chunk])
-        inner = arith.MulIOp(chunk, index(self.form.chunk)).result
+        inner = arith.MulIOp(chunk, as_index(self.form.chunk)).result
         at, inside = self._counters(first, outer, inner)
-        size = arith.SelectOp(inside, index(self.form.chunk), index(0)).result
+        size = arith.SelectOp(inside, as_index(self.form.chunk), as_index(0)).result
         token = ir.Type.parse("!nvgpu.device.async.token")
         places = self._places(at)
         target = [buffer, *self._swizzled(outer, inner)]
@@ -118,7 +121,7 @@ class Operand:
 
     def _fetch_elements(self, first: ir.Value, buffer: ir.Value) -> None:
         """One by one; elements outside are 0, for what a sum takes from beyond its end must not be NaN."""
-        loop = scf.ForOp(self.thread, index(self.shape[0] * self.shape[1]), index(self.threads))
+        loop = scf.ForOp(self.thread, as_index(self.shape[0] * self.shape[1]), as_index(self.threads))
         with ir.InsertionPoint(loop.body):
             outer, inner = unravel(loop.induction_variable, list(self.shape))
             at, inside = self._counters(first, outer, inner)
@@ -137,8 +140,8 @@ class Operand:
             (self.side.dims, own, self.side.size),
             (split.sums, in_sum, self.split.size_of(self.split.sums)),
         ):
-            inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, number, index(size)).result)
-            clamped = arith.SelectOp(inside[-1], number, index(0)).result
+            inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, number, as_index(size)).result)
+            clamped = arith.SelectOp(inside[-1], number, as_index(0)).result
             at |= dict(zip(dims, unravel(clamped, [split.sizes[dim] for dim in dims]), strict=True))
         return at, arith.AndIOp(*inside).result
 
@@ -163,11 +166,11 @@ class Operand:
     def _words(self, buffer: ir.Value, own: ir.Value, starts: Sequence[tuple[int, int]]) -> ir.Value:
         """A fragment of float32: thread l has place l / 4 and depth l % 4 from each start on."""
         lane = self.lane
-        places = arith.AddIOp(own, arith.DivUIOp(lane, index(4)).result).result
-        depths = arith.RemUIOp(lane, index(4)).result
+        places = arith.AddIOp(own, arith.DivUIOp(lane, as_index(4)).result).result
+        depths = arith.RemUIOp(lane, as_index(4)).result
         words = []
         for place, depth in starts:
-            at = [arith.AddIOp(places, index(place)).result, arith.AddIOp(depths, index(depth)).result]
+            at = [arith.AddIOp(places, as_index(place)).result, arith.AddIOp(depths, as_index(depth)).result]
             place_in_tile = self._swizzled(*(at if self.along_sum else at[::-1]))
             words.append(memref.LoadOp(self.shared, [buffer, *place_in_tile]).result)
         kind = ir.VectorType.get([len(words), 1], self.element)
@@ -195,17 +198,17 @@ def rows_of_matrices(corner: Corner, lane: ir.Value, along_sum: bool, is_right: 
     l % 8 of matrix l / 8. A left fragment has the rows' halves first, then those of the sum; of two right ones each
     has the halves of the sum.
     """
-    eighth = arith.RemUIOp(lane, index(8)).result
-    second = arith.RemUIOp(arith.DivUIOp(lane, index(8)).result, index(2)).result
-    fourth = arith.DivUIOp(lane, index(16)).result
+    eighth = arith.RemUIOp(lane, as_index(8)).result
+    second = arith.RemUIOp(arith.DivUIOp(lane, as_index(8)).result, as_index(2)).result
+    fourth = arith.DivUIOp(lane, as_index(16)).result
     by_place, by_depth = (fourth, second) if is_right else (second, fourth)
-    places, depths = (arith.MulIOp(half, index(8)).result for half in (by_place, by_depth))
+    places, depths = (arith.MulIOp(half, as_index(8)).result for half in (by_place, by_depth))
     if along_sum:
         places = arith.AddIOp(places, eighth).result
     else:
         depths = arith.AddIOp(depths, eighth).result
-    places = arith.AddIOp(arith.AddIOp(corner.own, places).result, index(corner.place)).result
-    depths = arith.AddIOp(depths, index(corner.depth)).result
+    places = arith.AddIOp(arith.AddIOp(corner.own, places).result, as_index(corner.place)).result
+    depths = arith.AddIOp(depths, as_index(corner.depth)).result
     return [places, depths] if along_sum else [depths, places]
 
 

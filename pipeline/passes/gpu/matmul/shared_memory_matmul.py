@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import loops_in
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, defining_op, gpu, ir, memref, scf
 from pipeline.passes.gpu.thread.launch_patterns import is_arithmetic
-from pipeline.passes.gpu.thread.thread_results import Results, clone_block, index, load, unravel
+from pipeline.passes.gpu.thread.thread_results import Results, clone_block, load, unravel
 
 #: The tile of a block, how far it goes along the sum at a time, and the rows and columns of a thread.
 TILE, STEP, EACH = 64, 16, 4
@@ -106,8 +107,8 @@ class SharedMemoryEmitter:
         self.start = start
         self.thread = gpu.ThreadIdOp(gpu.Dimension.x).result
         across = TILE // EACH
-        self.column = arith.RemUIOp(self.thread, index(across)).result
-        self.row = arith.DivUIOp(self.thread, index(across)).result
+        self.column = arith.RemUIOp(self.thread, as_index(across)).result
+        self.row = arith.DivUIOp(self.thread, as_index(across)).result
         self._place_block()
 
     def _place_block(self) -> None:
@@ -116,8 +117,8 @@ class SharedMemoryEmitter:
         block = gpu.BlockIdOp(gpu.Dimension.x).result
         batch, row, column = unravel(block, [self.split.size_of(self.split.batch), rows, columns])
         self.first = {
-            self.split.rows.operand: arith.MulIOp(row, index(TILE)).result,
-            self.split.columns.operand: arith.MulIOp(column, index(TILE)).result,
+            self.split.rows.operand: arith.MulIOp(row, as_index(TILE)).result,
+            self.split.columns.operand: arith.MulIOp(column, as_index(TILE)).result,
         }
         sizes = [self.split.sizes[dim] for dim in self.split.batch]
         self.batch = dict(zip(self.split.batch, unravel(batch, sizes), strict=True))
@@ -128,7 +129,7 @@ class SharedMemoryEmitter:
         points = [(self._in_result(row, column)) for row in range(EACH) for column in range(EACH)]
         values = [self.start if self.start is not None else self._element(2, at) for at, _ in points]
         total = self.split.size_of(self.split.sums)
-        walk = scf.ForOp(index(0), index(total), index(STEP), values)
+        walk = scf.ForOp(as_index(0), as_index(total), as_index(STEP), values)
         with ir.InsertionPoint(walk.body):
             self._fill_tiles(tiles, walk.induction_variable, total)
             gpu.BarrierOp()
@@ -152,7 +153,7 @@ class SharedMemoryEmitter:
         at, inside = dict(self.batch), []
         for side, own, number in ((self.split.rows, self.row, row), (self.split.columns, self.column, column)):
             place = arith.AddIOp(self.first[side.operand], _neighbour(own, number)).result
-            inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, place, index(side.size)).result)
+            inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, place, as_index(side.size)).result)
             at |= self._unravel_side(side, place)
         return at, arith.AndIOp(*inside).result
 
@@ -166,12 +167,12 @@ class SharedMemoryEmitter:
             moving = loops_in(self.view.maps[side.operand], last=True)
             along_sum = not any(dim in moving for dim in side.dims)
             for number in range(STEP * TILE // THREADS):
-                element_number = arith.AddIOp(self.thread, index(number * THREADS)).result
+                element_number = arith.AddIOp(self.thread, as_index(number * THREADS)).result
                 outer, inner = unravel(element_number, [TILE, STEP] if along_sum else [STEP, TILE])
                 place, step = (outer, inner) if along_sum else (inner, outer)
                 at = dict(self.batch) | self._unravel_side(side, arith.AddIOp(self.first[side.operand], place).result)
                 at |= self._in_sum(arith.AddIOp(first, step).result, total)
-                target = arith.AddIOp(arith.MulIOp(step, index(_ROW)).result, place).result
+                target = arith.AddIOp(arith.MulIOp(step, as_index(_ROW)).result, place).result
                 memref.StoreOp(self._element(side.operand, at), tiles[side.operand], [target])
 
     def _in_sum(self, place: ir.Value, total: int) -> dict[int, ir.Value]:
@@ -180,12 +181,12 @@ class SharedMemoryEmitter:
         return dict(zip(self.split.sums, unravel(clamped, sizes), strict=True))
 
     def _sum(self, tiles: list[ir.Value], first: ir.Value, total: int, values: list[ir.Value]) -> list[ir.Value]:
-        last = index(STEP)
+        last = as_index(STEP)
         if total % STEP:
-            last = arith.MinUIOp(last, arith.SubIOp(index(total), first).result).result
-        loop = scf.ForOp(index(0), last, index(1), values)
+            last = arith.MinUIOp(last, arith.SubIOp(as_index(total), first).result).result
+        loop = scf.ForOp(as_index(0), last, as_index(1), values)
         with ir.InsertionPoint(loop.body):
-            line = arith.MulIOp(loop.induction_variable, index(_ROW)).result
+            line = arith.MulIOp(loop.induction_variable, as_index(_ROW)).result
             rows = self._from_tile(tiles[self.split.rows.operand], line, self.row)
             columns = self._from_tile(tiles[self.split.columns.operand], line, self.column)
             carried = iter(loop.inner_iter_args)
@@ -210,11 +211,11 @@ class SharedMemoryEmitter:
 
 def _neighbour(own: ir.Value, number: int) -> ir.Value:
     """A thread's rows, and its columns, are side by side."""
-    return arith.AddIOp(arith.MulIOp(own, index(EACH)).result, index(number)).result
+    return arith.AddIOp(arith.MulIOp(own, as_index(EACH)).result, as_index(number)).result
 
 
 def _at_most(place: ir.Value, last: int, always: bool) -> ir.Value:
-    return place if always else arith.MinUIOp(place, index(last)).result
+    return place if always else arith.MinUIOp(place, as_index(last)).result
 
 
 def contract_sums(values: Sequence[ir.Value]) -> None:

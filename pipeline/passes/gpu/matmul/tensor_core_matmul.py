@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, defining_op, gpu, ir, nvgpu, scf, vector
 from pipeline.passes.gpu.matmul.mma_operands import OF_16_BITS, OF_TF32, Block, MmaForm, Operand
 from pipeline.passes.gpu.matmul.shared_memory_matmul import Split
-from pipeline.passes.gpu.thread.thread_results import Results, index, unravel
+from pipeline.passes.gpu.thread.thread_results import Results, unravel
 from pipeline.passes.gpu.thread.warp_reduction import WARP
 
 _MOST_BLOCKS = 65535
@@ -113,12 +114,12 @@ class TensorCoreEmitter:
         self.total = split.size_of(split.sums)
         thread = gpu.ThreadIdOp(gpu.Dimension.x).result
         self.thread = thread
-        self.lane = arith.RemUIOp(thread, index(WARP)).result
-        warp = arith.DivUIOp(thread, index(WARP)).result
+        self.lane = arith.RemUIOp(thread, as_index(WARP)).result
+        warp = arith.DivUIOp(thread, as_index(WARP)).result
         down, across = unravel(warp, [tile.warps[0], tile.warps[1]])
         self.warp_rows, self.warp_columns = tile.rows // tile.warps[0], tile.columns // tile.warps[1]
-        self.row = arith.MulIOp(down, index(self.warp_rows)).result
-        self.column = arith.MulIOp(across, index(self.warp_columns)).result
+        self.row = arith.MulIOp(down, as_index(self.warp_rows)).result
+        self.column = arith.MulIOp(across, as_index(self.warp_columns)).result
         sides = ((split.rows, tile.rows), (split.columns, tile.columns))
         block = Block(thread, tile.threads)
         self.stages = tile.stages(form)
@@ -131,7 +132,7 @@ class TensorCoreEmitter:
         block = gpu.BlockIdOp(gpu.Dimension.x).result
         batch, row, column = unravel(block, [self.split.size_of(self.split.batch), *counts])
         for operand, place in zip(self.operands, (row, column), strict=True):
-            operand.first = arith.MulIOp(place, index(operand.length)).result
+            operand.first = arith.MulIOp(place, as_index(operand.length)).result
         sizes = [self.split.sizes[dim] for dim in self.split.batch]
         self.batch = dict(zip(self.split.batch, unravel(batch, sizes), strict=True))
         for operand in self.operands:
@@ -145,32 +146,34 @@ class TensorCoreEmitter:
         count = (self.warp_rows // 16) * (self.warp_columns // 8)
         token = None
         for number in range(self.stages - 1):
-            token = self._fetch(index(number), index(number), steps)
-        walk = scf.ForOp(index(0), index(steps), index(1), [index(0), index(self.stages - 1), *([nothing] * count)])
+            token = self._fetch(as_index(number), as_index(number), steps)
+        walk = scf.ForOp(
+            as_index(0), as_index(steps), as_index(1), [as_index(0), as_index(self.stages - 1), *([nothing] * count)]
+        )
         with ir.InsertionPoint(walk.body):
             step, (current, target, *sums) = walk.induction_variable, list(walk.inner_iter_args)
             if token is not None:
                 nvgpu.DeviceAsyncWaitOp(token, numGroups=self.stages - 2)
             gpu.BarrierOp()
-            self._fetch(arith.AddIOp(step, index(self.stages - 1)).result, target, steps)
+            self._fetch(arith.AddIOp(step, as_index(self.stages - 1)).result, target, steps)
             sums = self._multiply(current, sums)
             scf.YieldOp([self._following(current), self._following(target), *sums])
         self._write(list(walk.results)[2:])
 
     def _following(self, stage: ir.Value) -> ir.Value:
         """The tile after this one, around."""
-        next_stage = arith.AddIOp(stage, index(1)).result
-        is_end = arith.CmpIOp(arith.CmpIPredicate.eq, next_stage, index(self.stages)).result
-        return arith.SelectOp(is_end, index(0), next_stage).result
+        next_stage = arith.AddIOp(stage, as_index(1)).result
+        is_end = arith.CmpIOp(arith.CmpIPredicate.eq, next_stage, as_index(self.stages)).result
+        return arith.SelectOp(is_end, as_index(0), next_stage).result
 
     def _fetch(self, step: ir.Value, buffer: ir.Value, steps: int) -> ir.Value | None:
         """Loads a step of both operands to shared memory if there is one; returns what to wait for, if anything.
 
         A group of copies is made in any case, so that waiting can go by their number.
         """
-        more = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, step, index(steps)).result)
+        more = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, step, as_index(steps)).result)
         with ir.InsertionPoint(more.then_block):
-            first = arith.MulIOp(step, index(self.form.step)).result
+            first = arith.MulIOp(step, as_index(self.form.step)).result
             for operand in self.operands:
                 operand.fetch(first, buffer)
             scf.YieldOp([])
@@ -195,8 +198,8 @@ class TensorCoreEmitter:
 
     def _write(self, sums: list[ir.Value]) -> None:
         """What becomes of each element that the thread has: two neighbours in each of two rows of a fragment."""
-        own_row = arith.AddIOp(self.row, arith.DivUIOp(self.lane, index(4)).result).result
-        pair = arith.MulIOp(arith.RemUIOp(self.lane, index(4)).result, index(2)).result
+        own_row = arith.AddIOp(self.row, arith.DivUIOp(self.lane, as_index(4)).result).result
+        pair = arith.MulIOp(arith.RemUIOp(self.lane, as_index(4)).result, as_index(2)).result
         own_column = arith.AddIOp(self.column, pair).result
         across = self.warp_columns // 8
         for number, value in enumerate(sums):
@@ -204,8 +207,8 @@ class TensorCoreEmitter:
             for half in range(2):
                 for side in range(2):
                     places = (
-                        arith.AddIOp(own_row, index(16 * i + 8 * half)).result,
-                        arith.AddIOp(own_column, index(8 * j + side)).result,
+                        arith.AddIOp(own_row, as_index(16 * i + 8 * half)).result,
+                        arith.AddIOp(own_column, as_index(8 * j + side)).result,
                     )
                     self._write_one(places, vector.ExtractOp(value, [], [half, side]).result)
 
@@ -215,7 +218,7 @@ class TensorCoreEmitter:
             whole = arith.AddIOp(operand.first, place).result
             at |= operand.at(whole)
             if operand.side.size % operand.length:
-                fits = arith.CmpIOp(arith.CmpIPredicate.ult, whole, index(operand.side.size)).result
+                fits = arith.CmpIOp(arith.CmpIPredicate.ult, whole, as_index(operand.side.size)).result
                 inside = fits if inside is None else arith.AndIOp(inside, fits).result
         if inside is None:
             self.results.write(at, [value])

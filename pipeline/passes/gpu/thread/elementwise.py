@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pipeline.ir.constants import as_index, zero
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import ir, memref, scf
 from pipeline.passes.gpu.thread import vector_access, warp_reduction
-from pipeline.passes.gpu.thread.thread_results import (
-    Results,
-    as_value,
-    clone_block,
-    index,
-    is_private,
-    load,
-    unravel,
-    zero,
-)
+from pipeline.passes.gpu.thread.thread_results import Results, clone_block, is_private, load, unravel
 
 
 @dataclass
@@ -108,7 +100,7 @@ class Thread:
     def _reduce(self, dims: list[int], at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
         if not dims:
             return self._body(at, values)
-        loop = scf.ForOp(index(0), as_value(self.size(dims[0])), index(1), values)
+        loop = scf.ForOp(as_index(0), as_index(self.size(dims[0])), as_index(1), values)
         with ir.InsertionPoint(loop.body):
             inner = {**at, dims[0]: loop.induction_variable}
             scf.YieldOp(self._reduce(dims[1:], inner, list(loop.inner_iter_args)))
@@ -124,4 +116,4 @@ def size_of(value: ir.Value, dim: int) -> ir.Value | int:
     kind = ir.MemRefType(value.type)
     if not kind.is_dynamic_dim(dim):
         return kind.get_dim_size(dim)
-    return memref.DimOp(value, index(dim)).result
+    return memref.DimOp(value, as_index(dim)).result

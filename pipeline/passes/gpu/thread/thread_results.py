@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipeline.ir.constants import as_index, zero
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.matchers import base
 from pipeline.ir.rewriting import replace
@@ -72,13 +73,13 @@ def load(operand: ir.Value, indexing: ir.AffineMap, at: Mapping[int, ir.Value]) 
 
 def indices(indexing: ir.AffineMap, at: Mapping[int, ir.Value]) -> list[ir.Value]:
     """The indices that a map gives for a point of the loops; loops that the point does not name are at 0."""
-    values = [at[dim] if dim in at else index(0) for dim in range(indexing.n_dims)]
+    values = [at[dim] if dim in at else as_index(0) for dim in range(indexing.n_dims)]
     found = []
     for expression in indexing.results:
         if isinstance(expression, ir.AffineDimExpr):
             found.append(values[ir.AffineDimExpr(expression).position])
         elif isinstance(expression, ir.AffineConstantExpr):
-            found.append(index(ir.AffineConstantExpr(expression).value))
+            found.append(as_index(ir.AffineConstantExpr(expression).value))
         else:
             found.append(affine.AffineApplyOp(ir.AffineMap.get(indexing.n_dims, 0, [expression]), values).result)
     return found
@@ -100,17 +101,6 @@ def clone_block(block: ir.Block, arguments: Sequence[ir.Value], counters: Sequen
     return [known.get(value, value) for value in terminator.operands]
 
 
-def zero(kind: ir.Type) -> ir.Value:
-    """0 of a type."""
-    attribute = ir.FloatAttr.get(kind, 0.0) if isinstance(kind, ir.FloatType) else ir.IntegerAttr.get(kind, 0)
-    return arith.ConstantOp(kind, attribute).result
-
-
-def index(value: int) -> ir.Value:
-    """A constant of type index."""
-    return arith.ConstantOp(ir.IndexType.get(), value).result
-
-
 def plus(left: ir.Value, right: ir.Value) -> ir.Value:
     """The sum of two indices."""
     return arith.AddIOp(left, right).result
@@ -122,15 +112,10 @@ def unravel(number: ir.Value, sizes: Sequence[ir.Value | int]) -> list[ir.Value]
     for position in reversed(range(len(sizes))):
         size = sizes[position]
         if size == 1:
-            places.insert(0, index(0))
+            places.insert(0, as_index(0))
         elif all(outer == 1 for outer in sizes[:position]):
             places.insert(0, number)
         else:
-            places.insert(0, arith.RemUIOp(number, as_value(size)).result)
-            number = arith.DivUIOp(number, as_value(size)).result
+            places.insert(0, arith.RemUIOp(number, as_index(size)).result)
+            number = arith.DivUIOp(number, as_index(size)).result
     return places
-
-
-def as_value(size: ir.Value | int) -> ir.Value:
-    """A number as a value."""
-    return index(size) if isinstance(size, int) else size

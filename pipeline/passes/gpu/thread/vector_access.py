@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from math import prod
 
+from pipeline.ir.constants import as_index, zero
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.matchers import base
 from pipeline.mlir import arith, defining_op, ir, memref, vector
 from pipeline.passes.gpu.thread.launch_patterns import is_arithmetic
-from pipeline.passes.gpu.thread.thread_results import clone_block, is_private, zero
+from pipeline.passes.gpu.thread.thread_results import clone_block, is_private
 
 #: Types that fill whole bytes, and whose vectors every code generator takes.
 BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
@@ -47,7 +48,7 @@ def emit(view: LinalgOp, count: int, number: ir.Value, known: dict[ir.Value, lis
     `known` has elements that are in registers, by buffer; those of the results are added. A buffer of the launch's own
     is not written.
     """
-    first = arith.MulIOp(number, arith.ConstantOp(ir.IndexType.get(), count).result).result
+    first = arith.MulIOp(number, as_index(count)).result
     block = view.body
     columns: list[list[ir.Value]] = []
     for operand, argument in zip(view.operands, block.arguments, strict=True):

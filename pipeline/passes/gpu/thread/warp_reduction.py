@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.analysis.reduction_combiners import FOLDS, fold_ops
+from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, gpu, ir, memref, scf
-from pipeline.passes.gpu.thread.thread_results import index
 
 #: The threads of a warp can hand numbers to each other.
 WARP = 32
@@ -87,7 +87,7 @@ class WarpEmitter:
         finish: Callable[[list[ir.Value]], None],
     ) -> None:
         """`body` gets a position in the row; `finish` the results, in the first thread."""
-        loop = scf.ForOp(self.thread, index(self.rows.length), index(self.rows.threads), self.identities())
+        loop = scf.ForOp(self.thread, as_index(self.rows.length), as_index(self.rows.threads), self.identities())
         with ir.InsertionPoint(loop.body):
             scf.YieldOp(body(loop.induction_variable, list(loop.inner_iter_args)))
         total = self.total(list(loop.results))
@@ -116,16 +116,16 @@ class WarpEmitter:
         if warps == 1:
             return values
         shared = [_shared(kind, warps) for kind in self.kinds]
-        warp = arith.DivUIOp(self.thread, index(WARP)).result
-        leads = scf.IfOp(self._is(arith.RemUIOp(self.thread, index(WARP)).result, 0))
+        warp = arith.DivUIOp(self.thread, as_index(WARP)).result
+        leads = scf.IfOp(self._is(arith.RemUIOp(self.thread, as_index(WARP)).result, 0))
         with ir.InsertionPoint(leads.then_block):
             for buffer, value in zip(shared, values, strict=True):
                 memref.StoreOp(value, buffer, [warp])
             scf.YieldOp([])
         gpu.BarrierOp()
-        total = [memref.LoadOp(buffer, [index(0)]).result for buffer in shared]
+        total = [memref.LoadOp(buffer, [as_index(0)]).result for buffer in shared]
         for number in range(1, warps):
-            total = self._combine(total, [memref.LoadOp(buffer, [index(number)]).result for buffer in shared])
+            total = self._combine(total, [memref.LoadOp(buffer, [as_index(number)]).result for buffer in shared])
         return total
 
     def _in_a_tree(self, values: list[ir.Value]) -> list[ir.Value]:
@@ -135,22 +135,22 @@ class WarpEmitter:
         gpu.BarrierOp()
         half = self.rows.threads // 2
         while half:
-            inside = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, self.thread, index(half)).result)
+            inside = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, self.thread, as_index(half)).result)
             with ir.InsertionPoint(inside.then_block):
-                other = arith.AddIOp(self.thread, index(half)).result
+                other = arith.AddIOp(self.thread, as_index(half)).result
                 pairs = [[memref.LoadOp(buffer, [at]).result for buffer in shared] for at in (self.thread, other)]
                 for buffer, value in zip(shared, self._combine(*pairs), strict=True):
                     memref.StoreOp(value, buffer, [self.thread])
                 scf.YieldOp([])
             gpu.BarrierOp()
             half //= 2
-        return [memref.LoadOp(buffer, [index(0)]).result for buffer in shared]
+        return [memref.LoadOp(buffer, [as_index(0)]).result for buffer in shared]
 
     def _combine(self, left: list[ir.Value], right: list[ir.Value]) -> list[ir.Value]:
         return [combine(fold, a, b) for fold, a, b in zip(self.rows.folds, left, right, strict=True)]
 
     def _is(self, value: ir.Value, number: int) -> ir.Value:
-        return arith.CmpIOp(arith.CmpIPredicate.eq, value, index(number)).result
+        return arith.CmpIOp(arith.CmpIPredicate.eq, value, as_index(number)).result
 
 
 def folds_of(generic: ir.Operation) -> tuple[str, ...]:
