@@ -127,13 +127,30 @@ def copy_body(
 
     `index` gives what stands for the counter of a loop; without it, that stays.
     """
-    known: dict[ir.Value, ir.Value] = dict(zip(view.body.arguments, elements, strict=True))
-    for op in view.body_ops:
+    return copy_block(view.body, elements, index)
+
+
+def copy_block(
+    block: ir.Block, arguments: Sequence[ir.Value], index: Callable[[int], ir.Value] | None = None
+) -> list[ir.Value]:
+    """Copies the ops of a block to the insertion point, with values for its arguments; see `copy_body`."""
+    known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, arguments, strict=True))
+    *ops, terminator = [op.operation for op in block.operations]
+    for op in ops:
         if op.name == "linalg.index" and index is not None:
-            known[op.results[0]] = index(ir.IntegerAttr(op.attributes["dim"]).value)
+            known[op.results[0]] = index(_counted(op))
             continue
-        clone(op, known)
-    return [known.get(value, value) for value in view.yielded]
+        inside = walk(op, "linalg.index") if index is not None and len(op.regions) else []
+        values = [index(_counted(counter)) for counter in inside if index is not None]
+        copy = clone(op, known)
+        for counter, value in zip(walk(copy, "linalg.index") if inside else (), values, strict=True):
+            replace(counter, [value])
+    return [known.get(value, value) for value in terminator.operands]
+
+
+def _counted(index: ir.Operation) -> int:
+    """The loop whose counter a linalg.index is."""
+    return ir.IntegerAttr(index.attributes["dim"]).value
 
 
 def copy_attributes(source: ir.Operation, target: ir.Operation, prefix: str = "") -> None:

@@ -13,7 +13,7 @@ from pipeline.fusion_rules.reasons import Refusal
 from pipeline.fusion_rules.rules import FusionRules, load_rules
 from pipeline.ir.indexing_maps import bounded_loops, is_permutation, moves
 from pipeline.ir.linalg_op import LinalgOp, moves_rows, reads_input_again, structured
-from pipeline.ir.rewriting import before, build_generic, copy_attributes, is_unused, replace
+from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, is_unused, replace
 from pipeline.mlir import affine, defining_op, ir, linalg, walk
 from pipeline.passes.fusion.elementwise_legality import why_not_join
 from pipeline.passmanager.base import Pass
@@ -197,14 +197,8 @@ def _compose(indexing: ir.AffineMap, into: ir.AffineMap) -> ir.AffineMap:
 
 def _inline_copy(producer: LinalgOp, inputs: Sequence[ir.Value], into: ir.AffineMap) -> ir.Value:
     """The producer's element, computed at the insertion point by a copy of its body."""
-    copy = producer.op.clone()
-    body = copy.regions[0].blocks[0]
-    for index in walk(copy, "linalg.index"):
-        with before(index):
-            value = _loop_index(into.results[ir.IntegerAttr(index.attributes["dim"]).value], into.n_dims)
-        replace(index, [value])
-    (value,) = _move_body(body, [*inputs, *list(body.arguments)[len(inputs) :]])
-    copy.erase()
+    unread = list(producer.body.arguments)[len(inputs) :]
+    (value,) = copy_body(producer, [*inputs, *unread], lambda loop: _loop_index(into.results[loop], into.n_dims))
     return value
 
 

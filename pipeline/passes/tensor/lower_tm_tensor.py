@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from pipeline.ir.attributes import KERNEL, LINES
 from pipeline.ir.constants import as_index
-from pipeline.ir.rewriting import build_generic, iterator_types
+from pipeline.ir.rewriting import build_generic, copy_block, iterator_types
 from pipeline.mlir import arith, defining_op, ir, refusal, tensor, walk
 from pipeline.passes.tensor.sort_lowering import sort_lines
-from pipeline.passes.tensor.tensor_loop_nest import inline, loops, sizes_of
+from pipeline.passes.tensor.tensor_loop_nest import loops, sizes_of
 from pipeline.passmanager.base import Pass
 
 #: A shorter row is written element by element.
@@ -64,7 +64,7 @@ def _scan(op: ir.Operation) -> list[ir.Value]:
             place = [*at[:dim], *step, *at[dim:]]
             out, running = inner
             element = tensor.ExtractOp(source, place).result
-            (following,) = inline(op, [element, running])
+            (following,) = copy_block(op.regions[0].blocks[0], [element, running])
             return [tensor.InsertOp(following if inclusive else running, out, place).result, following]
 
         running = tensor.ExtractOp(accumulator, at).result
@@ -100,7 +100,7 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
         if width is not None:
             return [_write_row(op, target, safe[:-1], updates, at, inside, width)]
         old = tensor.ExtractOp(target, safe).result
-        (new,) = inline(op, [tensor.ExtractOp(updates, at).result, old])
+        (new,) = copy_block(op.regions[0].blocks[0], [tensor.ExtractOp(updates, at).result, old])
         kept = arith.SelectOp(inside, new, old).result
         return [tensor.InsertOp(kept, target, safe).result]
 
@@ -134,7 +134,7 @@ def _write_row(
 
     def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
         added, taken, kept = elements
-        return [arith.SelectOp(taken, inline(op, [added, kept])[0], kept).result]
+        return [arith.SelectOp(taken, copy_block(op.regions[0].blocks[0], [added, kept])[0], kept).result]
 
     written = build_generic([new, inside], [old], [along, single, along], iterator_types([False]), body).results[0]
     return tensor.InsertSliceOp(written, target, place, [], [], *there).result

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.ir.constants import as_index
+from pipeline.ir.rewriting import copy_block
 from pipeline.mlir import arith, defining_op, ir, math, scf, tensor
-from pipeline.passes.tensor.tensor_loop_nest import inline, loops, sizes_of
+from pipeline.passes.tensor.tensor_loop_nest import loops, sizes_of
 
 
 def sort_lines(op: ir.Operation) -> list[ir.Value]:
@@ -69,7 +70,9 @@ def select_first(op: ir.Operation, count: int) -> list[ir.Value]:
         def stays(position: ir.Value, best: list[ir.Value], new: list[ir.Value]) -> ir.Value:
             old = [tensor.ExtractOp(line, place(position)).result for line in best]
             pairs = [element for pair in zip(old, new, strict=True) for element in pair]
-            return arith.OrIOp(inline(op, pairs)[0], _is_nan_in_order(op, old[0], new[0])).result
+            return arith.OrIOp(
+                copy_block(op.regions[0].blocks[0], pairs)[0], _is_nan_in_order(op, old[0], new[0])
+            ).result
 
         def one_element(step: list[ir.Value], best: list[ir.Value]) -> list[ir.Value]:
             new = [_element(line, place(step[0]), dim) for line in op.operands]
@@ -222,7 +225,9 @@ def _takes_left(
         arith.MinSIOp(position, arith.SubIOp(end, as_index(1)).result).result for position, end in (left, right)
     ]
     pairs = [tensor.ExtractOp(line, place(position)).result for line in lines for position in positions]
-    in_order = arith.OrIOp(inline(op, pairs)[0], _is_nan_in_order(op, pairs[0], pairs[1])).result
+    in_order = arith.OrIOp(
+        copy_block(op.regions[0].blocks[0], pairs)[0], _is_nan_in_order(op, pairs[0], pairs[1])
+    ).result
     left_remains = arith.CmpIOp(arith.CmpIPredicate.slt, *left).result
     right_is_empty = arith.CmpIOp(arith.CmpIPredicate.sge, *right).result
     return arith.AndIOp(left_remains, arith.OrIOp(right_is_empty, in_order).result).result

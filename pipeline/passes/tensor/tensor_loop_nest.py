@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import size_of
-from pipeline.mlir import clone, ir, refusal, scf
+from pipeline.mlir import ir, scf
 
 Body = Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]
 
@@ -25,18 +25,6 @@ def loops(sizes: Sequence[ir.Value], carried: list[ir.Value], body: Body) -> lis
         return list(loop.results)
 
     return nest(0, [], carried)
-
-
-def inline(op: ir.Operation, arguments: list[ir.Value]) -> list[ir.Value]:
-    """Copies the region of a tm_tensor op to the insertion point, with its block arguments bound."""
-    block = op.regions[0].blocks[0]
-    known = dict(zip(block.arguments, arguments, strict=True))
-    for inner in block.operations:
-        inner = inner.operation
-        if inner.name == "tm_tensor.yield":
-            return [known.get(value, value) for value in inner.operands]
-        clone(inner, known)
-    raise refusal(op, f"{op.name} has no tm_tensor.yield")
 
 
 def sizes_of(value: ir.Value) -> list[ir.Value]:

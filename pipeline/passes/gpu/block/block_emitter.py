@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 
 from pipeline.ir.constants import as_index, zero
 from pipeline.ir.matchers import base, is_fill
+from pipeline.ir.rewriting import copy_body
 from pipeline.mlir import arith, gpu, ir, memref, scf, vector
 from pipeline.passes.gpu.block.barrier_insertion import Access, Numbering, Order
 from pipeline.passes.gpu.block.element_distribution import BlockOp, Shape, describe
 from pipeline.passes.gpu.block.per_thread_reductions import Points, share
 from pipeline.passes.gpu.thread import warp_reduction
-from pipeline.passes.gpu.thread.thread_results import clone_block, indices, is_private, load, unravel
+from pipeline.passes.gpu.thread.thread_results import indices, is_private, load, unravel
 from pipeline.passes.gpu.thread.vector_access import is_aligned
 from pipeline.passes.gpu.thread.warp_reduction import ReducedRows, combine
 
@@ -126,7 +127,7 @@ class BlockEmitter:
     def body(self, block_op: BlockOp, elements: Sequence[ir.Value], at: dict[int, ir.Value]) -> list[ir.Value]:
         """The body of an op on elements, at a point of the loops."""
         counters = [at.get(dim) or as_index(0) for dim in range(len(block_op.view.reductions))]
-        return clone_block(block_op.view.body, elements, counters)
+        return copy_body(block_op.view, elements, counters.__getitem__)
 
     def serial(
         self, block_op: BlockOp, dims: list[int], at: dict[int, ir.Value], values: list[ir.Value]

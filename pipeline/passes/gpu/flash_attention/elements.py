@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.ir.constants import as_index, zero
+from pipeline.ir.rewriting import copy_body
 from pipeline.mlir import arith, ir
 from pipeline.passes.gpu.flash_attention.op_graph import GenericStep
 from pipeline.passes.gpu.flash_attention.pattern import Attention
-from pipeline.passes.gpu.thread.thread_results import clone_block, indices, load
+from pipeline.passes.gpu.thread.thread_results import indices, load
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Elements:
         """What the body of a step makes of the elements at a point of its loops, and of its result's old element."""
         inputs = [self._operand(step, operand, along, score) for operand in range(step.view.inputs)]
         counters = [along[loop] if loop in along else as_index(0) for loop in range(step.view.loops)]
-        return clone_block(step.view.body, [*inputs, out], counters)[0]
+        return copy_body(step.view, [*inputs, out], counters.__getitem__)[0]
 
     def _operand(self, step: GenericStep, operand: int, along: dict[int, ir.Value], score: ir.Value | None) -> ir.Value:
         source, indexing = step.sources[operand], step.view.maps[operand]

@@ -15,9 +15,10 @@ from math import prod
 from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import loops_in
 from pipeline.ir.linalg_op import LinalgOp
+from pipeline.ir.rewriting import copy_body
 from pipeline.mlir import arith, defining_op, gpu, ir, memref, scf
 from pipeline.passes.gpu.thread.launch_patterns import is_arithmetic
-from pipeline.passes.gpu.thread.thread_results import Results, clone_block, load, unravel
+from pipeline.passes.gpu.thread.thread_results import Results, load, unravel
 
 #: The tile of a block, how far it goes along the sum at a time, and the rows and columns of a thread.
 TILE, STEP, EACH = 64, 16, 4
@@ -201,7 +202,7 @@ class SharedMemoryEmitter:
         return [memref.LoadOp(tile, [place]).result for place in places]  # one access of 16 bytes
 
     def _body(self, left: ir.Value, right: ir.Value, value: ir.Value) -> ir.Value:
-        (result,) = clone_block(self.view.body, [left, right, value], [])
+        (result,) = copy_body(self.view, [left, right, value])
         contract_sums([result])
         return result
 

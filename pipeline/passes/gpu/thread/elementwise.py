@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from pipeline.ir.constants import as_index, zero
 from pipeline.ir.linalg_op import LinalgOp
+from pipeline.ir.rewriting import copy_body
 from pipeline.mlir import ir, memref, scf
 from pipeline.passes.gpu.thread import vector_access, warp_reduction
-from pipeline.passes.gpu.thread.thread_results import Results, clone_block, is_private, load, unravel
+from pipeline.passes.gpu.thread.thread_results import Results, is_private, load, unravel
 
 
 @dataclass
@@ -108,7 +109,7 @@ class Thread:
 
     def _body(self, at: dict[int, ir.Value], values: list[ir.Value]) -> list[ir.Value]:
         inputs = [load(self.view.operands[n], self.view.maps[n], at) for n in range(self.view.inputs)]
-        return clone_block(self.view.body, inputs + values, [at[dim] for dim in range(self.view.loops)])
+        return copy_body(self.view, inputs + values, lambda loop: at[loop])
 
 
 def size_of(value: ir.Value, dim: int) -> ir.Value | int:

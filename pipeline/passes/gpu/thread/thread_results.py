@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pipeline.ir.constants import as_index, zero
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.matchers import base
-from pipeline.ir.rewriting import replace
-from pipeline.mlir import affine, arith, defining_op, ir, memref, remap_operands, walk
+from pipeline.ir.rewriting import copy_body
+from pipeline.mlir import affine, arith, defining_op, ir, memref
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Results:
         self._keep(self.anchor, at, values, known)
         for epilogue in self.behind:
             elements = [self._element(epilogue, number, at, known) for number in range(len(epilogue.operands))]
-            self._keep(epilogue, at, clone_block(epilogue.body, elements, []), known)
+            self._keep(epilogue, at, copy_body(epilogue, elements), known)
 
     def _keep(
         self,
@@ -83,22 +83,6 @@ def indices(indexing: ir.AffineMap, at: Mapping[int, ir.Value]) -> list[ir.Value
         else:
             found.append(affine.AffineApplyOp(ir.AffineMap.get(indexing.n_dims, 0, [expression]), values).result)
     return found
-
-
-def clone_block(block: ir.Block, arguments: Sequence[ir.Value], counters: Sequence[ir.Value]) -> list[ir.Value]:
-    """Copies a linalg body to the insertion point; returns what it yields. `counters` are what linalg.index gives."""
-    known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, arguments, strict=True))
-    *ops, terminator = [op.operation for op in block.operations]
-    for op in ops:
-        if op.name == "linalg.index":
-            known[op.results[0]] = counters[ir.IntegerAttr(op.attributes["dim"]).value]
-            continue
-        copy = op.clone()
-        remap_operands(copy, known)
-        for inner in walk(copy, "linalg.index"):
-            replace(inner, [counters[ir.IntegerAttr(inner.attributes["dim"]).value]])
-        known.update(zip(op.results, copy.results, strict=True))
-    return [known.get(value, value) for value in terminator.operands]
 
 
 def plus(left: ir.Value, right: ir.Value) -> ir.Value:

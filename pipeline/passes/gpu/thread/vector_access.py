@@ -10,9 +10,10 @@ from math import prod
 from pipeline.ir.constants import as_index, zero
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.matchers import base
+from pipeline.ir.rewriting import copy_body
 from pipeline.mlir import arith, defining_op, ir, memref, vector
 from pipeline.passes.gpu.thread.launch_patterns import is_arithmetic
-from pipeline.passes.gpu.thread.thread_results import clone_block, is_private
+from pipeline.passes.gpu.thread.thread_results import is_private
 
 #: Types that fill whole bytes, and whose vectors every code generator takes.
 BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
@@ -49,11 +50,10 @@ def emit(view: LinalgOp, count: int, number: ir.Value, known: dict[ir.Value, lis
     is not written.
     """
     first = arith.MulIOp(number, as_index(count)).result
-    block = view.body
     columns: list[list[ir.Value]] = []
-    for operand, argument in zip(view.operands, block.arguments, strict=True):
+    for operand, argument in zip(view.operands, view.body.arguments, strict=True):
         columns.append(_lanes(operand, bool(list(argument.uses)), first, count, known))
-    results = [clone_block(block, [column[lane] for column in columns], []) for lane in range(count)]
+    results = [copy_body(view, [column[lane] for column in columns]) for lane in range(count)]
     for position, output in enumerate(view.outputs):
         buffer = view.operands[output]
         known[buffer] = [lane[position] for lane in results]
