@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,8 @@ from pipeline.errors import CompileError
 from pipeline.ir.attributes import DISPATCH, THREADS
 from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, replace, update_signature
-from pipeline.mlir import arith, ir, memref, nvgpu, refusal, vector, walk
+from pipeline.mlir import ir, memref, nvgpu, refusal, vector, walk
+from pipeline.passes.gpu.strided_views import VIEWS, StridedView, row_major
 from pipeline.passmanager.base import Pass
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -23,7 +25,8 @@ class FlattenBuffers(Pass):
     @d(%x: memref<?x4xf32>, %k: i64)  =>  @d(%x: memref<?xf32>, %k: i64, %size: index)
 
     After the arguments come, as numbers, the sizes, offsets and strides of the buffers that are known at run time only,
-    in that order for each buffer. The argument that says how many threads there are goes: the launch knows.
+    in that order for each buffer. Views of buffers go: their elements are found by those numbers. The argument that
+    says how many threads there are goes: the launch knows.
     """
 
     name: ClassVar[str] = "flatten-buffers"
@@ -42,8 +45,7 @@ def _flatten(function: ir.Operation) -> None:
     for number in range(len(block.arguments)):
         argument = block.arguments[number]
         if isinstance(argument.type, ir.MemRefType):
-            kind = ir.MemRefType(argument.type)
-            _StridedBuffer(argument, kind, block).flatten()
+            _flatten_argument(argument, ir.MemRefType(argument.type), block)
     update_signature(function)
     if "arg_attrs" in function.attributes:
         del function.attributes["arg_attrs"]
@@ -54,94 +56,95 @@ def _drop_thread_count(function: ir.Operation, block: ir.Block) -> None:
         block.erase_argument(0)
 
 
-class _StridedBuffer:
-    """A buffer argument with its sizes, offset and strides as values at the start of the function."""
+def _flatten_argument(argument: ir.BlockArgument, kind: ir.MemRefType, block: ir.Block) -> None:
+    """Gives a buffer one dim; its sizes, offset and strides are values at the start of the function."""
+    with argument.owner.owner.location, ir.InsertionPoint.at_block_begin(block):
+        sizes = tuple(_known_or_argument(size, _DYNAMIC, block) for size in kind.shape)
+        strides, offset = kind.get_strides_and_offset()
+        if isinstance(kind.layout, ir.StridedLayoutAttr):
+            start = _known_or_argument(offset, _DYNAMIC_STRIDE, block)
+            steps = tuple(_known_or_argument(stride, _DYNAMIC_STRIDE, block) for stride in strides)
+            view = StridedView(argument, sizes, start, steps)
+        elif str(kind.layout) == f"affine_map<{_identity(kind.rank)}>":
+            view = StridedView(argument, sizes, as_index(0), row_major(sizes))
+        else:
+            raise CompileError(f"buffer of type {kind}: this layout is not supported on GPUs")
+        users = _users(argument)
+        argument.set_type(ir.MemRefType.get([_DYNAMIC], kind.element_type))
+    _rewrite(users, view)
 
-    def __init__(self, argument: ir.BlockArgument, kind: ir.MemRefType, block: ir.Block):
-        self.argument = argument
-        with argument.owner.owner.location, ir.InsertionPoint.at_block_begin(block):
-            self.sizes = [_known_or_argument(size, _DYNAMIC, block) for size in kind.shape]
-            strides, offset = kind.get_strides_and_offset()
-            if isinstance(kind.layout, ir.StridedLayoutAttr):
-                self.offset = _known_or_argument(offset, _DYNAMIC_STRIDE, block)
-                self.strides = [_known_or_argument(stride, _DYNAMIC_STRIDE, block) for stride in strides]
-            elif str(kind.layout) == f"affine_map<{_identity(kind.rank)}>":
-                self.offset = as_index(0)
-                self.strides = _row_major(self.sizes)
+
+def _users(value: ir.Value) -> list[ir.Operation]:
+    return list(dict.fromkeys(use.owner.operation for use in value.uses))
+
+
+def _rewrite(users: Sequence[ir.Operation], view: StridedView) -> None:
+    """Has what used a view use the row."""
+    for op in users:
+        with before(op):
+            if op.name in VIEWS:
+                _rewrite(_users(op.results[0]), VIEWS[op.name](view, op))
+                op.erase()
+            elif op.name == "memref.extract_strided_metadata":
+                _tell(op, view)
             else:
-                raise CompileError(f"buffer of type {kind}: this layout is not supported on GPUs")
-            self.kind = ir.MemRefType.get([_DYNAMIC], kind.element_type)
+                _access(op, view)
 
-    def flatten(self) -> None:
-        """Rewrites every use."""
-        uses = [use.owner.operation for use in self.argument.uses]
-        self.argument.set_type(self.kind)
-        for op in dict.fromkeys(uses):
-            with before(op):
-                self._rewrite(op)
 
-    def _rewrite(self, op: ir.Operation) -> None:
-        if op.name == "memref.load":
-            replace(op, [memref.LoadOp(self.argument, [self._place(list(op.operands)[1:])]).result])
-        elif op.name == "memref.store":
-            memref.StoreOp(op.operands[0], self.argument, [self._place(list(op.operands)[2:])])
-            op.erase()
-        elif op.name in _VECTORS:
-            self._access_several(op, self._place(_indices(op)))
-        elif op.name == "nvgpu.device_async_copy":
-            self._copy_from_here(op)
-        elif op.name == "memref.reinterpret_cast":
-            self._look_through(op)
-        elif op.name == "memref.dim":
-            number = ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value
-            replace(op, [self.sizes[number]])
-        else:
-            raise refusal(op, f"{op.name} of a buffer is not supported on GPUs; compile it for the target cpu")
+def _tell(op: ir.Operation, view: StridedView) -> None:
+    """Sizes, offset and strides; what is made from the buffer that they are of, is made from the row."""
+    base, *numbers = op.results
+    for number, value in zip(numbers, (view.offset, *view.sizes, *view.strides), strict=True):
+        number.replace_all_uses_with(value)
+    _rewrite(_users(base), view)
+    op.erase()
 
-    def _copy_from_here(self, op: ir.Operation) -> None:
-        """A copy to shared memory."""
-        target, *rest = op.operands
-        rank = ir.MemRefType(target.type).rank
-        places = rest[rank + 1 : rank + 1 + len(self.strides)]
-        elements = ir.IntegerAttr(op.attributes["dstElements"]).value
-        size = rest[rank + 1 + len(self.strides) :]
-        copy = nvgpu.DeviceAsyncCopyOp(
-            target,
-            rest[:rank],
-            self.argument,
-            [self._place(places)],
-            elements,
-            srcElements=size[0] if size else None,
-            bypassL1="bypassL1" in op.attributes,
-            results=[op.results[0].type],
-        )
-        replace(op, [copy.result])
 
-    def _look_through(self, cast: ir.Operation) -> None:
-        """A row-major buffer as one row: its places are the buffer's."""
-        for op in [use.owner.operation for use in cast.results[0].uses]:
-            if op.name not in _VECTORS:
-                raise refusal(
-                    op, f"{op.name} of a buffer as one row is not supported on GPUs; compile it for the target cpu"
-                )
-            with before(op):
-                self._access_several(op, _indices(op)[0])
-        cast.erase()
+def _access(op: ir.Operation, view: StridedView) -> None:
+    """A read or a write of elements."""
+    if op.name == "memref.load":
+        replace(op, [memref.LoadOp(view.row, [view.place(list(op.operands)[1:])]).result])
+    elif op.name == "memref.store":
+        memref.StoreOp(op.operands[0], view.row, [view.place(list(op.operands)[2:])])
+        op.erase()
+    elif op.name in _VECTORS:
+        _access_several(op, view)
+    elif op.name == "nvgpu.device_async_copy":
+        _copy_from(op, view)
+    elif op.name == "memref.dim":
+        number = ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value
+        replace(op, [view.sizes[number]])
+    else:
+        raise refusal(op, f"{op.name} of a buffer is not supported on GPUs; compile it for the target cpu")
 
-    def _access_several(self, op: ir.Operation, place: ir.Value) -> None:
-        alignment = ir.IntegerAttr(op.attributes["alignment"]).value
-        if op.name == "vector.load":
-            kind = op.results[0].type
-            replace(op, [vector.LoadOp(kind, self.argument, [place], alignment=alignment).result])
-        else:
-            vector.StoreOp(op.operands[0], self.argument, [place], alignment=alignment)
-            op.erase()
 
-    def _place(self, indices: list[ir.Value]) -> ir.Value:
-        place = self.offset
-        for index, stride in zip(indices, self.strides, strict=True):
-            place = arith.AddIOp(place, arith.MulIOp(index, stride).result).result
-        return place
+def _access_several(op: ir.Operation, view: StridedView) -> None:
+    alignment = ir.IntegerAttr(op.attributes["alignment"]).value
+    place = view.place(_indices(op))
+    if op.name == "vector.load":
+        replace(op, [vector.LoadOp(op.results[0].type, view.row, [place], alignment=alignment).result])
+    else:
+        vector.StoreOp(op.operands[0], view.row, [place], alignment=alignment)
+        op.erase()
+
+
+def _copy_from(op: ir.Operation, view: StridedView) -> None:
+    """A copy to shared memory."""
+    target, *rest = op.operands
+    rank = ir.MemRefType(target.type).rank
+    places = rest[rank + 1 : rank + 1 + len(view.strides)]
+    size = rest[rank + 1 + len(view.strides) :]
+    copy = nvgpu.DeviceAsyncCopyOp(
+        target,
+        rest[:rank],
+        view.row,
+        [view.place(places)],
+        ir.IntegerAttr(op.attributes["dstElements"]).value,
+        srcElements=size[0] if size else None,
+        bypassL1="bypassL1" in op.attributes,
+        results=[op.results[0].type],
+    )
+    replace(op, [copy.result])
 
 
 _VECTORS = ("vector.load", "vector.store")
@@ -161,12 +164,3 @@ def _known_or_argument(number: int, unknown: int, block: ir.Block) -> ir.Value:
     if number == unknown:
         return block.add_argument(ir.IndexType.get(), ir.Location.unknown())
     return as_index(number)
-
-
-def _row_major(sizes: list[ir.Value]) -> list[ir.Value]:
-    strides: list[ir.Value] = []
-    stride = as_index(1)
-    for size in reversed(sizes):
-        strides.insert(0, stride)
-        stride = arith.MulIOp(stride, size).result
-    return strides

@@ -14,7 +14,7 @@ from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import bounded
 from pipeline.ir.matchers import is_fill
 from pipeline.ir.rewriting import before, is_unused
-from pipeline.mlir import arith, clone, constant_integer, gpu, ir, memref, scf, walk
+from pipeline.mlir import arith, clone, constant_integer, gpu, ir, linalg, memref, scf, walk
 from pipeline.passes.gpu.block import block_loops
 from pipeline.passes.gpu.flash_attention import tensor_core_kernel
 from pipeline.passes.gpu.flash_attention.fma_kernel import StreamedFma
@@ -114,6 +114,10 @@ class MapToThreads(Pass):
             blocks, threads = block_loops.emit(function, of_blocks, self.most_threads, self.access_bytes, self.shuffles)
             describe(function, blocks, threads, 1)
             return
+        for copy in walk(function, "memref.copy"):  # a loop of the thread, as the other linalg ops inside of its loops
+            with before(copy):
+                linalg.copy(copy.operands[0], outs=[copy.operands[1]])
+            copy.erase()
         nest = next((found for found in map(parallel_nest, ops) if found), None)
         if nest is None:
             describe(function, 1, 1, 1)
