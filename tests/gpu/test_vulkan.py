@@ -9,7 +9,7 @@ from gpu_models import MODELS, Function, ResNet18
 from torch import nn
 
 import pipeline
-from pipeline.errors import ArgumentError, PipelineError
+from pipeline.errors import ArgumentError, CompileError, PipelineError
 from pipeline.runtime.device.vulkan import VulkanDevice
 
 
@@ -88,15 +88,30 @@ _FUNCTIONS = (
 @pytest.mark.parametrize("name", _FUNCTIONS.split())
 def test_functions(name):
     """Within 8 units of the last place, and infinities and NaN where they belong."""
-    special = torch.tensor([0.0, -0.0, 1.0, -1.0, 20.0, -20.0, 1e-30])
-    if name not in ("sin", "cos", "tan"):
-        special = torch.cat([special, torch.tensor([float("inf"), -float("inf"), float("nan"), 88.0, -103.0])])
+    special = torch.tensor([0.0, -0.0, 1.0, -1.0, 20.0, -20.0, 1e-30, torch.inf, -torch.inf, torch.nan, 88.0, -103.0])
     x = torch.cat(
         [torch.randn(500, generator=torch.Generator().manual_seed(0)) * 3, torch.linspace(-1e-3, 1e-3, 99), special]
     )
     function = getattr(torch, name)
     got = pipeline.compile(Function(function), (x,), target="vulkan")(x)
     torch.testing.assert_close(got, function(x.double()).float(), rtol=1e-6, atol=1e-37, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_large_angles(name):
+    """Whole turns are left out of angles of every size; one is as near to a multiple of π/2 as f32 come."""
+    bits = torch.randint(0, 0x7F800000, (4000,), dtype=torch.int32, generator=torch.Generator().manual_seed(0))
+    x = torch.cat([bits.view(torch.float32), -bits.view(torch.float32), torch.tensor([16367173 * 2.0**72, 2.0**20])])
+    function = getattr(torch, name)
+    got = pipeline.compile(Function(function), (x,), target="vulkan")(x)
+    torch.testing.assert_close(got, function(x.double()).float(), rtol=2e-7, atol=1e-37)
+
+
+@pytest.mark.parametrize("name", ["sin", "tanh", "erf"])
+def test_functions_of_f64_that_devices_lack_are_refused(name):
+    x = torch.randn(5, dtype=torch.float64)
+    with pytest.raises(CompileError, match=f"math.{name} of f64 is not supported on Vulkan"):
+        pipeline.compile(Function(getattr(torch, name)), (x,), target="vulkan", fallback="error")
 
 
 def test_infinities_as_constants():

@@ -1,5 +1,5 @@
-// RUN: pipeline-opt %s --expand-scalar-math="ops=exp,tanh" | FileCheck %s
-// RUN: pipeline-opt %s --expand-scalar-math="ops=exp exact=false" | FileCheck %s --check-prefix=DRIVER
+// RUN: pipeline-opt %s --split-input-file --expand-scalar-math="ops=exp,tanh,sin" | FileCheck %s
+// RUN: pipeline-opt %s --split-input-file --expand-scalar-math="ops=exp exact=false" | FileCheck %s --check-prefix=DRIVER
 
 // CHECK-LABEL: func.func @expands
 // CHECK-NOT: math.exp
@@ -28,4 +28,19 @@ func.func @leaves(%x: f32, %y: vector<4xf32>, %z: f16) -> (f32, vector<4xf32>, f
   %e = math.exp %y : vector<4xf32>
   %h = math.exp %z : f16
   return %l, %e, %h : f32, vector<4xf32>, f16
+}
+
+// -----
+
+// The sine of a large angle takes more bits of 2 / pi, in integers.
+
+// CHECK-LABEL: func.func @sine
+// CHECK: scf.if %{{.*}} -> (f64, i64)
+// CHECK: arith.muli %{{.*}} : i64
+// CHECK: arith.sitofp %{{.*}} : i64 to f64
+// CHECK: arith.truncf
+// CHECK-NOT: math.sin
+func.func @sine(%x: f32) -> f32 {
+  %s = math.sin %x : f32
+  return %s : f32
 }

@@ -11,11 +11,14 @@ from pipeline.mlir import (
     gpu,
     ir,
     memref,
+    ops_of,
+    refusal,
     remap_operands,
     run_pipeline,
     symbol_name,
     walk,
 )
+from pipeline.passes.legalization.math.table import HAVE_INSTRUCTIONS
 from pipeline.passmanager.pass_pipeline import PassPipeline, recorded
 from pipeline.targets.gpu.scalars import passed_type, unpack
 
@@ -39,7 +42,7 @@ LEGALIZE = """
     widen-narrow-types,
     func.func(math-expand-ops{ops=fpowi,ctlz}),
     expand-scalar-math{
-      ops=exp,exp2,expm1,log,log2,log10,log1p,tanh,erf,powf,sinh,cosh,asinh,acosh,atanh,asin,acos,atan,atan2
+      ops=exp,exp2,expm1,log,log2,log10,log1p,tanh,erf,powf,sinh,cosh,asinh,acosh,atanh,sin,cos,tan,asin,acos,atan,atan2
       exact=false
     },
     canonicalize,
@@ -65,6 +68,10 @@ TO_SPIRV = f"""
 def legalize(device: ir.Module, disable: frozenset[str]) -> None:
     """Rewrites what Vulkan does not have."""
     PassPipeline.parse(LEGALIZE).run(device, disable=disable)
+    for op in ops_of(device.operation):
+        double = op.name.startswith("math.") and any(isinstance(kind.type, ir.F64Type) for kind in op.operands)
+        if double and op.name not in HAVE_INSTRUCTIONS:
+            raise refusal(op, f"{op.name} of f64 is not supported on Vulkan; compile it for the target cpu, or in f32")
 
 
 def serialize(device: ir.Module) -> dict[str, bytes]:

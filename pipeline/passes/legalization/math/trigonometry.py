@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from pipeline.mlir import arith, ir, scf, vector
 from pipeline.passes.legalization.math.builder import Predicate, Vectors
+from pipeline.passes.legalization.math.far_angles import far_angle
 
 _HALF_PI = 1.57079632679489661923
 
@@ -77,13 +78,29 @@ def tan(v: Vectors, x: ir.Value) -> ir.Value:
 
 
 def _periodic(v: Vectors, name: str, x: ir.Value, small: Callable[[Vectors, ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """`small` of the angle within π/4 and the number of quarter turns; of large angles by a call for each element."""
+    """`small` of the angle within π/4 and the number of quarter turns.
+
+    Of large angles by a call for each element; where numbers are computed one by one, devices have no such functions.
+    """
     d = v.doubles
     wide = v.widen(x)
     turns = d.multiply(wide, 1 / _HALF_PI)
     n, quadrant = d.round(turns)
     angle = d.multiply_add(n, -_HALF_PI_LOW, d.multiply_add(n, -_HALF_PI_HIGH, wide))
+    if not isinstance(v.kind, ir.VectorType):
+        return v.narrow(small(d, *_near_or_far(v, x, angle, quadrant)))
     return by_calls_where_large(v, name, x, _LARGEST, v.narrow(small(d, angle, quadrant)))
+
+
+def _near_or_far(v: Vectors, x: ir.Value, angle: ir.Value, quadrant: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The angle and the quarter turns of a number: these, or those of a large one."""
+    large = v.test(Predicate.OGE, v.math("absf", x), _LARGEST)
+    branch = scf.IfOp(large, [angle.type, quadrant.type], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        scf.YieldOp(far_angle(v, x))
+    with ir.InsertionPoint(branch.else_block):
+        scf.YieldOp([angle, quadrant])
+    return branch.results[0], branch.results[1]
 
 
 def by_calls_where_large(v: Vectors, name: str, x: ir.Value, largest: float, value: ir.Value) -> ir.Value:
@@ -100,6 +117,8 @@ def by_calls_where_large(v: Vectors, name: str, x: ir.Value, largest: float, val
 
 def _any(mask: ir.Value) -> ir.Value:
     """Whether one element of a mask is true."""
+    if not isinstance(mask.type, ir.VectorType):
+        return mask
     truth = ir.IntegerType.get_signless(1)
     flat = ir.VectorType.get([math.prod(mask.type.shape)], truth)
     return vector.ReductionOp(truth, ir.Attribute.parse("#vector.kind<or>"), vector.ShapeCastOp(flat, mask)).result
