@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import gpu_outcomes
 import outcomes
 import script_outcomes
 from drawing import Draw
@@ -36,6 +37,7 @@ KINDS = {
     "static": Kind(draw_program, outcomes.fused_and_unfused, 16),
     "symbolic": Kind(lambda draw: draw_program(draw, SYMBOLIC), outcomes.resized, 8),
     "passes": Kind(lambda draw: draw_program(draw, SYMBOLIC), outcomes.without_passes, 1),
+    "gpus": Kind(lambda draw: draw_program(draw, SYMBOLIC), gpu_outcomes.resized, 2),
     "threads": Kind(lambda draw: draw_program(draw, LARGE), outcomes.on_threads, 8),
     "norms": Kind(norm_program, outcomes.fused, 6),
     "ops": Kind(op_sample, as_is_and_symbolic, 8),

@@ -63,7 +63,7 @@ class Several(torch.nn.Module):
 
 def fused(programs: Sequence[Program]) -> list[Outcome]:
     """With the rules of the target."""
-    return _attempt(programs, lambda captured, some: compared(captured.compile(), some))
+    return attempt(programs, lambda captured, some: compared(captured.compile(), some))
 
 
 def fused_and_unfused(programs: Sequence[Program]) -> list[Outcome]:
@@ -72,9 +72,9 @@ def fused_and_unfused(programs: Sequence[Program]) -> list[Outcome]:
     def judge(captured: Captured, some: Sequence[Program]) -> list[Outcome]:
         together = compared(captured.compile(), some)
         unfused = compared(captured.compile(fusion_rules=pipeline.load_rules("cpu").apart()), some)
-        return [_first_problem(*pair) for pair in zip(together, unfused, strict=True)]
+        return [first_problem(*pair) for pair in zip(together, unfused, strict=True)]
 
-    return _attempt(programs, judge)
+    return attempt(programs, judge)
 
 
 def on_threads(programs: Sequence[Program]) -> list[Outcome]:
@@ -87,15 +87,15 @@ def on_threads(programs: Sequence[Program]) -> list[Outcome]:
         executable.num_threads = 2
         two = executable(*arguments_of(some))
         same = [RIGHT if _equal(*pair) else ("wrong", "two threads: other bits") for pair in zip(one, two, strict=True)]
-        return [_first_problem(*pair) for pair in zip(found, same, strict=True)]
+        return [first_problem(*pair) for pair in zip(found, same, strict=True)]
 
-    return _attempt(programs, judge)
+    return attempt(programs, judge)
 
 
 def resized(programs: Sequence[Program]) -> list[Outcome]:
     """With some of the sizes from 2 on symbolic, called with several sizes; equal sizes stay equal."""
 
-    return _attempt(programs, lambda captured, some: _compared_resized(captured.compile(), some), _open_sizes)
+    return attempt(programs, lambda captured, some: compared_resized(captured.compile(), some), open_sizes)
 
 
 def without_passes(programs: Sequence[Program]) -> list[Outcome]:
@@ -106,18 +106,18 @@ def without_passes(programs: Sequence[Program]) -> list[Outcome]:
         names = [name for name in registry.passes() if not registry.is_mandatory(name)]
         half = [name for name in names if draw.integer(0, 1)]
         halves = half, [name for name in names if name not in half]
-        found = [_compared_resized(captured.compile(disable=left_out), some) for left_out in halves]
-        return [_first_problem(*outcomes) for outcomes in zip(*found, strict=True)]
+        found = [compared_resized(captured.compile(disable=left_out), some) for left_out in halves]
+        return [first_problem(*outcomes) for outcomes in zip(*found, strict=True)]
 
-    return _attempt(programs, judge, _open_sizes)
+    return attempt(programs, judge, open_sizes)
 
 
-def _compared_resized(executable: Executable, some: Sequence[Program]) -> list[Outcome]:
+def compared_resized(executable: Executable, some: Sequence[Program]) -> list[Outcome]:
     """What comes of calls with the sizes that programs were drawn with, and with several others."""
     pairs = list(zip(some, _specialized(executable, some), strict=True))
     calls = [some, *([_resized(*pair, number) for pair in pairs] for number in range(_TIMES))]
     found = [_compared_or_refused(executable, some, call) for call in calls]
-    return [_first_problem(*outcomes) for outcomes in zip(*found, strict=True)]
+    return [first_problem(*outcomes) for outcomes in zip(*found, strict=True)]
 
 
 def _compared_or_refused(executable: Executable, some: Sequence[Program], call: Sequence[Program]) -> list[Outcome]:
@@ -142,7 +142,7 @@ def _refusal(executable: Executable, some: Sequence[Program], call: Sequence[Pro
     return None
 
 
-def _open_sizes(programs: Sequence[Program]) -> tuple[tuple[dict[int, Any], ...]]:
+def open_sizes(programs: Sequence[Program]) -> tuple[tuple[dict[int, Any], ...]]:
     """The `dynamic_shapes` of several programs."""
     inputs = [(one, _opened(program)) for program in programs for one in program.inputs]
     return (tuple({dim: Dim.AUTO for dim, size in enumerate(one.shape) if size in opened} for one, opened in inputs),)
@@ -180,7 +180,7 @@ def _resized(program: Program, fixed: set[int], number: int) -> Program:
     return other if is_valid(other, SYMBOLIC.most_elements) and aliases(other) == aliases(program) else program
 
 
-def _attempt(
+def attempt(
     programs: Sequence[Program], judge: Judge, sizes: Callable[[Sequence[Program]], Any] = lambda _: None
 ) -> list[Outcome]:
     """The outcome of each program; those that spoil capture, compilation or the call for all are tried alone."""
@@ -199,10 +199,10 @@ def _attempt(
         return [outcome]
     traced = model.traced
     if traced < len(programs):  # it did not get through capture
-        rest = _attempt([*programs[:traced], *programs[traced + 1 :]], judge, sizes)
-        return [*rest[:traced], *_attempt([programs[traced]], judge, sizes), *rest[traced:]]
+        rest = attempt([*programs[:traced], *programs[traced + 1 :]], judge, sizes)
+        return [*rest[:traced], *attempt([programs[traced]], judge, sizes), *rest[traced:]]
     half = len(programs) // 2
-    return [*_attempt(programs[:half], judge, sizes), *_attempt(programs[half:], judge, sizes)]
+    return [*attempt(programs[:half], judge, sizes), *attempt(programs[half:], judge, sizes)]
 
 
 def compared(executable: Executable, programs: Sequence[Program]) -> list[Outcome]:
@@ -229,7 +229,7 @@ def _equal(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
     return all(torch.equal(a.nan_to_num(), b.nan_to_num()) and torch.equal(a.isnan(), b.isnan()) for a, b in pairs)
 
 
-def _first_problem(*outcomes: Outcome) -> Outcome:
+def first_problem(*outcomes: Outcome) -> Outcome:
     """What is wrong, or else what is refused: one call that is refused does not excuse another one's numbers."""
     problems = [outcome for outcome in outcomes if outcome != RIGHT]
     return next((outcome for outcome in problems if outcome[0] != "refused"), next(iter(problems), RIGHT))

@@ -10,13 +10,40 @@ from kinds import KINDS
 from workers import Worker
 
 #: How many programs of each kind: the first seeds, the same ones every time.
-COUNTS = {"static": 480, "symbolic": 240, "passes": 24, "threads": 48, "norms": 12, "branches": 270, "nested": 30}
+COUNTS = {
+    "static": 480,
+    "symbolic": 240,
+    "passes": 24,
+    "gpus": 24,
+    "threads": 48,
+    "norms": 12,
+    "branches": 270,
+    "nested": 30,
+}
 
 #: How many of them one test tries, so that several processes can share the work.
-BATCH = {"static": 48, "symbolic": 24, "passes": 12, "threads": 16, "norms": 12, "branches": 30, "nested": 10}
+BATCH = {
+    "static": 48,
+    "symbolic": 24,
+    "passes": 12,
+    "gpus": 12,
+    "threads": 16,
+    "norms": 12,
+    "branches": 30,
+    "nested": 10,
+}
 
 #: The least part of each kind that is not refused.
-RIGHT = {"static": 0.85, "symbolic": 0.7, "passes": 0.7, "threads": 0.85, "norms": 1, "branches": 0.6, "nested": 0.6}
+RIGHT = {
+    "static": 0.85,
+    "symbolic": 0.7,
+    "passes": 0.7,
+    "gpus": 0.7,
+    "threads": 0.85,
+    "norms": 1,
+    "branches": 0.6,
+    "nested": 0.6,
+}
 
 
 def batches() -> list[tuple[str, int]]:
