@@ -76,20 +76,36 @@ _FLOAT: dict[str, Callable[..., float]] = {
     "negf": operator.neg,
     "maximumf": lambda a, b: math.nan if math.isnan(a) or math.isnan(b) else max(a, b),
     "minimumf": lambda a, b: math.nan if math.isnan(a) or math.isnan(b) else min(a, b),
+    "maxnumf": np.fmax,
+    "minnumf": np.fmin,
+    "remf": np.fmod,
+    "copysign": math.copysign,
+    "atan2": math.atan2,
+    "powf": np.float_power,
 }
+
+_INVERTIBLE = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+_AS_IN_NUMPY = (
+    *(*_INVERTIBLE, "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
+    *("sqrt", "ceil", "floor", "trunc"),
+)
 
 #: Functions of one number, of MLIR's dialect math, as NumPy computes them of float64.
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    **{name: getattr(np, name) for name in _AS_IN_NUMPY},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in _INVERTIBLE},
     "absf": np.abs,
-    "ceil": np.ceil,
-    "cos": np.cos,
-    "exp": np.exp,
-    "floor": np.floor,
-    "log": np.log,
+    "erf": math.erf,
+    "roundeven": np.rint,
     "rsqrt": lambda x: 1 / np.sqrt(x),
-    "sin": np.sin,
-    "sqrt": np.sqrt,
-    "tanh": np.tanh,
+}
+
+#: Functions of the bits of an integer, and of how many there are.
+_BITS: dict[str, Callable[[int, int], int]] = {
+    "absi": lambda value, width: abs(signed(value, width)),
+    "ctlz": lambda value, width: width - value.bit_length(),
+    "ctpop": lambda value, width: value.bit_count(),
+    "cttz": lambda value, width: (value & -value).bit_length() - 1 if value else width,
 }
 
 #: What a plan may compute.
@@ -98,6 +114,7 @@ OPS = (
     *_UNSIGNED,
     *_FLOAT,
     *_FUNCTIONS,
+    *_BITS,
     *("cmpi", "cmpf", "select", "extsi", "extui", "trunci", "index_cast", "index_castui", "sitofp", "uitofp"),
     *("fptosi", "fptoui", "extf", "truncf"),
 )
@@ -116,8 +133,12 @@ def compute(name: str, arguments: Sequence[Number], kind: str, source: str, pred
     if name in _UNSIGNED:
         a, b = (unsigned(value, width(source)) for value in arguments)
         return signed(_UNSIGNED[name](a, b), width(kind))
+    if name in _BITS:
+        bits = width(kind)
+        return signed(_BITS[name](unsigned(arguments[0], bits), bits), bits)
     if name in _FLOAT:
-        return _rounded(_FLOAT[name](*arguments), kind)
+        with np.errstate(all="ignore"):
+            return _rounded(float(_FLOAT[name](*arguments)), kind)
     if name in _FUNCTIONS:
         with np.errstate(all="ignore"):
             return _rounded(float(_FUNCTIONS[name](np.float64(arguments[0]))), kind)
