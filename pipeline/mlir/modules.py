@@ -10,8 +10,8 @@ from pipeline.diagnostics import Diagnostic, Severity
 from pipeline.errors import CompileError
 from pipeline.mlir.bindings import PassManager, ir
 
-#: When MLIR's verifier looks at what MLIR's passes make: after each of them, which takes longer than most of them do,
-#: once after the last, or never.
+#: When the verifier looks at what passes make: after each of them, which takes longer than most of them do, once after
+#: the last, or never.
 Verification = Literal["each", "end", "never"]
 
 

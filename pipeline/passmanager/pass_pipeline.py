@@ -14,14 +14,16 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, cast, get_args
 
 from pipeline import remarks, timing
 from pipeline.dialects.fusion import OPS
-from pipeline.errors import OptionError
+from pipeline.errors import CompileError, OptionError
 from pipeline.mlir import Verification, ir, run_pipeline
+from pipeline.mlir import verify as check
 from pipeline.passmanager import registry
 from pipeline.passmanager.parser import ROOT, PipelineParser
 from pipeline.passmanager.pass_runner import ANY, Instrumentation, MlirPass, PipelineStep, run_watched
@@ -61,17 +63,19 @@ class PassPipeline:
         instrumentation: Sequence[Instrumentation] = (),
         *,
         disable: frozenset[str] = frozenset(),
-        verify: Verification = "end",
+        verify: Verification | None = None,
     ) -> None:
         """Runs the passes on `module` in order.
 
         Without instrumentation neighbouring passes of MLIR run as one PassManager; with it each runs by itself, op by
         op, so that every call can name the pass and the op. Passes in `disable` are skipped, with a remark. The IR is
-        verified after each pass, or, by default, after each of ours and the last of neighbouring ones of MLIR.
+        verified after each pass, or at the end and after each pass of a plugin, which is quicker; by default as the
+        environment variable `PIPELINE_VERIFY` says, else at the end.
 
         Raises `CompileError` naming the pass if one fails, `OptionError` for an unknown name in `disable` or a nesting
         in something that is no op.
         """
+        verify = verify or usual_verification()
         root = module.operation
         steps = self._enabled(root, disable)
         _check_anchors(steps, root.context)
@@ -86,12 +90,23 @@ class PassPipeline:
             if is_mlir:
                 steps_of_mlir = list(group)
                 with timing.stage(",".join(dict.fromkeys(step.pass_.name for step in steps_of_mlir))):
-                    run_pipeline(root, _nested(steps_of_mlir), verify=verify)
+                    run_pipeline(root, _nested(steps_of_mlir), verify="each" if verify == "each" else "never")
                 continue
             for step in group:
+                verified = verify == "each" or (verify == "end" and not _is_of_the_house(step))
                 with timing.stage(step.pass_.name):
                     for op in step.targets(root):
-                        step.run(op, verify != "never")
+                        step.run(op, verified)
+        if verify == "end":
+            self._verify_end(root)
+
+    def _verify_end(self, root: ir.Operation) -> None:
+        try:
+            check(root)
+        except CompileError as error:
+            names = ", ".join(dict.fromkeys(step.pass_.name for step in self.steps))
+            reason = f"one of the passes {names} left invalid IR (PIPELINE_VERIFY=each finds out which): {error}"
+            raise CompileError(reason, error.diagnostics) from None
 
     def _enabled(self, root: ir.Operation, disable: frozenset[str]) -> list[PipelineStep]:
         for name in disable:
@@ -101,6 +116,19 @@ class PassPipeline:
             if step.pass_.name in disable:
                 remarks.missed(step.pass_.name, root, "the pass is disabled")
         return [step for step in self.steps if step.pass_.name not in disable]
+
+
+def usual_verification() -> Verification:
+    """When IR is verified if nobody says: what the environment variable `PIPELINE_VERIFY` says, else at the end."""
+    said = os.environ.get("PIPELINE_VERIFY") or "end"
+    if said not in get_args(Verification):
+        raise OptionError(f"PIPELINE_VERIFY is {said!r}, expected one of {', '.join(get_args(Verification))}")
+    return cast(Verification, said)
+
+
+def _is_of_the_house(step: PipelineStep) -> bool:
+    """Whether a pass is ours, not a plugin's: those are tested with the verifier after each pass."""
+    return type(step.pass_).__module__.startswith("pipeline.")
 
 
 def _nested(steps: Sequence[PipelineStep], depth: int = 0) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipeline import remarks
 from pipeline.errors import CompileError, OptionError
 from pipeline.mlir import context, ir, parse, verify, walk
+from pipeline.passes.tensor.drop_unread_fills import DropUnreadFills
 from pipeline.passmanager import registry
 from pipeline.passmanager.base import Pass
 from pipeline.passmanager.pass_pipeline import PassPipeline
@@ -216,6 +217,35 @@ def test_failure_names_pass_and_op_and_position(module, fault, message):
         PassPipeline.parse(f"test-mark{{fault={fault}}}").run(module)
     assert message in str(raised.value)
     assert raised.value.diagnostics[0].line == 2
+
+
+@pytest.mark.parametrize(
+    ("when", "message"),
+    [
+        ("each", "pass 'drop-unread-fills' failed on func.func @f: it left invalid IR"),
+        (
+            "end",
+            "one of the passes fold-unit-transposes, drop-unread-fills left invalid IR (PIPELINE_VERIFY=each finds out which)",
+        ),
+        (
+            "",
+            "one of the passes fold-unit-transposes, drop-unread-fills left invalid IR (PIPELINE_VERIFY=each finds out which)",
+        ),
+    ],
+)
+def test_when_the_passes_of_the_house_are_verified(module, monkeypatch, when, message):
+    """Those of plugins always are; see the test above."""
+    monkeypatch.setenv("PIPELINE_VERIFY", when)
+    monkeypatch.setattr(DropUnreadFills, "run", lambda self, op: list(op.regions[0].blocks[0].operations)[-1].erase())
+    with pytest.raises(CompileError) as raised:
+        PassPipeline.parse("fold-unit-transposes,drop-unread-fills").run(module)
+    assert message in str(raised.value)
+
+
+def test_wrong_time_of_verification(module, monkeypatch):
+    monkeypatch.setenv("PIPELINE_VERIFY", "often")
+    with pytest.raises(OptionError, match="PIPELINE_VERIFY is 'often', expected one of each, end, never"):
+        PassPipeline.parse("cse").run(module)
 
 
 def test_invalid_ir_passes_where_verification_is_off(module):
