@@ -19,7 +19,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ |= {"PIPELINE_CACHE_SIZE": "0", "PIPELINE_FALLBACK": "error"}  # as in tests: nothing from earlier, all by us
-os.environ.setdefault("PIPELINE_VERIFY", "each")
 sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("", "fuzz", "gpu")]
 
 import tally  # noqa: E402  # it lies beside the tests

@@ -164,7 +164,7 @@ def _copy_word(op: ir.Operation) -> str:
 
 def is_reduction(op: ir.Operation) -> bool:
     """Whether a linalg.generic has a reduction loop."""
-    return any("reduction" in str(kind) for kind in op.attributes["iterator_types"])
+    return "reduction" in str(op.attributes["iterator_types"])
 
 
 def is_product(op: ir.Operation) -> bool:

@@ -124,7 +124,8 @@ def structured(op: ir.Operation | None) -> LinalgOp | None:
         return None
     if op.name == "linalg.generic":
         maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
-        return LinalgOp(op, tuple(maps), tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"]))
+        kinds = str(op.attributes["iterator_types"]).split(",") if maps[0].n_dims else []  # one call for all of them
+        return LinalgOp(op, tuple(maps), tuple("reduction" in kind for kind in kinds))
     rank = ir.ShapedType(op.operands[len(op.operands) - 1].type).rank
     identity = ir.AffineMap.get_identity(rank)
     dims = identity.results

@@ -114,19 +114,24 @@ def constant_integer(value: ir.Value) -> int | None:
 
 def captured_values(op: ir.Operation) -> list[ir.Value]:
     """What `op` and the ops in its regions read from outside of `op`, operands first, each once."""
-    found: dict[ir.Value, None] = dict.fromkeys(op.operands)
+    read: dict[ir.Value, None] = dict.fromkeys(op.operands)
+    own: set[ir.Value] = set()
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
-        for operand in inner.operation.operands:
-            if not is_inside(operand, op):
-                found.setdefault(operand)
+        inner = inner.operation
+        read.update(dict.fromkeys(inner.operands))
+        own.update(inner.results)
+        for region in inner.regions:
+            for block in region.blocks:
+                own.update(block.arguments)
         return ir.WalkResult.ADVANCE
 
     for region in op.regions:
         for block in region.blocks:
+            own.update(block.arguments)
             for inner in block.operations:
                 inner.operation.walk(visit)
-    return list(found)
+    return [value for value in read if value not in own]
 
 
 def remap_operands(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:

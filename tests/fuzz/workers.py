@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
@@ -74,6 +75,7 @@ def _serve(pipe: Connection) -> None:
     from kinds import KINDS
 
     torch.set_num_threads(1)
+    os.environ.setdefault("PIPELINE_VERIFY", "each")
     with contextlib.suppress(EOFError):
         while True:
             kind, programs = pipe.recv()

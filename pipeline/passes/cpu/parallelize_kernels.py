@@ -138,11 +138,12 @@ def _obstacle(loop: ir.Operation) -> str | None:
         return "the loop hands values from one iteration to the next"
     if constant_integer(loop.operands[2]) is None:
         return "the loop has a step that is not known"
-    for value in captured_values(loop):
+    captured = captured_values(loop)
+    for value in captured:
         if not _can_be_passed(value.type):
             return f"a {value.type} cannot be passed to a function"
     if ir.StringAttr(loop.attributes[PARALLEL]).value == TILES:
-        for value in captured_values(loop):
+        for value in captured:
             if _is_made_by_kernel(value) and not _belongs_to(value, loop):
                 return "scratch is used outside of the loop, too"
     return None

@@ -99,6 +99,7 @@ TO_LLVM = """
     reconcile-unrealized-casts,
     canonicalize,
     cse,
+    drop-unused-arguments,
     lower-chunks-to-libgomp
 """
 
