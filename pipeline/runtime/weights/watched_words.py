@@ -12,8 +12,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable
 
-import numpy as np
-
 #: The entry that compares first: `int32_t (int64_t *slots, const int64_t *record)`. It gives 1 where a word has
 #: changed, else it calls the entry, if there are slots, and gives 0.
 GUARDED = "pipeline_guarded"
@@ -30,10 +28,9 @@ class WatchedWords:
 
     def __init__(self, addresses: Iterable[int]):
         self._places = {address: 2 * number + 1 for number, address in enumerate(dict.fromkeys(addresses))}
-        self._memory = np.zeros(1 + 2 * len(self._places), np.int64)
-        self._memory[0] = len(self._places)
+        self._memory = (ctypes.c_int64 * (1 + 2 * len(self._places)))(len(self._places))
         self._memory[1::2] = list(self._places)
-        self.record = self._memory.ctypes.data
+        self.record = ctypes.addressof(self._memory)
         self.accept(self._places)
 
     def accept(self, addresses: Iterable[int]) -> None:

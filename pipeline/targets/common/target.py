@@ -6,12 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.program import Dump
-from pipeline.runtime.device.device_code import DeviceCode
-from pipeline.runtime.interface.code import Code
-
 if TYPE_CHECKING:
     from pipeline.mlir import ir
+    from pipeline.program import Dump
+    from pipeline.runtime.device.device_code import DeviceCode
+    from pipeline.runtime.interface.code import Code
 
 
 @dataclass(frozen=True)
