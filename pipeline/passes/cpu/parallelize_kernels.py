@@ -20,6 +20,8 @@ _ENTRIES = ("main", "prepare")
 #: What moves a vector takes as long as some instructions: the memory of a loop that is worth sharing is rarely near.
 _MOVES, _MOVE_COST = ("vector.load", "vector.store", "vector.maskedload", "vector.maskedstore"), 3
 
+#: Ops of these dialects are instructions, but for constants.
+_COMPUTES = ("arith.", "math.", "vector.", "memref.", "llvm.")
 _CONSTANT = "arith.constant"
 _SCRATCH = "memref.alloca"
 
@@ -71,7 +73,7 @@ class ParallelizeKernels(Pass):
         best: ir.Operation | None = None
         most = 1
         for candidate in _nest(loop):
-            if _cost(candidate) < self.least:
+            if _cost(candidate, self.least) < self.least:
                 break
             trips = trip_count(candidate) or _UNKNOWN_TRIPS
             if trips <= most:
@@ -100,21 +102,28 @@ def _nest(loop: ir.Operation) -> list[ir.Operation]:
         nest.append(inner[0])
 
 
-def _cost(op: ir.Operation) -> int:
-    """About how many instructions an op takes, with what is inside of it."""
-    inside = sum(
-        _cost(inner.operation) for region in op.regions for block in region.blocks for inner in block.operations
-    )
-    if op.name in ("scf.for", "scf.while"):
-        trips = trip_count(op) if op.name == "scf.for" else None
-        return (_UNKNOWN_TRIPS if trips is None else trips) * inside
-    if op.name.startswith("linalg."):
+def _cost(op: ir.Operation, enough: int) -> int:
+    """About how many instructions an op takes, with what is inside of it; counted until they are enough."""
+    name = op.name
+    if name.startswith("linalg."):
         return _linalg_cost(op)
-    if op.name in _MOVES:
+    if name in _MOVES:
         return _MOVE_COST
-    return inside + (
-        op.name.partition(".")[0] in ("arith", "math", "vector", "memref", "llvm") and op.name != _CONSTANT
-    )
+    if name in ("scf.for", "scf.while"):
+        trips = trip_count(op) if name == "scf.for" else None
+        trips = _UNKNOWN_TRIPS if trips is None else trips
+        return trips * _cost_inside(op, -(-enough // trips)) if trips else 0
+    own = name.startswith(_COMPUTES) and name != _CONSTANT
+    return own + _cost_inside(op, enough - own)
+
+
+def _cost_inside(op: ir.Operation, enough: int) -> int:
+    total = 0
+    for inner in (inner.operation for region in op.regions for block in region.blocks for inner in block.operations):
+        if total >= enough:
+            break
+        total += _cost(inner, enough - total)
+    return total
 
 
 def _linalg_cost(op: ir.Operation) -> int:
