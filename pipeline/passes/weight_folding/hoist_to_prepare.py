@@ -60,11 +60,12 @@ class HoistToPrepare(Pass):
 def _kept(main: ir.Operation, weights: ConstExprs) -> list[ir.Value]:
     """The tensors from weights that the rest of @main reads; those behind views, and not the weights themselves."""
     found: dict[ir.Value, None] = {}
+    tables = _tables(weights)
 
     def need(value: ir.Value) -> None:
         source = seen_through(value, _VIEWS)
         producer = defining_op(source)
-        if producer is None or not (weights.sources.get(source) or _is_table(source, weights)):
+        if producer is None or not (weights.sources.get(source) or source in tables):
             return
         if isinstance(source.type, ir.RankedTensorType):
             found.setdefault(source)
@@ -84,15 +85,18 @@ def _kept(main: ir.Operation, weights: ConstExprs) -> list[ir.Value]:
     return list(found)
 
 
-def _is_table(value: ir.Value, weights: ConstExprs) -> bool:
-    """Whether a tensor comes from constants alone, by functions, such as the factors of a Fourier transform."""
-    if value not in weights or not isinstance(value.type, ir.RankedTensorType):
-        return False
-    size = byte_size(value.type)
-    if weights.sources[value] or size is None or size > _LARGEST_TABLE:
-        return False
-    ops = [producer for producer in map(defining_op, weights.sources) if producer is not None]
-    return any(_has_function(op) for op in needed_ops(ops, [value]))
+def _tables(weights: ConstExprs) -> set[ir.Value]:
+    """The tensors that come from constants alone, by functions, such as the factors of a Fourier transform."""
+    by_functions: set[ir.Value] = set()
+    for op in dict.fromkeys(producer for producer in map(defining_op, weights.sources) if producer is not None):
+        if _has_function(op) or not by_functions.isdisjoint(captured_values(op)):
+            by_functions.update(op.results)
+    return {value for value in by_functions if not weights.sources.get(value) and _is_small_tensor(value)}
+
+
+def _is_small_tensor(value: ir.Value) -> bool:
+    size = byte_size(value.type) if isinstance(value.type, ir.RankedTensorType) else None
+    return size is not None and size <= _LARGEST_TABLE
 
 
 def _has_function(op: ir.Operation) -> bool:
