@@ -8,13 +8,17 @@
 // CHECK: llvm.call @scale_0_chunk_0_spawn(%{{.*}}, %{{.*}}, %{{.*}}) : (i64, i64, !llvm.ptr) -> ()
 // CHECK: llvm.mlir.global external @pipeline_threads()
 // CHECK: llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)
+// CHECK-LABEL: llvm.func @pipeline_part(
+// CHECK: llvm.call @omp_get_thread_num()
+// CHECK: llvm.call @omp_get_num_threads()
 // CHECK-LABEL: llvm.func @scale_0_chunk_0_spawn(
 // CHECK: %[[DATA:.*]] = llvm.alloca %{{.*}} x !llvm.struct<(i64, i64, ptr)>
 // CHECK: llvm.call @GOMP_parallel(%{{.*}}, %[[DATA]], %{{.*}}, %{{.*}})
 // CHECK-LABEL: llvm.func @scale_0_chunk_0_share(
-// CHECK: llvm.call @omp_get_thread_num()
-// CHECK: llvm.call @omp_get_num_threads()
-// CHECK: llvm.call @scale_0_chunk_0(%{{.*}}, %{{.*}}, %{{.*}}) : (i64, i64, !llvm.ptr) -> ()
+// CHECK: %[[PART:.*]] = llvm.call @pipeline_part(%{{.*}}, %{{.*}}, %{{.*}})
+// CHECK: %[[FROM:.*]] = llvm.extractvalue %[[PART]][0]
+// CHECK: %[[TO:.*]] = llvm.extractvalue %[[PART]][1]
+// CHECK: llvm.call @scale_0_chunk_0(%[[FROM]], %[[TO]], %{{.*}}) : (i64, i64, !llvm.ptr) -> ()
 // expected-remark @below {{passed: its iterations are shared by threads}}
 llvm.func @scale_0_chunk_0(%first: i64, %last: i64, %x: !llvm.ptr) attributes {pipeline.chunk = 4 : i64} {
   llvm.return
@@ -40,8 +44,7 @@ llvm.func @scale_0(%x: !llvm.ptr) {
 // CHECK: %[[TEAM:.*]] = llvm.intr.umin(%[[CHOSEN]], %[[LIMIT]])
 // CHECK: llvm.call @GOMP_parallel(%{{.*}}, %{{.*}}, %[[TEAM]], %{{.*}})
 // CHECK-LABEL: llvm.func @rows_0_chunk_0_share(
-// CHECK: %[[NUMBER:.*]] = llvm.call @omp_get_thread_num()
-// CHECK: %[[ID:.*]] = llvm.sext %[[NUMBER]]
+// CHECK: %[[ID:.*]] = llvm.extractvalue %{{.*}}[2]
 // CHECK: llvm.call @rows_0_chunk_0(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[ID]])
 // expected-remark @below {{passed: its iterations are shared by threads}}
 llvm.func @rows_0_chunk_0(%first: i64, %last: i64, %x: !llvm.ptr, %threads: i64, %thread: i64) attributes {pipeline.chunk = 1 : i64, pipeline.numbered} {

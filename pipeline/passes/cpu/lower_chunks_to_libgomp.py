@@ -10,11 +10,42 @@ from pipeline.ir.attributes import CHUNK, NUMBERED, TEAM_SIZE
 from pipeline.mlir import callee, ir, symbol_name, walk
 from pipeline.passmanager.base import Pass
 
+#: Which iterations are a thread's: from where, to where, and its number.
+_PART, _OF_THREAD = "pipeline_part", "!llvm.struct<(i64, i64, i64)>"
+
 _DECLARATIONS = f"""
 llvm.mlir.global external @{TEAM_SIZE}() {{addr_space = 0 : i32}} : i32
 llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)
 llvm.func @omp_get_thread_num() -> i32
 llvm.func @omp_get_num_threads() -> i32
+llvm.func @{_PART}(%first: i64, %last: i64, %step: i64) -> {_OF_THREAD} {{
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %number = llvm.call @omp_get_thread_num() : () -> i32
+  %threads = llvm.call @omp_get_num_threads() : () -> i32
+  %id = llvm.sext %number : i32 to i64
+  %count = llvm.sext %threads : i32 to i64
+  %length = llvm.sub %last, %first : i64
+  %round = llvm.sub %step, %one : i64
+  %rounded = llvm.add %length, %round : i64
+  %some = llvm.sdiv %rounded, %step : i64
+  %trips = llvm.intr.smax(%some, %zero) : (i64, i64) -> i64
+  %done = llvm.mul %trips, %id : i64
+  %skip = llvm.sdiv %done, %count : i64
+  %after = llvm.add %id, %one : i64
+  %through = llvm.mul %trips, %after : i64
+  %stop = llvm.sdiv %through, %count : i64
+  %ahead = llvm.mul %skip, %step : i64
+  %behind = llvm.mul %stop, %step : i64
+  %from = llvm.add %first, %ahead : i64
+  %end = llvm.add %first, %behind : i64
+  %to = llvm.intr.smin(%end, %last) : (i64, i64) -> i64
+  %none = llvm.mlir.poison : {_OF_THREAD}
+  %begun = llvm.insertvalue %from, %none[0] : {_OF_THREAD}
+  %ended = llvm.insertvalue %to, %begun[1] : {_OF_THREAD}
+  %part = llvm.insertvalue %id, %ended[2] : {_OF_THREAD}
+  llvm.return %part : {_OF_THREAD}
+}}
 """
 
 _DECLARE_MOST = "llvm.func @omp_get_max_threads() -> i32"
@@ -45,27 +76,10 @@ llvm.func @{name}_spawn({parameters}) {{
 llvm.func @{name}_share(%data: !llvm.ptr) {{
   {loads}
   %step = llvm.mlir.constant({step} : i64) : i64
-  %round = llvm.mlir.constant({step_less_one} : i64) : i64
-  %zero = llvm.mlir.constant(0 : i64) : i64
-  %next = llvm.mlir.constant(1 : i64) : i64
-  %number = llvm.call @omp_get_thread_num() : () -> i32
-  %threads = llvm.call @omp_get_num_threads() : () -> i32
-  %id = llvm.sext %number : i32 to i64
-  %count = llvm.sext %threads : i32 to i64
-  %length = llvm.sub %v1, %v0 : i64
-  %rounded = llvm.add %length, %round : i64
-  %some = llvm.sdiv %rounded, %step : i64
-  %trips = llvm.intr.smax(%some, %zero) : (i64, i64) -> i64
-  %done = llvm.mul %trips, %id : i64
-  %skip = llvm.sdiv %done, %count : i64
-  %after = llvm.add %id, %next : i64
-  %through = llvm.mul %trips, %after : i64
-  %stop = llvm.sdiv %through, %count : i64
-  %ahead = llvm.mul %skip, %step : i64
-  %behind = llvm.mul %stop, %step : i64
-  %from = llvm.add %v0, %ahead : i64
-  %end = llvm.add %v0, %behind : i64
-  %to = llvm.intr.smin(%end, %v1) : (i64, i64) -> i64
+  %part = llvm.call @{part}(%v0, %v1, %step) : (i64, i64, i64) -> {of_thread}
+  %from = llvm.extractvalue %part[0] : {of_thread}
+  %to = llvm.extractvalue %part[1] : {of_thread}
+  %id = llvm.extractvalue %part[2] : {of_thread}
   llvm.call @{name}({passed}) : ({types}) -> ()
   llvm.return
 }}
@@ -134,7 +148,8 @@ def _functions(name: str, types: Sequence[str], step: int, is_numbered: bool) ->
         stores="\n  ".join(stores),
         loads="\n  ".join(loads),
         step=step,
-        step_less_one=step - 1,
+        part=_PART,
+        of_thread=_OF_THREAD,
         passed=", ".join(passed),
         limit=_LIMIT.format(limit=len(types) - 2) if is_numbered else "",
         count="%threads" if is_numbered else "%wanted",
