@@ -74,7 +74,7 @@ def simplify(graph: fx.Graph, is_region: bool = False) -> None:
     lower_numbers(graph)
     name_operators(graph)
     compute_splats(graph)
-    compare_floats_with_floats(graph)
+    numbers_beside_floats(graph)
     replace_empty_tensors(graph)
     own_views(graph)
     count_dims_from_the_front(graph)
@@ -96,17 +96,34 @@ _COMPARISONS = (
     aten.gt.Scalar,
     aten.ge.Scalar,
 )
+_ARITHMETIC = tuple(
+    getattr(getattr(aten, name), overload)
+    for name in ("add", "sub", "mul", "div", "rsub")
+    for overload in ("Tensor", "Scalar")
+)
 
 
-def compare_floats_with_floats(graph: fx.Graph) -> None:
-    """lt(x: f32, 0)  →  lt(x, 0.0): where x is a constant, torch-mlir folds the former to whatever lies in memory."""
+def numbers_beside_floats(graph: fx.Graph) -> None:
+    """lt(x: f32, 0)  →  lt(x, 0.0), and mul(x: f32, -1)  →  mul(x, -1.0).
+
+    Where x is a constant, torch-mlir folds the former to whatever lies in memory, and takes a negative integer for an
+    unsigned one. Remove when it folds as torch computes.
+    """
     for node in graph.nodes:
-        if (
-            node.target in _COMPARISONS
-            and node.args[0].meta["val"].is_floating_point()
-            and type(node.args[1]) in (int, bool)
-        ):
-            node.args = (node.args[0], float(node.args[1]))
+        if node.target not in (*_COMPARISONS, *_ARITHMETIC):
+            continue
+        tensors = [arg for arg in node.args[:2] if isinstance(arg, fx.Node)]
+        if all(_is_float_tensor(tensor) for tensor in tensors):
+            node.args = (*map(_as_float, node.args[:2]), *node.args[2:])
+
+
+def _is_float_tensor(node: fx.Node) -> bool:
+    value = node.meta["val"]
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def _as_float(number: Any) -> Any:
+    return float(number) if type(number) in (int, bool) else number
 
 
 _OTHER_NAMES = {

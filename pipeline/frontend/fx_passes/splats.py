@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 
 aten = torch.ops.aten
+prims = torch.ops.prims
 
 #: What makes such tensors: the position of the number among the arguments, or the number.
 _MADE_BY_ARGUMENT = {
@@ -25,23 +27,62 @@ _MADE = {
     aten.ones_like.default: 1,
 }
 
-#: What makes one of another, its first operand.
-_MOVES = {
+#: What gives its first operand, where that has the shape and the dtype of the result.
+_KEEPS = {
+    aten._to_copy.default,
     aten.alias.default,
     aten.clone.default,
     aten.expand.default,
-    aten.permute.default,
     aten.reshape.default,
     aten.select.int,
     aten.slice.Tensor,
     aten.squeeze.dims,
-    aten.transpose.int,
     aten.unsqueeze.default,
     aten.view.default,
 }
 
-#: What gives its first operand, where that has the shape and the dtype of the result.
-_KEEPS = _MOVES - {aten.permute.default, aten.transpose.int} | {aten._to_copy.default}
+#: What makes one of another by indices.
+_GATHERS = {
+    aten.embedding.default,
+    aten.gather.default,
+    aten.index.Tensor,
+    aten.index_select.default,
+    aten.take.default,
+}
+
+#: What makes one of another, or several, its first operand; what they are told besides are numbers.
+_MOVES = (
+    (_KEEPS - {aten._to_copy.default})
+    | _GATHERS
+    | {
+        operator.getitem,
+        aten._unsafe_view.default,
+        aten.as_strided.default,
+        aten.detach.default,
+        aten.diagonal.default,
+        aten.flip.default,
+        aten.permute.default,
+        aten.repeat.default,
+        aten.roll.default,
+        aten.split.Tensor,
+        aten.split_with_sizes.default,
+        aten.squeeze.default,
+        aten.squeeze.dim,
+        aten.t.default,
+        aten.transpose.int,
+        aten.unbind.int,
+        aten.unfold.default,
+        prims.broadcast_in_dim.default,
+        prims.collapse.default,
+        prims.collapse_view.default,
+        prims.reshape.default,
+        prims.rev.default,
+        prims.split_dim.default,
+        prims.squeeze.default,
+        prims.transpose.default,
+        prims.view_of.default,
+    }
+)
 
 _UNKNOWN = object()
 
@@ -57,13 +98,17 @@ def compute_splats(graph: fx.Graph) -> None:
     known: dict[fx.Node, torch.Tensor] = {}  # in tensors of the same rank and dtype: both decide about promotion
     for node in list(graph.nodes):
         value = node.meta.get("val")
+        if node.op == "call_function" and isinstance(value, (tuple, list)) and node.target in _MOVES:
+            if (number := _moved(node, known)) is not None:
+                known[node] = number
+            continue
         if node.op != "call_function" or not isinstance(value, torch.Tensor) or not _is_plain(value):
             continue
         number = _number(node, value, known)
         if number is None:
             continue
         known[node] = number
-        if _is_computed(node):
+        if _is_computed(node) or node.target in _GATHERS:
             _replace(graph, node, number, known)
 
 
@@ -87,17 +132,41 @@ def _number(node: fx.Node, value: torch.Tensor, known: dict[fx.Node, torch.Tenso
         return None if isinstance(given, fx.Node) else _filled(value, given)
     if node.target is aten.eq.Tensor and _are_same(*node.args) and not _is_float(node.args[0]):
         return _filled(value, True)
+    if node.target in _MOVES or (node.target is aten.view.dtype and _dtype(node.args[0]) == value.dtype):
+        source = _moved(node, known)
+        return None if source is None else _filled(value, source.item())
+    if node.target is aten.cat.default:
+        return _joined(node, value, known)
     args, kwargs = fx.node.map_aggregate((node.args, dict(node.kwargs)), lambda one: _operand(one, known))
     operands = tree_leaves((args, kwargs))
     numbers = [one for one in operands if isinstance(one, torch.Tensor)]
     if not numbers or any(one is _UNKNOWN for one in operands):
         return None
-    if node.target in _MOVES:
-        return _filled(value, numbers[0].item())
     if not _is_computed(node):
         return None
     found = node.target(*args, **kwargs)
     return found if found.dtype == value.dtype and found.dim() == value.dim() else None
+
+
+def _moved(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> torch.Tensor | None:
+    """The number that the first operand is; None if it is not known, or indices are, which may be out of range."""
+    source, *rest = node.args
+    if any(isinstance(index, fx.Node) for index in tree_leaves((rest, dict(node.kwargs)))):
+        return None
+    number = _operand(source, known)
+    return number if isinstance(number, torch.Tensor) else None
+
+
+def _joined(node: fx.Node, value: torch.Tensor, known: dict[fx.Node, torch.Tensor]) -> torch.Tensor | None:
+    """What every element of tensors one behind the other is."""
+    parts = [_operand(part, known) for part in tree_leaves(node.args[0])]
+    if any(part is _UNKNOWN for part in parts) or len({part.item() for part in parts}) != 1:
+        return None
+    return _filled(value, parts[0].item())
+
+
+def _dtype(operand: Any) -> torch.dtype:
+    return operand.meta["val"].dtype if isinstance(operand, fx.Node) else operand.dtype
 
 
 def _operand(operand: Any, known: dict[fx.Node, torch.Tensor]) -> Any:
