@@ -105,7 +105,7 @@ def read_sizes(view: LinalgOp) -> Sizes | None:
 
     data: [n, h + 2, w + 2, c], weight: [f / block, 3, 3, c, block], in f32. None if it is something else.
     """
-    if view.inputs not in (2, 3) or len(view.reductions) != 7 or None in view.sizes:
+    if view.inputs not in (2, 3) or view.loops != 7 or None in view.sizes:
         return None
     if not all(isinstance(ir.ShapedType(value.type).element_type, ir.F32Type) for value in view.operands):
         return None

@@ -60,7 +60,7 @@ class _Gather:
     @property
     def line(self) -> int:
         """The loop along the rows."""
-        return len(self.view.sizes) - 1
+        return self.view.loops - 1
 
     def rewrite(self) -> None:
         """Puts loops in the place of the op."""
@@ -175,7 +175,7 @@ def _line_of(buffer: ir.Value, outer: Sequence[ir.Value], start: ir.Value | None
 
 def _rows_of(view: LinalgOp, shortest: int) -> _Gather | None:
     """How an op gathers rows; None if it does not."""
-    line = len(view.sizes) - 1
+    line = view.loops - 1
     size = view.sizes[line] if view.sizes else 0
     if line < 1 or any(view.reductions) or (size is not None and size < shortest) or not _walks(view, line):
         return None
@@ -188,7 +188,7 @@ def _rows_of(view: LinalgOp, shortest: int) -> _Gather | None:
 
 def _rows_and_uniform(view: LinalgOp) -> tuple[list[ir.Operation], list[ir.Operation]]:
     """Of the ops of a body, the loads that read rows, and those that are the same for a whole row."""
-    line = len(view.sizes) - 1
+    line = view.loops - 1
     arguments = list(view.body.arguments)
     varying = {argument for argument, read in zip(arguments, view.maps, strict=True) if moves(read, line) != "fixed"}
     varying.update(arguments[view.inputs :])

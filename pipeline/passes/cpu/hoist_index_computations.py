@@ -138,7 +138,7 @@ def _compute(view: LinalgOp, line: _Line, buffers: list[ir.Value]) -> None:
     ops = needed_ops([op.operation for op in body.operations][:-1], line.values)
     read = {operand for op in ops for operand in op.operands}
     numbers = [number for number in range(view.inputs) if body.arguments[number] in read]
-    here = [ir.AffineConstantExpr.get(0)] * len(view.sizes)
+    here = [ir.AffineConstantExpr.get(0)] * view.loops
     here[line.loop] = ir.AffineDimExpr.get(0)
     into = ir.AffineMap.get(1, 0, here)
     maps = [
@@ -167,7 +167,7 @@ def _read(view: LinalgOp, made: list[tuple[ir.Value, ir.Value, int]]) -> None:
     *ops, terminator = [op.operation for op in body.operations]
     operands = list(view.operands)
     inputs, outputs = operands[: view.inputs], operands[view.inputs :]
-    count = len(view.sizes)
+    count = view.loops
     along = [ir.AffineMap.get(count, 0, [ir.AffineDimExpr.get(loop)]) for _, _, loop in made]
     maps = [*view.maps[: view.inputs], *along, *view.maps[view.inputs :]]
 

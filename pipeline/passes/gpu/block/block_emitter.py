@@ -126,7 +126,7 @@ class BlockEmitter:
 
     def body(self, block_op: BlockOp, elements: Sequence[ir.Value], at: dict[int, ir.Value]) -> list[ir.Value]:
         """The body of an op on elements, at a point of the loops."""
-        counters = [at.get(dim) or as_index(0) for dim in range(len(block_op.view.reductions))]
+        counters = [at.get(dim) or as_index(0) for dim in range(block_op.view.loops)]
         return copy_body(block_op.view, elements, counters.__getitem__)
 
     def serial(

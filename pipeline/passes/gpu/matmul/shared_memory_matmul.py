@@ -73,7 +73,7 @@ def split_contraction(view: LinalgOp) -> Split | None:
 def _classified(view: LinalgOp) -> Split | None:
     """The loops by the operands that they move: one of both inputs, both of them, or no result."""
     sizes = tuple(size for size in view.sizes if size is not None)
-    if view.inputs != 2 or len(view.maps) != 3 or len(sizes) < len(view.sizes):
+    if view.inputs != 2 or len(view.maps) != 3 or len(sizes) < view.loops:
         return None
     left, right, result = (loops_in(indexing) for indexing in view.maps)
     sums = tuple(dim for dim, reduces in enumerate(view.reductions) if reduces)

@@ -24,7 +24,7 @@ def lanes(view: LinalgOp, width: int) -> int:
     buffers = [operand for operand in view.operands if isinstance(operand.type, ir.MemRefType)]
     if not width or any(view.reductions) or not is_arithmetic(view.op) or not all(map(_is_row_major, buffers)):
         return 1
-    identity = ir.AffineMap.get_identity(len(view.reductions))
+    identity = ir.AffineMap.get_identity(view.loops)
     for operand, indexing in zip(view.operands, view.maps, strict=True):
         if isinstance(operand.type, ir.MemRefType) and indexing != identity:
             return 1
