@@ -168,8 +168,11 @@ def read_by(generic: ir.Operation, number: int, value: ir.Value, indexing: ir.Af
     generic.operands[number] = value
 
 
-def drop_unused_inputs(generic: ir.Operation) -> None:
-    """Takes away the inputs that the body does not read, where the others say how often the loops run."""
+def drop_unused_inputs(generic: ir.Operation) -> bool:
+    """Takes away the inputs that the body does not read, where the others say how often the loops run.
+
+    Returns whether there were any.
+    """
     view = structured(generic)
     assert view is not None
     kept = [
@@ -179,9 +182,9 @@ def drop_unused_inputs(generic: ir.Operation) -> None:
     ]
     maps = [view.maps[number] for number in kept]
     if len(kept) == len(generic.operands) or bounded_loops(maps) != set(range(view.loops)):
-        return
+        return False
     if WINOGRAD in generic.attributes:  # an input of it is another form of another one
-        return
+        return False
     operands = [generic.operands[number] for number in kept]
     inputs, outputs = operands[: len(kept) - len(generic.results)], operands[len(kept) - len(generic.results) :]
 
@@ -194,6 +197,7 @@ def drop_unused_inputs(generic: ir.Operation) -> None:
         made = build_generic(inputs, outputs, maps, list(generic.attributes["iterator_types"]), body)
     copy_attributes(generic, made)
     replace(generic, list(made.results))
+    return True
 
 
 def generalize(op: ir.Operation) -> ir.Operation:

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from pipeline.ir.linalg_op import structured
 from pipeline.ir.rewriting import is_unused
-from pipeline.mlir import defining_op, ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import defining_op, ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class DropUnreadFills(Pass):
+class DropUnreadFills(PatternPass):
     """Have elementwise ops write to what a fill would have filled.
 
     elementwise outs(fill(c, out))   ->   elementwise outs(out)
@@ -23,17 +23,24 @@ class DropUnreadFills(Pass):
     name: ClassVar[str] = "drop-unread-fills"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites one function."""
-        for generic in walk(op, "linalg.generic"):
-            view = structured(generic)
-            if view is None or not view.is_elementwise:
-                continue
-            for number in range(view.inputs, len(generic.operands)):
-                fill = defining_op(generic.operands[number])
-                if fill is None or fill.name != "linalg.fill":
-                    continue
-                generic.operands[number] = fill.operands[1]
-                self.passed(generic, f"overwrites what is filled for its result {number - view.inputs}")
-                if is_unused(fill.results[0]):
-                    fill.erase()
+    @pattern("linalg.generic")
+    def drop(self, generic: ir.Operation) -> bool:
+        """elementwise outs(fill(c, out))   ->   elementwise outs(out)"""
+        view = structured(generic)
+        if view is None or not view.is_elementwise:
+            return False
+        unread = [
+            (number, fill) for number in range(view.inputs, len(generic.operands)) if (fill := _fill(generic, number))
+        ]
+        for number, fill in unread:
+            generic.operands[number] = fill.operands[1]
+            self.passed(generic, f"overwrites what is filled for its result {number - view.inputs}")
+            if is_unused(fill.results[0]):
+                fill.erase()
+        return bool(unread)
+
+
+def _fill(generic: ir.Operation, number: int) -> ir.Operation | None:
+    """The linalg.fill that makes an operand."""
+    producer = defining_op(generic.operands[number])
+    return producer if producer is not None and producer.name == "linalg.fill" else None

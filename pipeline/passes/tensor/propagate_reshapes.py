@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.ir.linalg_op import LinalgOp, any_structured
-from pipeline.mlir import ir, walk
+from pipeline.mlir import ir
 from pipeline.passes.tensor.expand_shape_of_concat import expand_parts
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits, splits_of_input, splits_of_result
-from pipeline.passmanager.base import Pass
-
-#: How often reshapes move down and up; each time they pass all ops that let them.
-_SWEEPS = 4
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class PropagateReshapes(Pass):
+class PropagateReshapes(PatternPass):
     """Move tensor.collapse_shape down and tensor.expand_shape up through linalg ops.
 
     A reshape between two ops hides that they run over the same elements. An op that reads a collapsed tensor reads the
@@ -30,20 +27,25 @@ class PropagateReshapes(Pass):
     name: ClassVar[str] = "propagate-reshapes"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Moves what can be moved in one function."""
-        for _ in range(_SWEEPS):
-            down = [self._split(generic, splits_of_input) for generic in walk(op, "linalg.generic")]
-            over = [self._pass_concat(expand) for expand in walk(op, "tensor.expand_shape")]
-            up = [self._split(generic, splits_of_result) for generic in reversed(walk(op, "linalg.generic"))]
-            if not any(down + over + up):
-                return
+    sweeps: ClassVar[int] = 4  # each time reshapes pass all ops that let them
 
-    def _pass_concat(self, expand: ir.Operation) -> bool:
+    @pattern("linalg.generic")
+    def move_down(self, generic: ir.Operation) -> bool:
+        """generic(collapse(x))   ->   collapse(generic with split loops (x))"""
+        return self._split(generic, splits_of_input)
+
+    @pattern("tensor.expand_shape")
+    def move_over_concat(self, expand: ir.Operation) -> bool:
+        """expand(concat(x, y))   ->   concat(expand(x), expand(y))"""
         last = expand_parts(expand)
         if last is not None:
             self.passed(last, "the parts of a concatenation are expanded instead of it")
         return last is not None
+
+    @pattern("linalg.generic", users_first=True)
+    def move_up(self, generic: ir.Operation) -> bool:
+        """expand(generic(x))   ->   generic with split loops (expand(x))"""
+        return self._split(generic, splits_of_result)
 
     def _split(self, generic: ir.Operation, find: Callable[[LinalgOp], Splits | None]) -> bool:
         view = any_structured(generic)

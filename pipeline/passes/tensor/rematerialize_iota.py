@@ -19,8 +19,8 @@ from pipeline.ir.rewriting import (
     iterator_types,
     replace,
 )
-from pipeline.mlir import arith, defining_op, ir, linalg, tensor, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import arith, defining_op, ir, linalg, tensor
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 #: Builds an element of a tensor, given its place.
 _Element = Callable[[Sequence[ir.Value]], ir.Value]
@@ -29,7 +29,7 @@ _VIEWS = (*RESHAPES, "tensor.extract_slice")
 
 
 @dataclass(frozen=True)
-class RematerializeIota(Pass):
+class RematerializeIota(PatternPass):
     """Let linalg ops compute what others compute from loop counters alone, as arange does, instead of reading it.
 
     That is also done through slices and through reshapes that add or drop dims of size 1, for what a body fetches with
@@ -42,27 +42,9 @@ class RematerializeIota(Pass):
 
     ops: int = field(default=8, metadata={"help": "how many ops may be computed again for each element"})
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites one function."""
-        for generic in walk(op, "linalg.generic"):
-            self._read(generic)
-        for extract in walk(op, "tensor.extract"):
-            element = self._element(extract.operands[0])
-            if element is not None:
-                self.passed(extract, "computes the position that it fetched")
-                with before(extract):
-                    replace(extract, [element(list(extract.operands)[1:])])
-        for cut in reversed(walk(op, "tensor.extract_slice")):
-            element = self._element(cut.results[0])
-            if is_unused(cut.results[0]):
-                cut.erase()
-            elif element is not None and ir.RankedTensorType(cut.results[0].type).has_static_shape:
-                self.passed(cut, "computes the positions of the slice alone")
-                with before(cut):
-                    replace(cut, [_positions(cut.results[0], element)])
-
-    def _read(self, generic: ir.Operation) -> None:
-        """Replaces the inputs of an op that are computed from counters, where its loops stay bounded."""
+    @pattern("linalg.generic")
+    def read(self, generic: ir.Operation) -> bool:
+        """generic(iota)   ->   generic { linalg.index }, where its loops stay bounded"""
         view = structured(generic)
         assert view is not None
         for number in range(view.inputs):
@@ -78,7 +60,32 @@ class RematerializeIota(Pass):
             self.passed(generic, "computes positions instead of reading them")
             with generic.location, ir.InsertionPoint.at_block_begin(view.body):
                 argument.replace_all_uses_with(element([_at(expression) for expression in indexing.results]))
-        drop_unused_inputs(generic)
+        return drop_unused_inputs(generic)
+
+    @pattern("tensor.extract")
+    def fetch(self, extract: ir.Operation) -> bool:
+        """tensor.extract iota[%i]   ->   %i"""
+        element = self._element(extract.operands[0])
+        if element is None:
+            return False
+        self.passed(extract, "computes the position that it fetched")
+        with before(extract):
+            replace(extract, [element(list(extract.operands)[1:])])
+        return True
+
+    @pattern("tensor.extract_slice", users_first=True)
+    def slice(self, cut: ir.Operation) -> bool:
+        """tensor.extract_slice iota   ->   a shorter iota"""
+        if is_unused(cut.results[0]):
+            cut.erase()
+            return True
+        element = self._element(cut.results[0])
+        if element is None or not ir.RankedTensorType(cut.results[0].type).has_static_shape:
+            return False
+        self.passed(cut, "computes the positions of the slice alone")
+        with before(cut):
+            replace(cut, [_positions(cut.results[0], element)])
+        return True
 
     def _element(self, value: ir.Value) -> _Element | None:
         """How an element of a tensor is computed from its place; None if it is not, or not cheaply."""
