@@ -54,6 +54,12 @@ def children():
 
 
 @pytest.fixture(autouse=True)
+def supervised_always(monkeypatch):
+    """Programs of these tests have ops that run away because the tests make them."""
+    monkeypatch.setenv("PIPELINE_SUPERVISE", "all")
+
+
+@pytest.fixture(autouse=True)
 def leaves_no_children():
     """Those that were there before, such as multiprocessing's tracker of resources, are another test's."""
     before = children()

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeline import supervised
 from pipeline.errors import LoweringError, PipelineError, UnsupportedOpError
+from pipeline.frontend.importer.harmless_ops import is_harmless
 from pipeline.frontend.importer.torch_to_linalg import (
     failing_ops,
     leaf_ops,
@@ -37,7 +38,7 @@ def lower_supervised(module: ir.Module, dump: Dump, promises: Promises) -> tuple
         LoweringError: the whole of them did, and none of them alone.
     """
     take_over(module)
-    if not supervised.is_possible():
+    if is_harmless(module) or not supervised.is_possible():
         return module, lower_to_linalg(module, dump, promises)
     limits = ResourceLimits.of_environment()
     module.context.enable_multithreading(False)  # a child has no threads but the one that forked

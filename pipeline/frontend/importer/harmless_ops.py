@@ -1,0 +1,64 @@
+"""Which programs torch-mlir's passes take without running away or crashing: those need no process of their own.
+
+A child costs a small model a quarter of its compilation. What was found to run away or to crash were sizes that are 0
+or not known, and ops that many rewrites take apart; a program without either is lowered in this process, where the
+fuzzer would see it crash. `PIPELINE_SUPERVISE=all` has every program supervised.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from pipeline.mlir import ir, ops_of
+
+#: Beyond so many ops a child costs next to nothing, and Ctrl-C should not have to wait for the passes.
+_MOST_OPS = 1000
+
+#: Ops whose lowering is one rewrite to a linalg op, to a move of elements or to a few of these, by name without the
+#: overload behind the dot.
+_NAMES = """
+aten.abs aten.add aten.addmm aten.alias aten.amax aten.amin aten.any aten.argmax aten.arange aten.bitwise_and
+aten.bitwise_not aten.bitwise_or aten.bitwise_xor aten.bmm aten.cat aten.ceil aten.clamp aten.clamp_max
+aten.clamp_min aten.clone aten.constant_pad_nd aten.convolution aten.cos aten.div aten.empty aten.eq aten.erf
+aten.exp aten.expand aten.flatten aten.floor aten.full aten.ge aten.gelu aten.gt aten.le aten.linear aten.log
+aten.logical_and aten.logical_not aten.logical_or aten.lt aten.masked_fill aten.matmul aten.maximum aten.mean
+aten.minimum aten.mm aten.mul aten.native_layer_norm aten.ne aten.neg aten.ones aten.permute aten.pow
+aten.reciprocal aten.relu aten.round aten.rsqrt aten.rsub aten.select aten.sigmoid aten.sign aten.silu aten.sin
+aten.slice aten.softmax aten._softmax aten.split_with_sizes aten.sqrt aten.squeeze aten.sub aten.sum aten.tanh
+aten.to aten._to_copy aten.transpose aten.t aten.unsqueeze aten.var aten.view aten.where aten.zeros
+prims.convert_element_type prims.squeeze vtensor.literal
+"""
+_HARMLESS = frozenset(_NAMES.split())
+
+#: What carries the arguments of those ops.
+_PLUMBING = ("torch.constant.", "torch.prim.ListConstruct", "torch.prim.TupleConstruct", "torch.prim.ListUnpack")
+
+_BORDERS = frozenset({"builtin.module", "func.func", "func.return"})
+
+#: A tensor whose sizes are all known and above 0.
+_WHOLE = re.compile(r"!torch\.vtensor<\[([1-9]\d*(,[1-9]\d*)*)?\],(f64|f32|f16|bf16|si64|si32|si16|si8|ui8|i1)>")
+
+
+def is_harmless(module: ir.Module) -> bool:
+    """Whether a module in the torch dialect may be lowered in this process."""
+    if os.environ.get("PIPELINE_SUPERVISE") == "all":
+        return False
+    ops = ops_of(module.operation)
+    return len(ops) <= _MOST_OPS and all(map(_is_known, ops)) and all(map(_is_whole, _types(ops)))
+
+
+def _is_known(op: ir.Operation) -> bool:
+    name = op.name
+    if name in _BORDERS or name.startswith(_PLUMBING):
+        return True
+    return ".".join(name.removeprefix("torch.").split(".")[:2]) in _HARMLESS
+
+
+def _types(ops: list[ir.Operation]) -> set[str]:
+    """Those of all values; an argument of a block is an operand where it matters, as what a list has in it is."""
+    return {str(value.type) for op in ops for value in (*op.operands, *op.results)}
+
+
+def _is_whole(kind: str) -> bool:
+    return _WHOLE.fullmatch(kind) is not None or not kind.startswith(("!torch.vtensor", "!torch.tensor"))
