@@ -14,6 +14,15 @@ from pipeline.mlir import context, ir
 
 NO_PROMISES = Promises([], [], {}, False)
 
+DIVISION = """
+func.func @main(%x: !torch.vtensor<[2],si64>) -> !torch.vtensor<[2],si64> {
+  %floor = torch.constant.str "floor"
+  %y = torch.aten.div.Tensor_mode %x, %x, %floor : !torch.vtensor<[2],si64>, !torch.vtensor<[2],si64>, !torch.str
+    -> !torch.vtensor<[2],si64>
+  return %y : !torch.vtensor<[2],si64>
+}
+"""
+
 LOOP = """
 func.func @main(%x: !torch.vtensor<[2],f32>, %n: !torch.int) -> !torch.vtensor<[2],f32> {
   %true = torch.constant.bool true
@@ -57,6 +66,7 @@ def test_tensors_in_lists_count(first: str, expected: bool) -> None:
 
 def test_other_ops_are_not() -> None:
     assert not is_harmless(program("torch.aten.trunc"))
+    assert not is_harmless(ir.Module.parse(DIVISION, context()))
     assert not is_harmless(ir.Module.parse(LOOP, context()))
 
 
