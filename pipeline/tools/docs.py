@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pipeline.passmanager import registry
 from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass
 
 _HEADER = """# Passes
 
@@ -78,7 +79,7 @@ def _section(cls: type[Pass]) -> str:
     test = f"../lit_tests/{'/'.join(cls.__module__.split('.')[1:-1])}/{cls.name}.mlir"
     always = " No model is compiled without it." if cls.mandatory else ""
     about = f"Runs on `{cls.anchor}`. [Source]({source}), [test]({test}).{always}"
-    lines = [f"### {cls.name}", "", about, "", inspect.getdoc(cls) or "", ""]
+    lines = [f"### {cls.name}", "", about, "", inspect.getdoc(cls) or "", "", *_rewrites(cls)]
     if cls.options():
         lines += ["| Option | Takes | Default | |", "|---|---|---|---|"]
         lines += [
@@ -87,6 +88,14 @@ def _section(cls: type[Pass]) -> str:
         ]
         lines.append("")
     return "\n".join(lines)
+
+
+def _rewrites(cls: type[Pass]) -> list[str]:
+    """What the patterns of a pass do: the first line of each docstring, before -> after."""
+    if not issubclass(cls, PatternPass):
+        return []
+    lines = [(inspect.getdoc(pattern.match_and_rewrite) or "").partition("\n")[0] for pattern in cls.patterns()]
+    return [*(f"- `{line}`" for line in lines), ""]
 
 
 if __name__ == "__main__":

@@ -15,8 +15,6 @@ from pipeline.passmanager.patterns import PatternPass, pattern
 class DropUnreadFills(PatternPass):
     """Have elementwise ops write to what a fill would have filled.
 
-    elementwise outs(fill(c, out))   ->   elementwise outs(out)
-
     torch-mlir fills the results of gathers, which their bodies do not read.
     """
 
