@@ -9,14 +9,12 @@ from pipeline.ir.indexing_maps import bounded_loops, coefficient
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, read_by
 from pipeline.mlir import ir, linalg, tensor, walk
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class DropBroadcastLoops(Pass):
+class DropBroadcastLoops(PatternPass):
     """Drop the loops of an elementwise op along which all its elements are equal; its users read without them.
-
-    y[i, j] = f(x[j]); z = g(y)   ->   y[j] = f(x[j]); z = g(y read at j)
 
     As for keys that several heads of an attention share: they would be copied for each. All users have to be linalg ops
     whose loops other operands bound.
@@ -25,16 +23,17 @@ class DropBroadcastLoops(Pass):
     name: ClassVar[str] = "drop-broadcast-loops"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites one function."""
-        for generic in reversed(walk(op, "linalg.generic")):
-            view = structured(generic)
-            loops = _broadcast_loops(view) if view is not None else set()
-            users = {use.owner.operation for result in generic.results for use in result.uses}
-            if view is None or not loops or not all(_reads_without(user, view, loops) for user in users):
-                continue
-            self.passed(generic, f"is computed once along {len(loops)} of {view.loops} loops")
-            _shrink(view, loops)
+    @pattern("linalg.generic", users_first=True)
+    def drop(self, generic: ir.Operation) -> bool:
+        """y[i, j] = f(x[j]); z = g(y)   ->   y[j] = f(x[j]); z = g(y read at j)"""
+        view = structured(generic)
+        loops = _broadcast_loops(view) if view is not None else set()
+        users = {use.owner.operation for result in generic.results for use in result.uses}
+        if view is None or not loops or not all(_reads_without(user, view, loops) for user in users):
+            return False
+        self.passed(generic, f"is computed once along {len(loops)} of {view.loops} loops")
+        _shrink(view, loops)
+        return True
 
 
 def _broadcast_loops(view: LinalgOp) -> set[int]:

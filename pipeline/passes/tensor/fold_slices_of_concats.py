@@ -7,35 +7,34 @@ from typing import ClassVar
 
 from pipeline.analysis.concat import INSERT, parts_of
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import defining_op, ir, tensor, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import defining_op, ir, tensor
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class FoldSlicesOfConcats(Pass):
+class FoldSlicesOfConcats(PatternPass):
     """Take a tensor.extract_slice of a concatenation from its parts.
 
-    slice of one part: the slice of that part, or the part itself
-    slice across parts: the concatenation of the slices of those that it covers
-
-    As `torch.diff` with `prepend` and shifted copies need it. Places and sizes have to be known.
+    A slice of one part alone is the slice of that part, or the part itself. As `torch.diff` with `prepend` and shifted
+    copies need it. Places and sizes have to be known.
     """
 
     name: ClassVar[str] = "fold-slices-of-concats"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites one function."""
-        for cut in walk(op, "tensor.extract_slice"):
-            last = defining_op(cut.operands[0])
-            parts = parts_of(last) if last is not None and last.name == INSERT else None
-            box = _box(cut)
-            if parts is None or box is None:
-                continue
-            covered = [(part, overlap) for part in parts if (overlap := _overlap(_place(part), box)) is not None]
-            self.passed(cut, f"is made of {len(covered)} of {len(parts)} parts")
-            with before(cut):
-                replace(cut, [_made_of(cut, box, covered)])
+    @pattern("tensor.extract_slice")
+    def slice_parts(self, cut: ir.Operation) -> bool:
+        """slice(concat(x, y, z))   ->   concat(slice(x), slice(y)), of the parts that it covers"""
+        last = defining_op(cut.operands[0])
+        parts = parts_of(last) if last is not None and last.name == INSERT else None
+        box = _box(cut)
+        if parts is None or box is None:
+            return False
+        covered = [(part, overlap) for part in parts if (overlap := _overlap(_place(part), box)) is not None]
+        self.passed(cut, f"is made of {len(covered)} of {len(parts)} parts")
+        with before(cut):
+            replace(cut, [_made_of(cut, box, covered)])
+        return True
 
 
 #: For each dim where something starts in a tensor, and its size.

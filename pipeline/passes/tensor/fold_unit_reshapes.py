@@ -9,12 +9,12 @@ from pipeline.ir.indexing_maps import bounded_loops
 from pipeline.ir.linalg_op import structured
 from pipeline.ir.reshapes import RESHAPES, reassociation
 from pipeline.ir.rewriting import read_by
-from pipeline.mlir import defining_op, ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import defining_op, ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class FoldUnitReshapes(Pass):
+class FoldUnitReshapes(PatternPass):
     """Let a linalg.generic read what a reshape reads, if that only adds or drops dims of size 1.
 
     expand_shape [[0, 1]] : 64 -> 64x1, read at (d0, d1)  =>  64, read at (d0)
@@ -27,30 +27,34 @@ class FoldUnitReshapes(Pass):
     name: ClassVar[str] = "fold-unit-reshapes"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Folds the reshapes before the generics of one function."""
-        for generic in walk(op, "linalg.generic"):
-            while self._fold(generic):
-                pass
+    @pattern("linalg.generic")
+    def fold(self, generic: ir.Operation) -> bool:
+        """generic(reshape(x))   ->   generic(x), with another indexing map"""
+        folds = 0
+        while _fold_one(generic):
+            folds += 1
+        return folds > 0
 
-    def _fold(self, generic: ir.Operation) -> bool:
-        view = structured(generic)
-        assert view is not None
-        for number in range(view.inputs):
-            reshape = defining_op(generic.operands[number])
-            if reshape is None or reshape.name not in RESHAPES:
-                continue
-            through = _read_through(view.maps[number], reshape)
-            if through is None:
-                continue
-            maps = [*view.maps[:number], through, *view.maps[number + 1 :]]
-            if len(bounded_loops(maps)) < view.loops:
-                continue
-            read_by(generic, number, reshape.operands[0], through)
-            if not list(reshape.results[0].uses):
-                reshape.erase()
-            return True
-        return False
+
+def _fold_one(generic: ir.Operation) -> bool:
+    """Folds the first reshape of those that an op reads; returns whether there was one."""
+    view = structured(generic)
+    assert view is not None
+    for number in range(view.inputs):
+        reshape = defining_op(generic.operands[number])
+        if reshape is None or reshape.name not in RESHAPES:
+            continue
+        through = _read_through(view.maps[number], reshape)
+        if through is None:
+            continue
+        maps = [*view.maps[:number], through, *view.maps[number + 1 :]]
+        if len(bounded_loops(maps)) < view.loops:
+            continue
+        read_by(generic, number, reshape.operands[0], through)
+        if not list(reshape.results[0].uses):
+            reshape.erase()
+        return True
+    return False
 
 
 def _read_through(indexing: ir.AffineMap, reshape: ir.Operation) -> ir.AffineMap | None:

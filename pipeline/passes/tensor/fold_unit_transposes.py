@@ -7,15 +7,13 @@ from typing import ClassVar
 
 from pipeline.ir.reshapes import unit_groups
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import ir, linalg, tensor, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import ir, linalg, tensor
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class FoldUnitTransposes(Pass):
+class FoldUnitTransposes(PatternPass):
     """Let transposes leave dims of size 1 alone, where those are all that moves, or one is the innermost.
-
-    transpose [0, 2, 1] : 8x1x64 -> 8x64x1   =>   collapse_shape : 8x64, expand_shape : 8x64x1
 
     A transpose is a copy, a reshape is none. Products that are written as `einsum` are full of such dims, and an
     innermost one hides along which dim the elements lie.
@@ -24,17 +22,19 @@ class FoldUnitTransposes(Pass):
     name: ClassVar[str] = "fold-unit-transposes"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites the transposes of one function."""
-        for transpose in walk(op, "linalg.transpose"):
-            source = ir.RankedTensorType(transpose.operands[0].type)
-            kept = [dim for dim, size in enumerate(source.shape) if size != 1]
-            if not 0 < len(kept) < source.rank or not source.has_static_shape:
-                continue
-            if _is_reshape(transpose, kept) or _hides_lines(transpose):
-                self.passed(transpose, f"moves {len(kept)} of {source.rank} dims: the others have one element")
-                with before(transpose):
-                    replace(transpose, [_without_units(transpose, source, kept)])
+    @pattern("linalg.transpose")
+    def reshape(self, transpose: ir.Operation) -> bool:
+        """transpose [0, 2, 1] : 8x1x64 to 8x64x1   ->   expand_shape(collapse_shape : 8x64) : 8x64x1"""
+        source = ir.RankedTensorType(transpose.operands[0].type)
+        kept = [dim for dim, size in enumerate(source.shape) if size != 1]
+        if not 0 < len(kept) < source.rank or not source.has_static_shape:
+            return False
+        if not _is_reshape(transpose, kept) and not _hides_lines(transpose):
+            return False
+        self.passed(transpose, f"moves {len(kept)} of {source.rank} dims: the others have one element")
+        with before(transpose):
+            replace(transpose, [_without_units(transpose, source, kept)])
+        return True
 
 
 def _permutation(transpose: ir.Operation) -> list[int]:

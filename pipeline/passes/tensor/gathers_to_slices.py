@@ -8,14 +8,14 @@ from typing import ClassVar
 from pipeline.ir.linalg_op import bounded
 from pipeline.ir.reshapes import unit_groups
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import constant_integer, defining_op, ir, tensor, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import constant_integer, defining_op, ir, tensor
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 @dataclass(frozen=True)
-class GathersToSlices(Pass):
+class GathersToSlices(PatternPass):
     """Turn a linalg.generic that only fetches `x[i, :, j]`, with numbers i and j, into a tensor.extract_slice.
 
     As `x[t]` for the step t of a loop is, after `scalarize-unit-tensors`. Every loop counts one dimension of x, in
@@ -25,15 +25,17 @@ class GathersToSlices(Pass):
     name: ClassVar[str] = "gathers-to-slices"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites one function."""
-        for generic in walk(op, "linalg.generic"):
-            fetch = _fetch(generic)
-            if fetch is not None:
-                self.passed(generic, "is a slice")
-                with before(generic):
-                    value = _slice(generic, fetch)
-                replace(generic, [value])
+    @pattern("linalg.generic")
+    def slice(self, generic: ir.Operation) -> bool:
+        """generic { tensor.extract x[i, linalg.index 0, j] }   ->   extract_slice x[i, 0, j] [1, n, 1]"""
+        fetch = _fetch(generic)
+        if fetch is None:
+            return False
+        self.passed(generic, "is a slice")
+        with before(generic):
+            value = _slice(generic, fetch)
+        replace(generic, [value])
+        return True
 
 
 def _fetch(generic: ir.Operation) -> ir.Operation | None:

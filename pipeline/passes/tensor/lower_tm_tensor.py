@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.ir.attributes import KERNEL, LINES
 from pipeline.ir.constants import as_index
-from pipeline.ir.rewriting import build_generic, copy_block, iterator_types
-from pipeline.mlir import arith, defining_op, ir, refusal, tensor, walk
+from pipeline.ir.rewriting import before, build_generic, copy_block, iterator_types, replace
+from pipeline.mlir import arith, defining_op, ir, refusal, tensor
 from pipeline.passes.tensor.sort_lowering import sort_lines
 from pipeline.passes.tensor.tensor_loop_nest import loops, sizes_of
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 #: A shorter row is written element by element.
 _SHORTEST_ROW = 8
 
 
 @dataclass(frozen=True)
-class LowerTmTensor(Pass):
+class LowerTmTensor(PatternPass):
     """Rewrite tm_tensor.scan, scatter and sort as scf.for nests on tensors, each to become one kernel.
 
     A sort of which only the first few elements are read, as in `topk`, is a selection of these.
@@ -29,21 +29,38 @@ class LowerTmTensor(Pass):
     name: ClassVar[str] = "lower-tm-tensor"
     mandatory: ClassVar[bool] = True
 
-    def run(self, op: ir.Operation) -> None:
-        """Lowers every tm_tensor op in the module."""
-        for kind, lower in _LOWERINGS.items():
-            for found in walk(op, f"tm_tensor.{kind}"):
-                with found.location, ir.InsertionPoint(found):
-                    results = lower(found)
-                loop = results[0].owner.operation
-                if kind in _BY_LINE:
-                    _mark_lines(loop, ir.RankedTensorType(found.operands[0].type).rank - 1)
-                loop.attributes[KERNEL] = ir.StringAttr.get(kind, op.context)
-                for before, after in zip(found.results, results, strict=True):
-                    before.replace_all_uses_with(after)
-                found.erase()
-        for left in walk(op, "tm_tensor.attention", "tm_tensor.topk"):
-            raise refusal(left, f"{left.name} is not supported")
+    @pattern("tm_tensor.scan")
+    def lower_scan(self, scan: ir.Operation) -> bool:
+        """tm_tensor.scan   ->   for lines { for elements { out[i] = running = combine(in[i], running) } }"""
+        return _lower(scan, _scan)
+
+    @pattern("tm_tensor.scatter")
+    def lower_scatter(self, scatter: ir.Operation) -> bool:
+        """tm_tensor.scatter   ->   for updates { out[place] = combine(update, out[place]) }"""
+        return _lower(scatter, _scatter)
+
+    @pattern("tm_tensor.sort")
+    def lower_sort(self, sort: ir.Operation) -> bool:
+        """tm_tensor.sort   ->   for lines { a merge sort, or a selection }"""
+        return _lower(sort, sort_lines)
+
+    @pattern("tm_tensor.attention", "tm_tensor.topk")
+    def refuse(self, op: ir.Operation) -> bool:
+        """tm_tensor.attention, tm_tensor.topk   ->   an error"""
+        raise refusal(op, f"{op.name} is not supported")
+
+
+def _lower(op: ir.Operation, build: Callable[[ir.Operation], list[ir.Value]]) -> bool:
+    """Puts the loops that `build` makes in the place of an op, marked as one kernel."""
+    kind = op.name.removeprefix("tm_tensor.")
+    with before(op):
+        results = build(op)
+    loop = results[0].owner.operation
+    if kind in _BY_LINE:
+        _mark_lines(loop, ir.RankedTensorType(op.operands[0].type).rank - 1)
+    loop.attributes[KERNEL] = ir.StringAttr.get(kind, op.context)
+    replace(op, results)
+    return True
 
 
 def _scan(op: ir.Operation) -> list[ir.Value]:
@@ -170,6 +187,3 @@ def _mark_lines(loop: ir.Operation, depth: int) -> None:
     for _ in range(depth):
         loop.attributes[LINES] = ir.UnitAttr.get(loop.context)
         loop = next(op.operation for op in loop.regions[0].blocks[0].operations if op.operation.name == "scf.for")
-
-
-_LOWERINGS = {"scan": _scan, "scatter": _scatter, "sort": sort_lines}

@@ -8,15 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import arith, defining_op, ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import arith, defining_op, ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class NarrowComparisons(Pass):
+class NarrowComparisons(PatternPass):
     """Compare f32 with numbers in f32, where the number is one of f32, too.
-
-    cmpf(extf(x) : f64, c : f64)   ->   cmpf(x, c : f32)
 
     Torch-mlir compares with Python numbers in f64, of which a vector has half as many.
     """
@@ -24,19 +22,20 @@ class NarrowComparisons(Pass):
     name: ClassVar[str] = "narrow-comparisons"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites one function."""
-        for comparison in walk(op, "arith.cmpf"):
-            narrow = [value for value in map(_as_f32, comparison.operands) if value is not None]
-            widened = [_extended(operand) is not None for operand in comparison.operands]
-            if not any(widened) or len(narrow) < len(widened):
-                continue
-            self.passed(comparison, "compares in f32")
-            predicate = comparison.attributes["predicate"]
-            with before(comparison):
-                operands = [value if isinstance(value, ir.Value) else _constant(value) for value in narrow]
-                made = arith.CmpFOp(predicate, *operands).result
-            replace(comparison, [made])
+    @pattern("arith.cmpf")
+    def narrow(self, comparison: ir.Operation) -> bool:
+        """cmpf(extf(x) : f64, c : f64)   ->   cmpf(x, c : f32)"""
+        narrow = [value for value in map(_as_f32, comparison.operands) if value is not None]
+        widened = [_extended(operand) is not None for operand in comparison.operands]
+        if not any(widened) or len(narrow) < len(widened):
+            return False
+        self.passed(comparison, "compares in f32")
+        predicate = comparison.attributes["predicate"]
+        with before(comparison):
+            operands = [value if isinstance(value, ir.Value) else _constant(value) for value in narrow]
+            made = arith.CmpFOp(predicate, *operands).result
+        replace(comparison, [made])
+        return True
 
 
 def _extended(value: ir.Value) -> ir.Value | None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.ir.rewriting import before, build_generic, copy_attributes, is_pure, is_unused
-from pipeline.mlir import captured_values, clone, defining_op, ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import captured_values, clone, defining_op, ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class RemoveUnusedResults(Pass):
+class RemoveUnusedResults(PatternPass):
     """Drop unused results of a linalg.generic that has others, such as the argmax beside the maximum of a softmax.
 
     A result goes together with its init and the ops that only it needs. It stays if another result is computed from it,
@@ -22,23 +22,20 @@ class RemoveUnusedResults(Pass):
     name: ClassVar[str] = "remove-unused-results"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites every linalg.generic of one function, users before producers."""
-        for generic in reversed(walk(op, "linalg.generic")):
-            self._drop_results(generic)
-
-    def _drop_results(self, generic: ir.Operation) -> None:
-        """%max, %argmax(unused) = generic { yield m, i } -> %max = generic { yield m }."""
+    @pattern("linalg.generic", users_first=True)
+    def remove(self, generic: ir.Operation) -> bool:
+        """%max, %argmax(unused) = generic { yield m, i }   ->   %max = generic { yield m }"""
         kept = [number for number, result in enumerate(generic.results) if not is_unused(result)]
         if not kept or len(kept) == len(generic.results):
-            return
+            return False
         body = _GenericBody(generic)
         problem = body.why_not(kept)
         if problem:
             self.missed(generic, problem)
-            return
+            return False
         self.passed(generic, f"dropped {len(generic.results) - len(kept)} of {len(generic.results)} results")
         body.rebuild(kept)
+        return True
 
 
 class _GenericBody:
