@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import before, choose, replace
-from pipeline.mlir import bufferization, ir, walk
+from pipeline.mlir import bufferization, ir
 from pipeline.passes.control_flow.if_conversion import CALL_BYTES
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class ExpandTensorSelects(Pass):
+class ExpandTensorSelects(PatternPass):
     """Rewrite an arith.select of tensors, which `canonicalize` makes of branches that only hand on what there is.
 
     On buffers it chooses an address. That costs nothing where the result is only read; where it is small, a linalg op
@@ -25,29 +25,34 @@ class ExpandTensorSelects(Pass):
     name: ClassVar[str] = "expand-tensor-selects"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites the selects of one function."""
-        for select in walk(op, "arith.select"):
-            if isinstance(select.results[0].type, ir.RankedTensorType) and str(select.operands[0].type) == "i1":
-                self._expand(select)
-
-    def _expand(self, select: ir.Operation) -> None:
-        """select c, a, b -> generic { select c, a[i], b[i] }."""
+    @pattern("arith.select")
+    def expand(self, select: ir.Operation) -> bool:
+        """select c, a, b   ->   generic { select c, a[i], b[i] }, or a copy of select c, a, b"""
+        if not isinstance(select.results[0].type, ir.RankedTensorType) or str(select.operands[0].type) != "i1":
+            return False
         size = byte_size(select.results[0].type)
         is_read = all(map(_reads, select.results[0].uses))
         if is_read and (size is None or size > CALL_BYTES):
             self.missed(select, "chooses an address: its result is only read")
-        elif size is None:
+            return False
+        if size is None:
             self.passed(select, "its result is copied: it may be written to")
-            with before(select):
-                copy = bufferization.AllocTensorOp(select.results[0].type, [], copy=select.results[0]).operation
-            copy.move_after(select)
-            select.results[0].replace_all_uses_except(copy.results[0], copy)
-        else:
-            self.passed(select, "chooses element by element")
-            with before(select):
-                value = choose(*select.operands)
-            replace(select, [value])
+            _copy(select)
+            return True
+        self.passed(select, "chooses element by element")
+        with before(select):
+            value = choose(*select.operands)
+        replace(select, [value])
+        return True
+
+
+def _copy(select: ir.Operation) -> None:
+    """Has what uses the result of a select use a copy of it."""
+    result = select.results[0]
+    with before(select):
+        copy = bufferization.AllocTensorOp(result.type, [], copy=result).operation
+    copy.move_after(select)
+    result.replace_all_uses_except(copy.results[0], copy)
 
 
 def _reads(use: ir.OpOperand) -> bool:

@@ -8,31 +8,32 @@ from typing import ClassVar
 from pipeline.analysis.code_motion import has_effects, op_in
 from pipeline.analysis.iter_args import Carry, carries_of
 from pipeline.ir.rewriting import is_unused
-from pipeline.mlir import captured_values, defining_op, ir, terminator, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import captured_values, defining_op, ir, terminator
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class RemoveUnusedIterArgs(Pass):
+class RemoveUnusedIterArgs(PatternPass):
     """Let loops not compute what they carry for nothing but itself.
 
     Such a carry keeps its first value instead, and what computed it is unused; `canonicalize` takes both away, as it
     takes away unused results of branches and loops without effects. Read is what a result, an effect or a condition
-    depends on, through other carries, too.
+    depends on, through other carries, too. Outer loops come first: what they do not need, inner ones need not compute.
     """
 
     name: ClassVar[str] = "remove-unused-iter-args"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites the loops of one function, outer ones first: what they do not need, inner ones need not compute."""
-        for loop in walk(op, "scf.for", "scf.while"):
-            carries = carries_of(loop) or []
-            read = _read(loop, carries)
-            for carry in carries:
-                if not carry.is_kept and carry not in read:
-                    self.passed(loop, f"does not compute what it carries as number {carry.number}: nobody reads it")
-                    _body_end(loop).operands[carry.number] = carry.argument
+    @pattern("scf.for", "scf.while")
+    def keep_first(self, loop: ir.Operation) -> bool:
+        """for carry = x { yield f(carry) }   ->   for carry = x { yield carry }"""
+        carries = carries_of(loop) or []
+        read = _read(loop, carries)
+        unread = [carry for carry in carries if not carry.is_kept and carry not in read]
+        for carry in unread:
+            self.passed(loop, f"does not compute what it carries as number {carry.number}: nobody reads it")
+            _body_end(loop).operands[carry.number] = carry.argument
+        return bool(unread)
 
 
 def _body_end(loop: ir.Operation) -> ir.Operation:

@@ -9,33 +9,35 @@ from typing import ClassVar
 from pipeline.analysis.code_motion import has_effects, needed_between, users, why_not_speculated
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import is_unused, replace
-from pipeline.mlir import captured_values, defining_op, ir, remap_operands, scf, terminator, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import captured_values, defining_op, ir, remap_operands, scf, terminator
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class SinkConsumersIntoBranches(Pass):
+class SinkConsumersIntoBranches(PatternPass):
     """Compute an elementwise consumer of an scf.if's results in both branches, if it fuses in one of them.
 
     One of the branches runs, so nothing is computed twice, and the result in between need not be stored. The consumer
     must be the only one of the results that it reads; what else it reads is computed in front of the branches. The
-    results of loops are left alone: what uses them would run in every round.
+    results of loops are left alone: what uses them would run in every round. A moved consumer's own consumer may
+    follow it.
     """
 
     name: ClassVar[str] = "sink-consumers-into-branches"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Moves what it can in one function; a moved consumer's own consumer may follow it."""
-        for branch in reversed(walk(op, "scf.if")):
-            if not all(len(region.blocks) for region in branch.regions):
-                continue
-            following: ir.Operation | None = branch
-            while following is not None:
-                following = self._move_one(following)
+    @pattern("scf.if", users_first=True)
+    def sink(self, branch: ir.Operation) -> bool:
+        """r = if c { a } else { b }; y = f(r)   ->   y = if c { f(a) } else { f(b) }"""
+        if not all(len(region.blocks) for region in branch.regions):
+            return False
+        latest = branch
+        while (moved := self._move_one(latest)) is not None:
+            latest = moved
+        return latest is not branch
 
     def _move_one(self, branch: ir.Operation) -> ir.Operation | None:
-        """r = if c { a } else { b }; y = f(r) -> y = if c { f(a) } else { f(b) }; returns the new scf.if."""
+        """Moves one consumer, if there is one that can; returns the new scf.if."""
         for op in users(branch):
             consumer = structured(op)
             if consumer is None or op.block != branch.block:

@@ -9,50 +9,56 @@ from pipeline.analysis.body_cost import CHEAP_BODY, body_cost
 from pipeline.analysis.code_motion import INITIAL, has_effects, users
 from pipeline.ir.linalg_op import reads_input_again, structured
 from pipeline.ir.reshapes import ALL_RESHAPES
-from pipeline.mlir import ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class SinkIntoBranches(Pass):
+class SinkIntoBranches(PatternPass):
     """Move an op in front of an scf.if into the branch that alone uses its result.
 
     On the other way it does not run then, and where it runs it can fuse. An op that both branches use, and nothing
     else, goes into both if it fuses there; one of them runs, so nothing is computed twice. Otherwise it stays, and is
-    compiled once. Ops sink within their own block alone, never into a loop.
+    compiled once. Ops sink within their own block alone, never into a loop. Outer branches come first, so that ops can
+    sink into several.
     """
 
     name: ClassVar[str] = "sink-into-branches"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Sinks into every scf.if of one function, outer ones first, so that ops can sink into several."""
-        for branch in walk(op, "scf.if"):
-            ops = [op.operation for op in branch.block.operations]
-            for producer in reversed(ops[: ops.index(branch)]):
-                self._sink(producer, branch)
+    @pattern("scf.if")
+    def sink(self, branch: ir.Operation) -> bool:
+        """y = f(x); if c { g(y) }   ->   if c { g(f(x)) }"""
+        ops = [op.operation for op in branch.block.operations]
+        sunk = [self._sink(producer, branch) for producer in reversed(ops[: ops.index(branch)])]
+        return any(sunk)
 
-    def _sink(self, op: ir.Operation, branch: ir.Operation) -> None:
-        """y = f(x); if c { g(y) } -> if c { g(f(x)) }."""
+    def _sink(self, op: ir.Operation, branch: ir.Operation) -> bool:
+        """Moves one op into the branches that need it, if that is right; returns whether it has."""
         if op.name == "arith.constant":
-            return
+            return False
         sides = [_side(user, branch) for user in users(op)]
         taken = {side for side in sides if side is not None}
         if not taken:
-            return
+            return False
         if has_effects(op):
             self.missed(op, "is used in a branch only, but has side effects")
-        elif None in sides:
+            return False
+        if None in sides:
             if op.name not in INITIAL and op.name.startswith("linalg."):
                 self.missed(op, "is used in a branch, but also outside of it")
-        elif len(taken) == 1:
+            return False
+        if len(taken) == 1:
             self.passed(op, "only one branch needs it")
             op.move_before(_first(branch, taken.pop()))
-        elif op.name in INITIAL or op.name in ALL_RESHAPES or any(_fuses(op, branch, side) for side in taken):
+            return True
+        if op.name in INITIAL or op.name in ALL_RESHAPES or any(_fuses(op, branch, side) for side in taken):
             self.passed(op, "both branches need it, and it fuses there")
             _duplicate(op, branch)
-        elif op.name.startswith("linalg."):
+            return True
+        if op.name.startswith("linalg."):
             self.missed(op, "both branches need it, and it fuses with nothing there: it stays in front of them")
+        return False
 
 
 def _side(op: ir.Operation, branch: ir.Operation) -> int | None:
