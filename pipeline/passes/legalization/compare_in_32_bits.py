@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import arith, constant_integer, defining_op, ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import arith, constant_integer, defining_op, ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class CompareIn32Bits(Pass):
+class CompareIn32Bits(PatternPass):
     """Compare integers that were extended from 32 bits, counters and small constants in 32 bits.
-
-    cmpi slt, (extsi %x : i32 to i64), 3 : i64  ->  cmpi slt, %x, 3 : i32
 
     Mesa 22.3 gets the comparison of an extended number with a constant wrong: as if it were unsigned. Remove when the
     oldest Mesa that is supported does not.
@@ -24,14 +22,16 @@ class CompareIn32Bits(Pass):
     anchor: ClassVar[str] = "func.func"
     mandatory: ClassVar[bool] = True
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites one function."""
-        for comparison in walk(op, "arith.cmpi"):
-            if str(comparison.operands[0].type) == "i64" and all(map(_fits, comparison.operands)):
-                with before(comparison):
-                    left, right = map(_narrow, comparison.operands)
-                    predicate = ir.IntegerAttr(comparison.attributes["predicate"])
-                    replace(comparison, [arith.CmpIOp(predicate, left, right).result])
+    @pattern("arith.cmpi")
+    def narrow(self, comparison: ir.Operation) -> bool:
+        """cmpi slt, (extsi %x : i32 to i64), 3 : i64   ->   cmpi slt, %x, 3 : i32"""
+        if str(comparison.operands[0].type) != "i64" or not all(map(_fits, comparison.operands)):
+            return False
+        with before(comparison):
+            left, right = map(_narrow, comparison.operands)
+            predicate = ir.IntegerAttr(comparison.attributes["predicate"])
+            replace(comparison, [arith.CmpIOp(predicate, left, right).result])
+        return True
 
 
 def _fits(value: ir.Value) -> bool:

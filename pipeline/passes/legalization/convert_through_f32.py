@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.mlir import arith, ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.ir.rewriting import before, replace
+from pipeline.mlir import arith, ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class ConvertThroughF32(Pass):
+class ConvertThroughF32(PatternPass):
     """Rewrite truncf f64 -> bf16 as f64 -> f32 -> bf16, and extf back likewise; for f16 too.
 
     The single steps are calls of runtime functions that not every system has (`__truncdfbf2`, `__truncdfhf2`); two
@@ -20,13 +21,27 @@ class ConvertThroughF32(Pass):
 
     name: ClassVar[str] = "convert-through-f32"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites every conversion in the module."""
-        for conversion in walk(op, "arith.truncf", "arith.extf"):
-            if 16 in _widths(conversion) and "fastmath" in conversion.attributes:
-                del conversion.attributes["fastmath"]
-            if _widths(conversion) in ((64, 16), (16, 64)):
-                _split(conversion)
+    @pattern("arith.truncf", "arith.extf")
+    def keep_rounding(self, conversion: ir.Operation) -> bool:
+        """truncf %x fastmath<contract> : f32 to bf16   ->   truncf %x : f32 to bf16"""
+        if 16 not in _widths(conversion) or "fastmath" not in conversion.attributes:
+            return False
+        del conversion.attributes["fastmath"]
+        return True
+
+    @pattern("arith.truncf", "arith.extf")
+    def split(self, conversion: ir.Operation) -> bool:
+        """truncf %x : f64 to bf16   ->   truncf (truncf %x : f64 to f32) : f32 to bf16"""
+        if _widths(conversion) not in ((64, 16), (16, 64)):
+            return False
+        step = arith.TruncFOp if conversion.name == "arith.truncf" else arith.ExtFOp
+        kind = conversion.results[0].type
+        with before(conversion):
+            f32 = ir.F32Type.get()
+            middle = ir.VectorType.get(kind.shape, f32) if isinstance(kind, ir.VectorType) else f32
+            value = step(kind, step(middle, conversion.operands[0]).result).result
+        replace(conversion, [value])
+        return True
 
 
 def _widths(conversion: ir.Operation) -> tuple[int, int]:
@@ -36,15 +51,3 @@ def _widths(conversion: ir.Operation) -> tuple[int, int]:
 
 def _element(kind: ir.Type) -> ir.Type:
     return kind.element_type if isinstance(kind, ir.ShapedType) else kind
-
-
-def _split(conversion: ir.Operation) -> None:
-    source, kind = conversion.operands[0], conversion.results[0].type
-    step = arith.TruncFOp if conversion.name == "arith.truncf" else arith.ExtFOp
-    with conversion.location, ir.InsertionPoint(conversion):
-        middle = (
-            ir.VectorType.get(kind.shape, ir.F32Type.get()) if isinstance(kind, ir.VectorType) else ir.F32Type.get()
-        )
-        replacement = step(kind, step(middle, source).result).result
-    conversion.results[0].replace_all_uses_with(replacement)
-    conversion.erase()

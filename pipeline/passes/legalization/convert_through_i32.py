@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import arith, ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import arith, ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class ConvertThroughI32(Pass):
+class ConvertThroughI32(PatternPass):
     """Rewrite fptosi f32 -> i8 as f32 -> i32 -> i8; for fptoui, other floats and i16, too.
 
     What does not fit is undefined in one step, and depends on the instructions that are chosen: 200 would become 127 in
@@ -20,15 +20,16 @@ class ConvertThroughI32(Pass):
 
     name: ClassVar[str] = "convert-through-i32"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites every conversion in the module."""
-        for conversion in walk(op, "arith.fptosi", "arith.fptoui"):
-            kind = conversion.results[0].type
-            element = kind.element_type if isinstance(kind, ir.VectorType) else kind
-            if element.width not in (8, 16):
-                continue
-            with before(conversion):
-                i32 = ir.IntegerType.get_signless(32)
-                middle = ir.VectorType.get(kind.shape, i32) if isinstance(kind, ir.VectorType) else i32
-                value = arith.TruncIOp(kind, arith.FPToSIOp(middle, conversion.operands[0]).result).result
-            replace(conversion, [value])
+    @pattern("arith.fptosi", "arith.fptoui")
+    def split(self, conversion: ir.Operation) -> bool:
+        """fptosi %x : f32 to i8   ->   trunci (fptosi %x : f32 to i32) : i32 to i8"""
+        kind = conversion.results[0].type
+        element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+        if element.width not in (8, 16):
+            return False
+        with before(conversion):
+            i32 = ir.IntegerType.get_signless(32)
+            middle = ir.VectorType.get(kind.shape, i32) if isinstance(kind, ir.VectorType) else i32
+            value = arith.TruncIOp(kind, arith.FPToSIOp(middle, conversion.operands[0]).result).result
+        replace(conversion, [value])
+        return True

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.mlir import ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class RelaxSignedZeros(Pass):
+class RelaxSignedZeros(PatternPass):
     """Mark arith.maximumf, arith.minimumf and reductions by them with fastmath<nsz>.
 
     IEEE 754 has 0 larger than -0; PyTorch's vectors take either, and so does a processor's instruction. Seeing to it
@@ -21,11 +21,13 @@ class RelaxSignedZeros(Pass):
     name: ClassVar[str] = "relax-signed-zeros"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Marks the ops of one function."""
-        for extreme in walk(op, "arith.maximumf", "arith.minimumf", "vector.reduction"):
-            if extreme.name != "vector.reduction" or str(extreme.attributes["kind"]) in _KINDS:
-                extreme.attributes["fastmath"] = _with_nsz(extreme)
+    @pattern("arith.maximumf", "arith.minimumf", "vector.reduction")
+    def relax(self, extreme: ir.Operation) -> bool:
+        """maximumf %x, %y   ->   maximumf %x, %y fastmath<nsz>"""
+        if extreme.name == "vector.reduction" and str(extreme.attributes["kind"]) not in _KINDS:
+            return False
+        extreme.attributes["fastmath"] = _with_nsz(extreme)
+        return True
 
 
 _KINDS = ("#vector.kind<maximumf>", "#vector.kind<minimumf>")

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 #: How a number and its bits are packed, by their width.
 _FORMATS = {32: ("<f", "<i"), 64: ("<d", "<q")}
 
 
 @dataclass(frozen=True)
-class SpirvInfinitiesToBits(Pass):
+class SpirvInfinitiesToBits(PatternPass):
     """Make infinities and NaNs of their bits.
-
-    spirv.Constant 0x7F800000 : f32  ->  spirv.Bitcast (spirv.Constant 2139095040 : i32)
 
     naga, which reads the code, refuses constants that are not finite. Remove when wgpu passes SPIR-V on as it is.
     """
@@ -27,13 +25,15 @@ class SpirvInfinitiesToBits(Pass):
     name: ClassVar[str] = "spirv-infinities-to-bits"
     mandatory: ClassVar[bool] = True
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites the constants of one module."""
-        for constant in walk(op, "spirv.Constant"):
-            value = constant.attributes["value"]
-            if isinstance(value, ir.FloatAttr) and not math.isfinite(value.value):
-                with before(constant):
-                    replace(constant, [_from_bits(value.value, constant.results[0].type)])
+    @pattern("spirv.Constant")
+    def make_of_bits(self, constant: ir.Operation) -> bool:
+        """spirv.Constant 0x7F800000 : f32   ->   spirv.Bitcast (spirv.Constant 2139095040 : i32)"""
+        value = constant.attributes["value"]
+        if not isinstance(value, ir.FloatAttr) or math.isfinite(value.value):
+            return False
+        with before(constant):
+            replace(constant, [_from_bits(value.value, constant.results[0].type)])
+        return True
 
 
 def _from_bits(number: float, kind: ir.Type) -> ir.Value:

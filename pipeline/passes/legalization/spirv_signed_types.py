@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.ir.rewriting import before
-from pipeline.mlir import defining_op, ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import defining_op, ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 #: Ops that naga computes by the sign of their types instead of what they are: their operands and results, all integers.
 _SIGNED = {
@@ -18,10 +18,8 @@ _SIGNED = {
 
 
 @dataclass(frozen=True)
-class SpirvSignedTypes(Pass):
+class SpirvSignedTypes(PatternPass):
     """Give ops on signed integers signed types, with casts around them.
-
-    spirv.GL.SMin %x, %y : i32  ->  spirv.Bitcast (spirv.GL.SMin (spirv.Bitcast %x), (spirv.Bitcast %y) : si32)
 
     MLIR's integers have no sign, which its serializer writes as unsigned. It does not matter in SPIR-V, but naga, which
     translates the code for wgpu, goes by the type. Remove when wgpu passes SPIR-V on as it is.
@@ -30,14 +28,15 @@ class SpirvSignedTypes(Pass):
     name: ClassVar[str] = "spirv-signed-types"
     mandatory: ClassVar[bool] = True
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites the ops of one module."""
-        for inner in walk(op, *_SIGNED):
-            with before(inner):
-                for number, operand in enumerate(list(inner.operands)):
-                    if isinstance(operand.type, ir.IntegerType):
-                        inner.operands[number] = _cast(operand, ir.IntegerType.get_signed(operand.type.width))
-            _cast_result(inner)
+    @pattern(*_SIGNED)
+    def sign(self, op: ir.Operation) -> bool:
+        """GL.SMin %x, %y : i32   ->   Bitcast (GL.SMin (Bitcast %x), (Bitcast %y) : si32)"""
+        with before(op):
+            for number, operand in enumerate(list(op.operands)):
+                if isinstance(operand.type, ir.IntegerType):
+                    op.operands[number] = _cast(operand, ir.IntegerType.get_signed(operand.type.width))
+        _cast_result(op)
+        return True
 
 
 def _cast_result(op: ir.Operation) -> None:
