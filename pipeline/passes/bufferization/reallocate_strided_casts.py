@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import constant_integer, defining_op, function, ir, memref, terminator, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import constant_integer, defining_op, function, ir, memref, terminator
+from pipeline.passmanager.patterns import PatternPass, pattern
 from pipeline.runtime.interface.entry_point import ALIGNMENT
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -18,11 +18,8 @@ _KEEP_ORDER = ("memref.cast", "memref.collapse_shape", "memref.expand_shape")
 
 
 @dataclass(frozen=True)
-class ReallocateStridedCasts(Pass):
+class ReallocateStridedCasts(PatternPass):
     """Copy a strided buffer that is cast to a row-major one, unless its elements follow each other.
-
-    memref.cast %slice : memref<?x2x?xf32, strided<[?, ?, 1]>> to memref<?x2x?xf32>
-        ->  memref.copy %slice, %new : to memref<?x2x?xf32>
 
     one-shot-bufferize takes unknown strides for those of row-major memory where a slice starts at offset 0: the strides
     of memref<?x2x?xf32>, computed from its sizes, are unknown to it, too (castOrReallocMemRefValue). Runs right behind
@@ -33,14 +30,16 @@ class ReallocateStridedCasts(Pass):
     anchor: ClassVar[str] = "func.func"
     mandatory: ClassVar[bool] = True
 
-    def run(self, op: ir.Operation) -> None:
-        """Copies in one function."""
-        for cast in walk(op, "memref.cast"):
-            source = cast.operands[0]
-            if _is_row_major(cast.results[0]) and not _follow_each_other(source):
-                self.passed(cast, "the slice is copied, since its rows are apart")
-                with before(cast):
-                    replace(cast, [_copied(source, ir.MemRefType(cast.results[0].type))])
+    @pattern("memref.cast")
+    def copy(self, cast: ir.Operation) -> bool:
+        """cast %slice : memref<?x2x?xf32, strided<[?, ?, 1]>> to memref<?x2x?xf32>   ->   copy %slice, %new"""
+        source = cast.operands[0]
+        if not _is_row_major(cast.results[0]) or _follow_each_other(source):
+            return False
+        self.passed(cast, "the slice is copied, since its rows are apart")
+        with before(cast):
+            replace(cast, [_copied(source, ir.MemRefType(cast.results[0].type))])
+        return True
 
 
 def _is_row_major(buffer: ir.Value) -> bool:

@@ -7,20 +7,18 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.ir.attributes import IN_PLACE, PLACES_OF_RESULTS
-from pipeline.mlir import bufferization, func, ir, memref, symbol_name, terminator, walk
+from pipeline.mlir import bufferization, func, ir, memref, symbol_name, terminator
 from pipeline.passes.bufferization.destinations import begin_in, place_of, put, shape_of, start_of
 from pipeline.passes.bufferization.updated_arguments import updates_of
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 from pipeline.runtime.interface.entry_point import Where
 
 _ENTRIES = ("main", "prepare")
 
 
 @dataclass(frozen=True)
-class ResultsToOutParams(Pass):
+class ResultsToOutParams(PatternPass):
     """Have the caller of @main and @prepare say where results of known size go.
-
-    @main(...) -> tensor<4xf32>  ->  @main(..., %out: memref<4xf32>) {pipeline.places_of_results = ["parameter"]}
 
     New values of arguments that are `pipeline.in_place` are written to these; the other tensors among the arguments
     are never written to from here on.
@@ -29,12 +27,14 @@ class ResultsToOutParams(Pass):
     name: ClassVar[str] = "results-to-out-params"
     mandatory: ClassVar[bool] = True
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites the entries."""
-        for entry in walk(op, "func.func"):
-            if symbol_name(entry) in _ENTRIES:
-                where = _results_to_arguments(entry)
-                entry.attributes[PLACES_OF_RESULTS] = ir.ArrayAttr.get([ir.StringAttr.get(place) for place in where])
+    @pattern("func.func")
+    def add_parameters(self, entry: ir.Operation) -> bool:
+        """@main() -> tensor<4xf32>   ->   @main(%out: memref<4xf32>) {pipeline.places_of_results = ["parameter"]}"""
+        if symbol_name(entry) not in _ENTRIES:
+            return False
+        where = _results_to_arguments(entry)
+        entry.attributes[PLACES_OF_RESULTS] = ir.ArrayAttr.get([ir.StringAttr.get(place) for place in where])
+        return True
 
 
 def places_of_results(entry: ir.Operation) -> tuple[Where, ...]:

@@ -11,17 +11,15 @@ from pipeline.ir.element_types import is_scalar
 from pipeline.ir.indexing_maps import moves
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.rewriting import before, build_generic, iterator_types
-from pipeline.mlir import affine, clone, defining_op, ir, memref, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import affine, clone, defining_op, ir, memref
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 @dataclass(frozen=True)
-class GathersToRows(Pass):
+class GathersToRows(PatternPass):
     """Turn an elementwise op that gathers into loops around one that runs along rows.
-
-    y[i, j] = f(table[indices[i], j])   ->   for i: row = table[indices[i], :]; y[i, j] = f(row[j])
 
     What is the same for a whole row, such as the index and the check of it, is computed once for it, and the op along
     the row has a vector form. As for embeddings, and slices at places that are computed. Runs on buffers.
@@ -32,14 +30,16 @@ class GathersToRows(Pass):
 
     shortest: int = field(default=8, metadata={"help": "how many elements a row has at least"})
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites the gathers of one function."""
-        for generic in walk(op, "linalg.generic"):
-            view = bounded(generic)
-            gather = None if view is None else _rows_of(view, self.shortest)
-            if gather is not None:
-                self.passed(generic, f"reads {len(gather.rows)} tables row by row")
-                gather.rewrite()
+    @pattern("linalg.generic")
+    def read_rows(self, generic: ir.Operation) -> bool:
+        """y[i, j] = f(table[indices[i], j])   ->   for i: row = table[indices[i], :]; y[i, j] = f(row[j])"""
+        view = bounded(generic)
+        gather = None if view is None else _rows_of(view, self.shortest)
+        if gather is None:
+            return False
+        self.passed(generic, f"reads {len(gather.rows)} tables row by row")
+        gather.rewrite()
+        return True
 
 
 @dataclass(frozen=True)

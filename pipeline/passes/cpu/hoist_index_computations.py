@@ -12,19 +12,17 @@ from pipeline.analysis.vectorizable import COUNTER
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.rewriting import before, build_generic, iterator_types
-from pipeline.mlir import arith, clone, ir, linalg, memref, walk
+from pipeline.mlir import arith, clone, ir, linalg, memref
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 #: The most elements of a line; longer ones would leave the caches.
 _LONGEST = 1 << 16
 
 
 @dataclass(frozen=True)
-class HoistIndexComputations(Pass):
+class HoistIndexComputations(PatternPass):
     """Take what depends on one loop alone out of an elementwise op that computes places.
-
-    y[i, j] = table[f(i), g(j)]   ->   u[i] = f(i); v[j] = g(j); y[i, j] = table[u[i], v[j]]
 
     As when an image is resized. Runs on buffers; ops inside of loops are left alone.
     """
@@ -34,18 +32,20 @@ class HoistIndexComputations(Pass):
 
     least: int = field(default=3, metadata={"help": "the instructions that a line has to save for each element"})
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites one function."""
-        for generic in walk(op, "linalg.generic"):
-            view = bounded(generic)
-            if view is None or any(view.reductions) or generic.parent.operation.name != "func.func":
-                continue
-            if not computes_places(generic.regions[0].blocks[0]):
-                continue
-            lines = [line for line in _lines(view) if line.cost >= self.least]
-            if lines:
-                self.passed(generic, f"computes {sum(len(line.values) for line in lines)} lines ahead")
-                _rewrite(view, lines)
+    @pattern("linalg.generic")
+    def hoist(self, generic: ir.Operation) -> bool:
+        """y[i, j] = table[f(i), g(j)]   ->   u[i] = f(i); v[j] = g(j); y[i, j] = table[u[i], v[j]]"""
+        view = bounded(generic)
+        if view is None or any(view.reductions) or generic.parent.operation.name != "func.func":
+            return False
+        if not computes_places(generic.regions[0].blocks[0]):
+            return False
+        lines = [line for line in _lines(view) if line.cost >= self.least]
+        if not lines:
+            return False
+        self.passed(generic, f"computes {sum(len(line.values) for line in lines)} lines ahead")
+        _rewrite(view, lines)
+        return True
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,20 @@ from typing import ClassVar
 
 from pipeline.dialects.fusion import BARRIER
 from pipeline.ir.rewriting import replace
-from pipeline.mlir import ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class EraseBarriers(Pass):
+class EraseBarriers(PatternPass):
     """Replace each fusion.barrier by its operand, once groups have formed: a barrier leaves no code."""
 
     name: ClassVar[str] = "erase-barriers"
     anchor: ClassVar[str] = "func.func"
     mandatory: ClassVar[bool] = True
 
-    def run(self, op: ir.Operation) -> None:
-        """Erases the barriers of one function."""
-        for barrier in walk(op, BARRIER):
-            replace(barrier, [barrier.operands[0]])
+    @pattern(BARRIER)
+    def erase(self, barrier: ir.Operation) -> bool:
+        """fusion.barrier %x   ->   %x"""
+        replace(barrier, [barrier.operands[0]])
+        return True

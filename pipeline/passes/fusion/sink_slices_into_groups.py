@@ -9,14 +9,14 @@ from pipeline.dialects.fusion import GROUP
 from pipeline.ir.attributes import CALLS
 from pipeline.ir.destination_passing import tied_operand
 from pipeline.ir.rewriting import before, is_unused, replace
-from pipeline.mlir import defining_op, ir, remap_operands, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import defining_op, ir, remap_operands
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 _SLICE = "tensor.extract_slice"
 
 
 @dataclass(frozen=True)
-class SinkSlicesIntoGroups(Pass):
+class SinkSlicesIntoGroups(PatternPass):
     """Take the slices that a fusion.group reads into the group, which reads the whole tensor then.
 
     A kernel takes tensors that lie row by row, so a slice would be copied for it; inside of the kernel a slice is a
@@ -27,15 +27,18 @@ class SinkSlicesIntoGroups(Pass):
     name: ClassVar[str] = "sink-slices-into-groups"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Moves the slices of every group in one function."""
-        for group in walk(op, GROUP):
-            count = sum(1 for chain in _views_of(group) if chain)
-            if count and CALLS in group.attributes:
-                self.missed(group, "takes slices as copies: what it calls reads tensors that lie row by row")
-            elif count:
-                self.passed(group, f"reads {count} slices where they lie")
-                _absorb(group)
+    @pattern(GROUP)
+    def sink(self, group: ir.Operation) -> bool:
+        """group(slice(x)) { f }   ->   group(x) { f(slice) }"""
+        count = sum(1 for chain in _views_of(group) if chain)
+        if not count:
+            return False
+        if CALLS in group.attributes:
+            self.missed(group, "takes slices as copies: what it calls reads tensors that lie row by row")
+            return False
+        self.passed(group, f"reads {count} slices where they lie")
+        _absorb(group)
+        return True
 
 
 def _views_of(group: ir.Operation) -> list[list[ir.Operation]]:
@@ -79,7 +82,7 @@ def _is_view(op: ir.Operation) -> bool:
 
 
 def _absorb(group: ir.Operation) -> None:
-    """group(slice(x)) { f } -> group(x) { f(slice) }."""
+    """Puts a group that holds the slices in the place of one that reads them."""
     old = group.regions[0].blocks[0]
     views = _views_of(group)
     moved = list(dict.fromkeys(view for chain in views for view in chain))

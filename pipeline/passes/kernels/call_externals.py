@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.ir.attributes import CALLS, OUTPUTS, SIZES
-from pipeline.mlir import arith, func, ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import arith, func, ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class CallExternals(Pass):
+class CallExternals(PatternPass):
     """Put a call in the place of the body of each kernel that is marked `pipeline.calls`, once kernels take buffers.
 
     Until then its body stood for what the function does: which buffers it reads and writes, and which it gives back.
@@ -20,13 +20,11 @@ class CallExternals(Pass):
 
     name: ClassVar[str] = "call-externals"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites the kernels of the module."""
-        for kernel in walk(op, "func.func"):
-            if CALLS in kernel.attributes and len(kernel.regions[0].blocks):
-                self._rewrite(kernel)
-
-    def _rewrite(self, kernel: ir.Operation) -> None:
+    @pattern("func.func")
+    def call(self, kernel: ir.Operation) -> bool:
+        """func @kernel(%x) { body }   ->   func @kernel.external(%x); func @kernel(%x) { call @kernel.external(%x) }"""
+        if CALLS not in kernel.attributes or not len(kernel.regions[0].blocks):
+            return False
         kind = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
         if kind.results:
             self.fail(
@@ -51,3 +49,4 @@ class CallExternals(Pass):
             func.ReturnOp([])
         for op in reversed(old):
             op.erase()
+        return True

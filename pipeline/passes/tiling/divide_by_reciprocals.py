@@ -9,12 +9,12 @@ from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.ir.indexing_maps import is_identity
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import arith, defining_op, ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import arith, defining_op, ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class DivideByReciprocals(Pass):
+class DivideByReciprocals(PatternPass):
     """Compute x / s as x * (1 / s), where s = sum(exp(y - max(y))): 1 / s goes out of the loop over a row.
 
     A division takes a processor ten times as long as a product. Such a sum is at least 1, and at most as large as the
@@ -25,19 +25,25 @@ class DivideByReciprocals(Pass):
     name: ClassVar[str] = "divide-by-reciprocals"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites the divisions of one function on tensors."""
-        for generic in walk(op, "linalg.generic"):
-            view = structured(generic)
-            if view is None or not view.is_elementwise:
-                continue
-            for division in [body_op for body_op in view.body_ops if body_op.name == "arith.divf"]:
-                if not isinstance(division.results[0].type, (ir.F32Type, ir.F64Type)):
-                    continue
-                divisor = _argument(view, division.operands[1])
-                if divisor is not None and _is_sum_of_exponentials(divisor):
-                    self.passed(generic, "multiplies by the reciprocal of the sum of a softmax")
-                    _rewrite(division)
+    @pattern("linalg.generic")
+    def multiply(self, generic: ir.Operation) -> bool:
+        """generic { x / s }   ->   generic { x * (1 / s) }"""
+        view = structured(generic)
+        if view is None or not view.is_elementwise:
+            return False
+        divisions = [op for op in view.body_ops if op.name == "arith.divf" and _divides_by_sum(op, view)]
+        for division in divisions:
+            self.passed(generic, "multiplies by the reciprocal of the sum of a softmax")
+            _rewrite(division)
+        return bool(divisions)
+
+
+def _divides_by_sum(division: ir.Operation, view: LinalgOp) -> bool:
+    """Whether a division in a body is one by the sum of a softmax."""
+    if not isinstance(division.results[0].type, (ir.F32Type, ir.F64Type)):
+        return False
+    divisor = _argument(view, division.operands[1])
+    return divisor is not None and _is_sum_of_exponentials(divisor)
 
 
 def _rewrite(division: ir.Operation) -> None:
