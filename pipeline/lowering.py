@@ -21,8 +21,8 @@ from pipeline.runtime.interface.code import Code
 if TYPE_CHECKING:
     from pipeline.tuning.tuner import Tuner
 
-#: linalg as imported → linalg with folded norms and joined products.
-SIMPLIFY = """
+#: linalg as imported → the same with fewer ops, in which what traps is checked.
+CLEAN_UP = """
     place-barriers,
     func.func(fold-unit-transposes),
     func.func(convert-elementwise-to-linalg),
@@ -34,7 +34,11 @@ SIMPLIFY = """
     cse,
     drop-unread-fills,
     narrow-comparisons,
-    cse,
+    cse
+"""
+
+#: What the target has chosen about quantized weights → linalg with folded norms and joined products.
+SIMPLIFY = """
     fold-batch-norm,
     merge-parallel-convs,
     merge-linears,
@@ -126,6 +130,8 @@ def lower(
     with module.context, ir.Location.unknown():
         _run(options.passes.get("linalg", ""), module, options)
         with timing.stage("simplify"):
+            _run(CLEAN_UP, module, options)
+            _run(target.quantized, module, options)
             _run(SIMPLIFY, module, options)
             _run(target.contractions, module, options)
             _run(target.layouts, module, options)

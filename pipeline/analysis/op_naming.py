@@ -7,9 +7,10 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 
+from pipeline.analysis.product_body import sums_products
 from pipeline.ir.attributes import KERNEL, TRANSFORM
-from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
-from pipeline.mlir import arith, defining_op, ir, linalg, seen_through
+from pipeline.ir.linalg_op import any_structured, structured
+from pipeline.mlir import arith, defining_op, ir, linalg
 
 #: Longer names are cut after this many ops.
 NAME_OPS = 6
@@ -50,8 +51,6 @@ _COMPOSITES = (
     ("sigmoid", "neg exp add div"),
     ("attention", "matmul [mul] [add] [select] softmax matmul"),
 )
-
-_CASTS = ("arith.extf", "arith.extsi", "arith.extui", "arith.truncf", "arith.trunci")
 
 _SILENT = {"index_cast", "index", "yield", "constant", "bitcast"}
 
@@ -170,28 +169,11 @@ def is_reduction(op: ir.Operation) -> bool:
 def is_product(op: ir.Operation) -> bool:
     """Whether an op sums products of elements of which one is used for many results, as a matrix product does."""
     view = any_structured(op)
-    if view is None or view.inputs < 2 or not any(view.reductions) or not _sums_products(view):
+    if view is None or view.inputs < 2 or not any(view.reductions) or not sums_products(view):
         return False
     loops = [loop for loop, reduces in enumerate(view.reductions) if not reduces and view.sizes[loop] != 1]
     read = [set(view.loops_read(operand)) for operand in range(2)]
     return any(loop not in access for access in read for loop in loops) or not loops and linalg.isa_contraction_op(op)
-
-
-def _sums_products(view: LinalgOp) -> bool:
-    """out + a * b of the first two inputs, possibly with casts before; others are not used."""
-    last = defining_op(view.yielded[0])
-    if last is None or last.name not in ("arith.addf", "arith.addi") or len(view.yielded) != 1:
-        return False
-    accumulator = view.body.arguments[view.inputs]
-    if any(list(argument.uses) for argument in list(view.body.arguments)[2 : view.inputs]):
-        return False
-    products = [defining_op(value) for value in last.operands if value != accumulator]
-    if len(products) != 1 or products[0] is None or products[0].name not in ("arith.mulf", "arith.muli"):
-        return False
-    return [seen_through(value, _CASTS) for value in products[0].operands] in (
-        list(view.body.arguments)[:2],
-        list(view.body.arguments)[1::-1],
-    )
 
 
 def group_kind(ops: Sequence[ir.Operation]) -> str:

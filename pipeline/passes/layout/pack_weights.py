@@ -154,7 +154,7 @@ def _products(kernel: ir.Operation) -> Iterator[_Product]:
         view = structured(generic)
         if view is None or not is_product(generic) or (kind == "conv" and not multiplies_bf16(view.body)):
             continue
-        column = view.loops_read(2)[-1:]
+        column = view.loops_read(view.inputs)[-1:]
         for operand in (1, 0):
             value, loops = generic.operands[operand], view.loops_read(operand)
             plain = len(set(loops)) == len(view.maps[operand].results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.ir.constants import as_index
+from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.reshapes import reassociation
 from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, replace
@@ -59,8 +60,20 @@ class SplitLoops:
                 parts = self._splits.parts(ir.AffineDimExpr(expression).position)
                 results += [ir.AffineDimExpr.get(first + part) for part in range(parts)]
             else:
-                results.append(expression.compose(moved))
+                block = self._block(expression)
+                results.append(expression.compose(moved) if block is None else block)
         return ir.AffineMap.get(self._loops, 0, results)
+
+    def _block(self, expression: ir.AffineExpr) -> ir.AffineExpr | None:
+        """`loop floordiv b` of a loop that is split into blocks of b: the loop over blocks."""
+        if not isinstance(expression, ir.AffineFloorDivExpr):
+            return None
+        quotient = ir.AffineBinaryExpr(expression)
+        loop = loop_of(quotient.lhs)
+        if loop is None or self._splits.parts(loop) != 2:
+            return None
+        block = self._splits.sizes[loop][1]
+        return ir.AffineDimExpr.get(self._first[loop]) if quotient.rhs == ir.AffineConstantExpr.get(block) else None
 
     def _groups(self, indexing: ir.AffineMap) -> list[list[int]]:
         """For each dim of an operand the dims that it becomes."""

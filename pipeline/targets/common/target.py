@@ -46,6 +46,7 @@ class Target(ABC):
         example: a name to show to users.
         honours: the fields of `CodeForm` that change its code, of those that a target may refuse.
         fusion_rules: the table of what it may fuse: a target's name, or a path.
+        quantized: the pipeline that chooses how products read quantized weights.
         contractions: the pipeline that chooses in which type operands of contractions are read.
         runs_here: whether this machine can run the code on its CPU.
     """
@@ -55,6 +56,7 @@ class Target(ABC):
     example: ClassVar[str]
     honours: ClassVar[frozenset[str]] = frozenset()
     fusion_rules: ClassVar[str]
+    quantized: str = ""
     contractions: str = ""
     runs_here: bool = False
 

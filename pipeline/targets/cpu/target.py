@@ -20,6 +20,7 @@ class CpuTarget(Target):
 
     family = example = fusion_rules = "cpu"
     honours = frozenset({"profile", "rounds", "winograd"})
+    quantized = "fuse-dequantization, canonicalize, cse"
 
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: CodeForm = PLAIN):
         self.isa = isa(cpu)

@@ -1,0 +1,124 @@
+// RUN: pipeline-opt %s --split-input-file --fuse-dequantization --canonicalize --cse | FileCheck %s
+// RUN: pipeline-opt %s --split-input-file --fuse-dequantization --remarks-filter=fuse-dequantization --verify-diagnostics
+
+// One scale for each column stays behind the product; the weight is read as it is.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @by_column
+// CHECK-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[Q:.*]]: tensor<8x16xi8> {{{.*}}}, %[[INIT:.*]]: tensor<3x8xf32>)
+// CHECK: %[[T:.*]] = linalg.transpose ins(%[[Q]] : tensor<8x16xi8>)
+// CHECK-NOT: tensor<16x8xf32>
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[X]], %[[T]] : tensor<3x16xf32>, tensor<16x8xi8>)
+// CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: i8, %[[OUT:.*]]: f32):
+// CHECK-NEXT: %[[W:.*]] = arith.sitofp %[[B]] : i8 to f32
+// CHECK-NEXT: %[[P:.*]] = arith.mulf %[[A]], %[[W]] : f32
+// CHECK-NEXT: arith.addf %[[OUT]], %[[P]] : f32
+func.func @by_column(%x: tensor<3x16xf32>, %q: tensor<8x16xi8> {pipeline.weight = "q"}, %init: tensor<3x8xf32>) -> tensor<3x8xf32> {
+  %te = tensor.empty() : tensor<16x8xi8>
+  %t = linalg.transpose ins(%q : tensor<8x16xi8>) outs(%te : tensor<16x8xi8>) permutation = [1, 0]
+  %we = tensor.empty() : tensor<16x8xf32>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%t : tensor<16x8xi8>) outs(%we : tensor<16x8xf32>) {
+  ^bb0(%i: i8, %o: f32):
+    %f = arith.sitofp %i : i8 to f32
+    linalg.yield %f : f32
+  } -> tensor<16x8xf32>
+  // expected-remark @below {{passed: dequantizes its weight of i8 as it reads it}}
+  %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x8xf32>) outs(%init : tensor<3x8xf32>) -> tensor<3x8xf32>
+  return %r : tensor<3x8xf32>
+}
+
+// -----
+
+// Groups of 32 with a scale and a zero point: the sum runs over groups, and in them. Reshapes do not hide the weight.
+
+#id3 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#group = affine_map<(d0, d1, d2) -> (d0, d1, 0)>
+
+// CHECK-DAG: #[[X_MAP:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3)>
+// CHECK-DAG: #[[Q_MAP:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, d3, d1)>
+// CHECK-DAG: #[[S_MAP:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, 0, d1)>
+// CHECK-LABEL: func.func @by_group
+// CHECK: linalg.generic {indexing_maps = [#[[X_MAP]], #[[Q_MAP]], #[[S_MAP]], #[[S_MAP]], #{{.*}}], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+// CHECK-SAME: tensor<3x2x32xf32>, tensor<2x32x4xi8>, tensor<2x1x4xi8>, tensor<2x1x4xf32>
+// CHECK: %[[D:.*]] = arith.subf
+// CHECK: %[[W:.*]] = arith.mulf %[[D]], %{{.*}} : f32
+// CHECK: %[[P:.*]] = arith.mulf %{{.*}}, %[[W]] : f32
+// CHECK: arith.addf %{{.*}}, %[[P]] : f32
+func.func @by_group(%x: tensor<3x64xf32>, %q: tensor<4x64xi8> {pipeline.weight = "q"},
+    %s: tensor<4x2x1xf32> {pipeline.weight = "s"}, %z: tensor<4x2x1xi8> {pipeline.weight = "z"},
+    %init: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %g = tensor.expand_shape %q [[0], [1, 2]] output_shape [4, 2, 32] : tensor<4x64xi8> into tensor<4x2x32xi8>
+  %we = tensor.empty() : tensor<4x2x32xf32>
+  %w = linalg.generic {indexing_maps = [#id3, #group, #group, #id3], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%g, %z, %s : tensor<4x2x32xi8>, tensor<4x2x1xi8>, tensor<4x2x1xf32>) outs(%we : tensor<4x2x32xf32>) {
+  ^bb0(%i: i8, %j: i8, %k: f32, %o: f32):
+    %f = arith.sitofp %i : i8 to f32
+    %h = arith.sitofp %j : i8 to f32
+    %d = arith.subf %f, %h : f32
+    %m = arith.mulf %d, %k : f32
+    linalg.yield %m : f32
+  } -> tensor<4x2x32xf32>
+  %c = tensor.collapse_shape %w [[0], [1, 2]] : tensor<4x2x32xf32> into tensor<4x64xf32>
+  %te = tensor.empty() : tensor<64x4xf32>
+  %t = linalg.transpose ins(%c : tensor<4x64xf32>) outs(%te : tensor<64x4xf32>) permutation = [1, 0]
+  // expected-remark @below {{passed: dequantizes its weight of i8 as it reads it}}
+  %r = linalg.matmul ins(%x, %t : tensor<3x64xf32>, tensor<64x4xf32>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+
+// -----
+
+// What is no weight of the model is dequantized as before: it may be used more than once.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @no_weight
+// CHECK: arith.sitofp
+// CHECK: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<3x16xf32>, tensor<16x8xf32>)
+func.func @no_weight(%x: tensor<3x16xf32>, %q: tensor<16x8xi8>, %init: tensor<3x8xf32>) -> tensor<3x8xf32> {
+  %we = tensor.empty() : tensor<16x8xf32>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%q : tensor<16x8xi8>) outs(%we : tensor<16x8xf32>) {
+  ^bb0(%i: i8, %o: f32):
+    %f = arith.sitofp %i : i8 to f32
+    linalg.yield %f : f32
+  } -> tensor<16x8xf32>
+  %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x8xf32>) outs(%init : tensor<3x8xf32>) -> tensor<3x8xf32>
+  return %r : tensor<3x8xf32>
+}
+
+// -----
+
+// Scales of as many elements as the weight are no groups.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @each_its_scale
+// CHECK: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<3x16xf32>, tensor<16x8xf32>)
+func.func @each_its_scale(%x: tensor<3x16xf32>, %q: tensor<16x8xi8> {pipeline.weight = "q"},
+    %s: tensor<16x8xf32> {pipeline.weight = "s"}, %init: tensor<3x8xf32>) -> tensor<3x8xf32> {
+  %we = tensor.empty() : tensor<16x8xf32>
+  %w = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %s : tensor<16x8xi8>, tensor<16x8xf32>) outs(%we : tensor<16x8xf32>) {
+  ^bb0(%i: i8, %j: f32, %o: f32):
+    %f = arith.sitofp %i : i8 to f32
+    %m = arith.mulf %f, %j : f32
+    linalg.yield %m : f32
+  } -> tensor<16x8xf32>
+  %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x8xf32>) outs(%init : tensor<3x8xf32>) -> tensor<3x8xf32>
+  return %r : tensor<3x8xf32>
+}
+
+// -----
+
+// A weight of floats that are known is left to @prepare.
+
+// CHECK-LABEL: func.func @floats
+// CHECK: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<3x16xf32>, tensor<16x8xf32>)
+func.func @floats(%x: tensor<3x16xf32>, %w: tensor<16x8xf32> {pipeline.weight = "w"}, %init: tensor<3x8xf32>) -> tensor<3x8xf32> {
+  %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x8xf32>) outs(%init : tensor<3x8xf32>) -> tensor<3x8xf32>
+  return %r : tensor<3x8xf32>
+}

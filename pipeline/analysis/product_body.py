@@ -1,0 +1,62 @@
+"""Bodies of sums of products: which inputs are the factors, and how an element becomes one."""
+
+from __future__ import annotations
+
+from pipeline.ir.linalg_op import LinalgOp
+from pipeline.mlir import defining_op, ir, seen_through
+
+_CASTS = ("arith.extf", "arith.extsi", "arith.extui", "arith.truncf", "arith.trunci")
+
+#: Quantized elements have no more bits.
+QUANTIZED_BITS = 8
+
+
+def sums_products(view: LinalgOp) -> bool:
+    """out + a * b of the first two inputs, which are cast or dequantized before; others are not used else."""
+    last = defining_op(view.yielded[0])
+    if last is None or last.name not in ("arith.addf", "arith.addi") or len(view.yielded) != 1:
+        return False
+    products = [defining_op(value) for value in last.operands if value != view.body.arguments[view.inputs]]
+    if len(products) != 1 or products[0] is None or products[0].name not in ("arith.mulf", "arith.muli"):
+        return False
+    factors = list(products[0].operands)
+    dequantized = [dequantized_input(value, view) for value in factors]
+    plain = [_plain_input(value, view) for value in factors]
+    found = [number if number is not None else other for number, other in zip(plain, dequantized, strict=True)]
+    if found not in ([0, 1], [1, 0]):
+        return False
+    others = list(view.body.arguments)[2 : view.inputs]
+    return plain != found or not any(list(argument.uses) for argument in others)
+
+
+def dequantized_input(factor: ir.Value, view: LinalgOp) -> int | None:
+    """Which of the first two inputs of a body a factor is computed from, if that has quantized elements.
+
+    (float(q) - zero) * scale   ->   the number of q
+    """
+    behind = arguments_behind(factor)
+    read = [number for number in range(view.inputs) if view.body.arguments[number] in behind]
+    first = [number for number in read if number < 2]
+    if len(first) != 1 or view.body.arguments[view.inputs] in behind:
+        return None
+    return first[0] if is_quantized(view.body.arguments[first[0]].type) else None
+
+
+def is_quantized(element: ir.Type) -> bool:
+    """Whether elements of a type are small integers; a bool is none."""
+    return isinstance(element, ir.IntegerType) and 1 < element.width <= QUANTIZED_BITS
+
+
+def arguments_behind(value: ir.Value) -> set[ir.Value]:
+    """The arguments of blocks that a value of a body is computed from."""
+    op = defining_op(value)
+    if op is None:
+        return {value}
+    return set().union(*(arguments_behind(operand) for operand in op.operands))
+
+
+def _plain_input(factor: ir.Value, view: LinalgOp) -> int | None:
+    """Which input a factor is, up to casts."""
+    source = seen_through(factor, _CASTS)
+    inputs = list(view.body.arguments)[: view.inputs]
+    return inputs.index(source) if source in inputs else None
