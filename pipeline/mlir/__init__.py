@@ -55,6 +55,7 @@ from pipeline.mlir.queries import (
     terminator,
     walk,
     walk_innermost_first,
+    walk_where,
 )
 
 __all__ = [
@@ -104,4 +105,5 @@ __all__ = [
     "verify",
     "walk",
     "walk_innermost_first",
+    "walk_where",
 ]

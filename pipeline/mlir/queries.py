@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from pipeline.errors import CompileError
 from pipeline.mlir.bindings import ir
@@ -10,15 +10,26 @@ from pipeline.mlir.bindings import ir
 
 def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
     """The operations inside `op` that are called one of `names`, in program order, outer before inner."""
+    only_functions = names == ("func.func",)  # there are none in functions
+    return walk_where(op, lambda inner: inner.name in names, outermost=only_functions)
+
+
+def walk_where(
+    op: ir.Operation | ir.Module, is_wanted: Callable[[ir.Operation], bool], outermost: bool = False
+) -> list[ir.Operation]:
+    """The operations inside `op` of which `is_wanted` holds, in program order, outer before inner.
+
+    With `outermost`, what is inside of such an operation is left out.
+    """
     found: list[ir.Operation] = []
-    inside = ir.WalkResult.SKIP if names == ("func.func",) else ir.WalkResult.ADVANCE  # there are none in functions
+    inside = ir.WalkResult.SKIP if outermost else ir.WalkResult.ADVANCE
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
         inner = inner.operation
-        if inner.name in names:
-            found.append(inner)
-            return inside
-        return ir.WalkResult.ADVANCE
+        if not is_wanted(inner):
+            return ir.WalkResult.ADVANCE
+        found.append(inner)
+        return inside
 
     op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found

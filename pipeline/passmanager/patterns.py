@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pipeline.mlir import ir, walk
+from pipeline.mlir import ir, walk_where
 from pipeline.passmanager.base import Pass
 
-#: Rewrites an op where it matches, and tells whether it did.
-MatchAndRewrite = Callable[[Any, ir.Operation], bool]
+#: Rewrites an op where it matches, and tells whether it did. Takes the pass, the op, and what the pass has analyzed.
+MatchAndRewrite = Callable[..., bool]
+
+#: Tells of an op whether it is looked for.
+Predicate = Callable[[ir.Operation], bool]
 
 
 @dataclass(frozen=True)
@@ -18,30 +21,50 @@ class RewritePattern:
     """A method of a pass that matches and rewrites one op; its docstring says before -> after.
 
     Attributes:
-        roots: the names of the ops that it takes.
+        is_root: whether it takes an op.
         users_first: whether ops come to it in reverse program order, users before producers, inner before outer.
+        outermost: whether no ops come to it that are inside of one that does.
     """
 
     match_and_rewrite: MatchAndRewrite
-    roots: tuple[str, ...]
+    is_root: Predicate
     users_first: bool
+    outermost: bool
 
-    def sweep(self, pass_: Pass, root: ir.Operation) -> bool:
+    def sweep(self, pass_: Pass, root: ir.Operation, *analyzed: Any) -> bool:
         """Takes each op in `root` to the pattern, once; returns whether one matched.
 
         The roots are those that are there when the sweep begins; what rewrites make waits for the next sweep. A pattern
         may erase the op that it is given and roots that came before, but none that is still to come: the bindings do
         not say of an op that it is gone.
         """
-        found = walk(root, *self.roots)
+        found = walk_where(root, self.is_root, self.outermost)
         ordered = reversed(found) if self.users_first else found
-        matched = [self.match_and_rewrite(pass_, op) for op in ordered]
+        matched = [self.match_and_rewrite(pass_, op, *analyzed) for op in ordered]
         return any(matched)
 
 
-def pattern(*roots: str, users_first: bool = False) -> Callable[[MatchAndRewrite], RewritePattern]:
-    """Makes a method a pattern of its pass for ops that are called one of `roots`."""
-    return lambda method: RewritePattern(method, roots, users_first)
+def pattern(
+    *roots: str | Predicate, users_first: bool = False, outermost: bool = False
+) -> Callable[[MatchAndRewrite], RewritePattern]:
+    """Makes a method a pattern of its pass for ops that are one of `roots`.
+
+    A root is the name of an op, that of a dialect with a star (`linalg.*`), or a function that tells of an op whether
+    it is one. With `outermost`, what is inside of a root is left out.
+    """
+    return lambda method: RewritePattern(method, _any_of(roots), users_first, outermost)
+
+
+def _any_of(roots: tuple[str | Predicate, ...]) -> Predicate:
+    names = [root for root in roots if isinstance(root, str)]
+    dialects = tuple(name.removesuffix("*") for name in names if name.endswith(".*"))
+    predicates = [root for root in roots if not isinstance(root, str)]
+
+    def is_root(op: ir.Operation) -> bool:
+        name = op.name
+        return name in names or name.startswith(dialects) or any(predicate(op) for predicate in predicates)
+
+    return is_root
 
 
 @dataclass(frozen=True)
@@ -56,10 +79,19 @@ class PatternPass(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Applies the patterns to what is inside `op`."""
+        analysis = self.analyze(op)
+        analyzed = () if analysis is None else (analysis,)
         for _ in range(self.sweeps):
-            matched = [pattern.sweep(self, op) for pattern in self.patterns()]
+            matched = [pattern.sweep(self, op, *analyzed) for pattern in self.patterns()]
             if not any(matched):
                 return
+
+    def analyze(self, op: ir.Operation) -> Any:
+        """What the patterns have to know of all of `op`, worked out once for a run: they take it after their own op.
+
+        None if there is nothing. A pattern that changes what the analysis says of the program keeps it true.
+        """
+        return None
 
     @classmethod
     def patterns(cls) -> list[RewritePattern]:

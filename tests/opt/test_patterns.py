@@ -1,12 +1,12 @@
 """The driver of patterns: which ops it takes to them, in which order and how often."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import pytest
 
 from pipeline.mlir import context, defining_op, ir, parse, walk
-from pipeline.passmanager.patterns import PatternPass, pattern
+from pipeline.passmanager.patterns import PatternPass, RewritePattern, pattern
 
 CHAIN = """
 func.func @main(%x: f32, %c: i1) -> f32 {
@@ -67,6 +67,37 @@ class CancelNegations(PatternPass):
         return True
 
 
+@dataclass(frozen=True)
+class ShareNegations(PatternPass):
+    """Computes each negation once, if it was seen before."""
+
+    name: ClassVar[str] = "share-negations"
+    sweeps: ClassVar[int] = 5
+    analyzed: list[str] = field(default_factory=list)
+
+    def analyze(self, op: ir.Operation) -> dict[ir.Value, ir.Value]:
+        """The negations of values; the pattern adds to it."""
+        self.analyzed.append(op.name)
+        return {}
+
+    @pattern("arith.negf")
+    def share(self, negation: ir.Operation, known: dict[ir.Value, ir.Value]) -> bool:
+        """negf(x), negf(x) -> negf(x)"""
+        value = known.setdefault(negation.operands[0], negation.results[0])
+        if value == negation.results[0]:
+            return False
+        negation.results[0].replace_all_uses_with(value)
+        negation.erase()
+        return True
+
+
+def roots_of(found: RewritePattern, module: ir.Module) -> list[str]:
+    """The names of the ops that a pattern takes."""
+    names: list[str] = []
+    replace(found, match_and_rewrite=lambda _, op: names.append(op.name)).sweep(Watching(), module.operation)
+    return names
+
+
 @pytest.fixture
 def module() -> ir.Module:
     """Negations in a row and in a branch."""
@@ -104,6 +135,44 @@ def test_sweeps_go_on_until_nothing_matches(module: ir.Module) -> None:
     assert len(walk(module, "arith.negf")) == 1  # the branch's other arm reads %a
     assert len(cancelling.calls) == 4 + 1  # %a, %n, %e and %f, then %a alone
     assert module.operation.verify()
+
+
+def test_what_is_analyzed_once_is_known_to_all_roots_of_all_sweeps() -> None:
+    module = parse(
+        """
+        func.func @main(%x: f32) -> (f32, f32, f32) {
+          %a = arith.negf %x : f32
+          %b = arith.negf %x : f32
+          %c = arith.negf %a : f32
+          %d = arith.negf %b : f32
+          return %b, %c, %d : f32, f32, f32
+        }
+        """,
+        context(),
+    )
+    sharing = ShareNegations()
+    run(sharing, module)
+    assert sharing.analyzed == ["builtin.module"]
+    assert len(walk(module, "arith.negf")) == 2
+    assert module.operation.verify()
+
+
+def test_a_dialect_is_a_root(module: ir.Module) -> None:
+    expected = ["scf.if", "scf.yield", "scf.yield"]
+    assert roots_of(pattern("scf.*")(lambda *_: False), module) == expected
+    assert roots_of(pattern("scf.*", users_first=True)(lambda *_: False), module) == expected[::-1]
+    assert not roots_of(pattern("sc.*", "scf", "*")(lambda *_: False), module)
+
+
+def test_what_a_function_says_is_a_root(module: ir.Module) -> None:
+    two_operands = pattern(lambda op: len(op.operands) == 2, "scf.if")(lambda *_: False)
+    assert roots_of(two_operands, module) == ["scf.if", "arith.addf"]
+
+
+def test_outermost_roots_hide_what_is_inside_of_them(module: ir.Module) -> None:
+    assert roots_of(pattern("scf.*", outermost=True)(lambda *_: False), module) == ["scf.if"]
+    negations = pattern("scf.if", "arith.negf", outermost=True)(lambda *_: False)
+    assert roots_of(negations, module) == ["arith.negf", "scf.if", "arith.negf", "arith.negf"]
 
 
 def test_patterns_are_applied_in_the_order_they_are_written() -> None:

@@ -27,7 +27,7 @@ class ResultsToOutParams(PatternPass):
     name: ClassVar[str] = "results-to-out-params"
     mandatory: ClassVar[bool] = True
 
-    @pattern("func.func")
+    @pattern("func.func", outermost=True)
     def add_parameters(self, entry: ir.Operation) -> bool:
         """@main() -> tensor<4xf32>   ->   @main(%out: memref<4xf32>) {pipeline.places_of_results = ["parameter"]}"""
         if symbol_name(entry) not in _ENTRIES:

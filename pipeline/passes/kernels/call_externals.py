@@ -20,7 +20,7 @@ class CallExternals(PatternPass):
 
     name: ClassVar[str] = "call-externals"
 
-    @pattern("func.func")
+    @pattern("func.func", outermost=True)
     def call(self, kernel: ir.Operation) -> bool:
         """func @kernel(%x) { body }   ->   func @kernel.external(%x); func @kernel(%x) { call @kernel.external(%x) }"""
         if CALLS not in kernel.attributes or not len(kernel.regions[0].blocks):
