@@ -89,21 +89,6 @@ def read_contraction(op: ir.Operation | None, weights: ConstExprs) -> Contractio
     return contraction if plain else None
 
 
-def contractions(function: ir.Operation, weights: ConstExprs) -> list[Contraction]:
-    """The contractions of data with a weight in a function, in program order."""
-    found: list[Contraction] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        contraction = read_contraction(op.operation, weights)
-        if contraction is None:
-            return ir.WalkResult.ADVANCE
-        found.append(contraction)
-        return ir.WalkResult.SKIP
-
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
 def _sums_products(body: ir.Block) -> bool:
     """Whether a body yields out + in0 * in1, up to casts and the order of operands."""
     if len(body.arguments) != 3 or not isinstance(body.arguments[2].type, ir.FloatType):

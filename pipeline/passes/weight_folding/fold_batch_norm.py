@@ -6,19 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.analysis.scale_shift import Chain, Elementwise, read_chain, read_elementwise
-from pipeline.mlir import ir, walk
+from pipeline.analysis.scale_shift import Elementwise, read_chain, read_elementwise
+from pipeline.mlir import ir
 from pipeline.passes.weight_folding.scale_absorption import Absorption, Sink, describe, into_producers
 from pipeline.passes.weight_folding.scale_propagation import NotScalableError
 from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class FoldBatchNorm(Pass):
+class FoldBatchNorm(PatternPass):
     """Fold batch norms and other affines of channels into the convolution or matrix product before them.
-
-    (conv(x, w) + b) * s + t  ->  conv(x, w * s) + (b * s + t)
 
     Covered is every chain of linalg.generics that add, subtract, multiply or divide by numbers that come from weights
     (arguments marked `pipeline.weight`, constants) and run along dims that the weight has, through casts, reshapes,
@@ -32,30 +30,31 @@ class FoldBatchNorm(Pass):
     name: ClassVar[str] = "fold-batch-norm"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Folds in one function, in program order: what a fold erases has been visited."""
-        weights = ConstExprs(op)
-        for generic in walk(op, "linalg.generic"):
-            chain = read_chain(read_elementwise(generic, weights), weights)
-            if chain is not None:
-                self._fold(chain, weights)
+    def analyze(self, op: ir.Operation) -> ConstExprs:
+        """What comes from weights alone; rewrites add to it."""
+        return ConstExprs(op)
 
-    def _fold(self, chain: Chain, weights: ConstExprs) -> None:
-        """Folds the chain, and those that it reads through reshapes, if that is possible and saves something."""
+    @pattern("linalg.generic")
+    def fold(self, generic: ir.Operation, weights: ConstExprs) -> bool:
+        """(conv(x, w) + b) * s + t   ->   conv(x, w * s) + (b * s + t), where that saves something"""
+        chain = read_chain(read_elementwise(generic, weights), weights)
+        if chain is None:
+            return False
         root = chain.last
         try:
             absorption = into_producers(root, weights)
         except NotScalableError as refusal:
             if chain.reads_weights and chain.affine.scale is not None:
                 self.missed(root.op, f"not folded into what it reads: {refusal}")
-            return
+            return False
         if not absorption.saves:
-            return
+            return False
         self.passed(root.op, _report(absorption))
         for sink in absorption.sinks:
             _rewrite(sink, root, weights)
         for elementwise in absorption.gone:
             drop(elementwise)
+        return True
 
 
 def _report(absorption: Absorption) -> str:

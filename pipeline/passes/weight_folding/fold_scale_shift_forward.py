@@ -9,18 +9,16 @@ from pipeline.analysis.channel_vectors import Vector, combine
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.scale_shift import Chain, read_chain, read_elementwise
 from pipeline.ir.rewriting import before
-from pipeline.mlir import ir, walk
+from pipeline.mlir import ir
 from pipeline.passes.weight_folding.scale_absorption import Absorption, Sink, describe, into_consumers
 from pipeline.passes.weight_folding.scale_propagation import NotScalableError
 from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class FoldScaleShiftForward(Pass):
+class FoldScaleShiftForward(PatternPass):
     """Fold batch norms and other affines of channels into the convolutions and matrix products after them.
-
-    conv(x * s + t, w)  ->  conv(x, w * s) + sum over c, k of w[f, c, k] * t[c]
 
     Everything that reads the affine's result must be such a contraction. Padding with zeros between stops a shift, for
     the padding is not shifted, but not a scale. Chains before which `fold-batch-norm` can do its work are gone by then.
@@ -29,27 +27,29 @@ class FoldScaleShiftForward(Pass):
     name: ClassVar[str] = "fold-scale-shift-forward"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Folds in one function, in program order: what a fold erases has been visited."""
-        weights = ConstExprs(op)
-        for generic in walk(op, "linalg.generic"):
-            chain = read_chain(read_elementwise(generic, weights), weights)
-            if chain is not None and chain.reads_weights and chain.affine.scale is not None:
-                self._fold(chain, weights)
+    def analyze(self, op: ir.Operation) -> ConstExprs:
+        """What comes from weights alone; rewrites add to it."""
+        return ConstExprs(op)
 
-    def _fold(self, chain: Chain, weights: ConstExprs) -> None:
+    @pattern("linalg.generic")
+    def fold(self, generic: ir.Operation, weights: ConstExprs) -> bool:
+        """conv(x * s + t, w)   ->   conv(x, w * s) + sum over c, k of w[f, c, k] * t[c]"""
+        chain = read_chain(read_elementwise(generic, weights), weights)
+        if chain is None or not chain.reads_weights or chain.affine.scale is None:
+            return False
         try:
             absorption = into_consumers(chain.last.op.results[0], chain.affine, weights)
         except NotScalableError as refusal:
             self.missed(chain.last.op, f"not folded into what reads it: {refusal}")
-            return
+            return False
         if not absorption.sinks:
-            return
+            return False
         self.passed(chain.last.op, _report(chain, absorption))
         for sink in absorption.sinks:
             _rewrite(sink, chain, weights)
         for link in chain.links:
             drop(link)
+        return True
 
 
 def _report(chain: Chain, absorption: Absorption) -> str:

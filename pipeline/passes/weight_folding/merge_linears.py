@@ -10,16 +10,14 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction, read_contraction, read_init
 from pipeline.analysis.scale_shift import Affine, read_chain, read_elementwise
 from pipeline.ir.rewriting import before
-from pipeline.mlir import defining_op, ir, walk
+from pipeline.mlir import defining_op, ir
 from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class MergeLinears(Pass):
+class MergeLinears(PatternPass):
     """Merge linear layers without an activation between them, if the one that results does fewer operations.
-
-    (x @ v + b) @ w  ->  x @ (v @ w) + b @ w
 
     For x of k columns, v of k by h and w of h by n, that is where k * n < k * h + h * n. Only f32 and f64: in narrower
     types the product of the weights would be rounded to them.
@@ -28,41 +26,39 @@ class MergeLinears(Pass):
     name: ClassVar[str] = "merge-linears"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Merges the layers of one function, first ones first."""
-        weights = ConstExprs(op)
-        for product in walk(op, "linalg.matmul"):
-            second = _linear(product, weights)
-            if second is not None:
-                self._merge(second, weights)
+    def analyze(self, op: ir.Operation) -> ConstExprs:
+        """What comes from weights alone; rewrites add to it."""
+        return ConstExprs(op)
 
-    def _merge(self, second: Contraction, weights: ConstExprs) -> None:
+    @pattern("linalg.matmul")
+    def merge(self, product: ir.Operation, weights: ConstExprs) -> bool:
+        """(x @ v + b) @ w   ->   x @ (v @ w) + b @ w"""
+        second = _linear(product, weights)
+        if second is None:
+            return False
         data = second.view.operands[second.data]
         chain = read_chain(read_elementwise(defining_op(data), weights), weights)
         affine, source = (chain.affine, chain.data) if chain is not None else (Affine(), data)
         first = _linear(defining_op(source), weights)
         if first is None or affine.scale is not None or any(len(list(value.uses)) > 1 for value in (data, source)):
-            return
-        (k, h), (_, n) = (ir.RankedTensorType(product.view.operands[1].type).shape for product in (first, second))
+            return False
+        (k, h), (_, n) = (ir.RankedTensorType(linear.view.operands[1].type).shape for linear in (first, second))
         known, bias = read_init(second, weights)
         shift = affine.shift and second.data_to_weight(affine.shift)
         if read_init(first, weights) != (True, None) or not known or (affine.shift is not None and shift is None):
-            self.missed(second.view.op, "not merged with the product before: something but a bias is added to it")
-            return
+            self.missed(product, "not merged with the product before: something but a bias is added to it")
+            return False
         if k * n >= k * h + h * n:
-            self.missed(
-                second.view.op, f"not merged with the product before: {k} * {n} is no less than {k * h + h * n}"
-            )
-            return
-        self.passed(
-            second.view.op, f"merged with the product before: {k * n} multiplications a row for {k * h + h * n}"
-        )
-        with before(second.view.op):
+            self.missed(product, f"not merged with the product before: {k} * {n} is no less than {k * h + h * n}")
+            return False
+        self.passed(product, f"merged with the product before: {k * n} multiplications a row for {k * h + h * n}")
+        with before(product):
             _rewrite(first, second, shift, bias, weights)
         for link in chain.links if chain is not None else ():
             drop(link)
         second.view.operands[second.data] = first.view.operands[first.data]
         first.view.op.erase()
+        return True
 
 
 def _rewrite(

@@ -6,19 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.analysis.contraction import contractions, read_init
+from pipeline.analysis.contraction import read_contraction, read_init
 from pipeline.ir.rewriting import before
 from pipeline.mlir import ir
 from pipeline.passes.weight_folding.scale_absorption import describe
 from pipeline.passes.weight_folding.weight_builder import WeightSide, fold_into
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class SeparateBias(Pass):
+class SeparateBias(PatternPass):
     """Have a convolution or matrix product start from zero, and add its bias to the result.
-
-    conv(x, w) into broadcast(b)  ->  (conv(x, w) into 0) + b
 
     A bias that is broadcast to the size of the result is written there and read again for nothing. An add behind the
     sum is joined with the activation after it. The bias has to come from weights.
@@ -27,12 +25,20 @@ class SeparateBias(Pass):
     name: ClassVar[str] = "separate-bias"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Separates the biases of one function."""
-        weights = ConstExprs(op)
-        for contraction in contractions(op, weights):
-            known, bias = read_init(contraction, weights)
-            if known and bias is not None:
-                self.passed(contraction.view.op, f"adds the bias of {describe(contraction.view.op)} to its result")
-                with before(contraction.view.op):
-                    fold_into(contraction, None, bias, WeightSide(weights, contraction.view.op))
+    def analyze(self, op: ir.Operation) -> ConstExprs:
+        """What comes from weights alone; rewrites add to it."""
+        return ConstExprs(op)
+
+    @pattern("linalg.*", outermost=True)
+    def separate(self, op: ir.Operation, weights: ConstExprs) -> bool:
+        """conv(x, w) into broadcast(b)   ->   (conv(x, w) into 0) + b"""
+        contraction = read_contraction(op, weights)
+        if contraction is None:
+            return False
+        known, bias = read_init(contraction, weights)
+        if not known or bias is None:
+            return False
+        self.passed(op, f"adds the bias of {describe(op)} to its result")
+        with before(op):
+            fold_into(contraction, None, bias, WeightSide(weights, op))
+        return True
