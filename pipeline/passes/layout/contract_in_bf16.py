@@ -12,15 +12,12 @@ from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.ir.reshapes import TENSOR_VIEWS
 from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types
 from pipeline.mlir import arith, defining_op, ir, linalg, tensor, terminator
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class ContractInBf16(Pass):
+class ContractInBf16(PatternPass):
     """Give contractions in f32 operands of bf16: their products are exact, and added up in f32 as before.
-
-    matmul(extf(x), extf(w))  ->  matmul(x, w)              models in bf16: nothing is rounded
-    matmul(x, w)              ->  matmul(bf16(x), bf16(w))  with `round`
 
     Processors that have dot products of bf16 take two steps of the sum at once, and half of the memory is read. Only
     operands of contractions are rounded, to the nearest bf16: sums, elementwise ops, norms and softmax stay in f32.
@@ -34,24 +31,24 @@ class ContractInBf16(Pass):
     supported: bool = field(default=True, metadata={"help": "whether the processor has dot products of bf16"})
     least_sum: int = field(default=16, metadata={"help": "a sum of fewer products stays in f32"})
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites the contractions of one function."""
-        for contraction in _contractions(op):
-            self._rewrite(contraction)
-
-    def _rewrite(self, op: ir.Operation) -> None:
+    @pattern("linalg.*", outermost=True)
+    def narrow(self, op: ir.Operation) -> bool:
+        """matmul(extf(x), extf(w))   ->   matmul(x, w), and with round matmul(x, w)   ->   matmul(bf16(x), bf16(w))"""
+        if not _is_contraction(op):
+            return False
         exact = [_is_bf16(value) for value in _factors(op)]
         if not self.round and not all(exact):
-            return
+            return False
         reason = self._why_not(op)
         if reason is not None:
             self.missed(op, f"computed in f32: {reason}")
-            return
+            return False
         rounded = exact.count(False)
         self.passed(op, f"dot products of bf16, {rounded} operands rounded" if rounded else "dot products of bf16")
         with before(op):
             operands = [_bf16(value) for value in _factors(op)]
         _take(op, operands)
+        return True
 
     def _why_not(self, op: ir.Operation) -> str | None:
         """Why a contraction stays as it is; None if it is to be rewritten."""
@@ -69,23 +66,8 @@ class ContractInBf16(Pass):
         return None
 
 
-def _contractions(function: ir.Operation) -> list[ir.Operation]:
-    """The ops of a function that add up products of two operands, all in f32."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        op = op.operation
-        if not op.name.startswith("linalg."):
-            return ir.WalkResult.ADVANCE
-        if _is_contraction(op):
-            found.append(op)
-        return ir.WalkResult.SKIP
-
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
 def _is_contraction(op: ir.Operation) -> bool:
+    """Whether an op adds up products of two operands, all in f32."""
     if len(op.results) != 1 or len(op.operands) != 3 or not all(_is_f32(value) for value in op.operands):
         return False
     return is_product(op)

@@ -14,15 +14,13 @@ from pipeline.ir.attributes import WINOGRAD
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.matchers import is_zero
 from pipeline.ir.rewriting import before, build_generic, copy_body, iterator_types, replace
-from pipeline.mlir import arith, ir, linalg, tensor, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import arith, ir, linalg, tensor
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class WinogradWeights(Pass):
+class WinogradWeights(PatternPass):
     """Have 3x3 convolutions of stride 1 computed by Winograd's algorithm, with less than half of the multiplications.
-
-    conv(x, w)  ->  conv(x, w, G w G^T) {pipeline.winograd = 2}
 
     The op still says what it computes; tile-and-vectorize computes it from the transformed weight, which is @prepare's
     work. Taken are convolutions in f32 with channels last, as propagate-layouts leaves them, where the
@@ -36,23 +34,27 @@ class WinogradWeights(Pass):
     results: int = field(default=2, metadata={"help": "rows and columns of results in a tile: 2, or 4"})
     always: bool = field(default=False, metadata={"help": "take what does not pay, too"})
 
-    def run(self, op: ir.Operation) -> None:
-        """Transforms the weights of what pays in one function."""
+    def analyze(self, op: ir.Operation) -> ConstExprs:
+        """What comes from weights alone."""
         if self.results not in WEIGHT:
             self.fail(op, f"tiles of {self.results} x {self.results} results: expected 2 or 4")
-        weights = ConstExprs(op)
-        for generic in walk(op, "linalg.generic"):
-            view = bounded(generic)
-            if view is None or len(view.maps) != 3 or view.loops != 7:
-                continue
-            sizes = read_sizes(view)
-            if sizes is None or generic.operands[1] not in weights or not is_zero(generic.operands[2]):
-                continue
-            if not self.always and not sizes.pays(self.results):
-                self.missed(generic, "too few channels or results for Winograd's algorithm to pay")
-                continue
-            self.passed(generic, f"computes tiles of {self.results} x {self.results} by Winograd's algorithm")
-            self._rewrite(generic, view)
+        return ConstExprs(op)
+
+    @pattern("linalg.generic")
+    def transform(self, generic: ir.Operation, weights: ConstExprs) -> bool:
+        """conv(x, w)   ->   conv(x, w, G w G^T) {pipeline.winograd = 2}"""
+        view = bounded(generic)
+        if view is None or len(view.maps) != 3 or view.loops != 7:
+            return False
+        sizes = read_sizes(view)
+        if sizes is None or generic.operands[1] not in weights or not is_zero(generic.operands[2]):
+            return False
+        if not self.always and not sizes.pays(self.results):
+            self.missed(generic, "too few channels or results for Winograd's algorithm to pay")
+            return False
+        self.passed(generic, f"computes tiles of {self.results} x {self.results} by Winograd's algorithm")
+        self._rewrite(generic, view)
+        return True
 
     def _rewrite(self, generic: ir.Operation, view: LinalgOp) -> None:
         data, weight, output = generic.operands
