@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.fusion_rules.op_facts import OpFacts
-from pipeline.fusion_rules.rules import load_rules
-from pipeline.ir.attributes import KERNEL, TARGET
+from pipeline.fusion_rules.rules import FusionRules, load_rules
+from pipeline.ir.attributes import TARGET
 from pipeline.mlir import ir
-from pipeline.passmanager.base import Pass
+from pipeline.passes.fusion.group_builder import is_root
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class AssignTargets(Pass):
+class AssignTargets(PatternPass):
     """Mark each linalg op for which a part of the rules holds with `pipeline.target`, the target of that part.
 
     Ops of different targets are never fused, and a group carries the target of its ops. An op that is marked already
@@ -25,20 +26,18 @@ class AssignTargets(Pass):
 
     rules: str = field(default="cpu", metadata={"help": "the table of fusion rules: a target's name or a YAML file"})
 
-    def run(self, op: ir.Operation) -> None:
-        """Marks the ops of one function."""
-        rules = load_rules(self.rules)
-        if not rules.parts:
-            return
+    def analyze(self, op: ir.Operation) -> FusionRules:
+        """The table of fusion rules."""
+        return load_rules(self.rules)
 
-        def visit(inner: ir.Operation) -> ir.WalkResult:
-            inner = inner.operation
-            if not (inner.name.startswith("linalg.") or KERNEL in inner.attributes):
-                return ir.WalkResult.ADVANCE
-            target = rules.for_op(OpFacts(inner)).target
-            if target != rules.target and TARGET not in inner.attributes:
-                inner.attributes[TARGET] = ir.StringAttr.get(target)
-                self.passed(inner, f"goes by the fusion rules of {target}")
-            return ir.WalkResult.SKIP
-
-        op.walk(visit, ir.WalkOrder.PRE_ORDER)
+    @pattern(is_root, outermost=True)
+    def assign(self, op: ir.Operation, rules: FusionRules) -> bool:
+        """op   ->   op {pipeline.target = "npu"}, where that part of the rules holds for it"""
+        if not rules.parts or TARGET in op.attributes:
+            return False
+        target = rules.for_op(OpFacts(op)).target
+        if target == rules.target:
+            return False
+        op.attributes[TARGET] = ir.StringAttr.get(target)
+        self.passed(op, f"goes by the fusion rules of {target}")
+        return True

@@ -14,13 +14,13 @@ from pipeline.fusion_rules.rules import FusionRules, load_rules
 from pipeline.ir.indexing_maps import bounded_loops, is_permutation, moves
 from pipeline.ir.linalg_op import LinalgOp, moves_rows, reads_input_again, structured
 from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, is_unused, replace
-from pipeline.mlir import affine, defining_op, ir, linalg, walk
+from pipeline.mlir import affine, defining_op, ir, linalg
 from pipeline.passes.fusion.elementwise_legality import why_not_join
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class FuseElementwise(Pass):
+class FuseElementwise(PatternPass):
     """Compute an elementwise linalg op inside of the linalg.generic that uses its result.
 
     A producer moves into its one consumer, an elementwise op or a reduction in the same block, if every element is then
@@ -35,20 +35,39 @@ class FuseElementwise(Pass):
 
     rules: str = field(default="cpu", metadata={"help": "the table of fusion rules: a target's name or a YAML file"})
 
-    def run(self, op: ir.Operation) -> None:
-        """Fuses what it can in one function: first what is free everywhere, then the rest, producers first.
+    def analyze(self, op: ir.Operation) -> FusionRules:
+        """The table of fusion rules."""
+        return load_rules(self.rules)
 
-        Producers first, because what an op costs as a producer is what it has come to after its own fusions.
+    @pattern("linalg.generic")
+    def fuse_free(self, consumer: ir.Operation, rules: FusionRules) -> bool:
+        """consumer(producer(x))   ->   consumer'(x), where the producer costs nothing"""
+        return self._fuse_into(consumer, 0, rules)
+
+    @pattern("linalg.generic")
+    def fuse(self, consumer: ir.Operation, rules: FusionRules) -> bool:
+        """consumer(producer(x))   ->   consumer'(x)"""
+        return self._fuse_into(consumer, None, rules)
+
+    @pattern("linalg.generic")
+    def explain(self, consumer: ir.Operation, rules: FusionRules) -> bool:
+        """consumer(producer(x))   ->   consumer(producer(x)), with a remark that says why"""
+        view = structured(consumer)
+        assert view is not None
+        for operand, producer in _producers(view):
+            refusal = _why_not(view, operand, producer, rules)
+            assert refusal is not None
+            text = f"does not compute its operand {operand}, {producer.op.name}, itself: {refusal.detail}"
+            self.missed(consumer, text, refusal.reason, producer.op)
+        return False
+
+    def _fuse_into(self, consumer: ir.Operation, most: int | None, rules: FusionRules) -> bool:
+        """Fuses producers of `consumer` that cost `most` or less, then theirs, until none is left; whether one was.
+
+        Consumers come in program order, because what an op costs as a producer is what it has come to after its own
+        fusions.
         """
-        rules = load_rules(self.rules)
-        for most in (0, None):
-            for consumer in walk(op, "linalg.generic"):
-                self._fuse_into(consumer, most, rules)
-        for consumer in walk(op, "linalg.generic"):
-            self._explain(consumer, rules)
-
-    def _fuse_into(self, consumer: ir.Operation, most: int | None, rules: FusionRules) -> None:
-        """Fuses producers of `consumer` that cost `most` or less, then theirs, until there are none left."""
+        fused = False
         while True:
             view = structured(consumer)
             assert view is not None
@@ -62,20 +81,11 @@ class FuseElementwise(Pass):
                 None,
             )
             if found is None:
-                return
+                return fused
             operand, producer = found
             self.passed(consumer, f"computes its operand {operand}, {producer.op.name}, itself", producer.op)
             consumer = _fuse(view, operand, producer)
-
-    def _explain(self, consumer: ir.Operation, rules: FusionRules) -> None:
-        """Says of each producer that is left why it is."""
-        view = structured(consumer)
-        assert view is not None
-        for operand, producer in _producers(view):
-            refusal = _why_not(view, operand, producer, rules)
-            assert refusal is not None
-            text = f"does not compute its operand {operand}, {producer.op.name}, itself: {refusal.detail}"
-            self.missed(consumer, text, refusal.reason, producer.op)
+            fused = True
 
 
 def _producers(consumer: LinalgOp) -> list[tuple[int, LinalgOp]]:

@@ -8,11 +8,11 @@ from typing import ClassVar
 from pipeline.dialects.fusion import BARRIER
 from pipeline.ir.attributes import STOP_FUSION
 from pipeline.mlir import ir
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class PlaceBarriers(Pass):
+class PlaceBarriers(PatternPass):
     """Put a fusion.barrier behind each tensor that an op marked `pipeline.stop_fusion` gives, and take the mark away.
 
     Passes between here and the forming of groups may drop marks of ops that they rewrite, but no ops.
@@ -21,21 +21,14 @@ class PlaceBarriers(Pass):
     name: ClassVar[str] = "place-barriers"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Places the barriers of one function."""
-        marked: list[ir.Operation] = []
-
-        def visit(inner: ir.Operation) -> ir.WalkResult:
-            if STOP_FUSION in inner.operation.attributes:
-                marked.append(inner.operation)
-            return ir.WalkResult.ADVANCE
-
-        op.walk(visit)
-        for producer in marked:
-            for result in producer.results:
-                if isinstance(result.type, ir.RankedTensorType):
-                    _place(producer, result)
-            del producer.attributes[STOP_FUSION]
+    @pattern(lambda op: STOP_FUSION in op.attributes)
+    def place(self, producer: ir.Operation) -> bool:
+        """producer {pipeline.stop_fusion}   ->   fusion.barrier(producer)"""
+        for result in producer.results:
+            if isinstance(result.type, ir.RankedTensorType):
+                _place(producer, result)
+        del producer.attributes[STOP_FUSION]
+        return True
 
 
 def _place(op: ir.Operation, result: ir.Value) -> None:
