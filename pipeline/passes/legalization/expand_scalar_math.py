@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.ir.rewriting import before, replace
-from pipeline.mlir import ir, walk
-from pipeline.passmanager.base import Pass
+from pipeline.mlir import ir
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 
 @dataclass(frozen=True)
-class ExpandScalarMath(Pass):
+class ExpandScalarMath(PatternPass):
     """Replace the named functions of f32 or f64 numbers by arithmetic, for devices that have no libm.
 
     The arithmetic is that of expand-vector-math, so that CPUs and GPUs give the same results. Functions that it has not
@@ -26,16 +26,19 @@ class ExpandScalarMath(Pass):
 
     exact: bool = field(default=True, metadata={"help": "what follows leaves (x + c) - c as it is"})
 
-    def run(self, op: ir.Operation) -> None:
-        """Expands what it can of one function."""
+    @pattern("math.*")
+    def expand(self, call: ir.Operation) -> bool:
+        """math.exp(x : f32)   ->   arithmetic"""
         from pipeline.passes.legalization.math.builder import Vectors
         from pipeline.passes.legalization.math.table import FUNCTIONS
 
-        for call in walk(op, *(f"math.{name}" for name in self.ops)):
-            kind = call.results[0].type
-            function = FUNCTIONS.get((call.name, str(kind)))
-            if function is None:
-                continue
-            with before(call):
-                value = function(Vectors(kind, self.fma, self.exact), *call.operands)
-            replace(call, [value])
+        if call.name.removeprefix("math.") not in self.ops:
+            return False
+        kind = call.results[0].type
+        function = FUNCTIONS.get((call.name, str(kind)))
+        if function is None:
+            return False
+        with before(call):
+            value = function(Vectors(kind, self.fma, self.exact), *call.operands)
+        replace(call, [value])
+        return True
