@@ -11,21 +11,19 @@ from pipeline.analysis.op_naming import is_product
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.ir.rewriting import before, build_generic, copy_body, empty_like, iterator_types, replace
-from pipeline.mlir import ir, linalg, walk
+from pipeline.mlir import ir, linalg
 from pipeline.passes.layout.dequantization import Dequantized, Source, read_dequantized
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
-from pipeline.passmanager.base import Pass
+from pipeline.passmanager.patterns import PatternPass, pattern
 
 #: Indices that are a loop, or the same everywhere, as along a dim of size 1.
 _ALONG_LOOPS = (ir.AffineDimExpr, ir.AffineConstantExpr)
 
 
 @dataclass(frozen=True)
-class FuseDequantization(Pass):
+class FuseDequantization(PatternPass):
     """Let matrix products read quantized weights, whose elements their bodies dequantize.
-
-    matmul(x, (float(q) - zero) * scale)  ->  generic(x, q, zero, scale) { out + x * ((float(q) - zero) * scale) }
 
     A dequantized weight has four times the bytes: to have @prepare compute it would give away what it was quantized
     for, and to have each call compute it takes longer than the product. All is rounded as before. Weights are small
@@ -35,21 +33,27 @@ class FuseDequantization(Pass):
     name: ClassVar[str] = "fuse-dequantization"
     anchor: ClassVar[str] = "func.func"
 
-    def run(self, op: ir.Operation) -> None:
-        """Rewrites the products of one function."""
-        weights = ConstExprs(op)
-        for product in _products(op):
-            for number in (1, 0):
-                dequantized = read_dequantized(product.operands[number], product.maps[number], weights)
-                if dequantized is not None:
-                    self._fuse(product, number, dequantized)
-                    break
+    def analyze(self, op: ir.Operation) -> ConstExprs:
+        """What comes from weights alone."""
+        return ConstExprs(op)
 
-    def _fuse(self, product: LinalgOp, number: int, dequantized: Dequantized) -> None:
+    @pattern("linalg.*", outermost=True)
+    def fuse(self, op: ir.Operation, weights: ConstExprs) -> bool:
+        """matmul(x, (float(q) - zero) * scale)   ->   generic(x, q, zero, scale) { out + x * ((q - zero) * scale) }"""
+        product = _read_product(op)
+        if product is None:
+            return False
+        for number in (1, 0):
+            dequantized = read_dequantized(product.operands[number], product.maps[number], weights)
+            if dequantized is not None:
+                return self._fuse(product, number, dequantized)
+        return False
+
+    def _fuse(self, product: LinalgOp, number: int, dequantized: Dequantized) -> bool:
         kind = ir.RankedTensorType(dequantized.quantized.value.type).element_type
         if not all(isinstance(place, _ALONG_LOOPS) for place in dequantized.quantized.places):
             self.missed(product.op, f"its weight of {kind} is dequantized apart: it does not lie along the loops")
-            return
+            return False
         self.passed(product.op, f"dequantizes its weight of {kind} as it reads it")
         column = product.maps[2].results[len(product.maps[2].results) - 1]
         with before(product.op):
@@ -61,14 +65,13 @@ class FuseDequantization(Pass):
             view = structured(made)
             assert view is not None
             SplitLoops(view, groups).run()
+        return True
 
 
-def _products(function: ir.Operation) -> list[LinalgOp]:
-    """The matrix products of a function, all in f32."""
-    names = ("linalg.generic", "linalg.matmul", "linalg.batch_matmul", "linalg.matvec", "linalg.vecmat")
-    found = [op for op in walk(function, *names) if _is_f32(op) and is_product(op)]
-    views = [view for op in found if (view := any_structured(op)) is not None]
-    return [view for view in views if all(map(_is_plain, view.maps))]
+def _read_product(op: ir.Operation) -> LinalgOp | None:
+    """A matrix product all in f32; None if the op is something else."""
+    view = any_structured(op) if _is_f32(op) and is_product(op) else None
+    return view if view is not None and all(map(_is_plain, view.maps)) else None
 
 
 def _is_f32(op: ir.Operation) -> bool:
