@@ -1,6 +1,6 @@
 // RUN: pipeline-opt %s --split-input-file --pack-weights="columns=4 least-bytes=64" --canonicalize | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --pack-weights="columns=4 least-bytes=64" --remarks-filter=pack-weights --verify-diagnostics
-// RUN: pipeline-opt %s --split-input-file --pack-weights="columns=4 least-bytes=64 pairs=true" --canonicalize | FileCheck %s --check-prefix=PAIRS
+// RUN: pipeline-opt %s --split-input-file --pack-weights="columns=4 least-bytes=64 bf16-dots=true" --canonicalize | FileCheck %s --check-prefix=PAIRS
 
 // A weight of 8 columns becomes two panels of 4; the bias behind the product and the result are seen as panels.
 
@@ -219,7 +219,7 @@ func.func @main(%x: tensor<5x6xf32>, %w: tensor<6x8xf32> {pipeline.weight = "w"}
 
 // -----
 
-// Pairs of rows of bf16: without the option `pairs` the panels are as those of any other type (tests/kernels has both).
+// Pairs of rows of bf16: without the option `bf16-dots` the panels are as those of any other type (tests/kernels has both).
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from pipeline.analysis.bf16_dot import LANES, multiplies_bf16
+from pipeline.analysis.dot_product import LANES, dot_product_of
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between, prologues
 from pipeline.analysis.fourier import transform_of
 from pipeline.analysis.op_naming import is_reduction
@@ -44,6 +44,7 @@ class TileAndVectorize(Pass):
     masked_bits: int = field(default=8, metadata={"help": "the smallest elements that can be loaded under a mask"})
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding in contractions"})
     bf16_dots: bool = field(default=False, metadata={"help": "sum products of bf16 by AVX512_BF16's dot product"})
+    int8_dots: bool = field(default=False, metadata={"help": "sum products of bytes by AVX512_VNNI's dot product"})
 
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
@@ -78,8 +79,9 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.row_folds import FoldEmitter
 
             return FoldEmitter
-        if self.bf16_dots and tile.lanes == LANES and multiplies_bf16(generic.regions[0].blocks[0]):
-            from pipeline.passes.cpu.microkernel.bf16_dot_tile import DotEmitter
+        dot = dot_product_of(generic.regions[0].blocks[0]) if tile.lanes == LANES else None
+        if dot is not None and (self.bf16_dots if dot.unsigned is None else self.int8_dots):
+            from pipeline.passes.cpu.microkernel.dot_product_tile import DotEmitter
 
             return DotEmitter
         from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 from typing import ClassVar
 
-from pipeline.analysis.bf16_dot import multiplies_bf16
+from pipeline.analysis.dot_product import DotProduct, dot_product_of, multiplies_bf16
 from pipeline.analysis.op_naming import is_product
 from pipeline.ir.attributes import KERNEL
 from pipeline.ir.element_types import element_bytes
@@ -35,7 +35,8 @@ class PackWeights(Pass):
     weight are a page of memory apart, and each would take an entry of the address translation. The columns of the
     kernel's result, and of what its epilogue reads, are seen as panels, too, which costs nothing. @prepare packs the
     weights, once. Where the last panel is not full, the kernel's columns stay as they are, and the rest of the panel is
-    never read. For dot products of bf16 each two rows lie side by side, if their number is even and panels are full:
+    never read. For dot products each two rows of bf16, or four of bytes, lie side by side, if that comes out even and
+    panels are full:
 
     w[k, n]  ->  packed[n / 32, k / 2, 2 * (n % 32) + k % 2]
 
@@ -46,7 +47,8 @@ class PackWeights(Pass):
     name: ClassVar[str] = "pack-weights"
 
     columns: int = field(default=32, metadata={"help": "how many columns a panel has"})
-    pairs: bool = field(default=False, metadata={"help": "put each two rows of bf16 side by side"})
+    bf16_dots: bool = field(default=False, metadata={"help": "put each two rows of bf16 side by side"})
+    int8_dots: bool = field(default=False, metadata={"help": "put each four rows of bytes side by side"})
     least_bytes: int = field(default=1 << 16, metadata={"help": "a smaller weight stays as it is"})
 
     def run(self, op: ir.Operation) -> None:
@@ -69,20 +71,28 @@ class PackWeights(Pass):
         columns = schedule_of(product.weight.owner.owner.operation).columns or self.columns
         sums = [product.view.reductions[loop] for loop in product.loops]
         fills_panels = product.columns <= columns or product.columns % columns == 0
-        row = product.row_in_pairs if self.pairs and fills_panels else None
-        layout = PanelLayout(ir.RankedTensorType(product.weight.type), sums, columns, row)
+        dot = self._dot(product.view) if fills_panels else None
+        row = None if dot is None else product.row_in_groups(dot.steps)
+        steps = 1 if dot is None else dot.steps
+        layout = PanelLayout(ir.RankedTensorType(product.weight.type), sums, columns, row, steps)
         reason = self._why_not(product, layout, columns, handed)
         if reason:
             self.missed(product.view.op, f"its weight is not packed: {reason}")
             return
-        self.passed(
-            product.view.op, f"reads its weight in panels of {layout.columns} columns{' of pairs' * layout.pairs}"
-        )
+        groups = {1: "", 2: " of pairs", 4: " of quads"}[layout.steps]
+        self.passed(product.view.op, f"reads its weight in panels of {layout.columns} columns{groups}")
         number = product.weight.arg_number
         kernel = packing.kernel(layout)
         for call in calls:
             call.operands[number] = prepared.computed(call.operands[number], kernel, layout.packed)
         _read_packed(product, layout)
+
+    def _dot(self, view: LinalgOp) -> DotProduct | None:
+        """The instruction that sums several products at once, if the processor has it."""
+        dot = dot_product_of(view.body)
+        if dot is None or not (self.bf16_dots if dot.unsigned is None else self.int8_dots):
+            return None
+        return dot
 
     def _why_not(self, product: _Product, layout: PanelLayout, columns: int, handed: list[ir.Value]) -> str | None:
         """Why a weight stays as it is; None if it is to be packed."""
@@ -125,21 +135,20 @@ class _Product:
         """How many columns lie side by side; a negative number where that is not known."""
         return ir.RankedTensorType(self.weight.type).shape[-1]
 
-    @property
-    def row_in_pairs(self) -> int | None:
-        """The dim of the weight whose rows go in pairs, in which dot products of bf16 run; None if there is none.
+    def row_in_groups(self, steps: int) -> int | None:
+        """The dim of the weight whose rows go in groups, in which dot products run; None if there is none.
 
         A loop has to be an index of some operand. That of the rows no longer is one of the weight: a convolution whose
         innermost sum runs along a window (`x[2 * i + k]`) has it nowhere else.
         """
-        sums = [loop for loop, reduces in enumerate(self.view.reductions) if reduces]
-        if sums[-1] not in self.loops[:-1] or not multiplies_bf16(self.view.body):
+        loop = self.view.summed[-1]
+        if loop not in self.loops[:-1]:
             return None
         others = [indexing for operand, indexing in enumerate(self.view.maps) if operand != self.operand]
-        if sums[-1] not in bounded_loops(others):
+        if loop not in bounded_loops(others):
             return None
-        row = self.loops.index(sums[-1])
-        return row if ir.RankedTensorType(self.weight.type).shape[row] % 2 == 0 else None
+        row = self.loops.index(loop)
+        return row if ir.RankedTensorType(self.weight.type).shape[row] % steps == 0 else None
 
 
 def _products(kernel: ir.Operation) -> Iterator[_Product]:

@@ -5,35 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.bf16_dot import in_pairs
+from pipeline.analysis.dot_product import in_groups
 from pipeline.ir.constants import zero
 from pipeline.ir.rewriting import build_generic, iterator_types
 from pipeline.mlir import func, ir, linalg, tensor
 
 
 class PanelLayout:
-    """How a weight is packed: its columns cut into panels, its rows into pairs, then its dims put in another order.
+    """How a weight is packed: its columns cut into panels, its rows into groups, then its dims put in another order.
 
     Attributes:
         kind: the type of the weight.
         panels: how many panels there are; 1 where the columns are not cut.
         columns: how many columns one has.
-        missing: how many columns of the last panel the weight does not have; they are 0, and rows are not in pairs.
-        pairs: whether the steps of the innermost sum are cut into pairs.
+        missing: how many columns of the last panel the weight does not have; they are 0, and rows are not in groups.
+        steps: how many steps of the innermost sum make a group; 1 for none.
         parts: for each dim of the weight the sizes of those that it becomes.
-        order: these dims, as they follow each other in the packed weight; the two last ones are one if there are pairs.
+        order: these dims, as they follow each other in the packed weight; with groups, the two last ones are one.
     """
 
-    def __init__(self, kind: ir.RankedTensorType, sums: Sequence[bool], columns: int, row: int | None = None):
-        """`sums`: whether the product sums over each dim; rows along dim `row` go in pairs, if panels are full."""
+    def __init__(
+        self, kind: ir.RankedTensorType, sums: Sequence[bool], columns: int, row: int | None = None, steps: int = 1
+    ):
+        """`sums`: whether the product sums over each dim; rows along dim `row` go in groups, if panels are full."""
         self.kind = kind
         given = kind.shape[-1]
         cut = given > columns
         self.panels = -(-given // columns) if cut else 1
         self.columns = columns if cut else given
         self.missing = self.panels * self.columns - given
-        self.pairs = row is not None
-        self.parts = [[size // 2, 2] if dim == row else [size] for dim, size in enumerate(kind.shape)]
+        self.steps = 1 if row is None else steps
+        self.parts = [[size // steps, steps] if dim == row else [size] for dim, size in enumerate(kind.shape)]
         if cut:
             self.parts[-1] = [self.panels, self.columns]
         first = [dims[0] for dims in self.groups]
@@ -69,7 +71,7 @@ class PanelLayout:
     def packed(self) -> ir.RankedTensorType:
         """The type of the packed weight."""
         *outer, last = self.ordered
-        shape = [*outer[:-1], outer[-1] * last] if self.pairs else [*outer, last]
+        shape = [*outer[:-1], outer[-1] * last] if self.steps > 1 else [*outer, last]
         return ir.RankedTensorType.get(shape, self.kind.element_type)
 
     def places(self, indices: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
@@ -84,8 +86,8 @@ class PanelLayout:
         row = next((dim for dim, sizes in enumerate(self.parts[:-1]) if len(sizes) > 1), None)
         if row is None:
             return [indices[dim] for dim in self.order]
-        half, place = in_pairs(indices[-1], indices[row])
-        cut = [*indices[:row], half, indices[row], *indices[row + 1 :]]
+        group, place = in_groups(indices[-1], indices[row], self.steps)
+        cut = [*indices[:row], group, indices[row], *indices[row + 1 :]]
         return [*(cut[dim] for dim in self.order[:-2]), place]
 
 
@@ -128,8 +130,8 @@ def _strings(word: str) -> ir.ArrayAttr:
 
 def _packed(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
     """The packed weight in the memory of `out`: whole panels, then the one that the last columns do not fill."""
-    if layout.pairs:
-        return _pairs(source, out, layout)
+    if layout.steps > 1:
+        return _groups(source, out, layout)
     if not layout.missing:
         return _panels(source, out, layout)
     whole = layout.panels - 1
@@ -146,8 +148,8 @@ def _packed(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
     return filled.update(out, lambda part: columns.update(part, lambda inner: _panels(rest.of(source), inner, layout)))
 
 
-def _pairs(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
-    """The weight with its rows in pairs."""
+def _groups(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
+    """The weight with its rows in groups."""
     count = len(layout.order)
     groups = [*([dim] for dim in range(count - 2)), [count - 2, count - 1]]
     cut = _expanded(source, layout.groups, layout.cut)

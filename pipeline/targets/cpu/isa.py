@@ -64,6 +64,11 @@ class Isa:
         return {"avx512f", "avx512bf16"} <= set(self.required)
 
     @property
+    def int8_dots(self) -> bool:
+        """Whether there is an instruction that adds four products of bytes to each 32-bit integer of a vector."""
+        return {"avx512f", "avx512vnni"} <= set(self.required)
+
+    @property
     def scalef(self) -> bool:
         """Whether there is an instruction for x * 2 ** n."""
         return "avx512f" in self.required

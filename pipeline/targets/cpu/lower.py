@@ -62,6 +62,7 @@ VECTORIZE = """
     hoist-index-computations,
     tile-and-vectorize{{
       vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits} bf16-dots={bf16_dots}
+      int8-dots={int8_dots}
     }},
     relax-signed-zeros,
     expand-vector-math{{fma={fma} scalef={scalef}}},
@@ -112,6 +113,7 @@ def vectorize(isa: Isa, *, parallel: bool) -> str:
         fma=_word(isa.fma),
         masked_bits=isa.masked_bits,
         bf16_dots=_word(isa.bf16_dots),
+        int8_dots=_word(isa.int8_dots),
         scalef=_word(isa.scalef),
         threads="parallelize-kernels," if parallel else "",
         alignment=ALIGNMENT,

@@ -46,8 +46,8 @@ class CpuTarget(Target):
     def kernel_passes(self) -> str:
         """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels."""
         pads = "fold-pads-into-kernels, " if self.isa.vector_bytes >= LEAST_MASKED else ""
-        columns, pairs = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots)
-        return f"{pads}pack-weights{{columns={columns} pairs={pairs}}}, outline-loops"
+        columns, bf16, int8 = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots), _word(self.isa.int8_dots)
+        return f"{pads}pack-weights{{columns={columns} bf16-dots={bf16} int8-dots={int8}}}, outline-loops"
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""

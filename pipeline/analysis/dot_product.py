@@ -1,0 +1,89 @@
+"""Dot products of narrow elements: which sums of products AVX512_BF16 and AVX512_VNNI compute several at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.mlir import defining_op, ir, terminator
+
+#: How many sums a vector of the instructions has, of 32 bits each; the factors of each fill as many.
+LANES = 16
+
+
+@dataclass(frozen=True)
+class DotProduct:
+    """An instruction that adds several products to each sum.
+
+    Attributes:
+        steps: how many products.
+        unsigned: the number of the factor that has no sign; None where both are the same.
+    """
+
+    steps: int
+    unsigned: int | None = None
+
+    @property
+    def bits(self) -> int:
+        """Those of a factor."""
+        return 32 // self.steps
+
+
+#: f32 + bf16 * bf16 + bf16 * bf16, see AVX512_BF16.
+BF16_PAIRS = DotProduct(2)
+
+
+def dot_product_of(body: ir.Block) -> DotProduct | None:
+    """The instruction for a body that yields out + ext(a) * ext(b), in any order; None if there is none.
+
+    f32 + extf(bf16) * extf(bf16), or i32 + extui(i8) * extsi(i8)
+    """
+    kinds = [str(argument.type) for argument in body.arguments]
+    if kinds == ["bf16", "bf16", "f32"]:
+        return BF16_PAIRS if _factors(body, "arith.addf", "arith.mulf") == ["arith.extf"] * 2 else None
+    if kinds == ["i8", "i8", "i32"]:
+        factors = _factors(body, "arith.addi", "arith.muli")
+        is_mixed = factors is not None and sorted(factors) == ["arith.extsi", "arith.extui"]
+        return DotProduct(4, factors.index("arith.extui")) if factors is not None and is_mixed else None
+    return None
+
+
+def multiplies_bf16(body: ir.Block) -> bool:
+    """Whether a body of two bf16 and an f32 yields out + extf(a) * extf(b), in any order."""
+    return dot_product_of(body) == BF16_PAIRS
+
+
+def _factors(body: ir.Block, add: str, multiply: str) -> list[str] | None:
+    """The ops by which the two first arguments are extended; None for a body of another form."""
+    left, right, total = body.arguments
+    addition = defining_op(terminator(body).operands[0])
+    if addition is None or addition.name != add or total not in list(addition.operands):
+        return None
+    sides = [value for value in addition.operands if value != total]
+    product = defining_op(sides[0]) if len(sides) == 1 else None
+    if product is None or product.name != multiply:
+        return None
+    extensions = [op for value in product.operands if (op := defining_op(value)) is not None]
+    by_argument = {op.operands[0]: op.name for op in extensions if len(op.operands) == 1}
+    return [by_argument[left], by_argument[right]] if set(by_argument) == {left, right} else None
+
+
+def in_groups(column: ir.AffineExpr, row: ir.AffineExpr, steps: int) -> list[ir.AffineExpr]:
+    """The indices [row / steps, column, row % steps], the last two as one: groups of rows side by side for a column."""
+    place = ir.AffineExpr.get_add(ir.AffineExpr.get_mul(column, steps), ir.AffineExpr.get_mod(row, steps))
+    return [ir.AffineExpr.get_floor_div(row, steps), place]
+
+
+def lies_in_groups(indexing: ir.AffineMap, column: int, row: int, steps: int) -> bool:
+    """Whether an operand has groups of elements along loop `row` side by side, for each iteration of `column`."""
+    group, place = in_groups(ir.AffineDimExpr.get(column), ir.AffineDimExpr.get(row), steps)
+    results = list(indexing.results)
+    if len(results) < 2 or results[-1] != place or group not in results[:-1]:
+        return False
+    others = [expression for expression in results[:-1] if expression != group]
+    return not any(expression.compose(_without(indexing.n_dims, column, row)) != expression for expression in others)
+
+
+def _without(count: int, *loops: int) -> ir.AffineMap:
+    """A map that puts 0 for some loops: an expression that it changes depends on one of them."""
+    zero = ir.AffineConstantExpr.get(0)
+    return ir.AffineMap.get(count, 0, [zero if d in loops else ir.AffineDimExpr.get(d) for d in range(count)])
