@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -10,16 +10,13 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.product_body import is_quantized
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.reshapes import RESHAPES, reassociation
-from pipeline.ir.rewriting import copy_body
-from pipeline.mlir import defining_op, ir
+from pipeline.ir.rewriting import empty_like
+from pipeline.mlir import defining_op, ir, linalg, terminator
 
 #: How many quantized elements a scale or a zero point stands for at least: groups are no smaller.
 _LEAST_GROUP = 8
 
 _SIMPLE = ("arith.", "math.")
-
-#: Builds an element of a tensor, given those of its sources.
-Build = Callable[[Sequence[ir.Value]], ir.Value]
 
 #: The index of an element along each dim of a tensor.
 Places = tuple[ir.AffineExpr, ...]
@@ -34,21 +31,65 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Read:
+    """The element of a source, by its number."""
+
+    source: int
+
+
+@dataclass(frozen=True)
+class Compute:
+    """What an op of a body computes from others."""
+
+    op: ir.Operation
+    operands: tuple[Expression, ...]
+
+
+Expression = Read | Compute
+
+
+@dataclass(frozen=True)
 class Dequantized:
-    """A tensor of floats as what it is computed from, element by element.
+    """A tensor as what it is computed from, element by element.
 
     Attributes:
         sources: the tensor of quantized elements first, then scales and zero points.
-        build: an element, from theirs.
+        element: how one is computed from theirs.
     """
 
     sources: tuple[Source, ...]
-    build: Build
+    element: Expression
 
     @property
     def quantized(self) -> Source:
         """The tensor of quantized elements."""
         return self.sources[0]
+
+    def build(self, elements: Sequence[ir.Value]) -> ir.Value:
+        """An element, from those of the sources, at the insertion point."""
+        return build(self.element, elements)
+
+
+def build(expression: Expression, elements: Sequence[ir.Value]) -> ir.Value:
+    """Builds an expression of the elements of sources at the insertion point."""
+    if isinstance(expression, Read):
+        return elements[expression.source]
+    operands = [build(operand, elements) for operand in expression.operands]
+    copy = expression.op.clone()
+    for number, operand in enumerate(operands):
+        copy.operands[number] = operand
+    return copy.results[0]
+
+
+def columns_last(source: Source, column: ir.AffineExpr) -> Source:
+    """A source whose innermost dim is the one of the columns of a result, if it has one."""
+    if column not in source.places[:-1]:
+        return source
+    moved = source.places.index(column)
+    order = [*(dim for dim in range(len(source.places)) if dim != moved), moved]
+    output = empty_like(source.value, ir.RankedTensorType(source.value.type).element_type, order)
+    transposed = linalg.transpose(source.value, outs=[output], permutation=order).results[0]
+    return Source(transposed, tuple(source.places[dim] for dim in order))
 
 
 def read_dequantized(value: ir.Value, indexing: ir.AffineMap, weights: ConstExprs) -> Dequantized | None:
@@ -56,57 +97,91 @@ def read_dequantized(value: ir.Value, indexing: ir.AffineMap, weights: ConstExpr
 
     That is one tensor of as many small integers, and others that have far fewer elements; all are known from weights.
     """
-    kind = ir.RankedTensorType(value.type)
-    if not kind.has_static_shape or value in weights:
+    if value in weights:
         return None
-    reader = _Reader(prod(kind.shape), indexing.n_dims, weights)
-    build = reader.read(value, tuple(indexing.results))
+    found = _read(value, indexing, weights)
+    return found if found is not None and all(source.value in weights for source in found.sources) else None
+
+
+def read_quantized_data(value: ir.Value, indexing: ir.AffineMap) -> Dequantized | None:
+    """Likewise for data: scales and zero points are what an elementwise op reads, however they come about."""
+    return _read(value, indexing, None)
+
+
+def _read(value: ir.Value, indexing: ir.AffineMap, weights: ConstExprs | None) -> Dequantized | None:
+    reader = _Reader(value, indexing.n_dims, weights)
+    element = reader.read(value, tuple(indexing.results))
     numbers = range(len(reader.sources))
-    quantized = [number for number in numbers if _is_quantized(reader.sources[number].value, reader.count)]
+    quantized = [number for number in numbers if reader.is_quantized(reader.sources[number].value)]
     others = [number for number in numbers if number not in quantized]
-    if len(quantized) != 1 or not all(source.value in weights for source in reader.sources):
-        return None
-    if any(_count(reader.sources[number].value) * _LEAST_GROUP > reader.count for number in others):
+    if len(quantized) != 1 or not all(reader.is_small(reader.sources[number].value) for number in others):
         return None
     order = [*quantized, *others]
+    return Dequantized(tuple(reader.sources[number] for number in order), _renumbered(element, order))
 
-    def in_order(elements: Sequence[ir.Value]) -> ir.Value:
-        return build([elements[order.index(number)] for number in numbers])
 
-    return Dequantized(tuple(reader.sources[number] for number in order), in_order)
+def _renumbered(expression: Expression, order: Sequence[int]) -> Expression:
+    """An expression of sources in another order."""
+    if isinstance(expression, Read):
+        return Read(order.index(expression.source))
+    return Compute(expression.op, tuple(_renumbered(operand, order) for operand in expression.operands))
 
 
 class _Reader:
-    """Follows a tensor of `count` elements, read in a number of loops, to what it is computed from."""
+    """Follows a tensor to what it is computed from: weights, if these are given, or quantized and small tensors."""
 
-    def __init__(self, count: int, loops: int, weights: ConstExprs):
+    def __init__(self, value: ir.Value, loops: int, weights: ConstExprs | None):
         self.sources: list[Source] = []
-        self.count = count
+        self._count = _count(value)
         self._loops = loops
         self._weights = weights
 
-    def read(self, value: ir.Value, places: Places) -> Build:
-        """How the element at `places` is built from those of the sources, of which there may be more now."""
+    def is_quantized(self, value: ir.Value) -> bool:
+        """Whether a tensor has quantized elements, as many as the one that is computed from them."""
+        return _is_quantized(value) and _count(value) == self._count
+
+    def is_small(self, value: ir.Value) -> bool:
+        """Whether a tensor has few enough elements for scales and zero points."""
+        count = _count(value)
+        return count is not None and self._count is not None and count * _LEAST_GROUP <= self._count
+
+    def read(self, value: ir.Value, places: Places) -> Expression:
+        """How the element at `places` is computed from those of the sources, of which there may be more now."""
         op = defining_op(value)
-        if op is not None and op.name in RESHAPES and ir.RankedTensorType(value.type).has_static_shape:
+        if op is not None and op.name in RESHAPES and _count(value) is not None:
             before = _before_expand if op.name == "tensor.expand_shape" else _before_collapse
             return self.read(op.operands[0], self._places(before(op, places)))
-        view = structured(op) if value not in self._weights else None
-        if op is None or view is None or len(op.results) != 1 or not view.is_elementwise or not _is_simple(view):
+        view = structured(op) if not self._is_source(value) else None
+        if view is None or len(view.op.results) != 1 or not view.is_elementwise or not _is_simple(view):
             return self._source(value, places)
-        builds = [self.read(op.operands[number], self._read_at(view, number, places)) for number in range(view.inputs)]
-        unread = list(view.body.arguments)[view.inputs :]
-        return lambda elements: copy_body(view, [*(build(elements) for build in builds), *unread])[0]
+        inputs = [
+            self.read(view.operands[number], self._read_at(view, number, places)) for number in range(view.inputs)
+        ]
+        return self._expression(view, view.yielded[0], inputs)
 
-    def _source(self, value: ir.Value, places: Places) -> Build:
+    def _is_source(self, value: ir.Value) -> bool:
+        """Whether a tensor is read as it is."""
+        if self._weights is not None:
+            return value in self._weights
+        return _is_quantized(value) or self.is_small(value)
+
+    def _expression(self, view: LinalgOp, value: ir.Value, inputs: Sequence[Expression]) -> Expression:
+        """What a body computes, from its inputs."""
+        op = defining_op(value)
+        if op is None:
+            return inputs[ir.BlockArgument(value).arg_number]
+        return Compute(op, tuple(self._expression(view, operand, inputs) for operand in op.operands))
+
+    def _source(self, value: ir.Value, places: Places) -> Expression:
         source = Source(value, places)
         if source not in self.sources:
             self.sources.append(source)
-        number = self.sources.index(source)
-        return lambda elements: elements[number]
+        return Read(self.sources.index(source))
 
     def _read_at(self, view: LinalgOp, number: int, places: Places) -> Places:
         """Where an elementwise op reads an input for its result at `places`."""
+        if not isinstance(view.operands[number].type, ir.ShapedType):
+            return ()
         loops: list[ir.AffineExpr] = [ir.AffineConstantExpr.get(0)] * view.loops
         for expression, place in zip(view.maps[-1].results, places, strict=True):
             loops[ir.AffineDimExpr(expression).position] = place
@@ -123,16 +198,28 @@ class _Reader:
 
 
 def _is_simple(view: LinalgOp) -> bool:
-    """Whether a body computes an element from those that it is given alone."""
-    return all(op.name.startswith(_SIMPLE) and not op.regions for op in view.body_ops)
+    """Whether a body computes an element from those that it is given, and constants."""
+    last = terminator(view.body)
+    computed = all(op.name.startswith(_SIMPLE) and not op.regions and len(op.results) == 1 for op in view.body_ops)
+    return computed and all(_is_known(value, view) for op in (*view.body_ops, last) for value in op.operands)
 
 
-def _is_quantized(value: ir.Value, count: int) -> bool:
-    return is_quantized(ir.RankedTensorType(value.type).element_type) and _count(value) == count
+def _is_known(value: ir.Value, view: LinalgOp) -> bool:
+    """Whether a value is an argument of a body, computed in it, or a constant."""
+    op = defining_op(value)
+    if op is None:
+        return value.owner == view.body
+    return op.name == "arith.constant" or op.block == view.body
 
 
-def _count(value: ir.Value) -> int:
-    return prod(ir.RankedTensorType(value.type).shape)
+def _is_quantized(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and is_quantized(value.type.element_type)
+
+
+def _count(value: ir.Value) -> int | None:
+    """How many elements a tensor has; None if that is not known, or for something else."""
+    kind = value.type
+    return prod(kind.shape) if isinstance(kind, ir.RankedTensorType) and kind.has_static_shape else None
 
 
 def _before_expand(expand: ir.Operation, places: Places) -> Places:

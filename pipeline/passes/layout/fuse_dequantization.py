@@ -10,15 +10,12 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.op_naming import is_product
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
-from pipeline.ir.rewriting import before, build_generic, copy_body, empty_like, iterator_types, replace
-from pipeline.mlir import ir, linalg
-from pipeline.passes.layout.dequantization import Dequantized, Source, read_dequantized
+from pipeline.ir.rewriting import before, build_generic, copy_body, iterator_types, replace
+from pipeline.mlir import ir
+from pipeline.passes.layout.dequantization import Dequantized, Source, columns_last, read_dequantized
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
 from pipeline.passmanager.patterns import PatternPass, pattern
-
-#: Indices that are a loop, or the same everywhere, as along a dim of size 1.
-_ALONG_LOOPS = (ir.AffineDimExpr, ir.AffineConstantExpr)
 
 
 @dataclass(frozen=True)
@@ -49,16 +46,31 @@ class FuseDequantization(PatternPass):
                 return self._fuse(product, number, dequantized)
         return False
 
+    @pattern("linalg.generic")
+    def fuse_sum(self, op: ir.Operation, weights: ConstExprs) -> bool:
+        """sum(float(q))   ->   generic(q) { out + float(q) }, which @prepare can compute"""
+        view = structured(op)
+        if view is None or view.inputs != 1 or not any(view.reductions):
+            return False
+        dequantized = read_dequantized(view.operands[0], view.maps[0], weights)
+        if dequantized is None or not all(_lies_along_loops(source) for source in dequantized.sources):
+            return False
+        self.passed(op, "reads the quantized weight that it sums up")
+        with before(op):
+            made = _reading(view, 0, dequantized.sources, dequantized)
+        replace(op, list(made.results))
+        return True
+
     def _fuse(self, product: LinalgOp, number: int, dequantized: Dequantized) -> bool:
         kind = ir.RankedTensorType(dequantized.quantized.value.type).element_type
-        if not all(isinstance(place, _ALONG_LOOPS) for place in dequantized.quantized.places):
+        if not _lies_along_loops(dequantized.quantized):
             self.missed(product.op, f"its weight of {kind} is dequantized apart: it does not lie along the loops")
             return False
         self.passed(product.op, f"dequantizes its weight of {kind} as it reads it")
         column = product.maps[2].results[len(product.maps[2].results) - 1]
         with before(product.op):
-            sources = [_columns_last(source, column) for source in dequantized.sources]
-            made = _with_sources(product, number, sources, dequantized)
+            sources = [columns_last(source, column) for source in dequantized.sources]
+            made = _reading(product, number, sources, dequantized)
         groups = _groups(product, sources)
         replace(product.op, list(made.results))
         if groups is not None:
@@ -74,6 +86,11 @@ def _read_product(op: ir.Operation) -> LinalgOp | None:
     return view if view is not None and all(map(_is_plain, view.maps)) else None
 
 
+def _lies_along_loops(source: Source) -> bool:
+    """Whether each index is a loop, or the same everywhere, as along a dim of size 1."""
+    return all(isinstance(place, (ir.AffineDimExpr, ir.AffineConstantExpr)) for place in source.places)
+
+
 def _is_f32(op: ir.Operation) -> bool:
     kinds = [value.type for value in op.operands]
     tensors = all(isinstance(kind, ir.RankedTensorType) for kind in kinds)
@@ -86,33 +103,22 @@ def _is_plain(indexing: ir.AffineMap) -> bool:
     return None not in loops and len(set(loops)) == len(loops)
 
 
-def _columns_last(source: Source, column: ir.AffineExpr) -> Source:
-    """A source whose innermost dim is the one of the columns of the result, if it has one."""
-    if column not in source.places[:-1]:
-        return source
-    moved = source.places.index(column)
-    order = [*(dim for dim in range(len(source.places)) if dim != moved), moved]
-    output = empty_like(source.value, ir.RankedTensorType(source.value.type).element_type, order)
-    transposed = linalg.transpose(source.value, outs=[output], permutation=order).results[0]
-    return Source(transposed, tuple(source.places[dim] for dim in order))
-
-
-def _with_sources(product: LinalgOp, number: int, sources: list[Source], dequantized: Dequantized) -> ir.Operation:
-    """The product with its factor `number` built from sources; the quantized one takes its place."""
-    data, output = product.operands[1 - number], product.operands[2]
-    maps = [ir.AffineMap.get(product.loops, 0, list(source.places)) for source in sources]
+def _reading(view: LinalgOp, number: int, sources: Sequence[Source], dequantized: Dequantized) -> ir.Operation:
+    """The op with its input `number` computed from sources; the quantized one takes its place."""
+    maps = [ir.AffineMap.get(view.loops, 0, list(source.places)) for source in sources]
     first, *others = [source.value for source in sources]
+    inputs, outputs = list(view.operands)[: view.inputs], list(view.operands)[view.inputs :]
 
     def body(elements: Sequence[ir.Value]) -> list[ir.Value]:
-        pair, rest, total = list(elements[:2]), list(elements[2:-1]), elements[-1]
-        factor = dequantized.build([pair[number], *rest])
-        pair[number] = factor
-        return copy_body(product, [*pair, total])
+        own, rest = list(elements[: view.inputs]), elements[view.inputs : len(elements) - len(outputs)]
+        own[number] = dequantized.build([own[number], *rest])
+        return copy_body(view, [*own, *elements[len(elements) - len(outputs) :]])
 
-    pair, pair_maps = [data, data], [product.maps[1 - number]] * 2
-    pair[number], pair_maps[number] = first, maps[0]
-    iterators = iterator_types(product.reductions)
-    return build_generic([*pair, *others], [output], [*pair_maps, *maps[1:], product.maps[2]], iterators, body)
+    inputs[number] = first
+    read = [*view.maps[: view.inputs]]
+    read[number] = maps[0]
+    loops = iterator_types(view.reductions)
+    return build_generic([*inputs, *others], outputs, [*read, *maps[1:], *view.maps[view.inputs :]], loops, body)
 
 
 def _groups(product: LinalgOp, sources: Sequence[Source]) -> Splits | None:

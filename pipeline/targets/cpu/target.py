@@ -20,7 +20,6 @@ class CpuTarget(Target):
 
     family = example = fusion_rules = "cpu"
     honours = frozenset({"profile", "rounds", "winograd"})
-    quantized = "fuse-dequantization, canonicalize, cse"
 
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: CodeForm = PLAIN):
         self.isa = isa(cpu)
@@ -28,6 +27,8 @@ class CpuTarget(Target):
         self.form = form
         self.runs_here = set(self.isa.required) <= host_features()
         rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
+        int8 = _word(self.isa.int8_dots)
+        self.quantized = f"contract-in-int8{{supported={int8}}}, fuse-dequantization, canonicalize, cse"
         self.contractions = f"contract-in-bf16{{round={rounds} supported={supported}}}"
 
     @classmethod
