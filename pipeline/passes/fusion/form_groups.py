@@ -22,6 +22,8 @@ from pipeline.passmanager.base import Pass
 #: The kinds of groups in the order in which they take what they may have.
 _ORDER = ("attention", "conv", "matmul", "pooling", "reduction", "elementwise")
 
+_EXPONENTIALS = {"exp", "exp2"}
+
 
 @dataclass(frozen=True)
 class FormGroups(Pass):
@@ -133,9 +135,14 @@ def _is_anchor(node: Node, kind: str) -> bool:
 
 
 def _is_attention(reduction: Node, nodes: list[Node]) -> bool:
-    """Whether a group has a matrix product on both sides of a reduction."""
-    products = [node.index for node in nodes if node.kind == "matmul"]
-    return any(index < reduction.index for index in products) and any(index > reduction.index for index in products)
+    """Whether a group has a matrix product on both sides of a reduction, and exponentials in front of the second one.
+
+    What quantizes the data of a product has a maximum of each row, too.
+    """
+    before = [node for node in nodes if node.kind == "matmul" and node.index < reduction.index]
+    behind = [node for node in nodes if node.kind == "matmul" and node.index > reduction.index]
+    powers = [node.index for node in nodes if _EXPONENTIALS & set(node.words)]
+    return bool(before) and any(reduction.index < power < node.index for node in behind for power in powers)
 
 
 def _computes(node: Node) -> bool:
