@@ -72,7 +72,8 @@ def compile(
 def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
     """The target that the options name; raises `OptionError` for what is wrong with them, before the long work."""
     threads, rounds = options.num_threads != 1, options.precision == "bf16"
-    form = targets.CodeForm(assembly, linked, options.profile, threads, rounds, options.winograd)
+    int8_weights = (options.group or 0) if options.weights == "int8" else None
+    form = targets.CodeForm(assembly, linked, options.profile, threads, rounds, int8_weights, options.winograd)
     target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
     if options.tune is not None and not target.runs_here:
         raise OptionError("tune: this machine cannot run the code, so it cannot measure it: leave tune out")

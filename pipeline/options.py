@@ -19,6 +19,9 @@ CAPTURE_MODES = ("export", "script")
 #: What the operands of contractions are rounded to; `f32` for no rounding.
 PRECISIONS = ("f32", "bf16")
 
+#: What the weights of matrix products are rounded to; `f32` for no rounding.
+WEIGHTS = ("f32", "int8")
+
 #: The results of a tile by Winograd's algorithm along each dim; 0 for direct convolutions alone.
 WINOGRAD_TILES = (0, 2, 4)
 
@@ -52,6 +55,9 @@ class Options:
             says. With 1 the code has no threads at all.
         precision: `f32`, or `bf16` to round the operands of matrix products and convolutions in f32 to bf16, which are
             added up in f32 by dot products of bf16, where the CPU has those; all else is computed in f32.
+        weights: `f32`, or `int8` to round the weights of matrix products in f32 to bytes, which are prepared once and
+            dequantized as they are read; see docs/quantization.md.
+        group: how many weights of a column share a scale with `weights="int8"`; None for all of them.
         winograd: how many results a tile of a 3x3 convolution has along each dim by Winograd's algorithm: 2; 4, which
             multiplies less and errs one or two digits more; 0 for direct convolutions alone.
         tune: how many seconds may be spent on measuring variants of the kernels on this machine; the best are kept in
@@ -76,6 +82,8 @@ class Options:
     profile: bool = False
     num_threads: int | None = None
     precision: str = "f32"
+    weights: str = "f32"
+    group: int | None = None
     winograd: int = 2
     tune: float | None = None
     refresh: RefreshMode = "auto"
@@ -109,6 +117,9 @@ class Options:
             raise OptionError(f"tune: expected a number of seconds from 0 or None, got {tune!r}")
         if checked.get("precision", "f32") not in PRECISIONS:
             raise OptionError(f"precision={checked['precision']!r}: expected one of {', '.join(PRECISIONS)}")
+        if checked.get("weights", "f32") not in WEIGHTS:
+            raise OptionError(f"weights={checked['weights']!r}: expected one of {', '.join(WEIGHTS)}")
+        _check_group(checked.get("group"), checked.get("weights", "f32"))
         if checked.get("refresh", "auto") not in REFRESH_MODES:
             raise OptionError(f"refresh={checked['refresh']!r}: expected one of {', '.join(REFRESH_MODES)}")
         if checked.get("winograd", 2) not in WINOGRAD_TILES or isinstance(checked.get("winograd"), bool):
@@ -120,6 +131,15 @@ class Options:
         checked["fusion_rules"] = _rules(values.get("fusion_rules"))
         checked["fusions"] = _fusions(values.get("fusions", ()))
         return Options(**checked)
+
+
+def _check_group(group: Any, weights: str) -> None:
+    if group is None:
+        return
+    if isinstance(group, bool) or not isinstance(group, int) or group < 2:
+        raise OptionError(f"group: expected a number of weights from 2 or None, got {group!r}")
+    if weights == "f32":
+        raise OptionError(f"group={group}: there are groups of quantized weights only, such as weights='int8'")
 
 
 def _names(value: Any) -> tuple[str, ...]:

@@ -84,6 +84,8 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             num_threads=arguments.num_threads,
             fusion_rules=arguments.fusion_rules,
             precision=arguments.precision,
+            weights=arguments.weights,
+            group=arguments.group,
             winograd=arguments.winograd,
             tune=arguments.tune,
             fallback="error",  # artifacts have no torch that could run ops

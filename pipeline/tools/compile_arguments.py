@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from pipeline.options import CAPTURE_MODES, PASS_STAGES, PRECISIONS, WINOGRAD_TILES
+from pipeline.options import CAPTURE_MODES, PASS_STAGES, PRECISIONS, WEIGHTS, WINOGRAD_TILES
 from pipeline.tools.command_line import DriverParser, count
 from pipeline.tools.model_file import takes_inputs
 from pipeline.tools.remark_output import FORMATS
@@ -115,6 +115,15 @@ def _parser() -> DriverParser:
         choices=PRECISIONS,
         default="f32",
         help="bf16: round the operands of matrix products and convolutions, if the CPU is faster then (default: f32)",
+    )
+    how.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default="f32",
+        help="int8: round the weights of matrix products to bytes, dequantized as they are read (default: f32)",
+    )
+    how.add_argument(
+        "--group", type=count(2), metavar="N", help="with --weights=int8: how many weights of a column share a scale"
     )
     how.add_argument(
         "--winograd",

@@ -290,3 +290,23 @@ def _read(descriptor):
         return os.read(descriptor, 4096)
     except OSError:  # the other end is closed
         return b""
+
+
+def test_weights_as_bytes(folder, capsys):
+    source, output = folder / "wide.py", folder / "wide.net"
+    source.write_text(
+        "import torch\n"
+        "def model():\n"
+        "    torch.manual_seed(0)\n"
+        "    return torch.nn.Linear(256, 96), (torch.ones(2, 256),)\n"
+    )
+    assert compile_driver.main([str(source), "--weights=int8", "--group=64", "--emit=kernels"]) == 0
+    assert "x64x96xi8>" in capsys.readouterr().out
+    x = np.ones((2, 256), np.float32)
+    results = []
+    for weights in ("f32", "int8"):
+        assert compile_driver.main([str(source), f"--weights={weights}", "-o", str(output)]) == 0
+        results.append(pipeline.load(output)(x))
+    assert 0 < np.abs(results[0] - results[1]).max() < 0.02
+    assert compile_driver.main([str(source), "--group=64", "-o", str(output)]) != 0
+    assert "group=64: there are groups of quantized weights only" in capsys.readouterr().err

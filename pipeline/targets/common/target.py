@@ -23,6 +23,7 @@ class CodeForm:
         profile: time the kernels in every call.
         parallel: let threads share the work of kernels.
         rounds: round the operands of contractions to bf16.
+        int8_weights: how many weights of a column share a scale as bytes, 0 for all; None for weights as they are.
         winograd: the results of a tile along each dim by Winograd's algorithm; 0 for direct convolutions alone.
     """
 
@@ -31,6 +32,7 @@ class CodeForm:
     profile: bool = False
     parallel: bool = True
     rounds: bool = False
+    int8_weights: int | None = None
     winograd: int = 2
 
 

@@ -19,7 +19,7 @@ class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
     family = example = fusion_rules = "cpu"
-    honours = frozenset({"profile", "rounds", "winograd"})
+    honours = frozenset({"profile", "rounds", "int8_weights", "winograd"})
 
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: CodeForm = PLAIN):
         self.isa = isa(cpu)
@@ -28,7 +28,8 @@ class CpuTarget(Target):
         self.runs_here = set(self.isa.required) <= host_features()
         rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
         int8 = _word(self.isa.int8_dots)
-        self.quantized = f"contract-in-int8{{supported={int8}}}, fuse-dequantization, canonicalize, cse"
+        bytes_ = "" if form.int8_weights is None else f"quantize-weights{{group={form.int8_weights}}}, "
+        self.quantized = f"{bytes_}contract-in-int8{{supported={int8}}}, fuse-dequantization, canonicalize, cse"
         self.contractions = f"contract-in-bf16{{round={rounds} supported={supported}}}"
 
     @classmethod

@@ -1,0 +1,208 @@
+"""quantize-weights: products read weights as bytes, which @prepare makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pipeline.analysis.const_expr import ConstExprs
+from pipeline.analysis.op_naming import is_product
+from pipeline.ir.element_types import byte_size
+from pipeline.ir.indexing_maps import loop_of
+from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
+from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types, replace
+from pipeline.mlir import arith, defining_op, ir, linalg, math, tensor
+from pipeline.passes.layout.dequantization import Places, Source, columns_last
+from pipeline.passes.tensor.loop_splitting import SplitLoops
+from pipeline.passes.tensor.reshape_splits import Splits
+from pipeline.passmanager.patterns import PatternPass, pattern
+
+#: The largest byte: weights are quantized to -127 .. 127, so that 0 is 0.
+_LARGEST = 127.0
+
+#: The smallest scale, whose reciprocal is a number: that of weights which are all 0.
+_LEAST_SCALE = 2.0**-126
+
+
+@dataclass(frozen=True)
+class QuantizeWeights(PatternPass):
+    """Round the weights of matrix products in f32 to bytes with a scale for each column, or each group of a column.
+
+    scale = max(abs(w)) / 127, q = round(w / scale)
+
+    All else stays in f32. One row is bound by the reading of the weight, of which a quarter is left; @prepare quantizes
+    once, and keeps no copy in floats.
+    """
+
+    name: ClassVar[str] = "quantize-weights"
+    anchor: ClassVar[str] = "func.func"
+
+    group: int = field(default=0, metadata={"help": "how many weights of a column share a scale; 0 for all"})
+    least_bytes: int = field(default=1 << 14, metadata={"help": "a smaller weight stays as it is"})
+
+    def analyze(self, op: ir.Operation) -> ConstExprs:
+        """What comes from weights alone."""
+        return ConstExprs(op)
+
+    @pattern("linalg.*", outermost=True)
+    def quantize(self, op: ir.Operation, weights: ConstExprs) -> bool:
+        """matmul(x, w)   ->   generic(x, q, scale) { out + x * (float(q) * scale) }"""
+        product = _read_product(op)
+        known = [number for number in (1, 0) if product is not None and product.operands[number] in weights]
+        if product is None or len(known) != 1:
+            return False
+        reason = self._why_not(product, known[0])
+        if reason is not None:
+            self.missed(op, f"its weight is not quantized: {reason}")
+            return False
+        self.passed(op, f"reads its weight as bytes, {self.group or 'all'} of a column with one scale")
+        self._rewrite(product, known[0])
+        return True
+
+    def _why_not(self, product: LinalgOp, number: int) -> str | None:
+        """Why a weight stays as it is; None if it is to be quantized."""
+        size = byte_size(product.operands[number].type) or 0
+        if size < self.least_bytes:
+            return f"it has {size} bytes, fewer than {self.least_bytes}"
+        length = product.sizes[product.summed[-1]]
+        if self.group and (length is None or length % self.group):
+            return f"groups of {self.group} do not divide its {length} rows"
+        return None
+
+    def _rewrite(self, product: LinalgOp, number: int) -> None:
+        weight = product.operands[number]
+        indexing, column = product.maps[number], product.maps[2].results[len(product.maps[2].results) - 1]
+        with _behind(weight):
+            source = columns_last(Source(weight, tuple(indexing.results)), column)
+            scale = self._scales(source, product)
+            quantized = _quantized(source, scale, product.loops)
+        with before(product.op):
+            made = _product(product, number, quantized, scale)
+        replace(product.op, list(made.results))
+        if self.group:
+            loop = product.summed[-1]
+            length = product.sizes[loop]
+            view = structured(made)
+            assert view is not None and length is not None
+            SplitLoops(view, Splits({loop: (length // self.group, self.group)})).run()
+
+    def _scales(self, source: Source, product: LinalgOp) -> Source:
+        """The scales of a weight, for each column or group."""
+        summed = [loop_of(place) in product.summed for place in source.places]
+        value, places = source.value, list(source.places)
+        if self.group:
+            dim = places.index(ir.AffineDimExpr.get(product.summed[-1]))
+            value = _grouped(value, dim, self.group)
+            group = ir.AffineExpr.get_floor_div(places[dim], self.group)
+            places = [*places[:dim], group, places[dim], *places[dim + 1 :]]
+            summed = [*summed[:dim], False, True, *summed[dim + 1 :]]
+        kept = [place for place, gone in zip(places, summed, strict=True) if not gone]
+        return Source(_scale(_largest(value, summed)), tuple(ir.AffineMap.get(product.loops, 0, kept).results))
+
+
+def _read_product(op: ir.Operation) -> LinalgOp | None:
+    """A matrix product all in f32, each index of which is a loop; None if the op is something else."""
+    kinds = [value.type for value in op.operands]
+    tensors = len(kinds) == 3 and all(isinstance(kind, ir.RankedTensorType) for kind in kinds)
+    if not tensors or not all(isinstance(kind.element_type, ir.F32Type) for kind in kinds) or not is_product(op):
+        return None
+    view = any_structured(op)
+    plain = view is not None and all(loop_of(place) is not None for indexing in view.maps for place in indexing.results)
+    return view if plain else None
+
+
+@contextmanager
+def _behind(value: ir.Value) -> Iterator[None]:
+    """Builds ops right behind what makes a value: outside of a loop that only reads it."""
+    op = defining_op(value)
+    place = ir.InsertionPoint.at_block_begin(value.owner) if op is None else ir.InsertionPoint.after(op)
+    with ir.Location.unknown() if op is None else op.location, place:
+        yield
+
+
+def _grouped(value: ir.Value, dim: int, group: int) -> ir.Value:
+    """A weight with one of its dims cut into groups."""
+    kind = ir.RankedTensorType(value.type)
+    shape = list(kind.shape)
+    cut = [*shape[:dim], shape[dim] // group, group, *shape[dim + 1 :]]
+    groups = [[number + (number > dim)] for number in range(len(shape))]
+    groups[dim] = [dim, dim + 1]
+    return tensor.ExpandShapeOp(ir.RankedTensorType.get(cut, kind.element_type), value, groups, [], cut).result
+
+
+def _largest(value: ir.Value, summed: Sequence[bool]) -> ir.Value:
+    """The largest absolute values along some dims."""
+    kind = ir.RankedTensorType(value.type)
+    kept = [dim for dim, gone in enumerate(summed) if not gone]
+    zero = arith.ConstantOp(kind.element_type, 0.0).result
+    empty = tensor.EmptyOp([kind.shape[dim] for dim in kept], kind.element_type).result
+    maps = [
+        ir.AffineMap.get_identity(kind.rank),
+        ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(dim) for dim in kept]),
+    ]
+    made = build_generic(
+        [value],
+        [linalg.fill(zero, outs=[empty])],
+        maps,
+        iterator_types(summed),
+        lambda elements: [arith.MaximumFOp(elements[1], math.AbsFOp(elements[0]).result).result],
+    )
+    return made.results[0]
+
+
+def _scale(largest: ir.Value) -> ir.Value:
+    """The scales for some largest values."""
+    element = ir.RankedTensorType(largest.type).element_type
+
+    def divided(elements: Sequence[ir.Value]) -> list[ir.Value]:
+        most, least = (arith.ConstantOp(element, number).result for number in (_LARGEST, _LEAST_SCALE))
+        return [arith.MaximumFOp(arith.DivFOp(elements[0], most).result, least).result]
+
+    rank = ir.RankedTensorType(largest.type).rank
+    identity = ir.AffineMap.get_identity(rank)
+    loops = iterator_types([False] * rank)
+    return build_generic([largest], [empty_like(largest, element)], [identity, identity], loops, divided).results[0]
+
+
+def _quantized(source: Source, scale: Source, loops: int) -> Source:
+    """The bytes of a weight."""
+    kind = ir.RankedTensorType(source.value.type)
+    byte = ir.IntegerType.get_signless(8)
+    own = {loop_of(place): dim for dim, place in enumerate(source.places)}
+    inside = ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(own.get(loop, 0)) for loop in range(loops)])
+
+    def rounded(elements: Sequence[ir.Value]) -> list[ir.Value]:
+        nearest = math.RoundEvenOp(arith.DivFOp(*elements[:2]).result).result
+        return [arith.FPToSIOp(byte, nearest).result]
+
+    identity = ir.AffineMap.get_identity(kind.rank)
+    read = ir.AffineMap.get(kind.rank, 0, [place.compose(inside) for place in scale.places])
+    made = build_generic(
+        [source.value, scale.value],
+        [empty_like(source.value, byte)],
+        [identity, read, identity],
+        iterator_types([False] * kind.rank),
+        rounded,
+    )
+    return Source(made.results[0], source.places)
+
+
+def _product(product: LinalgOp, number: int, quantized: Source, scale: Source) -> ir.Operation:
+    """The product with its factor `number` read as bytes."""
+    inputs, maps = list(product.operands)[:2], list(product.maps)[:2]
+    inputs[number], maps[number] = quantized.value, _map(quantized.places, product.loops)
+
+    def body(elements: Sequence[ir.Value]) -> list[ir.Value]:
+        *pair, scaled_by, total = elements
+        whole = arith.SIToFPOp(total.type, pair[number]).result
+        weight = arith.MulFOp(whole, scaled_by).result
+        return [arith.AddFOp(total, arith.MulFOp(pair[1 - number], weight).result).result]
+
+    read = [*maps, _map(scale.places, product.loops), product.maps[2]]
+    return build_generic([*inputs, scale.value], [product.operands[2]], read, iterator_types(product.reductions), body)
+
+
+def _map(places: Places, loops: int) -> ir.AffineMap:
+    return ir.AffineMap.get(loops, 0, list(places))
