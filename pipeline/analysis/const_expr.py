@@ -9,9 +9,9 @@ from pipeline.mlir import captured_values, ir
 
 _PURE = ("tensor.", "linalg.", "arith.", "math.", BARRIER)
 
-#: How many times the bytes of the weights behind it a tensor may have by default: a weight of 3 x 3 x 3 taps is filled
-#: up to 4 x 4 x 4 for a transposed convolution in steps of two.
-GROWTH = 3
+#: How many times the bytes of the weights behind it a tensor may have by default: those of bytes as floats, which
+#: convolutions read quantized weights as.
+GROWTH = 4
 
 
 class ConstExprs:

@@ -91,3 +91,13 @@ def test_per_group() -> None:
     check(
         lambda q, s, z: Q.dequantize_per_channel_group(q, s, z, -8, 7, torch.int8, 32, torch.float32), q, scales, zeros
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+def test_products_of_packed_bytes(dtype: torch.dtype) -> None:
+    weight, scales = torch.randint(-128, 128, (48, 64), dtype=torch.int8), (torch.rand(48) / 100).to(dtype)
+    x = torch.randn(5, 64).to(dtype)
+    executable = pipeline.compile(Function(torch.ops.aten._weight_int8pack_mm), (x, weight, scales), fallback="error")
+    exact = x.double() @ weight.double().T * scales.double()
+    limit = max(torch.finfo(dtype).eps, 1e-6) * exact.abs().max()
+    assert (executable(x, weight, scales).double() - exact).abs().max() <= limit

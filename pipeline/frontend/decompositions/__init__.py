@@ -62,6 +62,7 @@ def _table(with_quantized: bool) -> Mapping[Any, Callable[..., Any]]:
     table[aten._transformer_encoder_layer_fwd.default] = transformer_encoder_layer
     table[aten._native_multi_head_attention.default] = multi_head_attention
     table[aten._masked_softmax.default] = masked_softmax
+    table[aten._weight_int8pack_mm.default] = quantized.int8_product
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
     table = in_their_common_type(compute_in_float32(factors_in_float32(table)))
     table = require_sizes(on_parts(give_a_dim(table)))

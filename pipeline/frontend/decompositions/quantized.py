@@ -20,7 +20,6 @@ _TORCHS = {
     "quantize_per_tensor.default": "quantize_per_tensor",
     "dequantize_per_tensor.default": "dequantize_per_tensor",
     "quantize_per_channel.default": "quantize_per_channel",
-    "dequantize_per_channel.default": "dequantize_per_channel",
     "choose_qparams_per_token.default": "choose_qparams_per_token",
     "choose_qparams_per_token_asymmetric.default": "choose_qparams_per_token_asymmetric",
     "quantize_per_token.default": "quantize_per_token",
@@ -43,6 +42,7 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
     for form in ("tensor", "tensor2"):
         table[_overload(library, f"quantize_per_tensor.{form}")] = quantize_by_tensors
         table[_overload(library, f"dequantize_per_tensor.{form}")] = dequantize_by_tensors
+    table[_overload(library, "dequantize_per_channel.default")] = dequantize_by_channels
     table[_overload(library, "choose_qparams.tensor")] = choose_qparams
     table[_overload(library, "choose_qparams_symmetric.tensor")] = choose_qparams_symmetric
     table[_overload(library, "quantize_per_channel_group.default")] = quantize_by_groups
@@ -52,6 +52,11 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
 def _overload(library: Any, name: str) -> Any:
     op, _, overload = name.partition(".")
     return getattr(getattr(library, op), overload)
+
+
+def int8_product(x: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    """`aten._weight_int8pack_mm`: x @ weight.T * scales, added up in float32 and rounded once."""
+    return (x.to(torch.float32) @ weight.to(torch.float32).T * scales.to(torch.float32)).to(x.dtype)
 
 
 def quantize_by_tensors(
@@ -81,6 +86,25 @@ def dequantize_by_tensors(
     """`dequantize_per_tensor` with a scale and a zero point that are tensors of one element."""
     kind = out_dtype or torch.float32
     return (q.to(kind) - zero_point.to(kind)) * scale.to(kind)
+
+
+def dequantize_by_channels(
+    q: torch.Tensor,
+    scales: torch.Tensor,
+    zero_points: torch.Tensor | None,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    dtype: torch.dtype,
+    *,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """`dequantize_per_channel` in floats from the start, where torch has integers of 64 bits in between."""
+    shape = [-1 if dim == axis else 1 for dim in range(q.dim())]
+    whole = q.to(scales.dtype)
+    if zero_points is not None:
+        whole = whole - zero_points.to(scales.dtype).view(shape)
+    return (whole * scales.view(shape)).to(out_dtype or torch.float32)
 
 
 def choose_qparams(

@@ -14,7 +14,7 @@ from pipeline.ir.linalg_op import LinalgOp, any_structured
 from pipeline.ir.matchers import is_zero
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import constant_integer, defining_op, ir
-from pipeline.passes.layout.dequantization import Source, read_dequantized, read_quantized_data
+from pipeline.passes.layout.dequantization import QUANTIZED_GROWTH, Source, read_dequantized, read_quantized_data
 from pipeline.passes.layout.int8_product import Int8Product
 from pipeline.passes.layout.quantized_factor import QuantizedFactor, read_factor
 from pipeline.passmanager.patterns import PatternPass, pattern
@@ -39,7 +39,7 @@ class ContractInInt8(PatternPass):
 
     def analyze(self, op: ir.Operation) -> ConstExprs:
         """What comes from weights alone."""
-        return ConstExprs(op)
+        return ConstExprs(op, QUANTIZED_GROWTH)
 
     @pattern("linalg.*", outermost=True)
     def contract(self, op: ir.Operation, weights: ConstExprs) -> bool:

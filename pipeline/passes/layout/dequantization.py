@@ -16,6 +16,10 @@ from pipeline.mlir import defining_op, ir, linalg, terminator
 #: How many quantized elements a scale or a zero point stands for at least: groups are no smaller.
 _LEAST_GROUP = 8
 
+#: How many times the bytes of the weights behind it a tensor may have to count as a weight where quantized ones are
+#: looked for: fewer than they have as floats.
+QUANTIZED_GROWTH = 3
+
 _SIMPLE = ("arith.", "math.")
 
 #: The index of an element along each dim of a tensor.

@@ -12,7 +12,7 @@ from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.ir.rewriting import before, build_generic, copy_body, iterator_types, replace
 from pipeline.mlir import ir
-from pipeline.passes.layout.dequantization import Dequantized, Source, columns_last, read_dequantized
+from pipeline.passes.layout.dequantization import QUANTIZED_GROWTH, Dequantized, Source, columns_last, read_dequantized
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
 from pipeline.passmanager.patterns import PatternPass, pattern
@@ -32,7 +32,7 @@ class FuseDequantization(PatternPass):
 
     def analyze(self, op: ir.Operation) -> ConstExprs:
         """What comes from weights alone."""
-        return ConstExprs(op)
+        return ConstExprs(op, QUANTIZED_GROWTH)
 
     @pattern("linalg.*", outermost=True)
     def fuse(self, op: ir.Operation, weights: ConstExprs) -> bool:
