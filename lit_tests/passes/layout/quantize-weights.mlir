@@ -1,0 +1,57 @@
+// RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64" --canonicalize --cse | FileCheck %s
+// RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64" --remarks-filter=quantize-weights --verify-diagnostics
+// RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 group=8" --canonicalize --cse | FileCheck %s --check-prefix=GROUP
+
+// One scale for each column: its largest weight becomes 127.
+
+// CHECK-LABEL: func.func @product
+// CHECK-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[W:.*]]: tensor<16x4xf32>
+// CHECK: %[[MAX:.*]] = linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]} ins(%[[W]] : tensor<16x4xf32>)
+// CHECK: math.absf
+// CHECK: arith.maximumf
+// CHECK: %[[SCALE:.*]] = linalg.generic {{.*}} ins(%[[MAX]] : tensor<4xf32>)
+// CHECK: arith.divf %{{.*}}, %cst{{.*}} : f32
+// CHECK: %[[Q:.*]] = linalg.generic {{.*}} ins(%[[W]], %[[SCALE]] : tensor<16x4xf32>, tensor<4xf32>) outs(%{{.*}} : tensor<16x4xi8>)
+// CHECK: math.roundeven
+// CHECK: arith.fptosi
+// CHECK: linalg.generic {{.*}} ins(%[[X]], %[[Q]], %[[SCALE]] : tensor<3x16xf32>, tensor<16x4xi8>, tensor<4xf32>)
+// CHECK: arith.sitofp
+// CHECK-NOT: linalg.matmul
+// GROUP-LABEL: func.func @product
+// GROUP: iterator_types = ["parallel", "reduction", "parallel"]
+// GROUP: ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<3x2x8xf32>, tensor<2x8x4xi8>, tensor<2x4xf32>)
+func.func @product(%x: tensor<3x16xf32>, %w: tensor<16x4xf32> {pipeline.weight = "w"}, %init: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  // expected-remark @below {{passed: reads its weight as bytes, all of a column with one scale}}
+  %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x4xf32>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+
+// -----
+
+// Must not: a product of data; a small weight; a product in f64.
+
+// CHECK-LABEL: func.func @data
+// CHECK: linalg.matmul
+func.func @data(%x: tensor<3x16xf32>, %w: tensor<16x4xf32>, %init: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x4xf32>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @small
+// CHECK: linalg.matmul
+func.func @small(%x: tensor<3x4xf32>, %w: tensor<4x2xf32> {pipeline.weight = "w"}, %init: tensor<3x2xf32>) -> tensor<3x2xf32> {
+  // expected-remark @below {{missed: its weight is not quantized: it has 32 bytes, fewer than 64}}
+  %r = linalg.matmul ins(%x, %w : tensor<3x4xf32>, tensor<4x2xf32>) outs(%init : tensor<3x2xf32>) -> tensor<3x2xf32>
+  return %r : tensor<3x2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @double
+// CHECK: linalg.matmul
+func.func @double(%x: tensor<3x16xf64>, %w: tensor<16x4xf64> {pipeline.weight = "w"}, %init: tensor<3x4xf64>) -> tensor<3x4xf64> {
+  %r = linalg.matmul ins(%x, %w : tensor<3x16xf64>, tensor<16x4xf64>) outs(%init : tensor<3x4xf64>) -> tensor<3x4xf64>
+  return %r : tensor<3x4xf64>
+}
