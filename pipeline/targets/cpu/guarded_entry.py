@@ -18,6 +18,7 @@ def define_guarded_entry(module: llvm_ir.Module, entry: llvm_ir.Function) -> Non
     """Adds the guarded entry beside `entry`, which takes the address of its slots."""
     kind = llvm_ir.FunctionType(_I32, [_POINTER, _POINTER])
     function = llvm_ir.Function(module, kind, GUARDED)
+    function.attributes.add("noimplicitfloat")  # a vector of gathered words is no faster, and takes longest to compile
     slots, record = function.args
     start, compare, compared, same, call, done, stale = (
         function.append_basic_block(name) for name in ("start", "compare", "compared", "same", "call", "done", "stale")
