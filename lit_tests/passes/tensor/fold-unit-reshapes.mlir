@@ -112,3 +112,46 @@ func.func @only_bound(%s: tensor<5xf32>, %out: tensor<5xf32>) -> tensor<5xf32> {
   } -> tensor<5xf32>
   return %r : tensor<5xf32>
 }
+
+// -----
+
+// Dims of size 1 behind what a reduction runs along are added by a reshape; those in front of it stay.
+
+#x = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
+#y = affine_map<(d0, d1, d2) -> (0, d1, 0, 0)>
+
+// CHECK-DAG: #[[Y:.*]] = affine_map<(d0, d1, d2) -> (0, d1)>
+// CHECK-LABEL: func.func @pooled
+// CHECK-SAME: (%[[X:.*]]: tensor<5x3x?xf32>, %[[INIT:.*]]: tensor<1x?x1x1xf32>)
+// CHECK: %[[SMALL:.*]] = tensor.collapse_shape %[[INIT]] {{\[\[}}0], [1, 2, 3]]
+// CHECK: %[[SUM:.*]] = linalg.generic {indexing_maps = [#{{.*}}, #[[Y]]]
+// CHECK-SAME: outs(%[[SMALL]] : tensor<1x?xf32>)
+// CHECK: tensor.expand_shape %[[SUM]] {{\[\[}}0], [1, 2, 3]]
+func.func @pooled(%x: tensor<5x3x?xf32>, %init: tensor<1x?x1x1xf32>) -> tensor<1x?x1x1xf32> {
+  %r = linalg.generic {indexing_maps = [#x, #y], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : tensor<5x3x?xf32>) outs(%init : tensor<1x?x1x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<1x?x1x1xf32>
+  return %r : tensor<1x?x1x1xf32>
+}
+
+// -----
+
+// Must not: dims that are counted behind those; elementwise ops.
+
+#x = affine_map<(d0, d1) -> (d0, d1)>
+#y = affine_map<(d0, d1) -> (0, d1)>
+
+// CHECK-LABEL: func.func @rows
+// CHECK-NOT: tensor.collapse_shape
+func.func @rows(%x: tensor<5x7xf32>, %init: tensor<1x7xf32>) -> tensor<1x7xf32> {
+  %r = linalg.generic {indexing_maps = [#x, #y], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<5x7xf32>) outs(%init : tensor<1x7xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<1x7xf32>
+  return %r : tensor<1x7xf32>
+}

@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.ir.indexing_maps import bounded_loops
-from pipeline.ir.linalg_op import structured
+from pipeline.ir.indexing_maps import bounded_loops, loop_of, moves
+from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.reshapes import RESHAPES, reassociation
-from pipeline.ir.rewriting import read_by
-from pipeline.mlir import defining_op, ir
+from pipeline.ir.rewriting import (
+    before,
+    build_generic,
+    copy_attributes,
+    copy_body,
+    iterator_types,
+    read_by,
+    replace,
+    sizes_of,
+)
+from pipeline.mlir import defining_op, ir, linalg, tensor
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 
@@ -21,11 +30,27 @@ class FoldUnitReshapes(PatternPass):
     collapse_shape [[0, 1]] : 1x64 -> 64, read at (d0)    =>  1x64, read at (0, d0)
 
     Such a reshape stands between a reduction and what it is broadcast to (`keepdim`), and hides that they have rows in
-    common.
+    common. A reduction that writes such dims itself writes them to a reshape: behind what it runs along they would keep
+    it from running in vectors.
     """
 
     name: ClassVar[str] = "fold-unit-reshapes"
     anchor: ClassVar[str] = "func.func"
+
+    @pattern("linalg.generic")
+    def shrink(self, generic: ir.Operation) -> bool:
+        """generic : 5x7x1, written at (d0, d1, 0)   ->   expand_shape (generic : 5x7, written at (d0, d1))"""
+        view = structured(generic)
+        if view is None or not any(view.reductions) or len(generic.results) != 1:
+            return False
+        written = list(view.maps[-1].results)
+        kept = len(written)
+        while kept and isinstance(written[kept - 1], ir.AffineConstantExpr):
+            kept -= 1
+        if kept in (0, len(written)) or not _runs_along(view, loop_of(written[kept - 1])):
+            return False
+        _shrink(view, kept)
+        return True
 
     @pattern("linalg.generic")
     def fold(self, generic: ir.Operation) -> bool:
@@ -34,6 +59,39 @@ class FoldUnitReshapes(PatternPass):
         while _fold_one(generic):
             folds += 1
         return folds > 0
+
+
+def _runs_along(view: LinalgOp, loop: int | None) -> bool:
+    """Whether a loop runs along the innermost dim of an input."""
+    return loop is not None and any(moves(indexing, loop) == "unit" for indexing in view.maps[: view.inputs])
+
+
+def _shrink(view: LinalgOp, kept: int) -> None:
+    """Has an op write the first dims of its result alone, and reshapes that for those that read it."""
+    op, old = view.op, ir.RankedTensorType(view.op.results[0].type)
+    groups = [*([dim] for dim in range(kept - 1)), list(range(kept - 1, old.rank))]
+    maps = [*view.maps[:-1], ir.AffineMap.get(view.loops, 0, list(view.maps[-1].results)[:kept])]
+    with before(op):
+        sizes = sizes_of(view.operands[view.inputs])
+        output = _init(view.operands[view.inputs], groups, sizes[:kept])
+        inputs = list(view.operands)[: view.inputs]
+        made = build_generic(
+            inputs, [output], maps, iterator_types(view.reductions), lambda elements: copy_body(view, elements)
+        )
+        copy_attributes(op, made)
+        dynamic = [size for size in sizes if not isinstance(size, int)]
+        result = tensor.ExpandShapeOp(old, made.results[0], groups, dynamic, list(old.shape)).result
+    replace(op, [result])
+
+
+def _init(value: ir.Value, groups: list[list[int]], sizes: list[int | ir.Value]) -> ir.Value:
+    """What an op starts from, without its last dims."""
+    fill = defining_op(value)
+    kind = ir.RankedTensorType(value.type)
+    if fill is not None and fill.name == "linalg.fill":
+        return linalg.fill(fill.operands[0], outs=[tensor.EmptyOp(sizes, kind.element_type).result])
+    small = ir.RankedTensorType.get(list(kind.shape)[: len(sizes)], kind.element_type)
+    return tensor.CollapseShapeOp(small, value, groups).result
 
 
 def _fold_one(generic: ir.Operation) -> bool:
