@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import fx
 from torch._dynamo.utils import counters
 
@@ -18,13 +17,12 @@ from pipeline.compiler import target_for
 from pipeline.errors import ArgumentError
 from pipeline.frontend.dynamo.bindings import forget_orphans
 from pipeline.frontend.dynamo.capture import Capture
-from pipeline.frontend.dynamo.compiled_graph import Compile, CompiledGraph, compile_with, weights_of
+from pipeline.frontend.dynamo.compiled_graph import Compile, CompiledGraph, compile_with
 from pipeline.frontend.dynamo.direct import NotDirectError, direct_form
 from pipeline.frontend.dynamo.modes import options_of
 from pipeline.frontend.dynamo.registry import current_owner, register
+from pipeline.frontend.dynamo.static_inputs import Weights, weights_inside, weights_of
 from pipeline.remarks import Remark
-
-Weights = dict[int, tuple[str, torch.Tensor]]
 
 
 def pipeline_backend(
@@ -49,7 +47,8 @@ def pipeline_backend(
     try:
         form = direct_form(capture)
     except NotDirectError as reason:
-        return _through_runtime(capture, owner, compile_graph, weights, str(reason))
+        known = weights if capture.takes_inputs else _inside(graph, capture)
+        return _through_runtime(capture, owner, compile_graph, known, str(reason))
     code = CompiledGraph(capture.graph, form.outputs, form.mutated, weights, form.own, compile_graph)
     register(owner, code)
     _count("direct")
@@ -80,12 +79,16 @@ class _WritingCall:
         return self._runtime(*inputs)
 
 
+def _inside(graph: fx.GraphModule, capture: Capture) -> Weights:
+    """The weights that aot_autograd takes out of tensor subclasses; with gradients it takes other inputs, too."""
+    return {} if capture.trains else weights_inside(graph, capture.graph)
+
+
 def _through_runtime(
     capture: Capture, owner: Any, compile_graph: Compile, weights: Weights, reason: str
 ) -> Callable[..., Any]:
     """Compiles what aot_autograd's runtime calls: what is written to inputs comes back as outputs."""
-    known = weights if capture.takes_inputs else {}
-    code = CompiledGraph(capture.graph, capture.graph.graph.output_node().args[0], (), known, (), compile_graph)
+    code = CompiledGraph(capture.graph, capture.graph.graph.output_node().args[0], (), weights, (), compile_graph)
     capture.run = code.run_boxed
     remark = Remark("torch.compile", "missed", "builtin.module", f"called by aot_autograd's runtime: {reason}")
     for executable in code.executables:

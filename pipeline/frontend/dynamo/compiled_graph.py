@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import re
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -134,31 +133,3 @@ def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]
     if len(numbers) > 1:
         return operator.itemgetter(*numbers)
     return lambda values: tuple(values[number] for number in numbers)
-
-
-def weights_of(graph: fx.GraphModule) -> dict[int, tuple[str, torch.Tensor]]:
-    """(name, tensor) of the inputs of dynamo's graph that are parameters or buffers, by their numbers.
-
-    Tensors that code cannot bind, for nothing tells when they change, are none of them.
-    """
-    found: dict[int, tuple[str, torch.Tensor]] = {}
-    names: set[str] = set()
-    for number, node in enumerate(graph_node for graph_node in graph.graph.nodes if graph_node.op == "placeholder"):
-        known = node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type")
-        tensor: Any = getattr(node.meta.get("grapharg"), "example", None)
-        if known is None or type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
-            continue
-        if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_inference():
-            continue
-        name = _name(node, names)
-        names.add(name)
-        found[number] = (name, tensor)
-    return found
-
-
-def _name(node: fx.Node, taken: set[str]) -> str:
-    """What the model calls a weight, e.g. `layers.0.weight`, by dynamo's name of its place."""
-    source = getattr(node, "_dynamo_source", None)
-    parts = re.findall(r"_(?:modules|parameters|buffers)\['([^']+)'\]", source.name) if source is not None else []
-    name = ".".join(parts)
-    return name if name and name not in taken else node.name

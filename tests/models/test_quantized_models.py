@@ -1,0 +1,128 @@
+"""Models as torchao quantizes them, through pipeline.compile and torch.compile: eager's results, from their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+import torchao.quantization as ao
+from torch import nn
+from torchao.quantization.granularity import PerGroup
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+
+import pipeline
+
+#: What reads bytes.
+PASSES = ("contract-in-int8", "fuse-dequantization")
+
+
+class Gated(nn.Module):
+    """A gated layer of a transformer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.gate, self.down = nn.Linear(128, 256), nn.Linear(128, 256, bias=False), nn.Linear(256, 128)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(nn.functional.silu(self.gate(x)) * self.up(x))
+
+
+CONFIGS: dict[str, Callable[[], object]] = {
+    "int8 weights": ao.Int8WeightOnlyConfig,
+    "int8 weights in groups": lambda: ao.Int8WeightOnlyConfig(granularity=PerGroup(64)),
+    "int4 weights in groups": lambda: ao.IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32)),
+    "int8 data and weights": ao.Int8DynamicActivationInt8WeightConfig,
+    "int8 data with zero points": lambda: ao.Int8DynamicActivationInt8WeightConfig(
+        act_mapping_type=ao.MappingType.ASYMMETRIC
+    ),
+    "int8 data, int4 weights": lambda: ao.Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int4, weight_granularity=PerGroup(32)
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def without_gradients() -> Iterator[None]:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    with torch.no_grad():
+        yield
+
+
+def quantized(config: str, dtype: torch.dtype = torch.float32) -> nn.Module:
+    """The layer, quantized by torchao."""
+    model = Gated().eval().to(dtype)
+    ao.quantize_(model, CONFIGS[config]())
+    return model
+
+
+def exported(dynamic: bool, x: torch.Tensor) -> nn.Module:
+    """The layer, quantized by PT2E."""
+    graph = torch.export.export(Gated().eval(), (x,)).module()
+    config = x86.get_default_x86_inductor_quantization_config(is_dynamic=dynamic)
+    prepared = prepare_pt2e(graph, x86.X86InductorQuantizer().set_global(config))
+    prepared(x)
+    return convert_pt2e(prepared)
+
+
+def read_bytes(executable: pipeline.Executable) -> int:
+    """How many products read their weights as bytes."""
+    return len([remark for remark in executable.remarks if remark.kind == "passed" and remark.pass_name in PASSES])
+
+
+def check(got: torch.Tensor, expected: torch.Tensor, steps: float) -> None:
+    """Results are eager's but for some steps of a quantization in between."""
+    assert (got - expected).abs().max() <= steps * expected.abs().max()
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("config", CONFIGS)
+def test_torchao(config: str, rows: int) -> None:
+    model, x = quantized(config), torch.randn(rows, 128)
+    executable = pipeline.compile(model, (x,), fallback="error")
+    assert read_bytes(executable) >= 3
+    check(executable(x), model(x), 0.01)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_torchao_with_torch_compile(config: str) -> None:
+    model, x = quantized(config), torch.randn(3, 128)
+    compiled = torch.compile(model, backend="pipeline", options={"fallback": "error"})
+    check(compiled(x), model(x), 0.01)
+    (executable,) = pipeline.executables(compiled)
+    assert read_bytes(executable) >= 3
+    assert {weight.type.dtype for weight in executable.signature.weights} >= {"int8"}
+
+
+@pytest.mark.parametrize("config", ["int8 weights", "int8 data and weights", "int4 weights in groups"])
+def test_models_in_bf16(config: str) -> None:
+    model, x = quantized(config, torch.bfloat16), torch.randn(3, 128).bfloat16()
+    executable = pipeline.compile(model, (x,), fallback="error")
+    check(executable(x).float(), model(x).float(), 0.03)
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_pt2e(dynamic: bool) -> None:
+    x = torch.randn(4, 128)
+    model = exported(dynamic, x)
+    executable = pipeline.compile(model, (x,), fallback="error")
+    assert read_bytes(executable) >= 3
+    check(executable(x), model(x), 0.02)
+
+
+def test_pt2e_with_convolutions() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(), nn.Flatten())
+    x = torch.randn(2, 3, 17, 17)
+    graph = torch.export.export(net.eval(), (x,)).module()
+    quantizer = x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config())
+    prepared = prepare_pt2e(graph, quantizer)
+    prepared(x)
+    model = convert_pt2e(prepared)
+    executable = pipeline.compile(model, (x,), fallback="error")
+    refused = [
+        remark for remark in executable.remarks if (remark.pass_name, remark.kind) == ("hoist-to-prepare", "missed")
+    ]
+    assert not refused  # weights are dequantized once
+    check(executable(x), model(x), 0.02)
