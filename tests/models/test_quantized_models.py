@@ -96,6 +96,25 @@ def test_torchao_with_torch_compile(config: str) -> None:
     assert {weight.type.dtype for weight in executable.signature.weights} >= {"int8"}
 
 
+def test_bytes_that_change_are_prepared_again() -> None:
+    model, x = quantized("int8 weights"), torch.randn(3, 128)
+    compiled = torch.compile(model, backend="pipeline")
+    check(compiled(x), model(x), 0.01)
+    attributes, _ = model.down.weight.__tensor_flatten__()
+    held = [getattr(model.down.weight, name) for name in attributes]
+    (data,) = [tensor for tensor in held if tensor.numel() == 128 * 256]
+    data.copy_(data.flip(1))
+    check(compiled(x), model(x), 0.01)
+
+
+def test_another_model_of_the_class() -> None:
+    first, second, x = quantized("int8 weights"), quantized("int8 weights"), torch.randn(3, 128)
+    torch._dynamo.reset()
+    for model in (first, second):
+        compiled = torch.compile(model, backend="pipeline")
+        check(compiled(x), model(x), 0.01)
+
+
 @pytest.mark.parametrize("config", ["int8 weights", "int8 data and weights", "int4 weights in groups"])
 def test_models_in_bf16(config: str) -> None:
     model, x = quantized(config, torch.bfloat16), torch.randn(3, 128).bfloat16()
