@@ -54,6 +54,10 @@ class DeviceExecutable(Executable):
         """Is there for executables for the CPU alone."""
         raise PipelineError("profile: kernels are timed on the target cpu only; use the tools of the GPU's vendor")
 
+    def _prepacked(self) -> NoReturn:
+        """Is there for executables for the CPU alone."""
+        raise PipelineError("prepacked: executables for GPUs are saved with their weights; leave it out")
+
     def load_code(self, functions: Mapping[str, Callable[..., Any]], num_threads: int | None) -> None:
         """Readies everything but the device."""
         self._threads = self._record = None

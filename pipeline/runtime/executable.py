@@ -332,12 +332,28 @@ class Executable:
         """Raises `FusionError` if one kernel computes all of `names`, which are those of `assert_fused`."""
         check_not_fused(self.kernels, names)
 
-    def save(self, path: str | Path) -> None:
-        """Writes code, weights and signature to one file, whole or not at all; `pipeline.load` reads it back."""
+    def save(self, path: str | Path, *, prepacked: bool = False) -> None:
+        """Writes code, weights and signature to one file, whole or not at all; `pipeline.load` reads it back.
+
+        Args:
+            prepacked: writes what is prepared from weights, and not the weights that only that needs: of quantized ones
+                the bytes alone. What is loaded is ready at once, and has no weights of those names to rebind.
+
+        Raises:
+            ArtifactError: the file cannot be written.
+        """
         from pipeline.runtime.artifact import save
 
         self._externals.check_saving()
-        save(Path(path), self._code, self.signature, live_weights(self.signature, self._source))
+        code, signature, weights = self._code, self.signature, live_weights(self.signature, self._source)
+        if prepacked:
+            code, signature, weights = self._prepacked()
+        save(Path(path), code, signature, weights)
+
+    def _prepacked(self) -> tuple[Code, Signature, dict[str, Any]]:
+        from pipeline.runtime.prepacked import prepacked
+
+        return prepacked(self._code, self.signature, self._layout, self._current())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles and copies are artifacts: they have weights of their own, and no IR."""

@@ -109,7 +109,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
         elif arguments.emit == "spirv":
             _write_folder(Path(arguments.output), executable.code.files(".spv"))
         else:
-            executable.save(arguments.output)
+            executable.save(arguments.output, prepacked=arguments.prepacked)
 
 
 def _write_linked(arguments: argparse.Namespace, executable: Executable) -> None:

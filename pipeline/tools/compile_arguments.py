@@ -61,6 +61,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The options, checked as far as the command line goes; `passes` maps stages to pipelines."""
     parser = _parser()
     arguments = parser.parse_args(argv)
+    if arguments.prepacked and arguments.emit != "exe":
+        parser.error("--prepacked: is for --emit=exe")
     if arguments.emit in BINARY and arguments.output == "-":
         parser.error(f"--emit={arguments.emit} is binary: say with -o which file it goes to")
     if arguments.input and not takes_inputs(arguments.model):
@@ -93,6 +95,11 @@ def _parser() -> DriverParser:
     parser.add_argument("model", metavar="MODEL", help="FILE.py[:factory], or a file with a model, see below")
     parser.add_argument(
         "-o", dest="output", default="-", metavar="FILE", help="where the outcome goes; - for stdout, the default"
+    )
+    parser.add_argument(
+        "--prepacked",
+        action="store_true",
+        help="with --emit=exe: write what is prepared in place of the weights behind it",
     )
     parser.add_argument("--emit", choices=EMIT, default="exe", help="what comes out (default: exe)")
     parser.add_argument(

@@ -308,5 +308,15 @@ def test_weights_as_bytes(folder, capsys):
         assert compile_driver.main([str(source), f"--weights={weights}", "-o", str(output)]) == 0
         results.append(pipeline.load(output)(x))
     assert 0 < np.abs(results[0] - results[1]).max() < 0.02
-    assert compile_driver.main([str(source), "--group=64", "-o", str(output)]) != 0
-    assert "group=64: there are groups of quantized weights only" in capsys.readouterr().err
+    said = fails(capsys, compile_driver, source, "--group=64", "-o", output)
+    assert "group=64: there are groups of quantized weights only" in said
+
+
+def test_prepacked(folder, nets, capsys):
+    whole, packed = folder / "whole.net", folder / "packed.net"
+    for path, options in ((whole, []), (packed, ["--prepacked"])):
+        assert compile_driver.main([nets, *options, "-o", str(path)]) == 0
+    x = np.ones((2, 4), np.float32)
+    assert np.array_equal(pipeline.load(whole)(x), pipeline.load(packed)(x))
+    said = fails(capsys, compile_driver, nets, "--prepacked", "--emit=linalg")
+    assert "--prepacked: is for --emit=exe" in said

@@ -237,7 +237,7 @@ class FallbackExecutable(Executable):
             raise PipelineError(f"stage {stage!r}: torch runs all of this executable")
         return "\n".join(texts)
 
-    def save(self, path: str | Path) -> NoReturn:
+    def save(self, path: str | Path, *, prepacked: bool = False) -> NoReturn:
         """Raises `PipelineError`: an artifact has no torch that could run ops."""
         raise PipelineError(f"{path}: cannot be saved; {self._not_one_code()}")
 
