@@ -235,7 +235,7 @@ def _before_expand(expand: ir.Operation, places: Places) -> Places:
 def _joined(parts: Sequence[tuple[ir.AffineExpr, int]]) -> ir.AffineExpr:
     """The index along dims that lie behind each other, from the index along each and its size."""
     index: ir.AffineExpr = ir.AffineConstantExpr.get(0)
-    for place, size in parts:
+    for place, size in [(place, size) for place, size in parts if size != 1]:
         whole = ir.AffineBinaryExpr(place).lhs if isinstance(place, ir.AffineModExpr) else None
         if whole is not None and (ir.AffineExpr.get_floor_div(whole, size), ir.AffineExpr.get_mod(whole, size)) == (
             index,

@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from pipeline.analysis.product_body import is_quantized
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.rewriting import build_generic, iterator_types, sizes_of
 from pipeline.mlir import arith, ir, linalg, tensor
-from pipeline.passes.layout.dequantization import Source, build, columns_last
+from pipeline.passes.layout.dequantization import Compute, Expression, Read, Source, build, columns_last
 from pipeline.passes.layout.quantized_factor import QuantizedFactor
+
+_EXTENSIONS = ("arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp")
 
 
 class Int8Product:
-    """A product with factors (x - z) * s and (w - v) * t, where z, s, v and t are the same for all terms of a sum."""
+    """A product with factors (x - z) * s and (w - v) * t, where z, s, v and t are the same for all terms of a sum.
+
+    Sums of bytes fit into 32 bits. What zero points take away does, too, where these are bytes themselves; else it is
+    computed in 64 bits.
+    """
 
     def __init__(self, product: LinalgOp, factors: Sequence[QuantizedFactor]):
         self._product = product
         self._factors = factors
         self._i32 = ir.IntegerType.get_signless(32)
+        narrow = all(_is_a_byte(zero, factor) for factor in factors for zero in factor.zeros)
+        self._wide = self._i32 if narrow else ir.IntegerType.get_signless(64)
         self._parallel = [loop_of(expression) for expression in product.maps[2].results]
 
     def build(self) -> ir.Value:
@@ -77,11 +86,12 @@ class Int8Product:
         def scale(elements: Sequence[ir.Value]) -> list[ir.Value]:
             read = [elements[start:] for start in starts]  # the number of a source is the one of its element from there
             centers = [self._center(*pair) for pair in zip(self._factors, read, strict=True)]
-            total = elements[0]
+            total = self._widened(elements[0])
             for number, other in ((0, 1), (1, 0)):
                 place = summed[other]
                 if place is not None:
-                    total = arith.SubIOp(total, arith.MulIOp(centers[number], elements[place]).result).result
+                    taken = arith.MulIOp(centers[number], self._widened(elements[place])).result
+                    total = arith.SubIOp(total, taken).result
             if None not in summed:
                 both = arith.MulIOp(arith.MulIOp(*centers).result, self._number(self._terms())).result
                 total = arith.AddIOp(total, both).result
@@ -98,23 +108,27 @@ class Int8Product:
         return build_generic(inputs, [empty], [*maps, identity], iterator_types([False] * rank), scale).results[0]
 
     def _center(self, factor: QuantizedFactor, elements: Sequence[ir.Value]) -> ir.Value:
-        """What is taken away from a factor's bytes, in 32 bits."""
+        """What is taken away from a factor's bytes."""
         total = self._number(factor.shift)
         for zero in factor.zeros:
             value = build(zero, elements)
             if isinstance(value.type, ir.FloatType):
-                value = arith.FPToSIOp(self._i32, value).result
-            elif value.type.width > self._i32.width:
-                value = arith.TruncIOp(self._i32, value).result
-            elif value.type.width < self._i32.width:
-                value = arith.ExtSIOp(self._i32, value).result
+                value = arith.FPToSIOp(self._wide, value).result
+            elif value.type.width > self._wide.width:
+                value = arith.TruncIOp(self._wide, value).result
+            else:
+                value = self._widened(value)
             total = arith.AddIOp(total, value).result
         return total
+
+    def _widened(self, value: ir.Value) -> ir.Value:
+        """An integer in as many bits as sums and zero points have."""
+        return value if value.type == self._wide else arith.ExtSIOp(self._wide, value).result
 
     def _multiplied(self, total: ir.Value, read: Sequence[Sequence[ir.Value]], kind: ir.Type) -> ir.Value:
         """Sums times scales, as a type."""
         if isinstance(kind, ir.IntegerType):
-            return total if kind.width == self._i32.width else arith.ExtSIOp(kind, total).result
+            return total if kind == total.type else arith.ExtSIOp(kind, total).result
         scales = [
             build(scale, elements)
             for factor, elements in zip(self._factors, read, strict=True)
@@ -136,11 +150,25 @@ class Int8Product:
         return (arith.ExtUIOp if factor.unsigned else arith.ExtSIOp)(self._i32, value).result
 
     def _number(self, number: int) -> ir.Value:
-        return arith.ConstantOp(self._i32, number).result
+        return arith.ConstantOp(self._wide, number).result
 
     def _zeros(self, sizes: Sequence[int | ir.Value]) -> ir.Value:
-        return linalg.fill(self._number(0), outs=[tensor.EmptyOp(sizes, self._i32).result])
+        zero = arith.ConstantOp(self._i32, 0).result
+        return linalg.fill(zero, outs=[tensor.EmptyOp(sizes, self._i32).result])
 
     @staticmethod
     def _map(places: Sequence[ir.AffineExpr], loops: int) -> ir.AffineMap:
         return ir.AffineMap.get(loops, 0, list(places))
+
+
+def _is_a_byte(zero: Expression, factor: QuantizedFactor) -> bool:
+    """Whether a zero point is known to be in the range of bytes, with a sign or without."""
+    if isinstance(zero, Compute) and zero.op.name == "arith.constant":
+        value = zero.op.attributes["value"]
+        number = value.value if isinstance(value, (ir.IntegerAttr, ir.FloatAttr)) else None
+        return number is not None and -128 <= number <= 255
+    if isinstance(zero, Compute) and len(zero.operands) == 1 and zero.op.name in _EXTENSIONS:
+        return _is_a_byte(zero.operands[0], factor)
+    if isinstance(zero, Read):
+        return is_quantized(ir.RankedTensorType(factor.sources[zero.source].value.type).element_type)
+    return False

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.ir.rewriting import build_generic, empty_like, iterator_types
-from pipeline.mlir import arith, constant_integer, ir
+from pipeline.ir.linalg_op import structured
+from pipeline.ir.rewriting import build_generic, empty_like, iterator_types, producer_through_reshapes
+from pipeline.mlir import arith, constant_integer, defining_op, ir
 from pipeline.passes.layout.dequantization import Compute, Dequantized, Expression, Read, Source
+
+#: Ops whose results are whole floats.
+_WHOLE = ("arith.sitofp", "arith.uitofp", "math.roundeven", "math.round", "math.floor", "math.ceil", "math.trunc")
 
 _UNSIGNED, _SIGNED = ("arith.extui", "arith.uitofp"), ("arith.extsi", "arith.sitofp")
 
@@ -19,7 +23,7 @@ class QuantizedFactor:
     Attributes:
         sources: what is read, the quantized tensor first.
         unsigned: whether its elements have no sign.
-        zeros: what is taken away, in integers or whole floats.
+        zeros: what is taken away: integers, or floats that are whole.
         scales: what that is multiplied by.
         shift: what is taken away, too: a number.
     """
@@ -76,7 +80,9 @@ def read_factor(dequantized: Dequantized) -> QuantizedFactor | None:
         if name in (*_UNSIGNED, *_SIGNED) and len(operands) == 1:
             sign = name in _UNSIGNED
             element = operands[0]
-        elif name in ("arith.subf", "arith.subi") and quantized == [True, False]:
+        elif (
+            name in ("arith.subf", "arith.subi") and quantized == [True, False] and _is_whole(operands[1], dequantized)
+        ):
             zeros += [] if _is_zero(operands[1]) else [operands[1]]
             element = operands[0]
         elif name == "arith.mulf" and quantized.count(True) == 1 and not zeros and sign is None:
@@ -92,6 +98,26 @@ def _reads(expression: Expression) -> bool:
     if isinstance(expression, Read):
         return expression.source == 0
     return any(map(_reads, expression.operands))
+
+
+def _is_whole(expression: Expression, dequantized: Dequantized) -> bool:
+    """Whether a zero point is known to be an integer, in whatever type."""
+    if isinstance(expression, Read):
+        return _has_whole_elements(dequantized.sources[expression.source].value)
+    if isinstance(expression.op.results[0].type, ir.IntegerType) or expression.op.name in _WHOLE:
+        return True
+    value = expression.op.attributes["value"] if expression.op.name == "arith.constant" else None
+    return isinstance(value, ir.FloatAttr) and value.value.is_integer()
+
+
+def _has_whole_elements(value: ir.Value) -> bool:
+    """Whether a tensor has integers, in whatever type."""
+    if isinstance(ir.RankedTensorType(value.type).element_type, ir.IntegerType):
+        return True
+    producer, _ = producer_through_reshapes(value)
+    view = structured(producer)
+    last = defining_op(view.yielded[0]) if view is not None and len(view.yielded) == 1 else None
+    return last is not None and last.name in _WHOLE
 
 
 def _is_zero(expression: Expression) -> bool:

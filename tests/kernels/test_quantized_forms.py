@@ -1,0 +1,183 @@
+"""Products of quantized factors in the forms that people write them in: right, whatever is read as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+import pipeline
+from pipeline.runtime.native.object_loader import host_features
+
+K, N = 96, 40
+
+DOTS = {"avx512f", "avx512vnni"} <= host_features()
+
+#: What reads bytes, in remarks.
+FUSED, BYTES = "fuse-dequantization", "contract-in-int8"
+
+
+def int8(*shape: int) -> torch.Tensor:
+    return torch.randint(-128, 128, shape, dtype=torch.int8)
+
+
+def uint8(*shape: int) -> torch.Tensor:
+    return torch.randint(0, 256, shape, dtype=torch.uint8)
+
+
+def scale(*shape: int) -> torch.Tensor:
+    return torch.rand(*shape) / 50 + 1e-3
+
+
+def quantized(x: torch.Tensor, zero: int = 3, dtype: torch.dtype = torch.uint8) -> torch.Tensor:
+    low, high = (0, 255) if dtype == torch.uint8 else (-128, 127)
+    return ((x / 0.03).round() + zero).clamp(low, high).to(dtype)
+
+
+def data(x: torch.Tensor, zero: int = 3, dtype: torch.dtype = torch.uint8) -> torch.Tensor:
+    """Quantized and dequantized."""
+    return (quantized(x, zero, dtype).float() - zero) * 0.03
+
+
+def by_rows(x: torch.Tensor) -> torch.Tensor:
+    """Quantized by the largest element of each row, and dequantized."""
+    step = x.abs().amax(1, keepdim=True) / 127
+    return (x / step).round().clamp(-128, 127).to(torch.int8).float() * step
+
+
+def nibbles(q: torch.Tensor) -> torch.Tensor:
+    """Two numbers of four bits of each byte, by rows."""
+    return torch.stack([q & 15, q >> 4], 1).flatten(0, 1).float() - 8
+
+
+#: name: (the function of the data and of buffers, these, the pass that has products read bytes, if one has)
+Form = tuple[Callable[..., torch.Tensor], dict[str, torch.Tensor], str | None]
+FORMS: dict[str, Form] = {
+    "x @ w": (lambda x, q, s: x @ (q.float() * s), {"q": int8(K, N), "s": scale(N)}, FUSED),
+    "w @ x": (lambda x, q, s: (q.float() * s) @ x.T, {"q": int8(N, K), "s": scale(N, 1)}, FUSED),
+    "einsum": (
+        lambda x, q, s: torch.einsum("bi,oi->bo", x, s * q.float()),
+        {"q": int8(N, K), "s": scale(N, 1)},
+        FUSED,
+    ),
+    "einsum, transposed": (
+        lambda x, q, s: torch.einsum("bi,oi->ob", x, q.float() * s),
+        {"q": int8(N, K), "s": scale(N, 1)},
+        FUSED,
+    ),
+    "scale along the sum": (lambda x, q, s: x @ (q.float() * s), {"q": int8(K, N), "s": scale(K, 1)}, FUSED),
+    "two scales": (
+        lambda x, q, s, t: x @ (q.float() * s * t),
+        {"q": int8(K, N), "s": scale(K, 1), "t": scale(N)},
+        FUSED,
+    ),
+    "zero that is added": (
+        lambda x, q, s, z: x @ ((q.float() + z) * s),
+        {"q": uint8(K, N), "s": scale(N), "z": torch.randn(N)},
+        FUSED,
+    ),
+    "groups of rows": (
+        lambda x, q, s, z: x @ ((q.float().view(3, 32, N) - z.float()) * s).view(K, N),
+        {"q": int8(K, N), "s": scale(3, 1, N), "z": int8(3, 1, N)},
+        FUSED,
+    ),
+    "groups of rows and columns": (
+        lambda x, q, s: x @ ((q.float().view(3, 32, 5, 8) * s).reshape(K, N)),
+        {"q": int8(K, N), "s": scale(3, 1, 5, 1)},
+        FUSED,
+    ),
+    "one weight of two products": (
+        lambda x, q, s: (x @ (q.float() * s)).relu() @ (q.float() * s).T,
+        {"q": int8(K, N), "s": scale(N)},
+        FUSED,
+    ),
+    "batches": (
+        lambda x, q, s: torch.bmm(x.view(1, -1, K).expand(3, -1, -1), q.float() * s),
+        {"q": int8(3, K, N), "s": scale(3, 1, N)},
+        FUSED,
+    ),
+    "bias": (
+        lambda x, q, s, b: torch.addmm(b, x, q.float() * s),
+        {"q": int8(K, N), "s": scale(N), "b": torch.randn(1, N)},
+        FUSED,
+    ),
+    "function of the weight": (
+        lambda x, q, s: x @ (q.float().tanh() * s),
+        {"q": int8(K, N), "s": scale(N)},
+        FUSED,
+    ),
+    "sum of the weight": (lambda x, q, s: x.sum() + (q.float() * s).sum(0), {"q": int8(K, N), "s": scale(N)}, FUSED),
+    "float64": (lambda x, q, s: x.double() @ (q.double() * s.double()), {"q": int8(K, N), "s": scale(N)}, None),
+    "int16": (lambda x, q, s: x @ (q.float() * s), {"q": int8(K, N).to(torch.int16) * 9, "s": scale(N)}, None),
+    "nibbles": (lambda x, q, s: x @ (nibbles(q) * s), {"q": uint8(K // 2, N), "s": scale(N)}, None),
+    "convolution": (
+        lambda x, q, s: nn.functional.conv1d(x[:, None], q.float() * s),
+        {"q": int8(16, 1, 9), "s": scale(16, 1, 1)},
+        None,
+    ),
+    "embedding": (lambda x, q, s: (q.float() * s)[x[:, 0].abs().long()], {"q": int8(K, N), "s": scale(N)}, None),
+    "bytes": (lambda x, q, s: data(x) @ (q.float() * s), {"q": int8(K, N), "s": scale(N)}, BYTES),
+    "bytes, w @ x": (
+        lambda x, q, s: (q.float() * s) @ data(x, 0, torch.int8).T,
+        {"q": int8(N, K), "s": scale(N, 1)},
+        BYTES,
+    ),
+    "bytes, einsum": (
+        lambda x, q, s: torch.einsum("bi,oi->ob", data(x), q.float() * s),
+        {"q": int8(N, K), "s": scale(N, 1)},
+        BYTES,
+    ),
+    "bytes by rows": (lambda x, q, s: by_rows(x) @ (q.float() * s), {"q": int8(K, N), "s": scale(N)}, BYTES),
+    "bytes of data alone": (lambda x: data(x) @ data(x * 2).T, {}, BYTES),
+    "bytes, negative scale": (lambda x, q, s: data(x) @ (q.float() * -s), {"q": int8(K, N), "s": scale(N)}, BYTES),
+    "bytes, zeros along the sum": (
+        lambda x, q, s, z: data(x) @ ((q.float() - z) * s),
+        {"q": int8(K, N), "s": scale(N), "z": int8(K, 1).float()},
+        FUSED,
+    ),
+    "bytes, zeros that are not whole": (
+        lambda x, q, s: ((quantized(x).float() - 2.5) * 0.03) @ (q.float() * s),
+        {"q": int8(K, N), "s": scale(N)},
+        FUSED,
+    ),
+    "bytes, zeros of floats": (
+        lambda x, q, s, z: data(x) @ ((q.float() - z) * s),
+        {"q": int8(K, N), "s": scale(N), "z": torch.randn(N)},
+        FUSED,
+    ),
+    "bytes, zeros out of their range": (
+        lambda x, q, s, z: data(x) @ ((q.long() - z).float() * s),
+        {"q": int8(K, N), "s": scale(N), "z": torch.randint(-(2**22), 2**22, (N,))},
+        BYTES,
+    ),
+    "integers": (lambda x, q: quantized(x).int() @ q.int(), {"q": int8(K, N)}, BYTES),
+}
+
+
+class Model(nn.Module):
+    def __init__(self, function: Callable[..., torch.Tensor], buffers: dict[str, torch.Tensor]):
+        super().__init__()
+        self.function, self.names = function, list(buffers)
+        for name, tensor in buffers.items():
+            self.register_buffer(name, tensor)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(x, *(getattr(self, name) for name in self.names))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(name: str) -> None:
+    function, buffers, reader = FORMS[name]
+    model = Model(function, buffers)
+    torch.manual_seed(0)
+    for rows in (1, 7):
+        x = torch.randn(rows, K)
+        executable = pipeline.compile(model, (x,), fallback="error", cpu="native" if rows == 1 else "x86-64-v4")
+        expected = model(x)
+        limit = 3e-5 * expected.abs().max()
+        assert (executable(x).double() - expected.double()).abs().max() <= limit
+        if rows == 1 and (DOTS or reader != BYTES):
+            passed = {remark.pass_name for remark in executable.remarks if remark.kind == "passed"}
+            assert reader in passed if reader is not None else not passed & {FUSED, BYTES}
