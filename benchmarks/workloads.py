@@ -363,6 +363,39 @@ def _transforms(rows: int, n: int, kind: Callable[[], nn.Module], of_pairs: bool
     return Workload(lambda: (kind(), (torch.randn(shape),)), flops=5 * rows * n * math.log2(n), bytes=16 * rows * n)
 
 
+# Quantized weights and data
+
+
+class QuantizedLinear(nn.Module):
+    """A linear layer of weights in bytes, with a scale and a zero point for each group of a column."""
+
+    def __init__(self, length: int, columns: int, group: int | None, of_bytes: bool):
+        super().__init__()
+        groups = 1 if group is None else length // group
+        self.register_buffer("q", torch.randint(-127, 128, (columns, groups, length // groups), dtype=torch.int8))
+        self.register_buffer("scale", torch.rand(columns, groups, 1) / length)
+        self.register_buffer("zero", None if group is None else torch.randint(-8, 8, (columns, groups, 1)).float())
+        self.of_bytes = of_bytes
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: [rows, length]; quantized by the largest element of each row, if the layer multiplies bytes."""
+        if self.of_bytes:
+            step = x.abs().amax(1, keepdim=True) / 127
+            x = (x / step).round().clamp(-127, 127).to(torch.int8).float() * step
+        weight = self.q.float() if self.zero is None else self.q.float() - self.zero
+        return F.linear(x, (weight * self.scale).flatten(1))
+
+
+def _quantized(rows: int, length: int, hidden: int, group: int | None = None, of_bytes: bool = False) -> Workload:
+    """A feed-forward layer of two of those."""
+
+    def make() -> Made:
+        layers = [QuantizedLinear(*sizes, group, of_bytes) for sizes in ((length, hidden), (hidden, length))]
+        return nn.Sequential(layers[0], nn.SiLU(), layers[1]), (torch.randn(rows, length),)
+
+    return Workload(make, flops=4 * rows * length * hidden, bytes=2 * length * hidden)
+
+
 def _image_like() -> tuple[torch.Tensor, ...]:
     return (torch.randn(1024, 1024) + 0.1,)
 
@@ -433,4 +466,8 @@ WORKLOADS = {
         flops=2.5 * 1001 * 400 * math.log2(400),
         bytes=4 * (160000 + 1001 * 201),
     ),
+    "W12a_int8_row": _quantized(1, 2048, 5632),
+    "W12b_int8_groups_row": _quantized(1, 2048, 5632, 32),
+    "W12c_bytes_row": _quantized(1, 2048, 5632, of_bytes=True),
+    "W12d_bytes_512": _quantized(512, 768, 3072, of_bytes=True),
 }
