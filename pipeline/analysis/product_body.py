@@ -49,10 +49,13 @@ def is_quantized(element: ir.Type) -> bool:
 
 def arguments_behind(value: ir.Value) -> set[ir.Value]:
     """The arguments of blocks that a value of a body is computed from."""
-    op = defining_op(value)
-    if op is None:
-        return {value}
-    return set().union(*(arguments_behind(operand) for operand in op.operands))
+    seen, waiting = {value}, [value]
+    while waiting:
+        op = defining_op(waiting.pop())
+        new = set() if op is None else set(op.operands) - seen
+        seen |= new
+        waiting += new
+    return {known for known in seen if defining_op(known) is None}
 
 
 def _plain_input(factor: ir.Value, view: LinalgOp) -> int | None:

@@ -142,6 +142,16 @@ FORMS: dict[str, Form] = {
         {"q": int8(K, N), "s": scale(N)},
         FUSED,
     ),
+    "bytes that wrap": (
+        lambda x, q, s, z: data(x) @ ((q - z).float() * s),
+        {"q": int8(K, N), "s": scale(N), "z": int8(N)},
+        FUSED,
+    ),
+    "bytes less integers of 16 bits": (
+        lambda x, q, s, z: data(x) @ ((q - z).float() * s),
+        {"q": int8(K, N), "s": scale(N), "z": torch.randint(-32768, 32767, (N,), dtype=torch.int16)},
+        FUSED,
+    ),
     "bytes, zeros of floats": (
         lambda x, q, s, z: data(x) @ ((q.float() - z) * s),
         {"q": int8(K, N), "s": scale(N), "z": torch.randn(N)},
@@ -152,6 +162,7 @@ FORMS: dict[str, Form] = {
         {"q": int8(K, N), "s": scale(N), "z": torch.randint(-(2**22), 2**22, (N,))},
         BYTES,
     ),
+    "sums that wrap": (lambda x, q: quantized(x).to(torch.int16) @ q.to(torch.int16), {"q": int8(K, N)}, BYTES),
     "integers": (lambda x, q: quantized(x).int() @ q.int(), {"q": int8(K, N)}, BYTES),
 }
 
@@ -181,3 +192,16 @@ def test_forms(name: str) -> None:
         if rows == 1 and (DOTS or reader != BYTES):
             passed = {remark.pass_name for remark in executable.remarks if remark.kind == "passed"}
             assert reader in passed if reader is not None else not passed & {FUSED, BYTES}
+
+
+def test_functions_of_many_ops_are_read_in_time() -> None:
+    """An element that each of 40 ops uses twice is 2^40 reads."""
+
+    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        for _ in range(40):
+            x = x * x.sin()
+        return x @ w
+
+    model, x = Model(function, {"w": torch.randn(K, N)}), torch.randn(3, K)
+    executable = pipeline.compile(model, (x,))
+    torch.testing.assert_close(executable(x), model(x), rtol=1e-4, atol=1e-5)

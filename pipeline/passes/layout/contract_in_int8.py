@@ -74,9 +74,12 @@ class ContractInInt8(PatternPass):
 
 
 def _read_product(op: ir.Operation) -> LinalgOp | None:
-    """A matrix product of tensors; None if the op is something else."""
-    tensors = len(op.operands) == 3 and all(isinstance(value.type, ir.RankedTensorType) for value in op.operands)
-    view = any_structured(op) if tensors and len(op.results) == 1 and is_product(op) else None
+    """A matrix product in f32 or integers; None if the op is something else."""
+    kinds = [value.type for value in op.operands]
+    if len(kinds) != 3 or not all(isinstance(kind, ir.RankedTensorType) for kind in kinds):
+        return None
+    exact = all(isinstance(kind.element_type, (ir.F32Type, ir.IntegerType)) for kind in kinds)
+    view = any_structured(op) if exact and len(op.results) == 1 and is_product(op) else None
     return view if view is not None and all(map(_is_plain, view.maps)) else None
 
 

@@ -20,6 +20,9 @@ _LEAST_GROUP = 8
 #: looked for: fewer than they have as floats.
 QUANTIZED_GROWTH = 3
 
+#: Of more ops elements are no longer dequantized; an op counts as often as its result is used.
+_MOST_OPS = 100
+
 _SIMPLE = ("arith.", "math.")
 
 #: The index of an element along each dim of a tensor.
@@ -114,7 +117,10 @@ def read_quantized_data(value: ir.Value, indexing: ir.AffineMap) -> Dequantized 
 
 def _read(value: ir.Value, indexing: ir.AffineMap, weights: ConstExprs | None) -> Dequantized | None:
     reader = _Reader(value, indexing.n_dims, weights)
-    element = reader.read(value, tuple(indexing.results))
+    try:
+        element = reader.read(value, tuple(indexing.results))
+    except _TooManyOps:
+        return None
     numbers = range(len(reader.sources))
     quantized = [number for number in numbers if reader.is_quantized(reader.sources[number].value)]
     others = [number for number in numbers if number not in quantized]
@@ -131,6 +137,10 @@ def _renumbered(expression: Expression, order: Sequence[int]) -> Expression:
     return Compute(expression.op, tuple(_renumbered(operand, order) for operand in expression.operands))
 
 
+class _TooManyOps(Exception):
+    """What is read is no dequantization."""
+
+
 class _Reader:
     """Follows a tensor to what it is computed from: weights, if these are given, or quantized and small tensors."""
 
@@ -139,6 +149,7 @@ class _Reader:
         self._count = _count(value)
         self._loops = loops
         self._weights = weights
+        self._ops = 0
 
     def is_quantized(self, value: ir.Value) -> bool:
         """Whether a tensor has quantized elements, as many as the one that is computed from them."""
@@ -151,6 +162,7 @@ class _Reader:
 
     def read(self, value: ir.Value, places: Places) -> Expression:
         """How the element at `places` is computed from those of the sources, of which there may be more now."""
+        self._count_op()
         op = defining_op(value)
         if op is not None and op.name in RESHAPES and _count(value) is not None:
             before = _before_expand if op.name == "tensor.expand_shape" else _before_collapse
@@ -174,7 +186,13 @@ class _Reader:
         op = defining_op(value)
         if op is None:
             return inputs[ir.BlockArgument(value).arg_number]
+        self._count_op()
         return Compute(op, tuple(self._expression(view, operand, inputs) for operand in op.operands))
+
+    def _count_op(self) -> None:
+        self._ops += 1
+        if self._ops > _MOST_OPS:
+            raise _TooManyOps
 
     def _source(self, value: ir.Value, places: Places) -> Expression:
         source = Source(value, places)

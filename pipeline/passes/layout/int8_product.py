@@ -128,6 +128,8 @@ class Int8Product:
     def _multiplied(self, total: ir.Value, read: Sequence[Sequence[ir.Value]], kind: ir.Type) -> ir.Value:
         """Sums times scales, as a type."""
         if isinstance(kind, ir.IntegerType):
+            if kind.width < total.type.width:
+                return arith.TruncIOp(kind, total).result
             return total if kind == total.type else arith.ExtSIOp(kind, total).result
         scales = [
             build(scale, elements)

@@ -13,6 +13,9 @@ from pipeline.passes.layout.dequantization import Compute, Dequantized, Expressi
 #: Ops whose results are whole floats.
 _WHOLE = ("arith.sitofp", "arith.uitofp", "math.roundeven", "math.round", "math.floor", "math.ceil", "math.trunc")
 
+#: Differences of bytes fit into integers of so many bits, whatever type zero points have.
+_EXACT_BITS = 32
+
 _UNSIGNED, _SIGNED = ("arith.extui", "arith.uitofp"), ("arith.extsi", "arith.sitofp")
 
 
@@ -80,9 +83,7 @@ def read_factor(dequantized: Dequantized) -> QuantizedFactor | None:
         if name in (*_UNSIGNED, *_SIGNED) and len(operands) == 1:
             sign = name in _UNSIGNED
             element = operands[0]
-        elif (
-            name in ("arith.subf", "arith.subi") and quantized == [True, False] and _is_whole(operands[1], dequantized)
-        ):
+        elif quantized == [True, False] and _takes_away(element) and _is_whole(operands[1], dequantized):
             zeros += [] if _is_zero(operands[1]) else [operands[1]]
             element = operands[0]
         elif name == "arith.mulf" and quantized.count(True) == 1 and not zeros and sign is None:
@@ -98,6 +99,14 @@ def _reads(expression: Expression) -> bool:
     if isinstance(expression, Read):
         return expression.source == 0
     return any(map(_reads, expression.operands))
+
+
+def _takes_away(difference: Compute) -> bool:
+    """Whether an op is a subtraction that is exact for bytes: one of bytes themselves wraps."""
+    kind = difference.op.results[0].type
+    if difference.op.name == "arith.subi":
+        return ir.IntegerType(kind).width >= _EXACT_BITS
+    return difference.op.name == "arith.subf"
 
 
 def _is_whole(expression: Expression, dequantized: Dequantized) -> bool:
