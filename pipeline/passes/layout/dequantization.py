@@ -116,7 +116,7 @@ def read_quantized_data(value: ir.Value, indexing: ir.AffineMap) -> Dequantized 
 
 
 def _read(value: ir.Value, indexing: ir.AffineMap, weights: ConstExprs | None) -> Dequantized | None:
-    reader = _Reader(value, indexing.n_dims, weights)
+    reader = _SourceReader(value, indexing.n_dims, weights)
     try:
         element = reader.read(value, tuple(indexing.results))
     except _TooManyOps:
@@ -141,7 +141,7 @@ class _TooManyOps(Exception):
     """What is read is no dequantization."""
 
 
-class _Reader:
+class _SourceReader:
     """Follows a tensor to what it is computed from: weights, if these are given, or quantized and small tensors."""
 
     def __init__(self, value: ir.Value, loops: int, weights: ConstExprs | None):
