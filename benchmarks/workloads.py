@@ -1,7 +1,7 @@
 """What is timed: plain modules of PyTorch with random weights, and their inputs; nothing is downloaded.
 
-`WORKLOADS` has them by name. `make` gives the same weights and inputs in every process. Floating point is f32. Only the
-models whose names say so need transformers.
+`WORKLOADS` has them by name; the modules that no library brings are in modules.py. `make` gives the same weights and
+inputs in every process. Floating point is f32. Only the models whose names say so need transformers.
 """
 
 from __future__ import annotations
@@ -11,15 +11,34 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 sys.path.append(str(Path(__file__).parents[1] / "examples"))  # scripts, not a package
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "models"))
 
+from modules import (
+    Cond,
+    CondInPython,
+    ConvNormRelu,
+    Encoder,
+    FeedForward,
+    Field,
+    Filter,
+    FloatChain,
+    FloatChainInPlace,
+    IntChain,
+    IntChainInPlace,
+    LSTMCell,
+    Outputs,
+    QuantizedLinear,
+    RNNCell,
+    RNNUnrolled,
+    RNNWhile,
+    Spectrogram,
+    Transform,
+)
 from resnet import ResNet18
 from torchvision_ops import define_missing_operators
 
@@ -49,21 +68,6 @@ class Workload:
         return model.eval().requires_grad_(False), inputs
 
 
-# Convolutions, batch norm, ReLU
-
-
-class ConvNormRelu(nn.Module):
-    """A convolution that keeps the size, a batch norm, a ReLU."""
-
-    def __init__(self, channels_in: int, channels: int, kernel: int, groups: int = 1):
-        super().__init__()
-        self.conv = nn.Conv2d(channels_in, channels, kernel, padding=kernel // 2, groups=groups, bias=False)
-        self.norm = nn.BatchNorm2d(channels)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return F.relu(self.norm(self.conv(x)))
-
-
 def _with_statistics(model: nn.Module) -> nn.Module:
     """The model, its batch norms as if trained: with the initial ones a wrong one would go unnoticed."""
     for module in model.modules():
@@ -87,105 +91,8 @@ def _conv(channels_in: int, channels: int, kernel: int, size: int, groups: int =
     )
 
 
-# Recurrent cells
-
-
-class RNNCell(nn.Module):
-    """tanh(W x + U h + b)."""
-
-    def __init__(self, width: int = 128):
-        super().__init__()
-        self.ih, self.hh = nn.Linear(width, width), nn.Linear(width, width)
-
-    def forward(self, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(self.ih(x) + self.hh(h))
-
-
-class LSTMCell(nn.Module):
-    """An LSTM cell written out, its gates in PyTorch's order."""
-
-    def __init__(self, width: int = 128):
-        super().__init__()
-        self.ih, self.hh = nn.Linear(width, 4 * width), nn.Linear(width, 4 * width)
-
-    def forward(self, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        i, f, g, o = (self.ih(x) + self.hh(h)).chunk(4, 1)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-        return torch.sigmoid(o) * torch.tanh(c), c
-
-
 def _states(number: int) -> tuple[torch.Tensor, ...]:
     return tuple(torch.randn(1, 128) for _ in range(number))
-
-
-# Transformers' parts
-
-
-class FeedForward(nn.Module):
-    """Two linear layers and a GELU."""
-
-    def __init__(self, width: int = 768, hidden: int = 3072):
-        super().__init__()
-        self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down(F.gelu(self.up(x)))
-
-
-class Encoder(nn.Module):
-    """A pre-norm transformer block with one linear layer for q, k and v."""
-
-    def __init__(self, width: int = 768, heads: int = 12):
-        super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.feed_forward = FeedForward(width, 4 * width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        n, length, width = x.shape
-        heads = self.qkv(self.norm1(x)).view(n, length, 3, self.heads, width // self.heads)
-        attention = F.scaled_dot_product_attention(*heads.permute(2, 0, 3, 1, 4).unbind(0))
-        x = x + self.out(attention.transpose(1, 2).reshape(n, length, width))
-        return x + self.feed_forward(self.norm2(x))
-
-
-# Elementwise chains
-
-
-class IntChain(nn.Module):
-    """Mixed widths of integers."""
-
-    def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        return ((a.to(torch.int64) + b) * c).to(torch.int32)
-
-
-class IntChainInPlace(nn.Module):
-    """The same, in place on a temporary."""
-
-    def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        t = a.to(torch.int64)
-        t.add_(b)
-        t.mul_(c)
-        return t.to(torch.int32)
-
-
-class FloatChain(nn.Module):
-    """A GELU, a gate."""
-
-    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-        return F.gelu(x * y + z) * torch.sigmoid(x)
-
-
-class FloatChainInPlace(nn.Module):
-    """The same, in place on temporaries."""
-
-    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-        t = x * y
-        t.add_(z)
-        t = F.gelu(t)
-        t.mul_(torch.sigmoid(x))
-        return t
 
 
 def _integers(size: int = 4000) -> tuple[torch.Tensor, ...]:
@@ -194,20 +101,6 @@ def _integers(size: int = 4000) -> tuple[torch.Tensor, ...]:
 
 def _floats(size: int = 4000) -> tuple[torch.Tensor, ...]:
     return tuple(torch.randn(size, size) for _ in range(3))
-
-
-# Models
-
-
-class Field(nn.Module):
-    """One tensor of what a model of transformers returns."""
-
-    def __init__(self, model: nn.Module, field: str, **options: Any):
-        super().__init__()
-        self.model, self.field, self.options = model, field, options
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return getattr(self.model(x, **self.options), self.field)
 
 
 def _mobilenet() -> Made:
@@ -246,72 +139,6 @@ def _layer_norm() -> Made:
     return model, (torch.randn(4096, 1024),)
 
 
-# Control flow
-
-
-def _hot(x: torch.Tensor) -> torch.Tensor:
-    return torch.relu(x * 2 + 1) * torch.sigmoid(x)
-
-
-def _cold(x: torch.Tensor) -> torch.Tensor:
-    return torch.tanh(x) - x * 0.5
-
-
-class Cond(nn.Module):
-    """A branch on the data as torch.cond."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.cond(x.sum() > 0, _hot, _cold, (x,))
-
-
-class CondInPython(nn.Module):
-    """The same in Python."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return _hot(x) if bool(x.sum() > 0) else _cold(x)
-
-
-class RNNUnrolled(nn.Module):
-    """A recurrent net over 64 steps."""
-
-    def __init__(self, steps: int = 64):
-        super().__init__()
-        self.cell, self.steps = RNNCell(), steps
-
-    def forward(self, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-        for step in range(self.steps):
-            h = self.cell(x[step], h)
-        return h
-
-
-class RNNWhile(RNNUnrolled):
-    """The same as a while_loop: the loop stays one in the graph."""
-
-    def forward(self, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-        from torch._higher_order_ops.while_loop import while_loop
-
-        steps = self.steps
-
-        def condition(step: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-            return step < steps
-
-        def body(step: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            return step + 1, self.cell(torch.index_select(x, 0, step.reshape(1)).squeeze(0), h)
-
-        return while_loop(condition, body, (torch.tensor(0), h))[1]
-
-
-class Outputs(nn.Module):
-    """The outputs of all steps of a recurrent net."""
-
-    def __init__(self, net: nn.Module):
-        super().__init__()
-        self.net = net
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.net(x)[0]
-
-
 def _recurrent(kind: type[nn.RNNBase], width: int, batch: int, layers: int = 1, steps: int = 160) -> Workload:
     """A net as wide as its input, over so many steps."""
     gates = 4 if kind is nn.LSTM else 3
@@ -323,67 +150,10 @@ def _recurrent(kind: type[nn.RNNBase], width: int, batch: int, layers: int = 1, 
     )
 
 
-class Transform(nn.Module):
-    """Fourier transforms of rows of complex numbers, which come and go as pairs."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """x: [rows, n, 2]."""
-        return torch.view_as_real(torch.fft.fft(torch.view_as_complex(x)))
-
-
-class Filter(nn.Module):
-    """Rows filtered by what a half spectrum is multiplied with."""
-
-    def __init__(self, n: int):
-        super().__init__()
-        self.response = nn.Parameter(torch.randn(n // 2 + 1))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """x: [rows, n]."""
-        return torch.fft.irfft(torch.fft.rfft(x) * self.response)
-
-
-class Spectrogram(nn.Module):
-    """The power spectra of windows of 25 ms every 10 ms, as nets for speech take them."""
-
-    def __init__(self, n_fft: int, hop: int):
-        super().__init__()
-        self.n_fft, self.hop = n_fft, hop
-        self.register_buffer("window", torch.hann_window(n_fft))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """x: [signals, samples]."""
-        spectra = torch.stft(x, self.n_fft, self.hop, window=self.window, return_complex=True)
-        return spectra.real**2 + spectra.imag**2
-
-
 def _transforms(rows: int, n: int, kind: Callable[[], nn.Module], of_pairs: bool) -> Workload:
     """5 n log2 n operations a transform of complex numbers; `kind` does one of them, or two of half the work."""
     shape = (rows, n, 2) if of_pairs else (rows, n)
     return Workload(lambda: (kind(), (torch.randn(shape),)), flops=5 * rows * n * math.log2(n), bytes=16 * rows * n)
-
-
-# Quantized weights and data
-
-
-class QuantizedLinear(nn.Module):
-    """A linear layer of weights in bytes, with a scale and a zero point for each group of a column."""
-
-    def __init__(self, length: int, columns: int, group: int | None, of_bytes: bool):
-        super().__init__()
-        groups = 1 if group is None else length // group
-        self.register_buffer("q", torch.randint(-127, 128, (columns, groups, length // groups), dtype=torch.int8))
-        self.register_buffer("scale", torch.rand(columns, groups, 1) / length)
-        self.register_buffer("zero", None if group is None else torch.randint(-8, 8, (columns, groups, 1)).float())
-        self.of_bytes = of_bytes
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """x: [rows, length]; quantized by the largest element of each row, if the layer multiplies bytes."""
-        if self.of_bytes:
-            step = x.abs().amax(1, keepdim=True) / 127
-            x = (x / step).round().clamp(-127, 127).to(torch.int8).float() * step
-        weight = self.q.float() if self.zero is None else self.q.float() - self.zero
-        return F.linear(x, (weight * self.scale).flatten(1))
 
 
 def _quantized(rows: int, length: int, hidden: int, group: int | None = None, of_bytes: bool = False) -> Workload:

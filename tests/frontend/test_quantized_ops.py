@@ -34,15 +34,14 @@ def check(function: Callable[..., object], *args: torch.Tensor) -> None:
             assert torch.equal(mine, theirs)
 
 
+@pytest.mark.parametrize(("scale", "zero"), [(0.05, 3), (0.037, 0), (1e-8, 7)])
 @pytest.mark.parametrize("dtype", BOUNDS, ids=str)
-def test_per_tensor(dtype: torch.dtype) -> None:
+def test_per_tensor(dtype: torch.dtype, scale: float, zero: int) -> None:
     low, high = BOUNDS[dtype]
-    for scale, zero in ((0.05, 3), (0.037, 0), (1e-8, 7)):
-        check(lambda x: Q.quantize_per_tensor(x, scale, zero, low, high, dtype), halfway(13, 31))  # noqa: B023
-        q = Q.quantize_per_tensor(halfway(5, 7), scale, zero, low, high, dtype)
-        check(lambda q: Q.dequantize_per_tensor(q, scale, zero, low, high, dtype), q)  # noqa: B023
-    bf16 = halfway(3, 5).bfloat16()
-    check(lambda x: Q.quantize_per_tensor(x, 0.05, 3, low, high, dtype), bf16)
+    check(lambda x: Q.quantize_per_tensor(x, scale, zero, low, high, dtype), halfway(13, 31))
+    check(lambda x: Q.quantize_per_tensor(x, scale, zero, low, high, dtype), halfway(3, 5).bfloat16())
+    q = Q.quantize_per_tensor(halfway(5, 7), scale, zero, low, high, dtype)
+    check(lambda q: Q.dequantize_per_tensor(q, scale, zero, low, high, dtype), q)
 
 
 @pytest.mark.parametrize("dtype", BOUNDS, ids=str)

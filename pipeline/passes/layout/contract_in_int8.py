@@ -8,9 +8,9 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.analysis.op_naming import is_product
+from pipeline.analysis.matrix_product import read_matrix_product
 from pipeline.ir.indexing_maps import loop_of
-from pipeline.ir.linalg_op import LinalgOp, any_structured
+from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.matchers import is_zero
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import constant_integer, defining_op, ir
@@ -44,7 +44,7 @@ class ContractInInt8(PatternPass):
     @pattern("linalg.*", outermost=True)
     def contract(self, op: ir.Operation, weights: ConstExprs) -> bool:
         """matmul((x - z) * s, (w - v) * t)   ->   (i32 matmul(x, w) - z * sum(w) - v * sum(x) + z * v * K) * (s * t)"""
-        product = _read_product(op)
+        product = read_matrix_product(op, ir.F32Type, ir.IntegerType)
         factors = None if product is None else _factors(product, weights)
         if product is None or factors is None:
             return False
@@ -73,28 +73,6 @@ class ContractInInt8(PatternPass):
         return None
 
 
-def _read_product(op: ir.Operation) -> LinalgOp | None:
-    """A matrix product in f32 or integers; None if the op is something else."""
-    kinds = [value.type for value in op.operands]
-    if len(kinds) != 3 or not all(isinstance(kind, ir.RankedTensorType) for kind in kinds):
-        return None
-    exact = all(isinstance(kind.element_type, (ir.F32Type, ir.IntegerType)) for kind in kinds)
-    view = any_structured(op) if exact and len(op.results) == 1 and is_product(op) else None
-    return view if view is not None and all(map(_is_plain, view.maps)) else None
-
-
-def _lies_along_loops(source: Source) -> bool:
-    """Whether each index is a loop of its own, or the same everywhere, as along a dim of size 1."""
-    loops = [loop_of(place) for place in source.places if not isinstance(place, ir.AffineConstantExpr)]
-    return None not in loops and len(set(loops)) == len(loops)
-
-
-def _is_plain(indexing: ir.AffineMap) -> bool:
-    """Whether each index is a loop, as in all products but convolutions."""
-    loops = [loop_of(expression) for expression in indexing.results]
-    return None not in loops and len(set(loops)) == len(loops)
-
-
 def _factors(product: LinalgOp, weights: ConstExprs) -> list[QuantizedFactor] | None:
     """Both factors of a product of data and a weight; None if one of them is not quantized."""
     found = []
@@ -102,7 +80,7 @@ def _factors(product: LinalgOp, weights: ConstExprs) -> list[QuantizedFactor] | 
         value, indexing = product.operands[number], product.maps[number]
         dequantized = read_dequantized(value, indexing, weights) or read_quantized_data(value, indexing)
         factor = read_factor(dequantized) if dequantized is not None else None
-        if factor is None or not _lies_along_loops(factor.quantized):
+        if factor is None or not factor.quantized.lies_along_loops:
             return None
         found.append(factor)
     return found

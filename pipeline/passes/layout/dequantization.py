@@ -8,6 +8,7 @@ from math import prod
 
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.product_body import is_quantized
+from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.reshapes import RESHAPES, reassociation
 from pipeline.ir.rewriting import empty_like
@@ -35,6 +36,12 @@ class Source:
 
     value: ir.Value
     places: Places
+
+    @property
+    def lies_along_loops(self) -> bool:
+        """Whether each index is a loop of its own, or the same everywhere, as along a dim of size 1."""
+        loops = [loop_of(place) for place in self.places if not isinstance(place, ir.AffineConstantExpr)]
+        return None not in loops and len(set(loops)) == len(loops)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.analysis.op_naming import is_product
+from pipeline.analysis.matrix_product import read_matrix_product
 from pipeline.ir.indexing_maps import loop_of
-from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
+from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, build_generic, copy_body, iterator_types, replace
 from pipeline.mlir import ir
 from pipeline.passes.layout.dequantization import QUANTIZED_GROWTH, Dequantized, Source, columns_last, read_dequantized
@@ -37,7 +37,7 @@ class FuseDequantization(PatternPass):
     @pattern("linalg.*", outermost=True)
     def fuse(self, op: ir.Operation, weights: ConstExprs) -> bool:
         """matmul(x, (float(q) - zero) * scale)   ->   generic(x, q, zero, scale) { out + x * ((q - zero) * scale) }"""
-        product = _read_product(op)
+        product = read_matrix_product(op, ir.F32Type)
         if product is None:
             return False
         for number in (1, 0):
@@ -53,7 +53,7 @@ class FuseDequantization(PatternPass):
         if view is None or view.inputs != 1 or not any(view.reductions):
             return False
         dequantized = read_dequantized(view.operands[0], view.maps[0], weights)
-        if dequantized is None or not all(_lies_along_loops(source) for source in dequantized.sources):
+        if dequantized is None or not all(source.lies_along_loops for source in dequantized.sources):
             return False
         self.passed(op, "reads the quantized weight that it sums up")
         with before(op):
@@ -63,7 +63,7 @@ class FuseDequantization(PatternPass):
 
     def _fuse(self, product: LinalgOp, number: int, dequantized: Dequantized) -> bool:
         kind = ir.RankedTensorType(dequantized.quantized.value.type).element_type
-        if not _lies_along_loops(dequantized.quantized):
+        if not dequantized.quantized.lies_along_loops:
             self.missed(product.op, f"its weight of {kind} is dequantized apart: it does not lie along the loops")
             return False
         self.passed(product.op, f"dequantizes its weight of {kind} as it reads it")
@@ -78,29 +78,6 @@ class FuseDequantization(PatternPass):
             assert view is not None
             SplitLoops(view, groups).run()
         return True
-
-
-def _read_product(op: ir.Operation) -> LinalgOp | None:
-    """A matrix product all in f32; None if the op is something else."""
-    view = any_structured(op) if _is_f32(op) and is_product(op) else None
-    return view if view is not None and all(map(_is_plain, view.maps)) else None
-
-
-def _lies_along_loops(source: Source) -> bool:
-    """Whether each index is a loop, or the same everywhere, as along a dim of size 1."""
-    return all(isinstance(place, (ir.AffineDimExpr, ir.AffineConstantExpr)) for place in source.places)
-
-
-def _is_f32(op: ir.Operation) -> bool:
-    kinds = [value.type for value in op.operands]
-    tensors = all(isinstance(kind, ir.RankedTensorType) for kind in kinds)
-    return tensors and len(kinds) == 3 and all(isinstance(kind.element_type, ir.F32Type) for kind in kinds)
-
-
-def _is_plain(indexing: ir.AffineMap) -> bool:
-    """Whether each index is a loop, as in all products but convolutions."""
-    loops = [loop_of(expression) for expression in indexing.results]
-    return None not in loops and len(set(loops)) == len(loops)
 
 
 def _reading(view: LinalgOp, number: int, sources: Sequence[Source], dequantized: Dequantized) -> ir.Operation:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.analysis.op_naming import is_product
+from pipeline.analysis.matrix_product import read_matrix_product
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.indexing_maps import loop_of
-from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
+from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types, replace
 from pipeline.mlir import arith, defining_op, ir, linalg, math, tensor
 from pipeline.passes.layout.dequantization import Places, Source, columns_last
@@ -49,7 +49,7 @@ class QuantizeWeights(PatternPass):
     @pattern("linalg.*", outermost=True)
     def quantize(self, op: ir.Operation, weights: ConstExprs) -> bool:
         """matmul(x, w)   ->   generic(x, q, scale) { out + x * (float(q) * scale) }"""
-        product = _read_product(op)
+        product = read_matrix_product(op, ir.F32Type)
         known = [number for number in (1, 0) if product is not None and product.operands[number] in weights]
         if product is None or len(known) != 1:
             return False
@@ -100,17 +100,6 @@ class QuantizeWeights(PatternPass):
             summed = [*summed[:dim], False, True, *summed[dim + 1 :]]
         kept = [place for place, gone in zip(places, summed, strict=True) if not gone]
         return Source(_scale(_largest(value, summed)), tuple(ir.AffineMap.get(product.loops, 0, kept).results))
-
-
-def _read_product(op: ir.Operation) -> LinalgOp | None:
-    """A matrix product all in f32, each index of which is a loop; None if the op is something else."""
-    kinds = [value.type for value in op.operands]
-    tensors = len(kinds) == 3 and all(isinstance(kind, ir.RankedTensorType) for kind in kinds)
-    if not tensors or not all(isinstance(kind.element_type, ir.F32Type) for kind in kinds) or not is_product(op):
-        return None
-    view = any_structured(op)
-    plain = view is not None and all(loop_of(place) is not None for indexing in view.maps for place in indexing.results)
-    return view if plain else None
 
 
 @contextmanager
