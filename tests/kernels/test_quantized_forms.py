@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -192,6 +193,35 @@ def test_forms(name: str) -> None:
         if rows == 1 and (DOTS or reader != BYTES):
             passed = {remark.pass_name for remark in executable.remarks if remark.kind == "passed"}
             assert reader in passed if reader is not None else not passed & {FUSED, BYTES}
+
+
+#: name: a product of the quantized data of a model, rows x K, with a buffer K x N of bytes
+TINY: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "weights": lambda x, q: x @ (q.float() * 0.02),
+    "weights at the left": lambda x, q: (q.float().T * 0.02) @ x.T,
+    "bytes": lambda x, q: data(x) @ (q.float() * 0.02),
+    "bytes of data alone": lambda x, q: data(x) @ data(x.T * 2),
+    "bytes as they are": lambda x, q: quantized(x).float() @ quantized(x).float().T,
+    "integers": lambda x, q: quantized(x).int() @ q.int(),
+    "sums of weights": lambda x, q: torch.cat([(q.float() * 0.02).sum(0), (q.float() * 0.02).sum(1), q.sum()[None]]),
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_sizes_of_none_one_and_two(name: str) -> None:
+    """A dim of one element is read at 0, wherever a loop is."""
+    sizes = list(itertools.product((0, 1, 2), repeat=3))
+    rows = [torch.randn(m, k) for m, k, _ in sizes]
+    weights = {f"q{number}": int8(k, n) for number, (_, k, n) in enumerate(sizes)}
+
+    class Products(Model):
+        def forward(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+            return [TINY[name](x, getattr(self, q)) for x, q in zip(tensors, self.names, strict=True)]
+
+    model = Products(TINY[name], weights)
+    executable = pipeline.compile(model, tuple(rows), fallback="error")
+    for result, expected in zip(executable(*rows), model(*rows), strict=True):
+        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_functions_of_many_ops_are_read_in_time() -> None:

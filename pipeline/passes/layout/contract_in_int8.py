@@ -14,7 +14,13 @@ from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.matchers import is_zero
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import constant_integer, defining_op, ir
-from pipeline.passes.layout.dequantization import QUANTIZED_GROWTH, Source, read_dequantized, read_quantized_data
+from pipeline.passes.layout.dequantization import (
+    QUANTIZED_GROWTH,
+    Source,
+    read_dequantized,
+    read_loops,
+    read_quantized_data,
+)
 from pipeline.passes.layout.int8_product import Int8Product
 from pipeline.passes.layout.quantized_factor import QuantizedFactor, read_factor
 from pipeline.passmanager.patterns import PatternPass, pattern
@@ -66,6 +72,8 @@ class ContractInInt8(PatternPass):
             return "the processor has no dot products of bytes"
         if None in sizes or prod(size or 0 for size in sizes) > _LONGEST:
             return f"sums of more than {_LONGEST} products of bytes may not fit into 32 bits"
+        if not read_loops(factor.quantized for factor in factors).issuperset(product.summed):
+            return "its sums have a single term"
         if not _starts_from_zero(product.operands[2]):
             return "something is added to its sums"
         if any(not _is_outside_sums(source, product) for factor in factors for source in factor.sources[1:]):

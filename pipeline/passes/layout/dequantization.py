@@ -84,6 +84,12 @@ class Dequantized:
         return build(self.element, elements)
 
 
+def read_loops(sources: Iterable[Source]) -> set[int]:
+    """The loops along which sources are read: along a dim of size 1, none is."""
+    loops = [loop_of(place) for source in sources for place in source.places]
+    return {loop for loop in loops if loop is not None}
+
+
 def build(expression: Expression, elements: Sequence[ir.Value]) -> ir.Value:
     """Builds an expression of the elements of sources at the insertion point."""
     if isinstance(expression, Read):

@@ -12,7 +12,14 @@ from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, build_generic, copy_body, iterator_types, replace
 from pipeline.mlir import ir
-from pipeline.passes.layout.dequantization import QUANTIZED_GROWTH, Dequantized, Source, columns_last, read_dequantized
+from pipeline.passes.layout.dequantization import (
+    QUANTIZED_GROWTH,
+    Dequantized,
+    Source,
+    columns_last,
+    read_dequantized,
+    read_loops,
+)
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
 from pipeline.passmanager.patterns import PatternPass, pattern
@@ -54,6 +61,8 @@ class FuseDequantization(PatternPass):
             return False
         dequantized = read_dequantized(view.operands[0], view.maps[0], weights)
         if dequantized is None or not all(source.lies_along_loops for source in dequantized.sources):
+            return False
+        if len(read_loops(dequantized.sources)) != view.loops:
             return False
         self.passed(op, "reads the quantized weight that it sums up")
         with before(op):
