@@ -38,6 +38,7 @@ from pipeline.frontend.functionalize.functionalize_regions import purified
 from pipeline.frontend.functionalize.higher_order_call import writes_are_kept
 from pipeline.frontend.functionalize.idle_dropouts import alias_idle_dropouts
 from pipeline.frontend.functionalize.loop_results import results_are_new
+from pipeline.frontend.functionalize.op_by_op import decomposed
 from pipeline.frontend.functionalize.shared_elements import refuse_writes_to_shared_elements
 from pipeline.frontend.numbers import assumed_sizes
 from pipeline.frontend.numbers.asserted_flags import assertions_on_flags
@@ -102,10 +103,15 @@ def functionalize(exported: ExportedProgram) -> ExportedProgram:
 
     with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered(), torch_output.kept_back():
         try:
-            sizes = assumed_sizes.recorded(exported.range_constraints)
             pools = torch_functions.pools_of_all_sizes()
-            with symbolic_math(), sizes, pools, linalg_checks_taken_apart(), written_as_attributes():
-                return _remove_effect_tokens(exported.run_decompositions(decomposition_table()))
+            with pools, linalg_checks_taken_apart(), written_as_attributes():
+                table = decomposition_table()
+                plain = decomposed(exported, table)
+                if plain is not None:
+                    return plain
+                sizes = assumed_sizes.recorded(exported.range_constraints)
+                with symbolic_math(), sizes:
+                    return _remove_effect_tokens(exported.run_decompositions(table))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from cause(error)
 

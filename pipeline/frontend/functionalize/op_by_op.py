@@ -1,0 +1,436 @@
+"""Takes plain programs apart op by op, each op once for the types of its arguments.
+
+`ExportedProgram.run_decompositions` traces a whole program three times. Where no size is symbolic, no op has regions
+and nothing is written to that others may see, what an op is taken apart to depends on its arguments' types alone: it is
+traced once in a process, by the same parts of torch, and its graph put in its place from then on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dispatch.python import enable_python_dispatcher
+from torch._guards import detect_fake_mode
+from torch._higher_order_ops.effects import _get_effect
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.functional_tensor import FunctionalTensorMode, dispatch_functionalize
+from torch.export import ExportedProgram, exported_program
+from torch.export._trace import _ignore_backend_decomps
+from torch.export.graph_signature import ExportGraphSignature, OutputKind, OutputSpec, TensorArgument
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+aten = torch.ops.aten
+
+#: Ops whose results are tensors that lie in the memory of others, which torch leaves as they are.
+_VIEWS = frozenset(
+    {
+        aten.as_strided.default,
+        aten.diagonal.default,
+        aten.expand.default,
+        aten.permute.default,
+        aten.select.int,
+        aten.slice.Tensor,
+        aten.split.Tensor,
+        aten.split_with_sizes.default,
+        aten.squeeze.default,
+        aten.squeeze.dim,
+        aten.squeeze.dims,
+        aten.t.default,
+        aten.transpose.int,
+        aten.unbind.int,
+        aten.unfold.default,
+        aten.unsqueeze.default,
+        aten.view.default,
+    }
+)
+
+Table = Mapping[Any, Callable[..., Any]]
+
+
+class NotPlainError(Exception):
+    """A program is not one to be taken apart op by op."""
+
+
+@dataclass(frozen=True)
+class _Fragment:
+    """What an op is taken apart to: a graph of the tensors among its arguments, in their order."""
+
+    graph: fx.Graph
+    spec: pytree.TreeSpec
+
+
+#: What ops are taken apart to, by the table, the op and its arguments' types; None for what is not plain.
+_fragments: dict[Any, _Fragment | None] = {}
+
+#: Of more, all are forgotten.
+_MOST_FRAGMENTS = 10_000
+
+
+def decomposed(exported: ExportedProgram, table: Table) -> ExportedProgram | None:
+    """What `exported.run_decompositions(table)` gives; None if the program is none to be taken apart op by op."""
+    mode = _plain_mode(exported)
+    if mode is None:
+        return None
+    try:
+        with _Tracer(table, mode) as tracer:
+            return _OpByOp(exported, table, mode, tracer).program()
+    except NotPlainError:
+        return None
+
+
+def _plain_mode(exported: ExportedProgram) -> FakeTensorMode | None:
+    """The mode of the program's fake tensors; None if the program has symbolic sizes, or writes to what it is given."""
+    kinds = {spec.kind for spec in exported.graph_signature.output_specs}
+    values = [node.meta.get("val") for node in exported.graph.nodes]
+    if kinds != {OutputKind.USER_OUTPUT} or exported.range_constraints:
+        return None
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    mode = detect_fake_mode(tensors)
+    weights = (*exported.state_dict.values(), *exported.constants.values())
+    plain = all(type(weight) in (torch.Tensor, torch.nn.Parameter) for weight in weights)
+    return mode if plain and all(isinstance(value, FakeTensor) for value in tensors) else None
+
+
+@dataclass
+class _Tracer:
+    """Finds out what ops are taken apart to, in the state in which `run_decompositions` traces."""
+
+    table: Table
+    mode: FakeTensorMode
+    state: contextlib.ExitStack | None = None
+
+    def __enter__(self) -> _Tracer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.state is not None:
+            self.state.close()
+
+    def trace(
+        self, op: OpOverload, leaves: Sequence[Any], spec: pytree.TreeSpec, inputs: Sequence[torch.Tensor]
+    ) -> _Fragment | None:
+        """What an op is taken apart to for tensors like `inputs` and the other leaves of its arguments."""
+        composite, others = _split(self.table)
+        if self.state is None:
+            self.state = contextlib.ExitStack()
+            self.state.enter_context(self.mode)
+            self.state.enter_context(exported_program._override_composite_implicit_decomp(composite))
+            self.state.enter_context(_ignore_backend_decomps())
+            self.state.enter_context(torch.no_grad())
+            self.state.enter_context(enable_python_dispatcher())
+        structure: list[pytree.TreeSpec] = []
+
+        def run(*tensors: torch.Tensor) -> list[Any]:
+            given = iter(tensors)
+            flat = [next(given) if isinstance(leaf, fx.Node) else leaf for leaf in leaves]
+            args, kwargs = pytree.tree_unflatten(flat, spec)
+            results, result_spec = pytree.tree_flatten(op(*args, **kwargs))
+            structure.append(result_spec)
+            return results
+
+        functional = dispatch_functionalize(run, FunctionalTensorMode(export=True))
+        try:
+            graph = make_fx(functional, decomposition_table=others)(*inputs).graph
+        except Exception as error:  # torch raises many types, and says of which op where it traces a whole program
+            raise NotPlainError from error
+        graph.eliminate_dead_code()
+        return _Fragment(graph, structure[-1]) if all(map(_is_plain, graph.nodes)) else None
+
+
+def _split(table: Table) -> tuple[Any, Any]:
+    """The composite ops of a table with all those that are kept whole, and the table's other ops."""
+    if id(table) not in _splits:
+        _splits[id(table)] = (table, *exported_program._split_decomp_table_to_cia_and_python_decomp(dict(table)))
+    return _splits[id(table)][1:]
+
+
+_splits: dict[int, tuple[Any, ...]] = {}
+
+
+@dataclass(frozen=True)
+class _OpByOp:
+    """Writes a program's graph anew.
+
+    Attributes:
+        values: what became of each node: a node, or a tuple of such.
+        types: a fake tensor of each type.
+    """
+
+    exported: ExportedProgram
+    table: Table
+    mode: FakeTensorMode
+    tracer: _Tracer
+    graph: fx.Graph = field(default_factory=fx.Graph)
+    values: dict[fx.Node, Any] = field(default_factory=dict)
+    types: dict[Any, torch.Tensor] = field(default_factory=dict)
+
+    def program(self) -> ExportedProgram:
+        """The program in the ops that are not taken apart."""
+        for node in self.exported.graph.nodes:
+            self._rewrite(node)
+        self.graph.eliminate_dead_code()
+        return self._exported()
+
+    def _rewrite(self, node: fx.Node) -> None:
+        if node.op != "output" and ("val" not in node.meta or not _has_plain_value(node)):
+            raise NotPlainError
+        if node.op == "placeholder":
+            self.values[node] = self.graph.node_copy(node)
+            self.values[node].name = node.name  # fx calls `input`, a name of Python's, `input_1`
+        elif node.op == "output":
+            self.graph.output(self._mapped(node.args[0])).meta = dict(node.meta)
+        elif node.op != "call_function":
+            raise NotPlainError
+        elif node.target is operator.getitem:
+            self._get_item(node)
+        elif node.target in (aten.detach.default, aten.detach_.default):
+            self.values[node] = self.values[node.args[0]]
+        elif isinstance(node.target, OpOverload):
+            self._call(node, node.target)
+        else:
+            raise NotPlainError
+
+    def _get_item(self, node: fx.Node) -> None:
+        source = self.values[node.args[0]]
+        if isinstance(source, fx.Node):
+            self.values[node] = self.graph.node_copy(node, self.values.__getitem__)
+            self.values[node].meta["val"] = source.meta["val"][node.args[1]]
+        else:
+            self.values[node] = source[node.args[1]]
+
+    def _call(self, node: fx.Node, op: OpOverload) -> None:
+        if op._schema.is_mutable:
+            op = _functional(node, op)
+        args, kwargs = self._mapped(node.args), self._mapped(node.kwargs)
+        if is_kept(op, self.table):
+            self.values[node] = self._keep(node, op, args, kwargs)
+        else:
+            self.values[node] = self._take_apart(node, op, args, kwargs)
+        if node.target is not op:  # written in place
+            self._write(node)
+
+    def _write(self, node: fx.Node) -> None:
+        """Lets what was written to be what was computed, from here on."""
+        root = _root(node)
+        before, after = self.values[root], self.values[node]
+        if not isinstance(after, fx.Node) or _type_key(before.meta["val"]) != _type_key(after.meta["val"]):
+            raise NotPlainError
+        self.values.update((name, after) for name in _names(root) if name in self.values)
+
+    def _keep(self, node: fx.Node, op: OpOverload, args: Any, kwargs: Any) -> fx.Node:
+        given = _by_position(op, args, kwargs)
+        made = self.graph.create_node("call_function", op, *given, name=op.overloadpacket.__name__)
+        made.meta = dict(node.meta)
+        if [_type_key(value) for value in _tensors_of(node)] != [_type_key(value) for value in _tensors_of(made)]:
+            values = fx.map_arg((args, kwargs), lambda read: read.meta["val"])
+            with self.mode, torch.no_grad():
+                made.meta["val"] = op(*values[0], **values[1])
+        return made
+
+    def _take_apart(self, node: fx.Node, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        key = (id(self.table), op, spec, torch.get_default_dtype(), *map(_leaf_key, leaves))
+        nodes = [leaf for leaf in leaves if isinstance(leaf, fx.Node)]
+        if key not in _fragments:
+            if len(_fragments) >= _MOST_FRAGMENTS:
+                _fragments.clear()
+            inputs = [self._like(read.meta["val"]) for read in nodes]  # which are tensors of their own
+            _fragments[key] = self.tracer.trace(op, leaves, spec, inputs)
+        fragment = _fragments[key]
+        if fragment is None:
+            raise NotPlainError
+        return self._inline(node, fragment, nodes)
+
+    def _inline(self, node: fx.Node, fragment: _Fragment, inputs: Sequence[fx.Node]) -> Any:
+        given = iter(inputs)
+        inside: dict[fx.Node, fx.Node] = {}
+        for own in fragment.graph.nodes:
+            if own.op == "placeholder":
+                inside[own] = next(given)
+            elif own.op == "output":
+                return pytree.tree_unflatten(fx.map_arg(own.args[0], inside.__getitem__), fragment.spec)
+            else:
+                made = self.graph.node_copy(own, inside.__getitem__)
+                made.meta = {**node.meta, "val": pytree.tree_map_only(torch.Tensor, self._typical, own.meta["val"])}
+                inside[own] = made
+        raise AssertionError("a graph without an output")
+
+    def _like(self, value: torch.Tensor) -> torch.Tensor:
+        """A fake tensor of the same type."""
+        with self.mode:
+            made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+        return made.requires_grad_() if value.requires_grad else made
+
+    def _typical(self, value: torch.Tensor) -> torch.Tensor:
+        """The fake tensor of its type that stands for all."""
+        key = _tensor_key(value)
+        if key not in self.types:
+            self.types[key] = self._like(value)
+        return self.types[key]
+
+    def _mapped(self, value: Any) -> Any:
+        return fx.map_arg(value, self._value)
+
+    def _value(self, node: fx.Node) -> fx.Node:
+        value = self.values[node]
+        if not isinstance(value, fx.Node):
+            raise NotPlainError
+        return value
+
+    def _exported(self) -> ExportedProgram:
+        old = self.exported
+        names = {node.name: value.name for node, value in self.values.items() if isinstance(value, fx.Node)}
+        outputs = [
+            OutputSpec(spec.kind, TensorArgument(names[spec.arg.name]), spec.target)
+            if isinstance(spec.arg, TensorArgument)
+            else spec
+            for spec in old.graph_signature.output_specs
+        ]
+        module = fx.GraphModule(old.graph_module, self.graph)
+        module.meta = dict(old.graph_module.meta)
+        return ExportedProgram(
+            root=module,
+            graph=self.graph,
+            graph_signature=ExportGraphSignature(list(old.graph_signature.input_specs), outputs),
+            state_dict=old.state_dict,
+            range_constraints=old.range_constraints,
+            module_call_graph=old.module_call_graph,
+            example_inputs=old.example_inputs,
+            constants=old.constants,
+        )
+
+
+def is_kept(op: OpOverload, table: Table) -> bool:
+    """Whether an op that writes nothing is one of those that torch does not take apart."""
+    key = (id(table), op)
+    if key not in _kept:
+        composite = op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+        whole = not composite or exported_program._is_preservable_cia_op(op)
+        _kept[key] = op not in table and whole and (not _shares_memory(op) or op in _VIEWS)
+    return _kept[key]
+
+
+_kept: dict[Any, bool] = {}
+
+
+def _functional(node: fx.Node, op: OpOverload) -> OpOverload:
+    """The op that computes what an op like `add_` writes, where only this program's ops see that it does."""
+    name, _, overload = op.name().removeprefix("aten::").partition(".")
+    functional = getattr(getattr(aten, name.removesuffix("_"), None), overload or "default", None)
+    if not _is_in_place(op) or functional is None or functional._schema.is_mutable or not _has_own_memory(node):
+        raise NotPlainError
+    return functional
+
+
+def _is_in_place(op: OpOverload) -> bool:
+    """Whether an op writes to its first operand, and to nothing else."""
+    return op.namespace == "aten" and op._schema.is_mutable and op._schema.name.endswith("_")
+
+
+def _root(node: fx.Node) -> fx.Node:
+    """What a tensor that ops like `add_` return was computed as."""
+    while _is_write(node):
+        node = node.args[0]
+    return node
+
+
+def _has_own_memory(node: fx.Node) -> bool:
+    """Whether an op has computed the tensor that a node writes to, and nothing else lies in its memory."""
+    root = _root(node)
+    if root.op != "call_function" or not isinstance(root.target, OpOverload) or _shares_memory(root.target):
+        return False
+    users = [user for name in _names(root) for user in name.users]
+    return all(user.op == "output" or _is_plain_use(user) for user in users)
+
+
+def _is_plain_use(user: fx.Node) -> bool:
+    """Whether nothing that an op gives lies in the memory of its operands, but what it writes to."""
+    return isinstance(user.target, OpOverload) and (_is_in_place(user.target) or not _shares_memory(user.target))
+
+
+def _names(root: fx.Node) -> list[fx.Node]:
+    """The nodes that are one tensor: the one that it was computed as, and what writing to it returned."""
+    names = [root]
+    for name in names:
+        names += [user for user in name.users if _is_write(user) and user.args[0] is name]
+    return names
+
+
+def _is_write(node: fx.Node) -> bool:
+    return isinstance(node.target, OpOverload) and _is_in_place(node.target)
+
+
+def _shares_memory(op: OpOverload) -> bool:
+    """Whether an op's results may lie in the memory of its operands."""
+    return any(argument.alias_info is not None for argument in op._schema.arguments)
+
+
+def _has_plain_value(node: fx.Node) -> bool:
+    """Whether all that is known about a node's value are numbers."""
+    return all(map(_is_plain_value, pytree.tree_leaves(node.meta["val"])))
+
+
+def _is_plain_value(value: Any) -> bool:
+    if not isinstance(value, torch.Tensor):
+        return not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+    numbers = (*value.shape, *value.stride(), value.storage_offset())
+    return all(isinstance(number, int) for number in numbers) and not value.is_conj() and not value.is_neg()
+
+
+def _by_position(
+    op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments as torch passes them on: by name only those that cannot be given by position."""
+    named = dict(kwargs)
+    positional = list(args)
+    takes = [argument for argument in op._schema.arguments if not argument.kwarg_only]
+    for argument in takes[len(args) :]:
+        if not named.keys() & {later.name for later in takes[len(positional) :]}:
+            break
+        positional.append(named.pop(argument.name, argument.default_value))
+    return tuple(positional), named
+
+
+def _tensors_of(node: fx.Node) -> list[Any]:
+    return [leaf.meta["val"] for leaf in pytree.tree_leaves((node.args, node.kwargs)) if isinstance(leaf, fx.Node)]
+
+
+def _type_key(value: Any) -> Any:
+    return tuple(map(_tensor_key, pytree.tree_leaves(value)))
+
+
+def _tensor_key(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return type(value), value
+    kind = (value.dtype, value.device, value.layout, value.requires_grad)
+    return tuple(value.shape), value.stride(), value.storage_offset(), *kind
+
+
+def _leaf_key(leaf: Any) -> Any:
+    if isinstance(leaf, fx.Node):
+        return _tensor_key(leaf.meta["val"])
+    try:
+        hash(leaf)
+    except TypeError:
+        raise NotPlainError from None
+    return type(leaf), repr(leaf) if isinstance(leaf, float) else leaf
+
+
+def _is_plain(node: fx.Node) -> bool:
+    """Whether a node of what an op is taken apart to can stand in any program."""
+    if node.op in ("placeholder", "output"):
+        return True
+    op = node.target
+    if node.op != "call_function" or "val" not in node.meta or not _has_plain_value(node):
+        return False
+    if op is operator.getitem:
+        return True
+    return isinstance(op, OpOverload) and not op._schema.is_mutable and _get_effect(op) is None

@@ -1,0 +1,122 @@
+"""Programs taken apart op by op are what torch makes of them as a whole; those that are not plain are left to torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from function_model import Function
+from torch import nn
+from torch.export import Dim, ExportedProgram
+
+from pipeline.frontend.capture.capture import export
+from pipeline.frontend.decompositions import decomposition_table
+from pipeline.frontend.functionalize.op_by_op import decomposed
+
+Program = Callable[..., Any]
+
+
+def x() -> torch.Tensor:
+    return torch.randn(3, 4)
+
+
+def add_twice(x: torch.Tensor) -> list[torch.Tensor]:
+    total = x * 2
+    first = total.add_(1)
+    second = total.mul_(first)
+    return [total, first, second, x]
+
+
+def write_what_is_returned(x: torch.Tensor) -> list[torch.Tensor]:
+    total = x.exp()
+    before = total + 0
+    total.add_(x).relu_()
+    return [before, total, total.detach_() * 2]
+
+
+def read_before_the_write(x: torch.Tensor) -> torch.Tensor:
+    total = x.tanh()
+    half = total / 2
+    total.add_(half)
+    return total * half
+
+
+def norm(x: torch.Tensor) -> torch.Tensor:
+    return nn.functional.batch_norm(x, torch.zeros(4), torch.ones(4)).clamp_(0, 6)
+
+
+#: Each of float tensors of 3 x 4.
+PLAIN: dict[str, Program] = {
+    "nothing": lambda x: x,
+    "same argument twice": lambda x: (x == x, torch.logaddexp(x, x), torch.logaddexp(x, x + 1)),
+    "other argument twice": lambda x: (torch.logaddexp(x, x * 2), torch.logaddexp(x * 2, x * 2)),
+    "numbers of several types": lambda x: (x + 1, x + 1.0, x + True, x.clamp(0), x.clamp(0.0), x.pow(2), x.pow(2.0)),
+    "several results": lambda x: (*x.split(1), *x.max(1), *torch.var_mean(x, 0), x.sort(1)),
+    "views": lambda x: (x.t().reshape(2, 6), x.view(12)[1:7].view(2, 3), x.unbind(1)[2], x.expand(2, 3, 4)),
+    "composite ops": lambda x: nn.functional.linear(x, torch.ones(2, 4)).softmax(1).flatten(),
+    "types": lambda x: (x.to(torch.float64) + 1, x.int() + x, x.bool(), x.half() @ x.half().t()),
+    "attention": lambda x: nn.functional.scaled_dot_product_attention(*[x.view(1, 1, 3, 4)] * 3),
+    "norm": norm,
+    "add twice": add_twice,
+    "write what is returned": write_what_is_returned,
+    "read before the write": read_before_the_write,
+    "write by index": lambda x: x.clone().index_put_((torch.tensor([0]),), torch.ones(4)),
+    "write oneself": lambda x: (y := x + 1).mul_(y).sub_(y),
+    "detached": lambda x: (x.detach(), (x * 2).detach(), x.detach().exp()),
+    "constants": lambda x: x * torch.tensor([1.0, 2, 3, 4]) + torch.tensor(3),
+    "new tensors": lambda x: x + torch.arange(4) + torch.full_like(x, 2) + x.new_zeros(4),
+    "indices": lambda x: (x[torch.tensor([0, 2])], x.index_select(1, torch.tensor([3, 0]))),
+}
+
+NOT_PLAIN: dict[str, Program] = {
+    "argument written to": lambda x: x.add_(1),
+    "view written to": lambda x: ((y := x * 2)[0].add_(1), y)[1],
+    "base of a view written to": lambda x: (z := (y := x * 2)[0], y.add_(1), z.exp())[2],
+    "split written to": lambda x: x.split(1)[0].add_(1),
+    "detached written to": lambda x: (z := (y := x * 2).detach(), y.add_(1), z.exp())[2],
+    "type changes": lambda x: x.int().add_(x.long()),
+    "branch": lambda x: torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)),
+    "number of a tensor": lambda x: x * x.sum().item(),
+}
+
+
+def exported(function: Program, shapes: Any = None) -> ExportedProgram:
+    return export(Function(function), (x(),), dynamic_shapes=shapes)
+
+
+def targets(program: ExportedProgram) -> list[Any]:
+    """The ops of a program but those that are the identity."""
+    calls = [node.target for node in program.graph.nodes if node.op == "call_function"]
+    return [target for target in calls if target is not torch.ops.aten.alias.default]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_programs(name: str) -> None:
+    program, table = exported(PLAIN[name]), decomposition_table()
+    with torch.no_grad():
+        ours, torchs = decomposed(program, table), program.run_decompositions(dict(table))
+    assert ours is not None
+    assert targets(ours) == targets(torchs)
+    data = x()
+    expected = PLAIN[name](data.clone())
+    torch.testing.assert_close(ours.module()(data), expected)
+    torch.testing.assert_close(torchs.module()(data), expected)
+
+
+@pytest.mark.parametrize("name", NOT_PLAIN)
+def test_others_are_left_to_torch(name: str) -> None:
+    assert decomposed(exported(NOT_PLAIN[name]), decomposition_table()) is None
+
+
+def test_symbolic_sizes_are_left_to_torch() -> None:
+    assert decomposed(exported(torch.exp, (({0: Dim("n")},),)), decomposition_table()) is None
+
+
+def test_what_torch_refuses_is_left_to_torch() -> None:
+    """So that its error names the op and its line."""
+    program = exported(lambda x: torch.nn.functional.linear(x, torch.ones(2, 4)))
+    node = next(node for node in program.graph.nodes if node.op == "call_function")
+    node.args = (node.args[0], node.args[0])
+    assert decomposed(program, decomposition_table()) is None
