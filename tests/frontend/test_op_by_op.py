@@ -76,6 +76,9 @@ NOT_PLAIN: dict[str, Program] = {
     "base of a view written to": lambda x: (z := (y := x * 2)[0], y.add_(1), z.exp())[2],
     "split written to": lambda x: x.split(1)[0].add_(1),
     "detached written to": lambda x: (z := (y := x * 2).detach(), y.add_(1), z.exp())[2],
+    "unannounced view written to": lambda x: (z := torch.einsum("ij->ji", y := x * 2), y.add_(1), z.exp())[2],
+    "written to what may be a view": lambda x: (torch.einsum("ij->ji", y := x * 2).add_(1), y.exp())[1],
+    "sparse": lambda x: torch.sparse.mm(x.t().to_sparse(), x),
     "type changes": lambda x: x.int().add_(x.long()),
     "branch": lambda x: torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)),
     "number of a tensor": lambda x: x * x.sum().item(),
@@ -112,6 +115,13 @@ def test_others_are_left_to_torch(name: str) -> None:
 
 def test_symbolic_sizes_are_left_to_torch() -> None:
     assert decomposed(exported(torch.exp, (({0: Dim("n")},),)), decomposition_table()) is None
+
+
+def test_under_autocast_it_is_left_to_torch() -> None:
+    program = exported(lambda x: x @ x.t())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert decomposed(program, decomposition_table()) is None
+    assert decomposed(program, decomposition_table()) is not None
 
 
 def test_what_torch_refuses_is_left_to_torch() -> None:

@@ -61,10 +61,17 @@ class NotPlainError(Exception):
 
 @dataclass(frozen=True)
 class _Fragment:
-    """What an op is taken apart to: a graph of the tensors among its arguments, in their order."""
+    """What an op is taken apart to.
+
+    Attributes:
+        graph: takes the tensors among the op's arguments, in their order.
+        spec: the structure of the op's results, of which the graph gives the leaves.
+        shares: whether results may lie in the memory of what the graph takes.
+    """
 
     graph: fx.Graph
     spec: pytree.TreeSpec
+    shares: bool
 
 
 #: What ops are taken apart to, by the table, the op and its arguments' types; None for what is not plain.
@@ -87,10 +94,13 @@ def decomposed(exported: ExportedProgram, table: Table) -> ExportedProgram | Non
 
 
 def _plain_mode(exported: ExportedProgram) -> FakeTensorMode | None:
-    """The mode of the program's fake tensors; None if the program has symbolic sizes, or writes to what it is given."""
+    """The mode of the program's fake tensors; None if the program has symbolic sizes, or writes to what it is given.
+
+    Under autocast, what torch makes of an op is not what it is taken apart to alone.
+    """
     kinds = {spec.kind for spec in exported.graph_signature.output_specs}
     values = [node.meta.get("val") for node in exported.graph.nodes]
-    if kinds != {OutputKind.USER_OUTPUT} or exported.range_constraints:
+    if kinds != {OutputKind.USER_OUTPUT} or exported.range_constraints or torch.is_autocast_enabled("cpu"):
         return None
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
     mode = detect_fake_mode(tensors)
@@ -142,7 +152,7 @@ class _Tracer:
         except Exception as error:  # torch raises many types, and says of which op where it traces a whole program
             raise NotPlainError from error
         graph.eliminate_dead_code()
-        return _Fragment(graph, structure[-1]) if all(map(_is_plain, graph.nodes)) else None
+        return _Fragment(graph, structure[-1], _shares(graph)) if all(map(_is_plain, graph.nodes)) else None
 
 
 def _split(table: Table) -> tuple[Any, Any]:
@@ -162,6 +172,7 @@ class _OpByOp:
     Attributes:
         values: what became of each node: a node, or a tuple of such.
         types: a fake tensor of each type.
+        sharing: the nodes of ops whose results may lie in the memory of their operands.
     """
 
     exported: ExportedProgram
@@ -171,6 +182,7 @@ class _OpByOp:
     graph: fx.Graph = field(default_factory=fx.Graph)
     values: dict[fx.Node, Any] = field(default_factory=dict)
     types: dict[Any, torch.Tensor] = field(default_factory=dict)
+    sharing: set[fx.Node] = field(default_factory=set)
 
     def program(self) -> ExportedProgram:
         """The program in the ops that are not taken apart."""
@@ -193,6 +205,7 @@ class _OpByOp:
             self._get_item(node)
         elif node.target in (aten.detach.default, aten.detach_.default):
             self.values[node] = self.values[node.args[0]]
+            self.sharing.add(node)
         elif isinstance(node.target, OpOverload):
             self._call(node, node.target)
         else:
@@ -208,7 +221,7 @@ class _OpByOp:
 
     def _call(self, node: fx.Node, op: OpOverload) -> None:
         if op._schema.is_mutable:
-            op = _functional(node, op)
+            op = self._functional(node, op)
         args, kwargs = self._mapped(node.args), self._mapped(node.kwargs)
         if is_kept(op, self.table):
             self.values[node] = self._keep(node, op, args, kwargs)
@@ -216,6 +229,22 @@ class _OpByOp:
             self.values[node] = self._take_apart(node, op, args, kwargs)
         if node.target is not op:  # written in place
             self._write(node)
+
+    def _functional(self, node: fx.Node, op: OpOverload) -> OpOverload:
+        """The op that computes what an op like `add_` writes, where only this program's ops see that it does."""
+        name, _, overload = op.name().removeprefix("aten::").partition(".")
+        functional = getattr(getattr(aten, name.removesuffix("_"), None), overload or "default", None)
+        if not _is_in_place(op) or functional is None or functional._schema.is_mutable:
+            raise NotPlainError
+        if not self._has_own_memory(_root(node)):
+            raise NotPlainError
+        return functional
+
+    def _has_own_memory(self, root: fx.Node) -> bool:
+        """Whether an op has computed a tensor, and up to now nothing else lies in its memory."""
+        if root.op != "call_function" or not isinstance(root.target, OpOverload) or root in self.sharing:
+            return False
+        return not any(user in self.sharing for name in _names(root) for user in name.users)
 
     def _write(self, node: fx.Node) -> None:
         """Lets what was written to be what was computed, from here on."""
@@ -229,6 +258,8 @@ class _OpByOp:
         given = _by_position(op, args, kwargs)
         made = self.graph.create_node("call_function", op, *given, name=op.overloadpacket.__name__)
         made.meta = dict(node.meta)
+        if _may_share(op):
+            self.sharing.add(node)
         if [_type_key(value) for value in _tensors_of(node)] != [_type_key(value) for value in _tensors_of(made)]:
             values = fx.map_arg((args, kwargs), lambda read: read.meta["val"])
             with self.mode, torch.no_grad():
@@ -247,6 +278,8 @@ class _OpByOp:
         fragment = _fragments[key]
         if fragment is None:
             raise NotPlainError
+        if fragment.shares:
+            self.sharing.add(node)
         return self._inline(node, fragment, nodes)
 
     def _inline(self, node: fx.Node, fragment: _Fragment, inputs: Sequence[fx.Node]) -> Any:
@@ -312,22 +345,14 @@ def is_kept(op: OpOverload, table: Table) -> bool:
     """Whether an op that writes nothing is one of those that torch does not take apart."""
     key = (id(table), op)
     if key not in _kept:
+        announces = any(argument.alias_info is not None for argument in op._schema.arguments)
         composite = op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
         whole = not composite or exported_program._is_preservable_cia_op(op)
-        _kept[key] = op not in table and whole and (not _shares_memory(op) or op in _VIEWS)
+        _kept[key] = op not in table and whole and (not announces or op in _VIEWS)
     return _kept[key]
 
 
 _kept: dict[Any, bool] = {}
-
-
-def _functional(node: fx.Node, op: OpOverload) -> OpOverload:
-    """The op that computes what an op like `add_` writes, where only this program's ops see that it does."""
-    name, _, overload = op.name().removeprefix("aten::").partition(".")
-    functional = getattr(getattr(aten, name.removesuffix("_"), None), overload or "default", None)
-    if not _is_in_place(op) or functional is None or functional._schema.is_mutable or not _has_own_memory(node):
-        raise NotPlainError
-    return functional
 
 
 def _is_in_place(op: OpOverload) -> bool:
@@ -342,20 +367,6 @@ def _root(node: fx.Node) -> fx.Node:
     return node
 
 
-def _has_own_memory(node: fx.Node) -> bool:
-    """Whether an op has computed the tensor that a node writes to, and nothing else lies in its memory."""
-    root = _root(node)
-    if root.op != "call_function" or not isinstance(root.target, OpOverload) or _shares_memory(root.target):
-        return False
-    users = [user for name in _names(root) for user in name.users]
-    return all(user.op == "output" or _is_plain_use(user) for user in users)
-
-
-def _is_plain_use(user: fx.Node) -> bool:
-    """Whether nothing that an op gives lies in the memory of its operands, but what it writes to."""
-    return isinstance(user.target, OpOverload) and (_is_in_place(user.target) or not _shares_memory(user.target))
-
-
 def _names(root: fx.Node) -> list[fx.Node]:
     """The nodes that are one tensor: the one that it was computed as, and what writing to it returned."""
     names = [root]
@@ -368,9 +379,21 @@ def _is_write(node: fx.Node) -> bool:
     return isinstance(node.target, OpOverload) and _is_in_place(node.target)
 
 
-def _shares_memory(op: OpOverload) -> bool:
-    """Whether an op's results may lie in the memory of its operands."""
-    return any(argument.alias_info is not None for argument in op._schema.arguments)
+def _may_share(op: OpOverload) -> bool:
+    """Whether an op's results may lie in the memory of its operands: composite ops do not announce that they do."""
+    announced = any(argument.alias_info is not None for argument in op._schema.arguments)
+    return announced or op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+
+
+def _shares(graph: fx.Graph) -> bool:
+    """Whether a result of a graph may lie in the memory of what the graph takes."""
+    nodes = list(graph.find_nodes(op="output")[0].all_input_nodes)
+    for node in nodes:
+        if node.op == "placeholder":
+            return True
+        if node.target is operator.getitem or _may_share(node.target):
+            nodes += node.all_input_nodes
+    return False
 
 
 def _has_plain_value(node: fx.Node) -> bool:
@@ -381,6 +404,8 @@ def _has_plain_value(node: fx.Node) -> bool:
 def _is_plain_value(value: Any) -> bool:
     if not isinstance(value, torch.Tensor):
         return not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+    if value.layout != torch.strided:
+        return False
     numbers = (*value.shape, *value.stride(), value.storage_offset())
     return all(isinstance(number, int) for number in numbers) and not value.is_conj() and not value.is_neg()
 
