@@ -16,6 +16,7 @@ from pipeline.runtime.native.object_loader import NativeCode, host_cpu
 from pipeline.targets.cpu import codegen, machine_code
 from pipeline.targets.cpu.machine_code import Machine, Unit, compile_units
 from pipeline.targets.cpu.split_module import split
+from pipeline.targets.cpu.vector_functions import vector_functions
 
 TEXT = """source_filename = "LLVMDialectModule"
 
@@ -85,6 +86,7 @@ def test_what_only_one_part_can_own_is_left_whole(text):
 
 
 def test_processes_make_the_same_objects(monkeypatch):
+    monkeypatch.setattr(machine_code, "WORTH_A_PROCESS", 0)
     made = units(split(TEXT, 10))
     monkeypatch.setattr(machine_code.os, "sched_getaffinity", lambda _: {0})
     alone = compile_units(made, machine())
@@ -92,8 +94,48 @@ def test_processes_make_the_same_objects(monkeypatch):
     assert compile_units(made, machine()) == alone
 
 
+TILE = "\n".join(f"  %a{n} = call <4 x float> @llvm.fma.v4f32(<4 x float> %x)" for n in range(8))
+COPY = "  %1 = load <4 x float>, ptr %0\n  store <4 x float> %1, ptr %0"
+
+#: name: (the body of a function that main calls, whether it is vectors)
+BODIES = {
+    "tile": (TILE, True),
+    "tile of fewer products": (TILE[: TILE.rindex("%a7")], False),
+    "tile that reads numbers": ("  %1 = load float, ptr %0\n" + TILE, True),
+    "tile with a function of a number": (TILE + "\n  %2 = call float @expf(float %b)", False),
+    "vectors moved": (COPY, True),
+    "numbers moved, too": (COPY + "\n  %2 = load i32, ptr %0", False),
+    "pointers read": (COPY + "\n  %2 = load ptr, ptr %0", True),
+    "vectors mixed": (COPY + "\n  %2 = shufflevector <4 x float> %1, <4 x float> %1, <4 x i32> zeroinitializer", False),
+    "one number everywhere": (COPY + "\n  %2 = shufflevector <4 x float> %1, <4 x float> poison, <4 x i32> x", True),
+    "numbers moved": ("  %1 = load i32, ptr %0\n  store i32 %1, ptr %0", False),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_functions_that_are_vectors(name):
+    body, is_vectors = BODIES[name]
+    main = "  call void @kernel(ptr %0)"
+    assert vector_functions({"main": main, "kernel": body}) == ({"kernel"} if is_vectors else set())
+
+
+def test_what_runs_once_may_move_numbers_as_well():
+    functions = {"main": "", "prepare": "  call void @pack()", "pack": COPY + "\n  %2 = load i32, ptr %0"}
+    assert vector_functions(functions) == {"pack"}
+
+
+def test_register_tiles_are_compiled_apart():
+    """By few of LLVM's passes, to what all of them make of it."""
+    torch.manual_seed(0)
+    net, x = nn.Linear(256, 512).requires_grad_(False), torch.randn(96, 256)
+    executable = pipeline.compile(net, (x,))
+    assert len(executable.objects) == 2
+    torch.testing.assert_close(executable(x), net(x), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("bad", [0, 1])
 def test_a_unit_that_llvm_refuses(bad, monkeypatch):
+    monkeypatch.setattr(machine_code, "WORTH_A_PROCESS", 0)
     monkeypatch.setattr(machine_code.os, "sched_getaffinity", lambda _: {0, 1})
     made = units(split(TEXT, 10))
     made[bad] = Unit("define void @f( {", "", ("f",), ())
@@ -102,7 +144,8 @@ def test_a_unit_that_llvm_refuses(bad, monkeypatch):
 
 
 def test_a_model_in_several_objects(monkeypatch, tmp_path):
-    monkeypatch.setattr(codegen, "WORTH_A_PROCESS", 0)
+    for module in (codegen, machine_code):
+        monkeypatch.setattr(module, "WORTH_A_PROCESS", 0)
     monkeypatch.setattr(codegen, "UNIT_SIZE", 1000)
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(9, 17), nn.LayerNorm(17), nn.GELU(), nn.Linear(17, 3)).requires_grad_(False)

@@ -35,7 +35,7 @@ def units(
         text = to_llvm_ir(module)
     symbols = _symbols(entries)
     names = tuple(name for name, _ in entries)
-    parts = [] if whole or len(text) < WORTH_A_PROCESS else split(text, UNIT_SIZE)
+    parts = [] if whole else split(text, len(text) if len(text) < WORTH_A_PROCESS else UNIT_SIZE)
     if len(parts) < 2:
         return [Unit(text, _entry_functions(entries, sites), symbols, (*names, *symbols))]
     made = []
@@ -43,7 +43,8 @@ def units(
         own = [(name, entry) for name, entry in entries if name in part.functions]
         inside = _symbols(own)
         called = tuple(name for name in part.functions if name not in names)
-        made.append(Unit(part.text, _entry_functions(own, sites) if own else "", (*called, *inside), (*names, *inside)))
+        entry_functions = _entry_functions(own, sites) if own else ""
+        made.append(Unit(part.text, entry_functions, (*called, *inside), (*names, *inside), part.is_vectors))
     return made
 
 

@@ -22,6 +22,9 @@ from pipeline.targets.common.llvm_text import to_llvm22
 #: Below so many characters of LLVM IR a second process takes longer to start than it saves.
 WORTH_A_PROCESS = 150_000
 
+#: LLVM's passes for code that is vectors already; the code generator has some for addresses itself.
+_FOR_VECTORS = ("sroa", "instruction_combine", "simplify_cfg", "loop_rotate", "instruction_combine", "simplify_cfg")
+
 #: The exit code of a worker that says on stderr what LLVM refused.
 _REFUSED = 3
 
@@ -37,12 +40,14 @@ class Unit:
         entries: LLVM IR, as llvmlite prints it, of the functions that are called from outside; may be empty.
         public: the functions that code outside of this unit calls; LLVM may drop and specialize all others.
         inlined: those of the functions that may be inlined into others and have others inlined.
+        is_vectors: whether the functions are vectors already, for which `_FOR_VECTORS` is enough.
     """
 
     text: str
     entries: str
     public: tuple[str, ...]
     inlined: tuple[str, ...]
+    is_vectors: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ def compile_units(units: Sequence[Unit], machine: Machine) -> tuple[bytes, ...]:
         CompileError: LLVM refuses a unit.
     """
     jobs = min(len(units), len(os.sched_getaffinity(0)))
-    if jobs < 2 or not sys.executable:
+    if jobs < 2 or not sys.executable or sum(len(unit.text) for unit in units) < WORTH_A_PROCESS:
         return tuple(object_file(unit, machine) for unit in units)
     shares = _shares([len(unit.text) for unit in units], jobs)
     workers = [_start([units[number] for number in share], machine) for share in shares]
@@ -181,5 +186,13 @@ def _optimized(unit: Unit, generator: binding.TargetMachine) -> binding.ModuleRe
     options.slp_vectorization = True
     options.loop_unrolling = False  # tiles are unrolled as far as it pays; more of it took minutes on some odd sizes
     builder = binding.create_pass_builder(generator, options)
-    builder.getModulePassManager().run(module, builder)
+    (_for_vectors() if unit.is_vectors else builder.getModulePassManager()).run(module, builder)
     return module
+
+
+def _for_vectors() -> binding.ModulePassManager:
+    """A tenth of the passes, and of their time: register tiles become the same code by them."""
+    manager = binding.create_new_module_pass_manager()
+    for name in _FOR_VECTORS:
+        getattr(manager, f"add_{name}_pass")()
+    return manager

@@ -1,34 +1,57 @@
-"""Splits LLVM IR text, as MLIR prints it, into texts of about equal size that can be compiled side by side."""
+"""Splits LLVM IR text, as MLIR prints it, into texts that can be compiled side by side, and each in its way."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
+from pipeline.targets.cpu.vector_functions import vector_functions
+
 _FUNCTION = re.compile(r'^define (?!internal|private|linkonce|weak)[^@]*@(?P<name>[\w.$-]+|"[^"]*")\(')
 _GLOBAL = re.compile(r'^@(?P<name>[\w.$-]+|"[^"]*") = (?P<constant>(?:private|internal) (?:\w+ )*constant )?')
 _NAME = re.compile(r'@([\w.$-]+|"[^"]*")')
 
+#: Functions that are vectors become an object file of their own where they are at least so long.
+_WORTH_A_PART = 10_000
+
 
 @dataclass(frozen=True)
 class ModulePart:
-    """LLVM IR text, and the names of the functions that it defines."""
+    """Some functions of a module.
+
+    Attributes:
+        text: LLVM IR.
+        functions: the names of those that it defines.
+        is_vectors: whether they are vectors already, see `vector_functions`.
+    """
 
     text: str
     functions: tuple[str, ...]
+    is_vectors: bool = False
 
 
 def split(text: str, size: int) -> list[ModulePart]:
-    """Parts of a module, each of about `size` characters of functions or of one function.
+    """Parts of a module, each of about `size` characters of functions or of one function; vectors apart from others.
 
     Every part declares the functions that others define, and has its own copy of the constants that it uses. A module
     with other globals, or with functions that only it may call, is left whole.
     """
     functions, shared = _read(text)
-    groups = _groups(functions, size)
-    if len(groups) < 2 or not all(_names(functions)) or not all(map(_can_be_copied, shared)):
+    if not all(_names(functions)) or not all(map(_can_be_copied, shared)):
         return [ModulePart(text, _names(functions))]
-    return [_part(group, functions, shared) for group in groups]
+    kinds = _by_kind(functions)
+    groups = [(group, is_vectors) for is_vectors, kind in kinds.items() for group in _groups(kind, size)]
+    if len(groups) < 2:
+        return [ModulePart(text, _names(functions))]
+    return [_part(group, functions, shared, is_vectors) for group, is_vectors in groups]
+
+
+def _by_kind(functions: list[tuple[str, str]]) -> dict[bool, list[tuple[str, str]]]:
+    """The functions that are vectors already, and the others."""
+    vectors = vector_functions(dict(functions))
+    if sum(len(body) for name, body in functions if name in vectors) < _WORTH_A_PART:
+        vectors = set()
+    return {kind: [function for function in functions if (function[0] in vectors) == kind] for kind in (True, False)}
 
 
 def _can_be_copied(line: str) -> bool:
@@ -68,13 +91,15 @@ def _groups(functions: list[tuple[str, str]], size: int) -> list[list[tuple[str,
     return groups
 
 
-def _part(group: list[tuple[str, str]], functions: list[tuple[str, str]], shared: list[str]) -> ModulePart:
+def _part(
+    group: list[tuple[str, str]], functions: list[tuple[str, str]], shared: list[str], is_vectors: bool
+) -> ModulePart:
     names = _names(group)
     bodies = [body for _, body in group]
     used = {name for body in bodies for name in _NAME.findall(body)}
     copied = [line for line in shared if (match := _GLOBAL.match(line)) is None or match["name"] in used]
     declared = [_declaration(body) for name, body in functions if name not in names and name in used]
-    return ModulePart("\n".join([*copied, *bodies, *declared, ""]), names)
+    return ModulePart("\n".join([*copied, *bodies, *declared, ""]), names, is_vectors)
 
 
 def _declaration(function: str) -> str:

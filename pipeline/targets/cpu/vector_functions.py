@@ -1,0 +1,48 @@
+"""Functions of LLVM IR that are vectors already: most of LLVM's passes find nothing in them, and take their time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+#: Multiply-adds and dot products of vectors.
+_PRODUCT = re.compile(r"call <[^@]*@llvm\.(fma\.|x86\.avx\w*\.(vpdp|dpbf16ps))")
+
+#: A function with so many of them computes a register tile.
+_TILE = 8
+
+#: What LLVM makes vectors of, or other shuffles: functions of one number, and vectors whose elements are mixed.
+_SCALAR_CALL = re.compile(r"call (float|double) @")
+_MIXED = re.compile(r"shufflevector <[^>]*> %\S+, <[^>]*> %|@llvm\.(vector\.deinterleave|masked\.gather)")
+
+#: Loads and stores of one number.
+_SCALAR_ACCESS = re.compile(r" = load (?!<|ptr)|^  store (?!<|ptr)", re.MULTILINE)
+
+_NAME = re.compile(r'@([\w.$-]+|"[^"]*")')
+
+
+def vector_functions(functions: Mapping[str, str]) -> set[str]:
+    """The names of those functions of a module, by their names, for which a tenth of LLVM's passes are enough.
+
+    They have register tiles of products; or load and store nothing but vectors; or have vectors and run once, when
+    weights are prepared.
+    """
+    often = _reachable(functions, "main")
+    return {name for name, body in functions.items() if _is_vectors(body, once=name not in often)}
+
+
+def _is_vectors(body: str, once: bool) -> bool:
+    if _SCALAR_CALL.search(body) or _MIXED.search(body):
+        return False
+    is_tile = len(_PRODUCT.findall(body)) >= _TILE
+    return is_tile or " = load <" in body and (once or not _SCALAR_ACCESS.search(body))
+
+
+def _reachable(functions: Mapping[str, str], entry: str) -> set[str]:
+    """The functions that run when `entry` does; all if there is no such function."""
+    if entry not in functions:
+        return set(functions)
+    found = [entry]
+    for name in found:
+        found += set(_NAME.findall(functions[name])).intersection(functions).difference(found)
+    return set(found)
