@@ -69,6 +69,22 @@ def test_products(data: torch.dtype, weight: torch.dtype, zeros: str) -> None:
         assert error < 1e-6, (rows, length, columns)
 
 
+@pytest.mark.parametrize("groups", [(), (1,), (1, 1)], ids=str)
+def test_scales_are_applied_in_the_register_tile(groups: tuple[int, ...]) -> None:
+    """However many dims of size 1 the scales of columns have."""
+    q, scale = torch.randint(-128, 128, (96, *groups, 256), dtype=torch.int8), torch.rand(96, *groups, 1) / 100
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        data = (x / 0.03).round().clamp(-128, 127).to(torch.int8).float() * 0.03
+        return nn.functional.silu(data @ (q.float() * scale).view(96, 256).T)
+
+    x = torch.randn(40, 256)
+    executable = pipeline.compile(function, (x,))
+    if DOTS:
+        assert any("with 1 epilogues" in reason for reason in said(executable, "tile-and-vectorize"))
+    torch.testing.assert_close(executable(x), function(x), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("rows", [1, 5, 40])
 def test_integers(rows: int) -> None:
     w = torch.randint(-128, 128, (96, 200), dtype=torch.int8)

@@ -39,10 +39,10 @@ func.func @by_column(%x: tensor<3x16xf32>, %q: tensor<8x16xi8> {pipeline.weight 
 
 // CHECK-DAG: #[[X_MAP:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3)>
 // CHECK-DAG: #[[Q_MAP:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, d3, d1)>
-// CHECK-DAG: #[[S_MAP:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, 0, d1)>
+// CHECK-DAG: #[[S_MAP:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, d1)>
 // CHECK-LABEL: func.func @by_group
 // CHECK: linalg.generic {indexing_maps = [#[[X_MAP]], #[[Q_MAP]], #[[S_MAP]], #[[S_MAP]], #{{.*}}], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
-// CHECK-SAME: tensor<3x2x32xf32>, tensor<2x32x4xi8>, tensor<2x1x4xi8>, tensor<2x1x4xf32>
+// CHECK-SAME: tensor<3x2x32xf32>, tensor<2x32x4xi8>, tensor<2x4xi8>, tensor<2x4xf32>
 // CHECK: %[[D:.*]] = arith.subf
 // CHECK: %[[W:.*]] = arith.mulf %[[D]], %{{.*}} : f32
 // CHECK: %[[P:.*]] = arith.mulf %{{.*}}, %[[W]] : f32

@@ -155,3 +155,37 @@ func.func @rows(%x: tensor<5x7xf32>, %init: tensor<1x7xf32>) -> tensor<1x7xf32> 
   } -> tensor<1x7xf32>
   return %r : tensor<1x7xf32>
 }
+
+// -----
+
+// Must not: an argument's dims of size 1 behind the one that is read along; those of what is computed do not matter.
+
+#x = affine_map<(d0, d1) -> (d0, d1)>
+#y = affine_map<(d0, d1) -> (d1)>
+#e = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-DAG: #[[BEHIND:.*]] = affine_map<(d0, d1) -> (d1, 0)>
+// CHECK-DAG: #[[INNERMOST:.*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @scales
+// CHECK: %[[COMPUTED:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<7x1xf32>)
+// CHECK: %[[SCALES:.*]] = tensor.collapse_shape %{{.*}} {{\[\[}}0, 1]] : tensor<7x1xf32> into tensor<7xf32>
+// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[INNERMOST]], #[[BEHIND]], #{{.*}}]
+// CHECK-SAME: ins(%{{.*}}, %[[SCALES]], %[[COMPUTED]] : tensor<5x7xf32>, tensor<7xf32>, tensor<7x1xf32>)
+func.func @scales(%x: tensor<5x7xf32>, %s: tensor<7x1xf32>, %init: tensor<7x1xf32>, %out: tensor<5x7xf32>) -> tensor<5x7xf32> {
+  %c = linalg.generic {indexing_maps = [#e, #e], iterator_types = ["parallel", "parallel"]}
+      ins(%s : tensor<7x1xf32>) outs(%init : tensor<7x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %m = math.exp %a : f32
+    linalg.yield %m : f32
+  } -> tensor<7x1xf32>
+  %t = tensor.collapse_shape %c [[0, 1]] : tensor<7x1xf32> into tensor<7xf32>
+  %u = tensor.collapse_shape %s [[0, 1]] : tensor<7x1xf32> into tensor<7xf32>
+  %r = linalg.generic {indexing_maps = [#x, #y, #y, #x], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %u, %t : tensor<5x7xf32>, tensor<7xf32>, tensor<7xf32>) outs(%out : tensor<5x7xf32>) {
+  ^bb0(%a: f32, %b: f32, %d: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    %n = arith.mulf %m, %d : f32
+    linalg.yield %n : f32
+  } -> tensor<5x7xf32>
+  return %r : tensor<5x7xf32>
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -12,7 +13,7 @@ from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.reshapes import RESHAPES, reassociation
 from pipeline.ir.rewriting import empty_like
-from pipeline.mlir import defining_op, ir, linalg, terminator
+from pipeline.mlir import defining_op, ir, linalg, tensor, terminator
 
 #: How many quantized elements a scale or a zero point stands for at least: groups are no smaller.
 _LEAST_GROUP = 8
@@ -99,6 +100,19 @@ def build(expression: Expression, elements: Sequence[ir.Value]) -> ir.Value:
     for number, operand in enumerate(operands):
         copy.operands[number] = operand
     return copy.results[0]
+
+
+def squeezed(source: Source) -> Source:
+    """A source without its dims of size 1, behind which nothing looks as if it moved along the innermost one."""
+    sizes = ir.RankedTensorType(source.value.type).shape
+    kept = [dim for dim, size in enumerate(sizes) if size != 1]
+    if not kept or len(kept) == len(sizes):
+        return source
+    starts = [0, *kept[1:], len(sizes)]
+    groups = [list(range(*pair)) for pair in itertools.pairwise(starts)]
+    kind = ir.RankedTensorType.get([sizes[dim] for dim in kept], source.value.type.element_type)
+    value = tensor.CollapseShapeOp(kind, source.value, groups).result
+    return Source(value, tuple(source.places[dim] for dim in kept))
 
 
 def columns_last(source: Source, column: ir.AffineExpr) -> Source:

@@ -19,6 +19,7 @@ from pipeline.passes.layout.dequantization import (
     columns_last,
     read_dequantized,
     read_loops,
+    squeezed,
 )
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
@@ -78,7 +79,7 @@ class FuseDequantization(PatternPass):
         self.passed(product.op, f"dequantizes its weight of {kind} as it reads it")
         column = product.maps[2].results[len(product.maps[2].results) - 1]
         with before(product.op):
-            sources = [columns_last(source, column) for source in dequantized.sources]
+            sources = [columns_last(squeezed(source), column) for source in dequantized.sources]
             made = _reading(product, number, sources, dequantized)
         groups = _groups(product, sources)
         replace(product.op, list(made.results))

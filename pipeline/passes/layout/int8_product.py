@@ -10,7 +10,7 @@ from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.rewriting import build_generic, iterator_types, sizes_of
 from pipeline.mlir import arith, ir, linalg, tensor
-from pipeline.passes.layout.dequantization import Compute, Expression, Read, Source, build, columns_last
+from pipeline.passes.layout.dequantization import Compute, Expression, Read, Source, build, columns_last, squeezed
 from pipeline.passes.layout.quantized_factor import QuantizedFactor
 
 _EXTENSIONS = ("arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp")
@@ -34,7 +34,7 @@ class Int8Product:
     def build(self) -> ir.Value:
         """(sum(x * w) - z * sum(w) - v * sum(x) + z * v * K) * (s * t), of the type of the product's result."""
         column = self._product.maps[2].results[len(self._parallel) - 1]
-        bytes_ = [columns_last(factor.quantized, column) for factor in self._factors]
+        bytes_ = [columns_last(squeezed(factor.quantized), column) for factor in self._factors]
         sources = [self._sum_of_products(bytes_)]
         summed: list[int | None] = [None, None]
         for number, other in ((0, 1), (1, 0)):
@@ -44,7 +44,7 @@ class Int8Product:
         starts = []
         for factor in self._factors:
             starts.append(len(sources) - 1)
-            sources += factor.sources[1:]
+            sources += map(squeezed, factor.sources[1:])
         return self._scaled(sources, summed, starts)
 
     def _sum_of_products(self, bytes_: Sequence[Source]) -> Source:

@@ -31,7 +31,7 @@ class FoldUnitReshapes(PatternPass):
 
     Such a reshape stands between a reduction and what it is broadcast to (`keepdim`), and hides that they have rows in
     common. A reduction that writes such dims itself writes them to a reshape: behind what it runs along they would keep
-    it from running in vectors.
+    it from running in vectors. For the same reason an argument's reshape that drops them stays: 64x1 -> 64.
     """
 
     name: ClassVar[str] = "fold-unit-reshapes"
@@ -103,7 +103,7 @@ def _fold_one(generic: ir.Operation) -> bool:
         if reshape is None or reshape.name not in RESHAPES:
             continue
         through = _read_through(view.maps[number], reshape)
-        if through is None:
+        if through is None or _hides_innermost(view.maps[number], through, reshape.operands[0]):
             continue
         maps = [*view.maps[:number], through, *view.maps[number + 1 :]]
         if len(bounded_loops(maps)) < view.loops:
@@ -113,6 +113,17 @@ def _fold_one(generic: ir.Operation) -> bool:
             reshape.erase()
         return True
     return False
+
+
+def _hides_innermost(indexing: ir.AffineMap, through: ir.AffineMap, source: ir.Value) -> bool:
+    """Whether a loop runs along the innermost dim of an argument's reshape, and not of the argument.
+
+    Nothing has computed an argument that could have rows in common with the op.
+    """
+    loop = loop_of(indexing.results[-1]) if len(indexing.results) else None
+    if loop is None or defining_op(source) is not None:
+        return False
+    return moves(indexing, loop) == "unit" and moves(through, loop) != "unit"
 
 
 def _read_through(indexing: ir.AffineMap, reshape: ir.Operation) -> ir.AffineMap | None:
