@@ -40,22 +40,29 @@ class ConstExprs:
 
     def add(self, op: ir.Operation) -> None:
         """Takes note of an op that a pass has made on the weights' side."""
-        behind = frozenset().union(*(self.sources[value] for value in captured_values(op)))
-        self.sources.update(dict.fromkeys(op.results, behind))
+        self._add(op, captured_values(op))
+
+    def _add(self, op: ir.Operation, read: list[ir.Value]) -> None:
+        self.sources.update(dict.fromkeys(op.results, self._behind(read)))
+
+    def _behind(self, read: list[ir.Value]) -> frozenset[ir.Value]:
+        return frozenset().union(*(self.sources[value] for value in read))
 
     def _visit(self, op: ir.Operation) -> ir.WalkResult:
         op = op.operation
         if not op.name.startswith(_PURE):
             return ir.WalkResult.ADVANCE
-        if op.results and all(value in self.sources for value in captured_values(op)) and self._is_small(op):
-            self.add(op)
+        if op.results and all(value in self.sources for value in op.operands):
+            read = captured_values(op)
+            if all(value in self.sources for value in read) and self._is_small(op, read):
+                self._add(op, read)
         return ir.WalkResult.SKIP
 
-    def _is_small(self, op: ir.Operation) -> bool:
+    def _is_small(self, op: ir.Operation, read: list[ir.Value]) -> bool:
         sizes = [byte_size(result.type) for result in op.results]
         if None in sizes:
             return False
-        behind = frozenset().union(*(self.sources[value] for value in captured_values(op)))
+        behind = self._behind(read)
         size, limit = sum(filter(None, sizes)), sum(byte_size(weight.type) or 0 for weight in behind)
         if not behind or size <= self.growth * limit:
             return True

@@ -7,29 +7,41 @@ from collections.abc import Callable, Collection
 from pipeline.errors import CompileError
 from pipeline.mlir.bindings import ir
 
+#: What the bodies of linalg ops, which compute numbers, do not have inside, but for the names behind that.
+_NOT_IN_BODIES, _IN_BODIES = ("linalg.", "func.func", "tm_tensor."), ("linalg.index", "linalg.yield")
+
 
 def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
     """The operations inside `op` that are called one of `names`, in program order, outer before inner."""
     only_functions = names == ("func.func",)  # there are none in functions
-    return walk_where(op, lambda inner: inner.name in names, outermost=only_functions)
+    return walk_where(op, lambda inner: inner.name in names, only_functions, may_be_in_bodies(*names))
+
+
+def may_be_in_bodies(*names: str) -> bool:
+    """Whether the bodies of linalg ops may have an op with one of these names, which may end in a star."""
+    return not all(name.startswith(_NOT_IN_BODIES) and name not in (*_IN_BODIES, "linalg.*") for name in names)
 
 
 def walk_where(
-    op: ir.Operation | ir.Module, is_wanted: Callable[[ir.Operation], bool], outermost: bool = False
+    op: ir.Operation | ir.Module,
+    is_wanted: Callable[[ir.Operation], bool],
+    outermost: bool = False,
+    in_bodies: bool = True,
 ) -> list[ir.Operation]:
     """The operations inside `op` of which `is_wanted` holds, in program order, outer before inner.
 
-    With `outermost`, what is inside of such an operation is left out.
+    With `outermost`, what is inside of such an operation is left out; without `in_bodies`, what is inside of linalg
+    ops: most ops of a module are.
     """
     found: list[ir.Operation] = []
-    inside = ir.WalkResult.SKIP if outermost else ir.WalkResult.ADVANCE
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
         inner = inner.operation
-        if not is_wanted(inner):
-            return ir.WalkResult.ADVANCE
-        found.append(inner)
-        return inside
+        is_found = is_wanted(inner)
+        if is_found:
+            found.append(inner)
+        leave_out = (outermost and is_found) or (not in_bodies and inner.name.startswith("linalg."))
+        return ir.WalkResult.SKIP if leave_out else ir.WalkResult.ADVANCE
 
     op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
@@ -62,8 +74,8 @@ def ops_of(root: ir.Operation) -> list[ir.Operation]:
 
 def function(module: ir.Module | ir.Operation, name: str) -> ir.Operation:
     """The function `name` of `module`; raises `CompileError` if there is none."""
-    for op in walk(module, "func.func"):
-        if symbol_name(op) == name:
+    for op in (op.operation for op in module.operation.regions[0].blocks[0].operations):
+        if op.name == "func.func" and symbol_name(op) == name:
             return op
     raise CompileError(f"the module has no function @{name}")
 

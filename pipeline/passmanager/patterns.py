@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pipeline.mlir import ir, walk_where
+from pipeline.mlir import ir, may_be_in_bodies, walk_where
 from pipeline.passmanager.base import Pass
 
 #: Rewrites an op where it matches, and tells whether it did. Takes the pass, the op, and what the pass has analyzed.
@@ -24,12 +24,14 @@ class RewritePattern:
         is_root: whether it takes an op.
         users_first: whether ops come to it in reverse program order, users before producers, inner before outer.
         outermost: whether no ops come to it that are inside of one that does.
+        in_bodies: whether what it takes may be inside of linalg ops.
     """
 
     match_and_rewrite: MatchAndRewrite
     is_root: Predicate
     users_first: bool
     outermost: bool
+    in_bodies: bool
 
     def sweep(self, pass_: Pass, root: ir.Operation, *analyzed: Any) -> bool:
         """Takes each op in `root` to the pattern, once; returns whether one matched.
@@ -38,7 +40,7 @@ class RewritePattern:
         may erase the op that it is given and roots that came before, but none that is still to come: the bindings do
         not say of an op that it is gone.
         """
-        found = walk_where(root, self.is_root, self.outermost)
+        found = walk_where(root, self.is_root, self.outermost, self.in_bodies)
         ordered = reversed(found) if self.users_first else found
         matched = [self.match_and_rewrite(pass_, op, *analyzed) for op in ordered]
         return any(matched)
@@ -52,7 +54,9 @@ def pattern(
     A root is the name of an op, that of a dialect with a star (`linalg.*`), or a function that tells of an op whether
     it is one. With `outermost`, what is inside of a root is left out.
     """
-    return lambda method: RewritePattern(method, _any_of(roots), users_first, outermost)
+    names = [root for root in roots if isinstance(root, str)]
+    in_bodies = len(names) < len(roots) or may_be_in_bodies(*names)
+    return lambda method: RewritePattern(method, _any_of(roots), users_first, outermost, in_bodies)
 
 
 def _any_of(roots: tuple[str | Predicate, ...]) -> Predicate:

@@ -72,7 +72,7 @@ class OwnMemory:
 
     def finish(self) -> None:
         """Erases the kernels that nothing calls any more."""
-        called = set(calls_of(self._module))
+        called = set(calls_of(self._module)) if self._fused else set()
         for name, *_ in list(self._fused):
             if name not in called:
                 function(self._module, name).erase()

@@ -84,7 +84,7 @@ TO_LLVM = """
     cse,
     expand-strided-metadata,
     lower-affine,
-    canonicalize,
+    func.func(remove-single-iteration-loops),
     convert-scf-to-cf,
     arith-expand{include-bf16=1},
     math-expand-ops{ops=ceilf,floorf,roundeven,round},
