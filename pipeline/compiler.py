@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import compile_cache, gc_pause, interrupts, targets, timing
+from pipeline import compile_cache, gc_pause, interrupts, progress, targets, timing
 from pipeline.compile_cache import Outcome
 from pipeline.disk_cache import open_cache
 from pipeline.errors import LoweringError, OptionError, PipelineError, UnsupportedOpError, UnsupportedTypeError
@@ -65,7 +65,7 @@ def compile(
     """
     chosen = Options.create(options)
     target = target_for(chosen, assembly, linked)
-    with gc_pause.left(), interrupts.kept():
+    with gc_pause.left(), interrupts.kept(), progress.reported(chosen.verbose):
         return compile_source(captured_source(model, args, kwargs, dynamic_shapes, chosen), chosen, target, observer)
 
 
@@ -105,7 +105,7 @@ def compile_source(
     Raises:
         UnsupportedOpError: ops cannot be lowered, and `options.fallback` is `error`.
     """
-    with interrupts.kept():
+    with interrupts.kept(), progress.reported(options.verbose):
         return _compile_or_cut(source, options, target, observer)
 
 

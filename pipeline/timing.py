@@ -1,7 +1,7 @@
 """Where the time of a compilation goes: stages and passes, timed inside each other.
 
-The compiler wraps its steps in `stage`; whoever wants to know collects with `with collect() as times:`. Outside of a
-collection nothing is timed.
+The compiler wraps its steps in `stage`; whoever wants to know collects with `with collect() as times:`, or is told of
+each as it begins and ends by `watched`. Otherwise nothing is timed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 
 @dataclass
@@ -42,7 +43,31 @@ class TimedStage:
         return None
 
 
+class Watcher(Protocol):
+    """Is told of stages and passes; `depth` is the number of stages around one."""
+
+    def begin(self, name: str, depth: int) -> None:
+        """A stage or pass has begun."""
+
+    def end(self, name: str, depth: int, seconds: float, is_pass: bool) -> None:
+        """It has ended, after so many seconds by the clock."""
+
+
 _current: contextvars.ContextVar[TimedStage | None] = contextvars.ContextVar("pipeline_timing", default=None)
+
+
+#: Who is told, and the number of stages around.
+_watcher: contextvars.ContextVar[tuple[Watcher, int] | None] = contextvars.ContextVar("pipeline_watcher", default=None)
+
+
+@contextlib.contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Tells `watcher` of each stage in the `with` block (in this thread)."""
+    token = _watcher.set((watcher, 0))
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
 
 
 @contextlib.contextmanager
@@ -54,18 +79,41 @@ def collect(name: str = "Total") -> Iterator[TimedStage]:
 
 
 @contextlib.contextmanager
-def stage(name: str) -> Iterator[None]:
+def stage(name: str, is_pass: bool = False) -> Iterator[None]:
     """Times the `with` block as a step of the stage around it; a step that comes again adds to the first."""
-    outer = _current.get()
-    if outer is None:
-        yield
-        return
+    with _told(name, is_pass):
+        outer = _current.get()
+        if outer is None:
+            yield
+            return
+        with _timed(_step(outer, name)):
+            yield
+
+
+def _step(outer: TimedStage, name: str) -> TimedStage:
     step = next((known for known in outer.steps if known.name == name), None)
     if step is None:
         step = TimedStage(name)
         outer.steps.append(step)
-    with _timed(step):
+    return step
+
+
+@contextlib.contextmanager
+def _told(name: str, is_pass: bool) -> Iterator[None]:
+    """Tells who watches."""
+    told = _watcher.get()
+    if told is None:
         yield
+        return
+    watcher, depth = told
+    token = _watcher.set((watcher, depth + 1))
+    begun = time.perf_counter()
+    watcher.begin(name, depth)
+    try:
+        yield
+    finally:
+        watcher.end(name, depth, time.perf_counter() - begun, is_pass)
+        _watcher.reset(token)
 
 
 @contextlib.contextmanager

@@ -89,12 +89,12 @@ class PassPipeline:
         for is_mlir, group in itertools.groupby(steps, lambda step: isinstance(step.pass_, MlirPass)):
             if is_mlir:
                 steps_of_mlir = list(group)
-                with timing.stage(",".join(dict.fromkeys(step.pass_.name for step in steps_of_mlir))):
+                with timing.stage(",".join(dict.fromkeys(step.pass_.name for step in steps_of_mlir)), is_pass=True):
                     run_pipeline(root, _nested(steps_of_mlir), verify="each" if verify == "each" else "never")
                 continue
             for step in group:
                 verified = verify == "each" or (verify == "end" and not _is_of_the_house(step))
-                with timing.stage(step.pass_.name):
+                with timing.stage(step.pass_.name, is_pass=True):
                     for op in step.targets(root):
                         step.run(op, verified)
         if verify == "end":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 
-from pipeline import timing
+from pipeline import progress, timing
 from pipeline.errors import PipelineError
 from pipeline.ir.attributes import CALLS, OUTPUTS, SITES
 from pipeline.ir.matchers import BUFFER_VIEWS
@@ -22,7 +22,7 @@ from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.copied_updates import report_copies
 from pipeline.targets.cpu.isa import Isa
 from pipeline.targets.cpu.lower import BUFFERIZE, CALLING_CONVENTION, PLACE, TO_LLVM, vectorize, workspace_bytes
-from pipeline.targets.cpu.machine_code import Machine, assembly, compile_units
+from pipeline.targets.cpu.machine_code import Machine, Unit, assembly, compile_units
 
 
 def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: frozenset[str]) -> Code:
@@ -34,6 +34,7 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
     checks = check_messages(module)
     run(PLACE)
     kernels = kernels_of(module)
+    progress.kernels(0, len(kernels))
     run(CALLING_CONVENTION.format(profile=str(form.profile).lower()))
     sources = {name: sources_of(function(module, name)) for name in entry_names(module)}
     prepared = result_types(function(module, "prepare")) if "prepare" in sources else ()
@@ -57,7 +58,7 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
     if form.assembly:
         dump("asm", assembly(made[0], machine))
     with timing.stage("machine code"):
-        objects = compile_units(made, machine)
+        objects = compile_units(made, machine, _Count(len(kernels), len(made)))
     return Code(
         objects=objects,
         main=entries["main"],
@@ -76,6 +77,18 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
         externals=externals,
         unread=unread,
     )
+
+
+class _Count:
+    """Tells of how many kernels there is machine code, about: units have as many each."""
+
+    def __init__(self, kernels: int, units: int):
+        self._kernels, self._units, self._finished = kernels, units, 0
+
+    def __call__(self, units: Sequence[Unit]) -> None:
+        """Is told of units that are finished."""
+        self._finished += len(units)
+        progress.kernels(self._kernels * self._finished // self._units, self._kernels)
 
 
 def _sites(module: ir.Module) -> tuple[Site, ...]:

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from llvmlite import binding
@@ -71,23 +71,31 @@ class Machine:
         return target.create_target_machine(cpu=self.cpu, features=self.features, opt=3, **how)
 
 
-def compile_units(units: Sequence[Unit], machine: Machine) -> tuple[bytes, ...]:
+def compile_units(
+    units: Sequence[Unit], machine: Machine, finished: Callable[[Sequence[Unit]], None] = lambda units: None
+) -> tuple[bytes, ...]:
     """An object file for each unit; several are made in as many processes as there are processors.
 
-    This process only waits for those: LLVM leaves tens of megabytes behind where it ran.
+    This process only waits for those: LLVM leaves tens of megabytes behind where it ran. `finished` is told of units
+    whose object files are there.
 
     Raises:
         CompileError: LLVM refuses a unit.
     """
     jobs = min(len(units), len(os.sched_getaffinity(0)))
     if jobs < 2 or not sys.executable or sum(len(unit.text) for unit in units) < WORTH_A_PROCESS:
-        return tuple(object_file(unit, machine) for unit in units)
+        alone = []
+        for unit in units:
+            alone.append(object_file(unit, machine))
+            finished([unit])
+        return tuple(alone)
     shares = _shares([len(unit.text) for unit in units], jobs)
     workers = [_start([units[number] for number in share], machine) for share in shares]
     try:
         objects: dict[int, bytes] = {}
         for share, worker in zip(shares, workers, strict=True):
             objects |= zip(share, _finish(worker), strict=True)
+            finished([units[number] for number in share])
     finally:
         for worker in workers:
             worker.kill()
