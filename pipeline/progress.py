@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import logging
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -106,6 +107,7 @@ class _Bar:
     """A bar of kernels, and the stage beside it."""
 
     def __init__(self) -> None:
+        self._process = os.getpid()
         self._begun = self._drawn = time.monotonic()
         self._names: list[str] = []
         self._kernels = (0, 0)
@@ -133,7 +135,7 @@ class _Bar:
 
     def _draw(self) -> None:
         now = time.monotonic()
-        if now - self._begun < LONG or now - self._drawn < _PERIOD:
+        if now - self._begun < LONG or now - self._drawn < _PERIOD or os.getpid() != self._process:
             return
         self._drawn = now
         if self._progress is None:

@@ -80,6 +80,12 @@ _fragments: dict[Any, _Fragment | None] = {}
 #: Of more, all are forgotten.
 _MOST_FRAGMENTS = 10_000
 
+#: Whether an op is left whole, by the table and the op; tables live as long as the process.
+_kept: dict[Any, bool] = {}
+
+#: A table, and what `_split` makes of it.
+_splits: dict[int, tuple[Any, ...]] = {}
+
 
 def decomposed(exported: ExportedProgram, table: Table) -> ExportedProgram | None:
     """What `exported.run_decompositions(table)` gives; None if the program is none to be taken apart op by op."""
@@ -162,9 +168,6 @@ def _split(table: Table) -> tuple[Any, Any]:
     return _splits[id(table)][1:]
 
 
-_splits: dict[int, tuple[Any, ...]] = {}
-
-
 @dataclass(frozen=True)
 class _OpByOp:
     """Writes a program's graph anew.
@@ -220,6 +223,8 @@ class _OpByOp:
             self.values[node] = source[node.args[1]]
 
     def _call(self, node: fx.Node, op: OpOverload) -> None:
+        if _get_effect(op) is not None:
+            raise NotPlainError
         if op._schema.is_mutable:
             op = self._functional(node, op)
         args, kwargs = self._mapped(node.args), self._mapped(node.kwargs)
@@ -262,8 +267,11 @@ class _OpByOp:
             self.sharing.add(node)
         if [_type_key(value) for value in _tensors_of(node)] != [_type_key(value) for value in _tensors_of(made)]:
             values = fx.map_arg((args, kwargs), lambda read: read.meta["val"])
-            with self.mode, torch.no_grad():
-                made.meta["val"] = op(*values[0], **values[1])
+            try:
+                with self.mode, torch.no_grad():
+                    made.meta["val"] = op(*values[0], **values[1])
+            except Exception as error:  # a view that what it is one of does not allow any more
+                raise NotPlainError from error
         return made
 
     def _take_apart(self, node: fx.Node, op: OpOverload, args: Any, kwargs: Any) -> Any:
@@ -352,9 +360,6 @@ def is_kept(op: OpOverload, table: Table) -> bool:
     return _kept[key]
 
 
-_kept: dict[Any, bool] = {}
-
-
 def _is_in_place(op: OpOverload) -> bool:
     """Whether an op writes to its first operand, and to nothing else."""
     return op.namespace == "aten" and op._schema.is_mutable and op._schema.name.endswith("_")
@@ -403,7 +408,7 @@ def _has_plain_value(node: fx.Node) -> bool:
 
 def _is_plain_value(value: Any) -> bool:
     if not isinstance(value, torch.Tensor):
-        return not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+        return value is None or isinstance(value, (int, float, complex, str))
     if value.layout != torch.strided:
         return False
     numbers = (*value.shape, *value.stride(), value.storage_offset())
