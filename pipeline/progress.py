@@ -52,7 +52,8 @@ def reported(verbose: bool) -> Iterator[None]:
     if _reporter.get() is not None:
         yield
         return
-    reporter = _Log() if verbose else _Bar() if sys.stderr.isatty() else None
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    reporter = _Log() if verbose else _Bar() if on_terminal else None
     if reporter is None:
         yield
         return
