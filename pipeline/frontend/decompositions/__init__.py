@@ -27,6 +27,8 @@ from pipeline.frontend.decompositions.transformer_layers import (
     multi_head_attention,
     transformer_encoder_layer,
 )
+from pipeline.frontend.gradients.attention import attention_scores, flash_attention_backward, log_sum_exp
+from pipeline.frontend.gradients.convolutions import convolution_backward
 from pipeline.frontend.recurrent import RECURRENT
 
 aten = torch.ops.aten
@@ -55,7 +57,9 @@ def _table(with_quantized: bool) -> Mapping[Any, Callable[..., Any]]:
         table.update(quantized.decompositions())
     table[aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
     table[aten.var_mean.correction] = _var_mean
+    table[aten._scaled_dot_product_flash_attention_for_cpu_backward.default] = flash_attention_backward
     table[aten.convolution.default] = convolution
+    table[aten.convolution_backward.default] = convolution_backward
     table[aten.native_group_norm.default] = native_group_norm
     table[aten.instance_norm.default] = instance_norm
     table[aten.rms_norm.default] = rms_norm
@@ -91,14 +95,17 @@ def _attention(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """softmax(query @ key.T * scale + mask) @ value: [N, H, L, E], its dims in memory in the order of the query's.
 
+    The second result are the logarithms of the sums of its rows, [N, H, L], which backward alone reads.
+
     Gets round a defect of torch: its own decomposition lays the result out as [L, N, H, E] whatever the query's layout,
     so that a view of the result that was right when exported fails (GPT-2 with a batch). Remove when torch._decomp's
     `scaled_dot_product_flash_attention_for_cpu` keeps the layout that the op itself has, `empty_like(query)`.
     """
+    scores = attention_scores(query, key, is_causal, scale, attn_mask)
     if attn_mask is None:
-        output, weights = _plain_attention(query, key, value, is_causal, scale)
+        output = _weighted(scores, value, query.size(1) // value.size(1))
     else:  # a row may be masked as a whole, which torch's own decomposition takes care of
-        output, weights = aten._scaled_dot_product_attention_math.default(
+        output, _ = aten._scaled_dot_product_attention_math.default(
             query,
             key,
             value,
@@ -111,24 +118,15 @@ def _attention(
         )
     order, _ = compute_elementwise_output_logical_to_physical_perm(query)
     back = [order.index(dim) for dim in range(4)]
-    return output.permute(order).contiguous().permute(back), weights
+    return output.permute(order).contiguous().permute(back), log_sum_exp(scores)
 
 
-def _plain_attention(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, is_causal: bool, scale: float | None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """softmax(query * scale @ key.T) @ value, and the weights; with `is_causal` a row sees columns up to its own."""
-    if query.size(1) != key.size(1):
-        repeats = query.size(1) // key.size(1)
-        key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
-    factor = query.size(-1) ** -0.5 if scale is None else scale
-    scores = (query * factor) @ key.transpose(-2, -1)
-    if is_causal:
-        rows, columns = query.size(-2), key.size(-2)
-        visible = torch.ones(rows, columns, dtype=torch.bool, device=query.device).tril()
-        scores = torch.where(visible, scores, float("-inf"))
-    weights = torch.softmax(scores, -1, dtype=torch.float32 if query.dtype.itemsize == 2 else None).to(query.dtype)
-    return weights @ value, weights
+def _weighted(scores: torch.Tensor, value: torch.Tensor, repeats: int) -> torch.Tensor:
+    """softmax(scores) @ value, each head of which is that of `repeats` queries; in float32 for 16 bits."""
+    if repeats != 1:
+        value = value.repeat_interleave(repeats, 1)
+    weights = torch.softmax(scores, -1, dtype=torch.float32 if value.dtype.itemsize == 2 else None).to(value.dtype)
+    return weights @ value
 
 
 def _share(total: torch.Tensor, count: Any, correction: float) -> torch.Tensor:

@@ -15,6 +15,7 @@ from torch._dynamo.utils import counters
 
 from pipeline.compiler import target_for
 from pipeline.errors import ArgumentError
+from pipeline.frontend.dynamo.backward import Backward
 from pipeline.frontend.dynamo.bindings import forget_orphans
 from pipeline.frontend.dynamo.capture import Capture
 from pipeline.frontend.dynamo.compiled_graph import Compile, CompiledGraph, compile_with
@@ -22,6 +23,7 @@ from pipeline.frontend.dynamo.direct import NotDirectError, direct_form
 from pipeline.frontend.dynamo.modes import options_of
 from pipeline.frontend.dynamo.registry import current_owner, register
 from pipeline.frontend.dynamo.static_inputs import Weights, weights_inside, weights_of
+from pipeline.frontend.dynamo.training_mode import is_training
 from pipeline.remarks import Remark
 
 
@@ -42,7 +44,7 @@ def pipeline_backend(
     chosen = options_of(options, mode)
     compile_graph = compile_with(chosen, target_for(chosen))
     weights = weights_of(graph)
-    capture, owner = Capture(graph, inputs), current_owner()
+    capture, owner = Capture(graph, inputs, is_training(graph)), current_owner()
     _count("graphs")
     try:
         form = direct_form(capture)
@@ -90,6 +92,7 @@ def _through_runtime(
     """Compiles what aot_autograd's runtime calls: what is written to inputs comes back as outputs."""
     code = CompiledGraph(capture.graph, capture.graph.graph.output_node().args[0], (), weights, (), compile_graph)
     capture.run = code.run_boxed
+    capture.backward = Backward(owner, compile_graph)
     remark = Remark("torch.compile", "missed", "builtin.module", f"called by aot_autograd's runtime: {reason}")
     for executable in code.executables:
         executable.remarks = (*executable.remarks, remark)

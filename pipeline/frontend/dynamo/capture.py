@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from functorch.compile import make_boxed_func
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.backends.common import aot_autograd
@@ -21,14 +19,13 @@ from torch.fx.traceback import preserve_node_meta
 from pipeline.frontend.capture.capture import capturing
 from pipeline.frontend.capture.keyword_overloads import written_as_attributes
 from pipeline.frontend.decompositions import decomposition_table
-from pipeline.frontend.dynamo.partition import recompute_partition
 from pipeline.frontend.dynamo.python_kernels import replacements_first
 from pipeline.frontend.functionalize.effect_tokens import drop_effect_tokens, linalg_checks_taken_apart
 from pipeline.frontend.functionalize.functionalize_regions import has_regions, purify
 from pipeline.frontend.functionalize.higher_order_call import writes_are_kept
+from pipeline.frontend.gradients.activations import activation_partition, joint_table
+from pipeline.frontend.gradients.recompute import recompute_partition
 from pipeline.frontend.recurrent import taken_apart
-
-_told = False
 
 
 class Capture:
@@ -41,6 +38,7 @@ class Capture:
         trains: whether results carry gradients; then the graph returns what backward needs, too.
         runtime: calls `run` and does what the functional graph leaves to be done. Takes dynamo's inputs.
         run: what calls the compiled graph, as aot_autograd wants it: takes a list that it empties.
+        backward: likewise, of the graph that computes gradients, which it is given, too.
     """
 
     graph: fx.GraphModule
@@ -48,15 +46,24 @@ class Capture:
     takes_inputs: bool
     trains: bool = False
     run: Callable[[list[Any]], Any]
+    backward: Callable[[fx.GraphModule, list[Any]], Any]
 
-    def __init__(self, graph: fx.GraphModule, inputs: list[Any]):
+    def __init__(self, graph: fx.GraphModule, inputs: list[Any], keeps_activations: bool):
+        """Captures a graph.
+
+        Args:
+            graph, inputs: as dynamo gives them.
+            keeps_activations: forward keeps what backward would have to compute again, if results carry gradients.
+        """
         perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(value) for value in inputs)
+        keeps = perhaps_trains and keeps_activations and _is_plain(graph)
+        whole = {} if perhaps_trains else decomposition_table()
         backend = aot_autograd(
             fw_compiler=self._take_forward,
-            bw_compiler=_in_eager,
+            bw_compiler=self._take_backward,
             inference_compiler=self._take_inference,
-            partition_fn=recompute_partition,
-            decompositions={} if perhaps_trains else dict(decomposition_table()),
+            partition_fn=activation_partition if keeps else recompute_partition,
+            decompositions=dict(joint_table() if keeps else whole),
         )
         tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
         loops = contextlib.nullcontext() if perhaps_trains else taken_apart()
@@ -66,7 +73,7 @@ class Capture:
         self.takes_inputs = sum(node.op == "placeholder" for node in self.graph.graph.nodes) == len(inputs)
         if perhaps_trains:
             drop_effect_tokens(self.graph.graph)
-            self.graph = _decomposed(self.graph)
+            self.graph = decomposed(self.graph)
 
     def _take_inference(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
         self.graph = graph
@@ -76,6 +83,9 @@ class Capture:
     def _take_forward(self, graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         self.trains = True
         return self._take_inference(graph, inputs)
+
+    def _take_backward(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
+        return _boxed(lambda inputs: self.backward(graph, inputs))
 
 
 def _boxed(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
@@ -88,23 +98,20 @@ def _requires_grad(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
 
 
-def _in_eager(graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
-    """Runs the backward graph op by op; the process is told so once."""
-    global _told
-    if not _told:
-        _told = True
-        warnings.warn(
-            'torch.compile(backend="pipeline"): only the forward pass is compiled; PyTorch computes gradients in eager '
-            "mode, and forward once more for them",
-            stacklevel=2,
-        )
-    return make_boxed_func(graph.forward)
+def _is_plain(graph: fx.GraphModule) -> bool:
+    """Whether a graph consists of ops on real numbers alone, without branches and loops."""
+    return not has_regions(graph) and not any(map(_is_complex, graph.graph.nodes))
 
 
-def _decomposed(graph: fx.GraphModule) -> fx.GraphModule:
+def _is_complex(node: fx.Node) -> bool:
+    value = node.meta.get("example_value")
+    return isinstance(value, torch.Tensor) and value.is_complex()
+
+
+def decomposed(graph: fx.GraphModule) -> fx.GraphModule:
     """A functional graph in the ops that can be lowered.
 
-    Of graphs with gradients that is done after forward and backward have been parted: backward is to have torch's own.
+    Of graphs with gradients that is done after forward and backward have been parted.
     """
     examples = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
     with (

@@ -14,6 +14,7 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch._functorch.partitioners import _extract_fwd_bwd_modules
 from torch.fx.experimental.proxy_tensor import is_sym_node
+from torch.utils.checkpoint import CheckpointPolicy
 
 from pipeline.frontend.fx_passes.simplify import attribute
 
@@ -27,7 +28,7 @@ def recompute_partition(
     joint: fx.GraphModule, _inputs: Any, *, num_fwd_outputs: int, **_options: Any
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
     """(forward, backward) of a graph of aot_autograd's that computes both, as a `partition_fn` gives them."""
-    _copy_what_is_written(joint)
+    copy_what_is_written(joint)
     numbers: list[fx.Node] = []
     tensors: list[fx.Node] = []
     for node in joint.graph.nodes:
@@ -38,15 +39,15 @@ def recompute_partition(
     return _extract_fwd_bwd_modules(joint, tensors, numbers, num_fwd_outputs=num_fwd_outputs)
 
 
-def _copy_what_is_written(joint: fx.GraphModule) -> None:
-    """f(x), and x is written to  ->  f(clone(x)): what backward reads is x as it was given."""
+def copy_what_is_written(joint: fx.GraphModule) -> None:
+    """f(x), and x is written to  ->  f(clone(x)): what backward reads is x as it was given, and kept as such."""
     written = [desc.mutated_input for desc in joint.graph.output_node().meta["desc"] if _is_new_value(desc)]
     for node in joint.graph.find_nodes(op="placeholder"):
         if node.meta["desc"] not in written:
             continue
         with joint.graph.inserting_after(node):
             copy = joint.graph.call_function(aten.clone.default, (node,))
-        copy.meta = dict(node.meta)
+        copy.meta = {**node.meta, "recompute": CheckpointPolicy.MUST_SAVE}
         node.replace_all_uses_with(copy, delete_user_cb=lambda user, copy=copy: user is not copy)
 
 
