@@ -27,6 +27,8 @@ from pipeline.frontend.gradients.activations import activation_partition, joint_
 from pipeline.frontend.gradients.recompute import recompute_partition
 from pipeline.frontend.recurrent import taken_apart
 
+aten = torch.ops.aten
+
 
 class Capture:
     """A graph of dynamo's as a functional one.
@@ -122,12 +124,20 @@ def decomposed(graph: fx.GraphModule) -> fx.GraphModule:
         preserve_node_meta(),
     ):
         trace = make_fx(
-            fx.Interpreter(graph).run,
+            _Reshaping(graph).run,
             decomposition_table=dict(decomposition_table()),
             tracing_mode="symbolic",
             _allow_non_fake_inputs=True,
         )
         return trace(*examples)
+
+
+class _Reshaping(fx.Interpreter):
+    """Runs a graph whose values may be laid out in other ways than those it was captured with."""
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """view(x) → reshape(x), which is the same where there is such a view."""
+        return super().call_function(aten.reshape.default if target is aten.view.default else target, args, kwargs)
 
 
 def _with_pure_regions(graph: fx.GraphModule) -> fx.GraphModule:
