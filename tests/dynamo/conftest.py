@@ -1,22 +1,5 @@
 """What the tests of torch.compile share."""
 
-from __future__ import annotations
+from dynamo_state import count, fresh_dynamo
 
-import pytest
-import torch
-from torch._dynamo.utils import counters
-
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo():
-    torch._dynamo.reset()
-    counters.clear()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
-
-
-@pytest.fixture
-def count():
-    """counters["pipeline"]: how many graphs were compiled, and how they are called."""
-    return counters["pipeline"]
+__all__ = ["count", "fresh_dynamo"]

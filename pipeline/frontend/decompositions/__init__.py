@@ -29,6 +29,7 @@ from pipeline.frontend.decompositions.transformer_layers import (
 )
 from pipeline.frontend.gradients.attention import attention_scores, flash_attention_backward, log_sum_exp
 from pipeline.frontend.gradients.convolutions import convolution_backward
+from pipeline.frontend.gradients.embedding_bags import embedding_bag_backward, per_sample_weights_backward
 from pipeline.frontend.recurrent import RECURRENT
 
 aten = torch.ops.aten
@@ -60,6 +61,8 @@ def _table(with_quantized: bool) -> Mapping[Any, Callable[..., Any]]:
     table[aten._scaled_dot_product_flash_attention_for_cpu_backward.default] = flash_attention_backward
     table[aten.convolution.default] = convolution
     table[aten.convolution_backward.default] = convolution_backward
+    table[aten._embedding_bag_backward.default] = embedding_bag_backward
+    table[aten._embedding_bag_per_sample_weights_backward.default] = per_sample_weights_backward
     table[aten.native_group_norm.default] = native_group_norm
     table[aten.instance_norm.default] = instance_norm
     table[aten.rms_norm.default] = rms_norm

@@ -72,8 +72,7 @@ def _by_input(gradient: Tensor, x: Tensor, weight: Tensor, window: _Window, tran
             result = result.narrow(dim, 0, x.size(dim))
         return result
     rest = [
-        x.size(dim)
-        - ((gradient.size(dim) - 1) * stride - 2 * padding + dilation * (weight.size(dim) - 1) + 1)
+        x.size(dim) - ((gradient.size(dim) - 1) * stride - 2 * padding + dilation * (weight.size(dim) - 1) + 1)
         for dim, stride, padding, dilation in zip(range(2, x.dim()), *sizes, strict=True)
     ]
     return aten.convolution.default(gradient, weight, None, *sizes, True, rest, groups)

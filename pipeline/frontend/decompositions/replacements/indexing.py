@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pipeline.frontend.decompositions.replacements.arithmetic import floor_divide_integers
-from pipeline.frontend.decompositions.replacements.joint_indices import joined
+from pipeline.frontend.decompositions.replacements.joint_indices import in_one_line, joined
 from pipeline.frontend.decompositions.replacements.selection import index_by_masks, put_by_mask, without_masks
 from pipeline.frontend.decompositions.replacements.table import aten, is_float, replaces
 
@@ -42,9 +42,10 @@ def index_put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulat
         return aten.index_put.default(x.to(torch.int32), indices, values.to(torch.int32), True) != 0
     wide = _wide_indices(indices)
     selected = aten.index.Tensor(x, wide).shape
-    if wide is indices and values.shape == selected:
-        return NotImplemented
-    return aten.index_put.default(x, wide, values.expand(selected), accumulate)
+    if wide is not indices or values.shape != selected:
+        return aten.index_put.default(x, wide, values.expand(selected), accumulate)
+    line, flat = in_one_line(wide, values)
+    return NotImplemented if line is wide else aten.index_put.default(x, line, flat, accumulate)
 
 
 @replaces(aten.gather.default)
