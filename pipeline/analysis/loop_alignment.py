@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import ir
 
@@ -25,11 +26,14 @@ class Alignment:
         common: for each loop of more than one iteration that all ops have once, in parallel, its number in each op.
             One loop around all ops can take its place: with such loops alone, no element is computed twice, and of a
             value that is handed on only what one iteration needs has to exist at a time.
+        accumulated: likewise for loops that are parallel in some ops, and reductions of others whose results no op
+            reads. One loop around all ops can take its place, too: what they fold up to now is carried on.
     """
 
     ops: tuple[LinalgOp, ...]
     classes: tuple[frozenset[Loop], ...]
     common: tuple[tuple[int, ...], ...]
+    accumulated: tuple[tuple[int, ...], ...] = ()
 
     @cached_property
     def inner(self) -> dict[ir.Value, int]:
@@ -37,17 +41,20 @@ class Alignment:
         return _handed_on(self.ops)
 
     def in_step(self, one: int, other: int) -> bool:
-        """Whether a common loop is the same loop of two ops, given by number.
+        """Whether loops that can be around all ops are the same loops of two ops, given by number.
 
         Then a tensor that both go over in the order of their loops is read and written by both in the same tiles.
         """
-        return all(loops[one] == loops[other] for loops in self.common)
+        return all(loops[one] == loops[other] for loops in (*self.common, *self.accumulated))
 
-    def sizes(self, value: ir.Value) -> tuple[int | None, ...]:
-        """The size of each dim of a value that one of the ops computes, for one iteration of the common loops."""
+    def sizes(self, value: ir.Value, around_all: Sequence[tuple[int, ...]] | None = None) -> tuple[int | None, ...]:
+        """The size of each dim of a value that one of the ops computes, for one iteration of the loops around all ops.
+
+        These are the common ones, if none are given.
+        """
         number = next(number for number, candidate in enumerate(self.ops) if value in list(candidate.op.results))
         view = self.ops[number]
-        around = {loops[number] for loops in self.common}
+        around = {loops[number] for loops in (self.common if around_all is None else around_all)}
         kind = ir.ShapedType(value.type)
         sizes: list[int | None] = []
         for dim, expression in enumerate(_result_map(view, value).results):
@@ -80,12 +87,13 @@ def align(ops: Sequence[LinalgOp]) -> Alignment:
                 elif written is not None:
                     blocked.add((producer, written))
     classes = tuple(frozenset(loops) for loops in union.classes())
-    common = tuple(
-        tuple(loop for _, loop in sorted(loops))
-        for loops in classes
-        if _is_common(loops, ops) and not loops & blocked and ops[0].sizes[min(loops)[1]] != 1
+    shared = [loops for loops in classes if _is_shared(loops, ops) and not loops & blocked]
+    folding = {number for number, view in enumerate(ops) if number not in handed_on.values() and _folds(view)}
+    common = tuple(_numbers(loops) for loops in shared if not _reducing(loops, ops))
+    accumulated = tuple(
+        _numbers(loops) for loops in shared if (reducing := _reducing(loops, ops)) and reducing <= folding
     )
-    return Alignment(tuple(ops), classes, common)
+    return Alignment(tuple(ops), classes, common, accumulated if common else ())
 
 
 def _handed_on(ops: Sequence[LinalgOp]) -> dict[ir.Value, int]:
@@ -97,9 +105,24 @@ def _result_map(view: LinalgOp, value: ir.Value) -> ir.AffineMap:
     return view.maps[view.inputs + ir.OpResult(value).result_number]
 
 
-def _is_common(loops: frozenset[Loop], ops: Sequence[LinalgOp]) -> bool:
-    owners = [number for number, _ in loops]
-    return sorted(owners) == list(range(len(ops))) and not any(ops[number].reductions[loop] for number, loop in loops)
+def _is_shared(loops: frozenset[Loop], ops: Sequence[LinalgOp]) -> bool:
+    """Whether all ops have a loop once, and it has more than one iteration."""
+    return sorted(number for number, _ in loops) == list(range(len(ops))) and ops[0].sizes[min(loops)[1]] != 1
+
+
+def _reducing(loops: frozenset[Loop], ops: Sequence[LinalgOp]) -> set[int]:
+    """The numbers of the ops of which a loop is a reduction."""
+    return {number for number, loop in loops if ops[number].reductions[loop]}
+
+
+def _numbers(loops: frozenset[Loop]) -> tuple[int, ...]:
+    """The number of a loop in each op."""
+    return tuple(loop for _, loop in sorted(loops))
+
+
+def _folds(view: LinalgOp) -> bool:
+    """Whether all that an op does along its reductions is to fold values into its results."""
+    return view.op.name == "linalg.generic" and any(view.reductions) and fold_ops(view.op) is not None
 
 
 def _position(expression: ir.AffineExpr) -> int | None:

@@ -24,6 +24,16 @@ FOLDS: dict[str, tuple[str, float | str]] = {
 }
 
 
+def neutral(fold: str, element: ir.Type) -> ir.Attribute:
+    """What an op that folds starts from, in a type of numbers."""
+    number = FOLDS[fold][1]
+    if not isinstance(element, ir.IntegerType):
+        return ir.FloatAttr.get(element, float(number))
+    ends = {"least": -(1 << (element.width - 1)), "greatest": (1 << (element.width - 1)) - 1}
+    whole = ends[number] if isinstance(number, str) else int(number)
+    return ir.IntegerAttr.get(element, whole & 1 if element.width == 1 else whole)
+
+
 def fold_ops(generic: ir.Operation) -> tuple[str, ...] | None:
     """For each output the associative op that folds a value into it; None if an output is computed otherwise."""
     body = generic.regions[0].blocks[0]

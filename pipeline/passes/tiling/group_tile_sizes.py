@@ -23,6 +23,13 @@ _SCRATCH_OF_A_PRODUCT = 32
 #: as far as cache lines that exclude each other.
 _SCRATCH_OF_COLUMNS = 8
 
+#: So many rows has a tile of columns whose rows are accumulated, if there are more columns than fit beside. Their sums
+#: are added up as sums of so many.
+_ROWS_OF_COLUMNS = 32
+
+#: What such a tile may take, in multiples of what one of rows may.
+_SCRATCH_OF_ACCUMULATED_COLUMNS = 4
+
 #: Elements of the widest vectors of f32.
 _VECTOR = 16
 
@@ -37,7 +44,50 @@ def in_tiling_order(alignment: Alignment) -> list[tuple[int, ...]]:
     return sorted(alignment.common, key=lambda loops: order.index(loops[last]))
 
 
+def loops_around(alignment: Alignment) -> list[tuple[int, ...]]:
+    """The loops that can be around all ops, outermost first: the common ones, then those that are accumulated along."""
+    return [*in_tiling_order(alignment), *_in_memory_order(alignment, alignment.accumulated)]
+
+
+def _in_memory_order(alignment: Alignment, loops: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Loops, outermost first, in the order of the dims of what the first op computes that has none as a reduction."""
+    ops = alignment.ops
+    whole = next((n for n, view in enumerate(ops) if not any(view.reductions[loop[n]] for loop in loops)), 0)
+    results = ops[whole].maps[-1].results
+    order = [ir.AffineDimExpr(dim).position for dim in results if isinstance(dim, ir.AffineDimExpr)]
+    return sorted(loops, key=lambda loop: order.index(loop[whole]))
+
+
 def choose_tiles(alignment: Alignment, scratch: int) -> list[int]:
+    """The size of a tile along each of `loops_around`, or of the common ones alone."""
+    tiles = _of_accumulated(alignment, scratch) if alignment.accumulated else None
+    return _of_common(alignment, scratch) if tiles is None else [tiles[loops] for loops in loops_around(alignment)]
+
+
+def _of_accumulated(alignment: Alignment, scratch: int) -> dict[tuple[int, ...], int] | None:
+    """By loop the size of a tile that fits into `scratch`, accumulated loops cut, too; None if none of them has to be.
+
+    What lies side by side in memory is gone through first. Of columns, which a thread has some of, there are no more
+    than leave room for some rows.
+    """
+    loops = _in_memory_order(alignment, (*alignment.common, *alignment.accumulated))
+    size_of = {loop: alignment.ops[0].sizes[loop[0]] for loop in loops}
+    are_columns = loops[-1] in alignment.common
+    scratch *= _SCRATCH_OF_ACCUMULATED_COLUMNS if are_columns else 1
+    most = max(1, scratch // max(1, _bytes_of_one(alignment, loops)))
+    tiles: dict[tuple[int, ...], int] = {}
+    inner = 1
+    for loop in reversed(loops):
+        size, tile = size_of[loop], max(1, most // inner)
+        if loop == loops[-1] and are_columns:
+            tile = max(_VECTOR, tile // _ROWS_OF_COLUMNS // _VECTOR * _VECTOR)
+        tiles[loop] = tile if size is None else min(tile, max(1, size))
+        inner *= tiles[loop]
+    cut = [loop for loop in alignment.accumulated if size_of[loop] is None or tiles[loop] < (size_of[loop] or 0)]
+    return tiles if cut else None
+
+
+def _of_common(alignment: Alignment, scratch: int) -> list[int]:
     """The size of a tile along each common loop, outermost first: outer loops are cut until a tile fits into `scratch`.
 
     Inner loops stay whole as long as that is possible: vectors run along them. A part of one that lies side by side in
@@ -46,7 +96,7 @@ def choose_tiles(alignment: Alignment, scratch: int) -> list[int]:
     """
     loops = in_tiling_order(alignment)
     sizes = [alignment.ops[0].sizes[loop[0]] for loop in loops]
-    iteration_bytes = _bytes_of_one(alignment)
+    iteration_bytes = _bytes_of_one(alignment, alignment.common)
     has_product = any(is_product(view.op) for view in alignment.ops)
     factor = _SCRATCH_OF_A_PRODUCT if has_product else _SCRATCH_OF_COLUMNS if _are_columns(alignment) else 1
     most = max(1, scratch * factor // max(1, iteration_bytes))
@@ -78,11 +128,12 @@ def _is_innermost(view: LinalgOp, loop: int) -> bool:
     return most > 0 and all(indexing.results[-1] == dim for indexing in view.maps if len(indexing.results) == most)
 
 
-def _bytes_of_one(alignment: Alignment) -> int:
-    """What the values between the ops take for one iteration of the common loops."""
+def _bytes_of_one(alignment: Alignment, around: Sequence[tuple[int, ...]]) -> int:
+    """What the values between the ops take for one iteration of loops around all of them."""
     total = 0
     for value in alignment.inner:
-        total += prod(256 if size is None else size for size in alignment.sizes(value)) * element_bytes(value)
+        sizes = alignment.sizes(value, around)
+        total += prod(256 if size is None else size for size in sizes) * element_bytes(value)
     return total
 
 

@@ -48,15 +48,11 @@ def place_in(kind: ir.Type, indexing: ir.AffineMap, spans: dict[int, Span]) -> T
     return TileSlice(tuple(found))
 
 
-def sizes_of(empty: ir.Value, place: TileSlice) -> list[ir.Value | int]:
-    """The sizes of a scratch tensor in the place of `empty`, the result of a tensor.empty."""
-    kind = ir.RankedTensorType(empty.type)
-    given = iter(empty.owner.operands)
-    sizes: list[ir.Value | int] = []
-    for dim, span in enumerate(place.spans):
-        whole = next(given) if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim)
-        sizes.append(whole if span is None else span.size)
-    return sizes
+def sizes_of(whole: ir.Value, place: TileSlice) -> list[ir.Value | int]:
+    """The sizes of a scratch tensor for a part of a tensor."""
+    return [
+        tensor.DimOp(whole, as_index(dim)).result if span is None else span.size for dim, span in enumerate(place.spans)
+    ]
 
 
 def _slice_operands(source: ir.Value, place: TileSlice) -> tuple[list[ir.Value], list[ir.Value], list[int], list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.analysis.reduction_combiners import FOLDS
+from pipeline.analysis.reduction_combiners import neutral
 from pipeline.ir.attributes import PARALLEL, PLACES
 from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
@@ -57,14 +57,7 @@ def combine(fold: str, left: ir.Value, right: ir.Value) -> ir.Value:
 
 def splat_of(kind: ir.VectorType, fold: str) -> ir.Value:
     """What an op that folds starts from, in every element."""
-    neutral = FOLDS[fold][1]
-    element = kind.element_type
-    if isinstance(element, ir.IntegerType):
-        ends = {"least": -(1 << (element.width - 1)), "greatest": (1 << (element.width - 1)) - 1}
-        number = ends[neutral] if isinstance(neutral, str) else int(neutral)
-        value: ir.Attribute = ir.IntegerAttr.get(element, number & 1 if element.width == 1 else number)
-    else:
-        value = ir.FloatAttr.get(element, float(neutral))
+    value = neutral(fold, kind.element_type)
     return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, value)).result
 
 
