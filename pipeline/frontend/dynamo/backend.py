@@ -24,6 +24,7 @@ from pipeline.frontend.dynamo.modes import options_of
 from pipeline.frontend.dynamo.registry import current_owner, register
 from pipeline.frontend.dynamo.static_inputs import Weights, weights_inside, weights_of
 from pipeline.frontend.dynamo.training_mode import is_training
+from pipeline.frontend.gradients.changing_weights import weights_of_convolutions
 from pipeline.remarks import Remark
 
 
@@ -90,9 +91,13 @@ def _through_runtime(
     capture: Capture, owner: Any, compile_graph: Compile, weights: Weights, reason: str
 ) -> Callable[..., Any]:
     """Compiles what aot_autograd's runtime calls: what is written to inputs comes back as outputs."""
-    code = CompiledGraph(capture.graph, capture.graph.graph.output_node().args[0], (), weights, (), compile_graph)
+    bound = weights
+    if capture.keeps_activations:
+        dear = weights_of_convolutions(capture.graph)
+        bound = {number: weight for number, weight in weights.items() if number in dear}
+    code = CompiledGraph(capture.graph, capture.graph.graph.output_node().args[0], (), bound, (), compile_graph)
     capture.run = code.run_boxed
-    capture.backward = Backward(owner, compile_graph)
+    capture.backward = Backward(owner, weights, compile_graph)
     remark = Remark("torch.compile", "missed", "builtin.module", f"called by aot_autograd's runtime: {reason}")
     for executable in code.executables:
         executable.remarks = (*executable.remarks, remark)

@@ -38,6 +38,7 @@ class Capture:
         facts: what aot_autograd found out about inputs and results.
         takes_inputs: whether it takes dynamo's inputs as they are; else aot_autograd has put them together.
         trains: whether results carry gradients; then the graph returns what backward needs, too.
+        keeps_activations: whether that are activations, and not the inputs alone.
         runtime: calls `run` and does what the functional graph leaves to be done. Takes dynamo's inputs.
         run: what calls the compiled graph, as aot_autograd wants it: takes a list that it empties.
         backward: likewise, of the graph that computes gradients, which it is given, too.
@@ -47,6 +48,7 @@ class Capture:
     facts: ViewAndMutationMeta
     takes_inputs: bool
     trains: bool = False
+    keeps_activations: bool
     run: Callable[[list[Any]], Any]
     backward: Callable[[fx.GraphModule, list[Any]], Any]
 
@@ -58,7 +60,7 @@ class Capture:
             keeps_activations: forward keeps what backward would have to compute again, if results carry gradients.
         """
         perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(value) for value in inputs)
-        keeps = perhaps_trains and keeps_activations and _is_plain(graph)
+        self.keeps_activations = keeps = perhaps_trains and keeps_activations and _is_plain(graph)
         whole = {} if perhaps_trains else decomposition_table()
         backend = aot_autograd(
             fw_compiler=self._take_forward,
