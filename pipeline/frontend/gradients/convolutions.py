@@ -1,18 +1,16 @@
-"""Gradients of convolutions: by the input a convolution, by the weight products over all rows and places."""
+"""Gradients of convolutions: by the input a convolution, by the weight a product for each tap."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-aten = torch.ops.aten
+from pipeline.frontend.gradients.tap_products_op import tap_products
 
-#: A product for each tap of the kernel pays from so many channels on; with fewer, all taps are the columns of one.
-_CHANNELS_OF_A_TAP = 16
+aten = torch.ops.aten
 
 
 @dataclass(frozen=True)
@@ -80,41 +78,20 @@ def _by_input(gradient: Tensor, x: Tensor, weight: Tensor, window: _Window, tran
 
 def _by_weight(x: Tensor, gradient: Tensor, weight: Tensor, window: _Window, groups: int) -> Tensor:
     """sum over rows and places of gradient[n, o, p] * x[n, i, p * stride + tap * dilation - padding]: [O, I, taps]."""
-    rank, wide = window.rank, torch.float32 if x.dtype.itemsize == 2 else x.dtype
+    rank, taps = window.rank, weight.shape[2:]
     margins = [width for padding in reversed(window.padding) for width in (padding, padding)]
     padded = aten.constant_pad_nd.default(x, margins) if any(margins) else x
-    taps = [_tap(padded, gradient, window, place) for place in itertools.product(*map(range, weight.shape[2:]))]
     rows, columns = gradient.size(1) // groups, x.size(1) // groups
-    if groups > 1 and rows == columns == 1:
-        sums = [(tap.to(wide) * gradient.to(wide)).sum([0, *range(2, rank + 2)]) for tap in taps]
-        return torch.stack(sums, -1).view(weight.shape)
-    left = _places_last(gradient, groups)
-    if columns < _CHANNELS_OF_A_TAP and len(taps) > 1:
-        right = torch.stack([_places_first(tap, groups) for tap in taps], -1).flatten(-2)
-        return (left @ right).to(wide).view(weight.shape)
-    products = [left @ _places_first(tap, groups) for tap in taps]
-    return torch.stack(products, -1).view(weight.shape)
+    depthwise = groups > 1 and rows == columns == 1
+    left, right = _channels_last(padded, groups, depthwise), _channels_last(gradient, groups, depthwise)
+    products = tap_products(left, right, list(taps), window.stride, window.dilation, depthwise)
+    if depthwise:
+        products = products.unsqueeze(-1).unsqueeze(-1)
+    in_groups = [rank] if groups > 1 else []
+    return products.permute([*in_groups, -1, -2, *range(rank)]).reshape(weight.shape)
 
 
-def _tap(padded: Tensor, gradient: Tensor, window: _Window, place: Sequence[int]) -> Tensor:
-    """The elements that one tap of the kernel reads: [N, C, places of the gradient]."""
-    for dim, (tap, stride, dilation) in enumerate(zip(place, window.stride, window.dilation, strict=True), 2):
-        first = tap * dilation
-        padded = aten.slice.Tensor(padded, dim, first, first + (gradient.size(dim) - 1) * stride + 1, stride)
-    return padded
-
-
-def _places_last(gradient: Tensor, groups: int) -> Tensor:
-    """[N, G * O, places] → [G, O, N * places], without G if that is 1."""
-    by_channel = gradient.transpose(0, 1)
-    if groups == 1:
-        return by_channel.reshape(by_channel.size(0), -1)
-    return by_channel.reshape(groups, by_channel.size(0) // groups, -1)
-
-
-def _places_first(tap: Tensor, groups: int) -> Tensor:
-    """[N, G * I, places] → [G, N * places, I], without G if that is 1."""
-    channels_last = tap.movedim(1, -1)
-    if groups == 1:
-        return channels_last.reshape(-1, tap.size(1))
-    return channels_last.reshape(-1, groups, tap.size(1) // groups).transpose(0, 1)
+def _channels_last(x: Tensor, groups: int, depthwise: bool) -> Tensor:
+    """[N, G * C, ..] → [N, .., G, C]; without G if that is 1, without C if each channel is a group."""
+    last = x.movedim(1, -1)
+    return last if groups == 1 or depthwise else last.unflatten(-1, (groups, -1))

@@ -47,6 +47,13 @@ def number_of(value: ir.Value) -> ir.Attribute:
     return constant.attributes["value"]
 
 
+def numbers_of(value: ir.Value) -> ir.Attribute:
+    """The values of a list of torch.constants, as an array."""
+    construct = defining_op(value)
+    assert construct is not None
+    return ir.ArrayAttr.get([number_of(number) for number in construct.operands], value.context)
+
+
 def lower_ops(ops: Sequence[ir.Operation], lowering: Callable[[ir.Operation, ir.Value], ir.Value]) -> None:
     """op(x, ..) → lowering(op, x), on builtin tensors: from_builtin(lowering(op, to_builtin(x)))"""
     if ops:
@@ -57,6 +64,11 @@ def lower_ops(ops: Sequence[ir.Operation], lowering: Callable[[ir.Operation, ir.
             result = lowering(op, _to_builtin(op.operands[0]))
             converted = ir.Operation.create("torch_c.from_builtin_tensor", [kind], [result]).result
         replace(op, [converted])
+
+
+def builtin_operands(op: ir.Operation, first: ir.Value) -> list[ir.Value]:
+    """The operands of an op, all of them tensors, as builtin ones; the first one is converted already."""
+    return [first, *map(_to_builtin, list(op.operands)[1:])]
 
 
 def builtin_type(kind: ir.Type) -> ir.RankedTensorType | None:

@@ -13,6 +13,7 @@ from pipeline.frontend.importer.stop_fusion_lowering import (
     put_barriers_on_tensors,
     take_over_barriers,
 )
+from pipeline.frontend.importer.tap_products_lowering import lower_tap_products, take_over_tap_products
 from pipeline.frontend.importer.windows_lowering import lower_windows, take_over_windows
 from pipeline.frontend.shapes.held_casts import hold_casts
 from pipeline.frontend.shapes.promises import Promises
@@ -83,6 +84,7 @@ def take_over(module: ir.Module) -> None:
     """Makes ops that torch's passes leave alone of those that are lowered by ours."""
     take_over_barriers(module)
     take_over_random(module)
+    take_over_tap_products(module)
     take_over_transforms(module)
     take_over_views(module)
     take_over_windows(module)
@@ -97,6 +99,7 @@ def _lower(module: ir.Module, promises: Promises | None = None) -> dict[str, int
     put_barriers_on_tensors(module)
     put_views_on_tensors(module)
     lower_random(module)
+    lower_tap_products(module)
     lower_transforms(module)
     lower_windows(module)
     for part in _TO_LINALG:

@@ -1,0 +1,76 @@
+"""`pipeline.tap_products` on its way from torch to linalg: one contraction that reads x[p * stride + t * dilation].
+
+torch.operator "torch.pipeline.tap_products"(x, g) → pipeline.tap_products on torch's tensors, past torch-mlir's passes
+                                                   → linalg.generic on builtin tensors, a convolution as any other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.frontend.importer.own_ops import (
+    builtin_operands,
+    imported,
+    lower_ops,
+    number_of,
+    numbers_of,
+    result_type,
+    take_over,
+)
+from pipeline.ir.constants import zero
+from pipeline.ir.rewriting import build_generic, iterator_types, sizes_of
+from pipeline.mlir import arith, ir, linalg, tensor, walk
+
+_OP = "pipeline.tap_products"
+_LISTS = ("taps", "stride", "dilation")
+
+
+def take_over_tap_products(module: ir.Module) -> None:
+    """Makes imported calls of `pipeline.tap_products` ops that torch's passes leave alone."""
+    for call in imported(module, _OP):
+        x, g, *lists, depthwise = call.operands
+        attributes = dict(zip(_LISTS, map(numbers_of, lists), strict=True))
+        take_over(call, _OP, [x, g], {**attributes, "depthwise": number_of(depthwise)})
+
+
+def lower_tap_products(module: ir.Module) -> None:
+    """pipeline.tap_products(x, g) → linalg.generic, between torch-mlir's own conversions."""
+    lower_ops(walk(module, _OP), _contraction)
+
+
+def _contraction(op: ir.Operation, x: ir.Value) -> ir.Value:
+    _, g = builtin_operands(op, x)
+    kind = result_type(op)
+    taps, strides, dilations = ([ir.IntegerAttr(number).value for number in op.attributes[name]] for name in _LISTS)
+    is_depthwise = bool(ir.IntegerAttr(op.attributes["depthwise"]).value)
+    rank = len(taps)
+    groups = ir.RankedTensorType(x.type).rank - rank - (1 if is_depthwise else 2)
+    counts = (rank, groups, *((0, 0) if is_depthwise else (1, 1)), 1, rank)
+    tap, group, i, o, n, place = _loops(counts)
+    read = [p * stride + t * dilation for p, t, stride, dilation in zip(place, tap, strides, dilations, strict=True)]
+    results = ((*n, *read, *group, *i), (*n, *place, *group, *o), (*tap, *group, *i, *o))
+    maps = [ir.AffineMap.get(sum(counts), 0, list(indexing)) for indexing in results]
+    reductions = [number >= sum(counts[:4]) for number in range(sum(counts))]
+    sizes = [*taps, *sizes_of(x)[1 + rank :], *([] if is_depthwise else sizes_of(g)[-1:])]
+    start = linalg.fill(zero(kind.element_type), outs=[tensor.EmptyOp(sizes, kind.element_type).result])
+
+    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
+        left, right = (_wide(element, kind.element_type) for element in elements[:2])
+        return [arith.AddFOp(arith.MulFOp(left, right).result, elements[2]).result]
+
+    total = build_generic([x, g], [start], maps, iterator_types(reductions), body).results[0]
+    return total if total.type == kind else tensor.CastOp(kind, total).result
+
+
+def _loops(counts: Sequence[int]) -> list[list[ir.AffineExpr]]:
+    """So many loops of each kind, numbered one after the other."""
+    found: list[list[ir.AffineExpr]] = []
+    first = 0
+    for count in counts:
+        found.append([ir.AffineDimExpr.get(loop) for loop in range(first, first + count)])
+        first += count
+    return found
+
+
+def _wide(element: ir.Value, kind: ir.Type) -> ir.Value:
+    return element if element.type == kind else arith.ExtFOp(kind, element).result
