@@ -85,10 +85,7 @@ def _by_weight(x: Tensor, gradient: Tensor, weight: Tensor, window: _Window, gro
     depthwise = groups > 1 and rows == columns == 1
     left, right = _channels_last(padded, groups, depthwise), _channels_last(gradient, groups, depthwise)
     products = tap_products(left, right, list(taps), window.stride, window.dilation, depthwise)
-    if depthwise:
-        products = products.unsqueeze(-1).unsqueeze(-1)
-    in_groups = [rank] if groups > 1 else []
-    return products.permute([*in_groups, -1, -2, *range(rank)]).reshape(weight.shape)
+    return (products if depthwise else products.movedim(-1, -1 - rank)).reshape(weight.shape)
 
 
 def _channels_last(x: Tensor, groups: int, depthwise: bool) -> Tensor:

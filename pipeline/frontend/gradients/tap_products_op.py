@@ -1,8 +1,8 @@
 """`pipeline.tap_products`: the gradient of a convolution by its weight, as one sum of products for each tap.
 
-pipeline.tap_products(x, g, taps, stride, dilation): [N, sizes.., (G), I], [N, places.., (G), O] → [taps.., (G), I, O],
-where element [t, i, o] is the sum over n and p of x[n, p * stride + t * dilation, i] * g[n, p, o]; in float32 for 16
-bits. With as many sizes of G as there are channels, and neither I nor O, it is that of a depthwise convolution.
+pipeline.tap_products(x, g, taps, stride, dilation): [N, sizes.., (G), I], [N, places.., (G), O] → [(G), O, taps.., I],
+where element [o, t, i] is the sum over n and p of x[n, p * stride + t * dilation, i] * g[n, p, o]; in float32 for 16
+bits. With `depthwise` the channels are the groups, and there is neither I nor O: [N, sizes.., G], .. → [G, taps..].
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ def tap_products(
     places, kernel, rest = "abc"[:rank], "xyz"[:rank], "" if x.dim() == 2 * rank + 2 else "g"
     i, o = ("", "") if depthwise else ("i", "o")
     rest = "g" if depthwise else rest
-    return torch.einsum(f"n{places}{rest}{i}{kernel},n{places}{rest}{o}->{kernel}{rest}{i}{o}", x, g)
+    return torch.einsum(f"n{places}{rest}{i}{kernel},n{places}{rest}{o}->{rest}{o}{kernel}{i}", x, g)
 
 
 @tap_products.register_fake
 def _(
     x: Tensor, g: Tensor, taps: Sequence[int], stride: Sequence[int], dilation: Sequence[int], depthwise: bool
 ) -> Tensor:
-    channels = [*x.shape[len(taps) + 1 :], *([] if depthwise else g.shape[-1:])]
-    return x.new_empty([*taps, *channels], dtype=_dtype(x))
+    return x.new_empty([*g.shape[len(taps) + 1 :], *taps, *([] if depthwise else x.shape[-1:])], dtype=_dtype(x))
 
 
 def _dtype(x: Tensor) -> torch.dtype:

@@ -18,11 +18,14 @@ from pipeline.frontend.importer.own_ops import (
     take_over,
 )
 from pipeline.ir.constants import zero
-from pipeline.ir.rewriting import build_generic, iterator_types, sizes_of
+from pipeline.ir.rewriting import build_generic, empty_like, iterator_types, sizes_of
 from pipeline.mlir import arith, ir, linalg, tensor, walk
 
 _OP = "pipeline.tap_products"
 _LISTS = ("taps", "stride", "dilation")
+
+#: Elements of a vector of f32.
+_VECTOR = 16
 
 
 def take_over_tap_products(module: ir.Module) -> None:
@@ -42,24 +45,49 @@ def _contraction(op: ir.Operation, x: ir.Value) -> ir.Value:
     _, g = builtin_operands(op, x)
     kind = result_type(op)
     taps, strides, dilations = ([ir.IntegerAttr(number).value for number in op.attributes[name]] for name in _LISTS)
-    is_depthwise = bool(ir.IntegerAttr(op.attributes["depthwise"]).value)
+    channels = 0 if ir.IntegerAttr(op.attributes["depthwise"]).value else 1
     rank = len(taps)
-    groups = ir.RankedTensorType(x.type).rank - rank - (1 if is_depthwise else 2)
-    counts = (rank, groups, *((0, 0) if is_depthwise else (1, 1)), 1, rank)
-    tap, group, i, o, n, place = _loops(counts)
+    groups = kind.rank - rank - 2 * channels
+    counts = (rank, groups, channels, channels, 1, rank)
+    tap, group, o, i, n, place = _loops(counts)
     read = [p * stride + t * dilation for p, t, stride, dilation in zip(place, tap, strides, dilations, strict=True)]
-    results = ((*n, *read, *group, *i), (*n, *place, *group, *o), (*tap, *group, *i, *o))
-    maps = [ir.AffineMap.get(sum(counts), 0, list(indexing)) for indexing in results]
+    wanted = (*group, *o, *tap, *i)
+    made = (*tap, *group, *i, *o) if _has_few_channels(x, g, channels) else wanted
+    maps = [
+        ir.AffineMap.get(sum(counts), 0, list(indexing))
+        for indexing in ((*n, *read, *group, *i), (*n, *place, *group, *o), made)
+    ]
     reductions = [number >= sum(counts[:4]) for number in range(sum(counts))]
-    sizes = [*taps, *sizes_of(x)[1 + rank :], *([] if is_depthwise else sizes_of(g)[-1:])]
-    start = linalg.fill(zero(kind.element_type), outs=[tensor.EmptyOp(sizes, kind.element_type).result])
+    sizes = dict(zip(wanted, [*sizes_of(g)[1 + rank :], *taps, *(sizes_of(x)[-1:] * channels)], strict=True))
+    empty = tensor.EmptyOp([sizes[loop] for loop in made], kind.element_type).result
+    start = linalg.fill(zero(kind.element_type), outs=[empty])
 
     def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
         left, right = (_wide(element, kind.element_type) for element in elements[:2])
         return [arith.AddFOp(arith.MulFOp(left, right).result, elements[2]).result]
 
     total = build_generic([x, g], [start], maps, iterator_types(reductions), body).results[0]
+    if made != wanted:
+        total = _permuted(total, [made.index(loop) for loop in wanted])
     return total if total.type == kind else tensor.CastOp(kind, total).result
+
+
+def _has_few_channels(x: ir.Value, g: ir.Value, channels: int) -> bool:
+    """Whether vectors are to run along the channels of the gradient, since the others do not fill one."""
+    if not channels:
+        return False
+    inner, outer = (ir.RankedTensorType(value.type).shape[-1] for value in (x, g))
+    return 0 < inner < min(_VECTOR, outer)
+
+
+def _permuted(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
+    rank = len(permutation)
+    read = [ir.AffineDimExpr.get(permutation.index(dim)) for dim in range(rank)]
+    maps = [ir.AffineMap.get(rank, 0, read), ir.AffineMap.get_identity(rank)]
+    empty = empty_like(value, ir.RankedTensorType(value.type).element_type, permutation)
+    return build_generic(
+        [value], [empty], maps, iterator_types([False] * rank), lambda elements: [elements[0]]
+    ).results[0]
 
 
 def _loops(counts: Sequence[int]) -> list[list[ir.AffineExpr]]:
