@@ -10,6 +10,7 @@ from torch import fx
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from pipeline.frontend.decompositions import decomposition_table
+from pipeline.frontend.gradients.kept_layouts import keep_channels_last
 from pipeline.frontend.gradients.norms import statistics_in_float32
 from pipeline.frontend.gradients.recompute import copy_what_is_written
 
@@ -34,4 +35,6 @@ def activation_partition(
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
     """(forward, backward) of a graph of aot_autograd's that computes both, as a `partition_fn` gives them."""
     copy_what_is_written(joint)
-    return min_cut_rematerialization_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **options)
+    forward, backward = min_cut_rematerialization_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **options)
+    keep_channels_last(forward, backward, num_fwd_outputs)
+    return forward, backward

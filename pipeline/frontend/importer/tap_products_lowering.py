@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.dialects.fusion import BARRIER
 from pipeline.frontend.importer.own_ops import (
     builtin_operands,
     imported,
@@ -69,6 +70,7 @@ def _contraction(op: ir.Operation, x: ir.Value) -> ir.Value:
     total = build_generic([x, g], [start], maps, iterator_types(reductions), body).results[0]
     if made != wanted:
         total = _permuted(total, [made.index(loop) for loop in wanted])
+    total = ir.Operation.create(BARRIER, [total.type], [total]).result  # or lanes are stored one by one, taps apart
     return total if total.type == kind else tensor.CastOp(kind, total).result
 
 

@@ -106,8 +106,8 @@ def _of_common(alignment: Alignment, scratch: int) -> list[int]:
         tile = max(1, most // inner)
         if has_product and number == len(sizes) - 1:
             tile = max(tile, _ROWS_OF_A_PRODUCT)
-        if number == len(sizes) - 1 and factor == _SCRATCH_OF_COLUMNS and tile > _VECTOR:
-            tile -= tile % _VECTOR
+        if number == len(sizes) - 1 and factor == _SCRATCH_OF_COLUMNS:
+            tile = max(_VECTOR, tile - tile % _VECTOR)
         tiles.insert(0, tile if size is None else min(tile, max(1, size)))
         inner *= tile if size is None else max(1, size)
     return tiles
@@ -122,10 +122,12 @@ def _are_columns(alignment: Alignment) -> bool:
 
 
 def _is_innermost(view: LinalgOp, loop: int) -> bool:
-    """Whether a loop is the last index of each operand of an op that has the most indices."""
-    most = max(len(indexing.results) for indexing in view.maps)
-    dim = ir.AffineDimExpr.get(loop)
-    return most > 0 and all(indexing.results[-1] == dim for indexing in view.maps if len(indexing.results) == most)
+    """Whether a loop is the last index of each operand of an op that has the most, but for loops of one iteration."""
+    indices = [
+        [other for other in view.loops_read(operand) if view.sizes[other] != 1] for operand in range(len(view.maps))
+    ]
+    most = max(map(len, indices))
+    return most > 0 and all(read[-1] == loop for read in indices if len(read) == most)
 
 
 def _bytes_of_one(alignment: Alignment, around: Sequence[tuple[int, ...]]) -> int:
