@@ -30,6 +30,7 @@ from pipeline.frontend.decompositions.transformer_layers import (
 from pipeline.frontend.gradients.attention import attention_scores, flash_attention_backward, log_sum_exp
 from pipeline.frontend.gradients.convolutions import convolution_backward
 from pipeline.frontend.gradients.embedding_bags import embedding_bag_backward, per_sample_weights_backward
+from pipeline.frontend.gradients.foreach import fma, for_each
 from pipeline.frontend.recurrent import RECURRENT
 
 aten = torch.ops.aten
@@ -53,12 +54,13 @@ def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
 
 @functools.cache
 def _table(with_quantized: bool) -> Mapping[Any, Callable[..., Any]]:
-    table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **REPLACEMENTS, **RECURRENT}
+    table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **for_each(), **REPLACEMENTS, **RECURRENT}
     if with_quantized:
         table.update(quantized.decompositions())
     table[aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
     table[aten.var_mean.correction] = _var_mean
     table[aten._scaled_dot_product_flash_attention_for_cpu_backward.default] = flash_attention_backward
+    table[torch.ops.prims.fma.default] = fma
     table[aten.convolution.default] = convolution
     table[aten.convolution_backward.default] = convolution_backward
     table[aten._embedding_bag_backward.default] = embedding_bag_backward

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import fx
 from torch._dynamo.utils import counters
 
@@ -44,8 +45,9 @@ def pipeline_backend(
     forget_orphans()
     chosen = options_of(options, mode)
     compile_graph = compile_with(chosen, target_for(chosen))
-    weights = weights_of(graph)
     capture, owner = Capture(graph, inputs, is_training(graph)), current_owner()
+    lifted = capture.lifted
+    weights = {number + len(lifted): weight for number, weight in weights_of(graph).items()}
     _count("graphs")
     try:
         form = direct_form(capture)
@@ -55,17 +57,25 @@ def pipeline_backend(
     code = CompiledGraph(capture.graph, form.outputs, form.mutated, weights, form.own, compile_graph)
     register(owner, code)
     _count("direct")
+    call = (lambda *inputs: code(*lifted, *inputs)) if lifted else code
     if not form.mutated:
-        return code
+        return call
     names = {number: name for number, (name, _) in weights.items()}
-    return _WritingCall(code, names, functools.partial(_through_runtime, capture, owner, compile_graph))
+    return _WritingCall(call, lifted, names, functools.partial(_through_runtime, capture, owner, compile_graph))
 
 
 class _WritingCall:
     """Calls code that writes to inputs; aot_autograd's runtime where these share memory with others in a call."""
 
-    def __init__(self, code: CompiledGraph, names: dict[int, str], make_runtime: Callable[..., Callable[..., Any]]):
+    def __init__(
+        self,
+        code: Callable[..., Sequence[Any]],
+        lifted: Sequence[torch.Tensor],
+        names: dict[int, str],
+        make_runtime: Callable[..., Callable[..., Any]],
+    ):
         self._code = code
+        self._lifted = lifted
         self._names = names
         self._make_runtime = make_runtime
         self._runtime: Callable[..., Any] | None = None
@@ -77,7 +87,8 @@ class _WritingCall:
         except ArgumentError as error:
             reason = str(error)
         if self._runtime is None:
-            weights = {number: (name, inputs[number]) for number, name in self._names.items()}
+            given = (*self._lifted, *inputs)
+            weights = {number: (name, given[number]) for number, name in self._names.items()}
             self._runtime = self._make_runtime(weights, reason)
         return self._runtime(*inputs)
 

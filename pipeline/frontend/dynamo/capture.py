@@ -36,7 +36,8 @@ class Capture:
     Attributes:
         graph: in ATen; it returns the new values of the inputs that are written to, then the results.
         facts: what aot_autograd found out about inputs and results.
-        takes_inputs: whether it takes dynamo's inputs as they are; else aot_autograd has put them together.
+        lifted: tensors that dynamo's graph has and this one takes, before dynamo's inputs: an optimizer's, for example.
+        takes_inputs: whether it takes these and dynamo's inputs as they are; else aot_autograd has put them together.
         trains: whether results carry gradients; then the graph returns what backward needs, too.
         keeps_activations: whether that are activations, and not the inputs alone.
         runtime: calls `run` and does what the functional graph leaves to be done. Takes dynamo's inputs.
@@ -46,6 +47,7 @@ class Capture:
 
     graph: fx.GraphModule
     facts: ViewAndMutationMeta
+    lifted: tuple[torch.Tensor, ...]
     takes_inputs: bool
     trains: bool = False
     keeps_activations: bool
@@ -74,7 +76,10 @@ class Capture:
         checks = contextlib.nullcontext() if perhaps_trains else linalg_checks_taken_apart()
         with capturing, tokens, loops, checks, replacements_first(), written_as_attributes():
             self.runtime: Callable[..., Any] = backend(_with_pure_regions(graph), inputs)
-        self.takes_inputs = sum(node.op == "placeholder" for node in self.graph.graph.nodes) == len(inputs)
+        tensors = (graph.named_parameters, graph.named_buffers)
+        self.lifted = tuple(tensor for named in tensors for _, tensor in named(remove_duplicate=False))
+        taken = sum(node.op == "placeholder" for node in self.graph.graph.nodes)
+        self.takes_inputs = taken == len(self.lifted) + len(inputs)
         if perhaps_trains:
             drop_effect_tokens(self.graph.graph)
             self.graph = decomposed(self.graph)
