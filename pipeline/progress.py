@@ -127,16 +127,17 @@ class _Bar:
     def kernels(self, done: int, total: int) -> None:
         """There is machine code of so many kernels."""
         self._kernels = (done, total)
-        self._draw()
+        self._draw(is_due=done == total)
 
     def close(self) -> None:
         """Takes the bar away."""
         if self._progress is not None:
             self._progress.stop()
 
-    def _draw(self) -> None:
+    def _draw(self, *, is_due: bool = False) -> None:
         now = time.monotonic()
-        if now - self._begun < LONG or now - self._drawn < _PERIOD or os.getpid() != self._process:
+        is_due = is_due or now - self._drawn >= _PERIOD
+        if now - self._begun < LONG or not is_due or os.getpid() != self._process:
             return
         self._drawn = now
         if self._progress is None:

@@ -75,6 +75,36 @@ def test_a_view_of_an_input_is_made_by_no_code():
     assert pipeline.executables(compiled) == []
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.squeeze(),
+        lambda x: x.squeeze(1),
+        lambda x: x.squeeze((1, 3)),
+        lambda x: x.flatten(1),
+        lambda x: x.unflatten(2, (5, 1)),
+        lambda x: x.permute(2, 3, 0, 1),
+        lambda x: x.expand(2, 3, 4, 5, 6),
+        lambda x: x[1:, :, ::2],
+        lambda x: x.diagonal(0, 0, 2),
+        lambda x: x.as_strided((2, 2), (1, 2)),
+        lambda x: x.unfold(2, 2, 1),
+        lambda x: x.view_as(x),
+        lambda x: x.unbind(2)[3],
+        lambda x: x.tensor_split(2, 2)[1],
+        lambda x: x.real,
+    ],
+)
+def test_views_of_an_input_carry_gradients(view):
+    compiled = torch.compile(view, backend="pipeline")
+    x = torch.randn(3, 1, 5, 1, requires_grad=True)
+    with torch.enable_grad():
+        mine, theirs = compiled(x), view(x)
+    assert torch.equal(mine, theirs) and mine.stride() == theirs.stride() and mine.data_ptr() == theirs.data_ptr()
+    gradients = [torch.autograd.grad(result, x, torch.ones_like(result))[0] for result in (mine, theirs)]
+    assert torch.equal(*gradients)
+
+
 def test_a_graph_break_between_a_view_and_a_write():
     def function(x):
         y = x.exp()

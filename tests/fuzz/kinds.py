@@ -11,6 +11,7 @@ import outcomes
 import script_outcomes
 from drawing import Draw
 from norm_programs import norm_program
+from op_gradients import gradient_sample, trained
 from op_samples import as_is_and_symbolic, op_sample
 from script_programs import LARGE as DEEP
 from script_programs import SMALL as FLAT
@@ -41,6 +42,7 @@ KINDS = {
     "threads": Kind(lambda draw: draw_program(draw, LARGE), outcomes.on_threads, 8),
     "norms": Kind(norm_program, outcomes.fused, 6),
     "ops": Kind(op_sample, as_is_and_symbolic, 8),
+    "gradients": Kind(gradient_sample, trained, 8),
     "branches": Kind(lambda draw: script_program(draw, FLAT), script_outcomes.fused_and_unfused, 10),
     "nested": Kind(lambda draw: script_program(draw, DEEP), script_outcomes.fused_and_unfused, 1),
 }

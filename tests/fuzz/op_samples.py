@@ -22,8 +22,8 @@ import pipeline
 _DTYPES = (torch.float32, torch.int64, torch.bool)
 
 #: Results that are not defined by the arguments: what is drawn, and memory that nobody has written to.
-_UNDEFINED = ("empty", "new_empty", "rand", "bernoulli", "multinomial", "normal", "dropout", "uniform", "exponential")
-_UNDEFINED += ("cauchy", "geometric", "log_normal", "rrelu", "randint", "fractional_max_pool", "resize_", "svd_lowrank")
+UNDEFINED = ("empty", "new_empty", "rand", "bernoulli", "multinomial", "normal", "dropout", "uniform", "exponential")
+UNDEFINED += ("cauchy", "geometric", "log_normal", "rrelu", "randint", "fractional_max_pool", "resize_", "svd_lowrank")
 
 #: Which of equal elements comes first is not defined, and integers and bools have equal ones.
 _ORDERS = ("sort", "topk", "kthvalue")
@@ -120,7 +120,7 @@ def _tried(sample: OpSample, model: torch.nn.Module, arguments: list[torch.Tenso
         return "refused", f"{kind}: {error}"
     except Exception as error:  # what is not a PipelineError is the finding
         return "defect", f"{kind}: {sample}: {type(error).__name__}: {error}"
-    undefined = _UNDEFINED if sample.dtype.is_floating_point else (*_UNDEFINED, *_ORDERS)
+    undefined = UNDEFINED if sample.dtype.is_floating_point else (*UNDEFINED, *_ORDERS)
     if any(word in sample.name for word in undefined):
         return RIGHT
     problems = [f"result{path}: {text}" for path, text in differences(_dense(got), _dense(expected))]

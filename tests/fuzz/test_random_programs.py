@@ -17,6 +17,7 @@ COUNTS = {
     "gpus": 24,
     "threads": 48,
     "norms": 12,
+    "gradients": 72,
     "branches": 270,
     "nested": 30,
 }
@@ -29,6 +30,7 @@ BATCH = {
     "gpus": 12,
     "threads": 16,
     "norms": 12,
+    "gradients": 24,
     "branches": 30,
     "nested": 10,
 }
@@ -41,6 +43,7 @@ RIGHT = {
     "gpus": 0.7,
     "threads": 0.85,
     "norms": 1,
+    "gradients": 0.8,
     "branches": 0.6,
     "nested": 0.6,
 }

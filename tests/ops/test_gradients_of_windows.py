@@ -61,14 +61,17 @@ def _gradient(forward: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., 
 
 @pytest.mark.parametrize("name", FORWARD)
 def test_gradients(name: str) -> None:
-    """The graph of backward is compiled as a whole, and gives what eager gives in float64."""
+    """Graphs of backward are compiled as a whole, in float32 and float64, and give what eager gives in float64."""
     forward, shape = FORWARD[name]
+    gradient = _gradient(forward)
     x = torch.randn(shape, generator=torch.Generator().manual_seed(1))
     g = torch.randn_like(forward(x))
-    graph = make_fx(_gradient(forward))(g, x)
-    result = pipeline.compile(graph, (g, x), fallback="error")(g, x)
-    expected = _gradient(forward)(g.double(), x.double())
-    torch.testing.assert_close(result.double(), expected, rtol=1e-5, atol=1e-5)
+    arguments = g, x, g.double(), x.double()
+    graph = make_fx(lambda g, x, g64, x64: (gradient(g, x), gradient(g64, x64)))(*arguments)
+    single, double = pipeline.compile(graph, arguments, fallback="error")(*arguments)
+    expected = gradient(g.double(), x.double())
+    torch.testing.assert_close(single.double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(double, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["average", "adaptive average", "bilinear, corners", "maximum, unbatched"])

@@ -199,3 +199,22 @@ def test_torch_compile(grad):
         torch.testing.assert_close(mine, theirs)
     with pytest.raises(pipeline.PipelineError, match=r"linalg.inv: .* singular"):
         run(torch.ones(2, 4, 4).requires_grad_(grad))
+
+
+_DIFFERENTIABLE = sorted(set(FUNCTIONS) - {"old cholesky"})
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+@pytest.mark.parametrize("name", _DIFFERENTIABLE)
+def test_gradients(name, layout):
+    """What backward reads of a factorization depends on how the matrix lies in memory."""
+    torch._dynamo.reset()
+    x = matrices(2, 4, 4)
+    x = (x if layout == "rows" else x.mT).requires_grad_()
+
+    def gradient(function):
+        results = [value for value in listed(function(x)) if value.is_floating_point()]
+        return torch.autograd.grad(sum((value * value).sum() for value in results), x)[0]
+
+    expected = gradient(FUNCTIONS[name])
+    torch.testing.assert_close(gradient(torch.compile(FUNCTIONS[name], backend="pipeline")), expected, rtol=1e-3, atol=1e-3)

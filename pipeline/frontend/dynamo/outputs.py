@@ -16,6 +16,13 @@ from torch.fx.node import map_aggregate
 
 from pipeline.frontend.functionalize.schema_aliases import root, viewed
 
+#: Views without gradients, which torch's decompositions give, and the same views with gradients.
+_WITH_GRADIENTS = {
+    torch.ops.prims.squeeze.default: torch.ops.aten.squeeze.dims,
+    torch.ops.prims.transpose.default: torch.ops.aten.permute.default,
+    torch.ops.prims.view_of.default: torch.ops.aten.alias.default,
+}
+
 
 @dataclass(frozen=True)
 class CallersInput:
@@ -150,7 +157,7 @@ class _Planner:
         if viewed(value) is None:
             return self._viewed_base(value)
         operands = [map_aggregate(part, self._operand) for part in (value.args, value.kwargs)]
-        return Replayed(value.target, operands[0], operands[1])
+        return Replayed(_WITH_GRADIENTS.get(value.target, value.target), operands[0], operands[1])
 
     def _operand(self, value: Any) -> Any:
         return self._view(value) if isinstance(value, fx.Node) else value

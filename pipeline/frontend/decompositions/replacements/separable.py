@@ -108,7 +108,7 @@ def adaptive_avg_pool3d_backward(gradient: Tensor, x: Tensor) -> Tensor:
 
 def _adaptive_averages(count: int, gradient: Tensor, x: Tensor) -> Tensor:
     inside = [windows(size, wanted) for size, wanted in zip(x.shape[-count:], gradient.shape[-count:], strict=True)]
-    return _transposed(gradient, [matrix / matrix.sum(1, keepdim=True) for matrix in inside])
+    return _transposed(gradient, [matrix / matrix.sum(1, keepdim=True).to(torch.float64) for matrix in inside])
 
 
 def _nearest_matrix(size: Any, wanted: Any, scale: float | None, offset: float) -> Tensor:

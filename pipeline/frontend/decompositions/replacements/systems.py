@@ -61,6 +61,11 @@ def _checked(info: Tensor, is_wanted: bool, api_name: str) -> Tensor:
     return info.to(torch.int32)
 
 
+def _kept(factors: Factors) -> tuple[Tensor, Tensor]:
+    """L and U in one, and with which row each was exchanged, from 1."""
+    return _by_columns(factors.lu), (factors.pivots + 1).to(torch.int32)
+
+
 @replaces(aten.linalg_lu_factor_ex.default)
 def lu_factor(matrix: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
     """lu_factor(A: [.., n, n]) → L and U in one, the rows that were exchanged from 1, the first pivot that is 0."""
@@ -68,7 +73,7 @@ def lu_factor(matrix: Tensor, *, pivot: bool = True, check_errors: bool = False)
         return NotImplemented
     factors = lu_factors(matrix)
     info = _checked(factors.info, check_errors, "torch.linalg.lu_factor")
-    return _by_columns(factors.lu), (factors.pivots + 1).to(torch.int32), info
+    return *_kept(factors), info
 
 
 @replaces(aten._linalg_solve_ex.default)
@@ -81,8 +86,7 @@ def solve(matrix: Tensor, right: Tensor, *, left: bool = True, check_errors: boo
     factors = lu_factors(matrix)
     result = _by_columns(_solution(factors, columns))
     info = _checked(factors.info, check_errors, "torch.linalg.solve")
-    pivots = (factors.pivots + 1).to(torch.int32)
-    return result.squeeze(-1) if is_vector else result, _by_columns(factors.lu), pivots, info
+    return result.squeeze(-1) if is_vector else result, *_kept(factors), info
 
 
 def _solution(factors: Factors, right: Tensor) -> Tensor:
@@ -111,6 +115,14 @@ def _signs(factors: Factors) -> Tensor:
     return torch.where((exchanges & 1) == 0, 1.0, -1.0).to(factors.lu.dtype)
 
 
+def _as_torch_factorizes(matrix: Tensor, factors: Factors) -> Factors:
+    """What det and slogdet return beside the determinant, for their backward.
+
+    Torch factorizes the transpose of a matrix that lies row after row, and takes it for that in backward.
+    """
+    return lu_factors(matrix.mT) if matrix.is_contiguous() else factors
+
+
 @replaces(aten._linalg_det.default)
 def determinant(matrix: Tensor) -> Any:
     """det(A) → the product of the pivots, with the sign of the exchanges."""
@@ -119,7 +131,7 @@ def determinant(matrix: Tensor) -> Any:
     factors = lu_factors(matrix)
     pivots = factors.lu.diagonal(0, -2, -1)
     result = pivots.prod(-1) * _signs(factors)
-    return result, _by_columns(factors.lu), (factors.pivots + 1).to(torch.int32)
+    return result, *_kept(_as_torch_factorizes(matrix, factors))
 
 
 @replaces(aten._linalg_slogdet.default)
@@ -131,7 +143,7 @@ def sign_and_log_of_determinant(matrix: Tensor) -> Any:
     pivots = factors.lu.diagonal(0, -2, -1)
     sign = pivots.sign().prod(-1) * _signs(factors)
     logarithm = pivots.abs().log().sum(-1)
-    return sign, logarithm, _by_columns(factors.lu), (factors.pivots + 1).to(torch.int32)
+    return sign, logarithm, *_kept(_as_torch_factorizes(matrix, factors))
 
 
 @replaces(aten.linalg_slogdet.default)
