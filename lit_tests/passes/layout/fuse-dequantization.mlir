@@ -122,3 +122,38 @@ func.func @floats(%x: tensor<3x16xf32>, %w: tensor<16x8xf32> {pipeline.weight = 
   %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x8xf32>) outs(%init : tensor<3x8xf32>) -> tensor<3x8xf32>
   return %r : tensor<3x8xf32>
 }
+
+// -----
+
+// A scale of one element that a reshape makes a scalar.
+
+#one = affine_map<(d0) -> (d0)>
+#two = affine_map<(d0, d1) -> (d0, d1)>
+#scalar = affine_map<(d0, d1) -> ()>
+
+// CHECK-LABEL: func.func @of_a_scalar
+// CHECK-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[Q:.*]]: tensor<16x8xi8> {{{.*}}}, %[[S:.*]]: tensor<1xf32> {{{.*}}}, %{{.*}}: tensor<3x8xf32>)
+// CHECK-NOT: tensor<16x8xf32>
+// CHECK: return
+func.func @of_a_scalar(%x: tensor<3x16xf32>, %q: tensor<16x8xi8> {pipeline.weight = "q"},
+    %s: tensor<1xf32> {pipeline.weight = "s"}, %init: tensor<3x8xf32>) -> tensor<3x8xf32> {
+  %se = tensor.empty() : tensor<1xf32>
+  %negative = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%s : tensor<1xf32>) outs(%se : tensor<1xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %n = arith.negf %i : f32
+    linalg.yield %n : f32
+  } -> tensor<1xf32>
+  %scale = tensor.collapse_shape %negative [] : tensor<1xf32> into tensor<f32>
+  %we = tensor.empty() : tensor<16x8xf32>
+  %w = linalg.generic {indexing_maps = [#two, #scalar, #two], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %scale : tensor<16x8xi8>, tensor<f32>) outs(%we : tensor<16x8xf32>) {
+  ^bb0(%i: i8, %j: f32, %o: f32):
+    %f = arith.sitofp %i : i8 to f32
+    %p = arith.mulf %f, %j : f32
+    linalg.yield %p : f32
+  } -> tensor<16x8xf32>
+  // expected-remark @below {{passed: dequantizes its weight of i8 as it reads it}}
+  %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x8xf32>) outs(%init : tensor<3x8xf32>) -> tensor<3x8xf32>
+  return %r : tensor<3x8xf32>
+}

@@ -295,6 +295,8 @@ def _joined(parts: Sequence[tuple[ir.AffineExpr, int]]) -> ir.AffineExpr:
 def _before_collapse(collapse: ir.Operation, places: Places) -> Places:
     """Where a tensor.collapse_shape has an element from."""
     sizes = ir.RankedTensorType(collapse.operands[0].type).shape
+    if not places:  # a scalar has no groups that tell of the dims of size 1
+        return (ir.AffineConstantExpr.get(0),) * len(sizes)
     split = zip(reassociation(collapse), places, strict=True)
     return tuple(place for group, index in split for place in _parts(index, [sizes[dim] for dim in group]))
 
