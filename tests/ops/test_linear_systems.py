@@ -217,4 +217,6 @@ def test_gradients(name, layout):
         return torch.autograd.grad(sum((value * value).sum() for value in results), x)[0]
 
     expected = gradient(FUNCTIONS[name])
-    torch.testing.assert_close(gradient(torch.compile(FUNCTIONS[name], backend="pipeline")), expected, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(
+        gradient(torch.compile(FUNCTIONS[name], backend="pipeline")), expected, rtol=1e-3, atol=1e-3
+    )
