@@ -21,7 +21,7 @@ import pipeline
 #: How far gradients may differ, against the largest element: a sum of products in another order.
 _TOLERANCES = {torch.float64: 1e-7, torch.float32: 2e-3}
 
-#: Gradients that are not defined by the arguments: of vectors and phases that are so but for a factor, of equal elements.
+#: Gradients that arguments do not define: of vectors and phases that are so but for a factor, of equal elements.
 _UNDEFINED = (*UNDEFINED, "linalg.eig", "linalg.svd", "svd", "pca_lowrank")
 
 
