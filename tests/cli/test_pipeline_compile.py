@@ -15,8 +15,8 @@ from drivers import fails
 
 import pipeline
 from pipeline.tools import compile as compile_driver
-from pipeline.tools import timing_report
 from pipeline.tools import run as run_driver
+from pipeline.tools import timing_report
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
 
