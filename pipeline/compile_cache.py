@@ -24,7 +24,7 @@ from pipeline.options import Options
 from pipeline.plugins import plugins
 from pipeline.remarks import Remark, Subject
 from pipeline.runtime.device.device_code import DeviceCode
-from pipeline.runtime.interface.code import CallSite, Code
+from pipeline.runtime.interface.code import CallSite, Code, Origin
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.loading import code_from_json
 
@@ -85,7 +85,7 @@ class Outcome:
 
 
 def _places(data: list[Any]) -> tuple[CallSite, ...]:
-    return tuple(CallSite(tuple(tuple(pair) for pair in ops)) for ops in data)
+    return tuple(CallSite(tuple(Origin(*origin) for origin in ops)) for ops in data)
 
 
 def _remark(data: dict[str, Any]) -> Remark:
