@@ -60,8 +60,9 @@ def origins(ops: Iterable[ir.Operation]) -> list[Origin]:
 
 
 def origins_attribute(origins: Iterable[Origin]) -> ir.ArrayAttr:
-    """Origins as an attribute; what is unknown is empty there."""
-    return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.StringAttr.get(part or "") for part in one]) for one in origins])
+    """Origins as an attribute; what is unknown is empty there, an unknown module left out."""
+    parts = [one if one.module else one[:2] for one in origins]
+    return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.StringAttr.get(part or "") for part in one]) for one in parts])
 
 
 def origins_of(attribute: ir.Attribute) -> list[Origin]:
