@@ -6,14 +6,19 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pipeline.errors import PipelineError
 from pipeline.plugins import one_line
+from pipeline.tools.versions import VersionAction
 
 
 class DriverParser(argparse.ArgumentParser):
-    """Says what is wrong in one line, with exit code 1."""
+    """Has `--version`; says what is wrong in one line, with exit code 1."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.add_argument("--version", action=VersionAction)
 
     def error(self, message: str) -> NoReturn:
         """Prints and exits."""

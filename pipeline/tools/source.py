@@ -60,7 +60,17 @@ def write(path: str, text: str) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Likewise, of what is no text."""
+    if path == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_bytes(data)
     except OSError as error:
         raise OptionError(f"{path}: {error.strerror}") from None

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from driver import MARKS, ROOT, run_opt
 
+from pipeline.mlir import context, ir
+from pipeline.tools import opt
+
 SOURCE = "func.func @f(%a: i32) -> i32 { %x = arith.muli %a, %a : i32 return %x : i32 }"
 
 
@@ -45,6 +48,31 @@ def test_large_dialects_are_imported_when_they_are_used():
         "assert nvgpu.LdMatrixOp and 'torch_mlir.dialects.nvgpu' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, timeout=60)
+
+
+def test_bytecode_is_the_same_module(tmp_path):
+    path = tmp_path / "f.mlirbc"
+    options = ("--dump-pass-pipeline", "--mlir-disable-threading=false", "--emit-bytecode")
+    finished = run_opt("--cse", "--canonicalize=top-down=false", *options, "-o", path, stdin=SOURCE)
+    assert (finished.returncode, finished.stdout) == (0, "")
+    assert finished.stderr.startswith("builtin.module(cse,canonicalize{")
+    assert finished.stderr.count("\n") == 1
+    assert path.read_bytes().startswith(b"ML\xefR")
+    module = ir.Module.parse(path.read_bytes(), context())
+    assert f"{module}\n" == run_opt("--cse", stdin=SOURCE).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--emit-bytecode", "--split-input-file"], "'--emit-bytecode' cannot be used together"),
+        (["--mlir-print-ir-after-all", "--mlir-disable-threading=false"], "'--mlir-print-ir-after-all' cannot be used"),
+    ],
+)
+def test_options_that_do_not_go_together(options, says, capsys):
+    with pytest.raises(SystemExit) as stop:
+        opt.main(options)
+    assert stop.value.code == 1 and says in capsys.readouterr().err
 
 
 def test_crash_leaves_one_reproducer_of_a_unique_name_and_no_core(tmp_path):
