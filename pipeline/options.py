@@ -98,6 +98,12 @@ class Options:
     fallback: str = field(default_factory=_usual_fallback)
     verbose: bool = field(default_factory=_usually_verbose)
 
+    def unusual(self) -> dict[str, Any]:
+        """Those options that have not their default, by name; but for the target."""
+        usual = Options()
+        values = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "target"}
+        return {name: value for name, value in values.items() if value != getattr(usual, name)}
+
     @staticmethod
     def create(values: Mapping[str, Any]) -> Options:
         """Options from keywords; raises `OptionError` for an unknown one or a value of the wrong form."""
