@@ -8,6 +8,7 @@ from typing import Any
 from pipeline.fusion_rules.rules import load_rules
 from pipeline.options import PRECISIONS
 from pipeline.tools.model_file import load_model, takes_inputs
+from pipeline.tools.quiet import quietly
 
 #: What `--against` takes for the model as torch runs it.
 EAGER = "eager"
@@ -20,7 +21,6 @@ def compile_forms(arguments: argparse.Namespace) -> tuple[dict[str, Any], tuple[
     joins anything; or `f32` and `bf16`; or the executable and the model as torch runs it.
     """
     from pipeline.compiler import compile
-    from pipeline.tools.compile import quietly
 
     inputs = arguments.input if takes_inputs(arguments.artifact) else ()
     model = load_model(arguments.artifact, inputs)
