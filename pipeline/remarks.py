@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pipeline import logs
 from pipeline.fusion_rules.reasons import REASONS, Reason
 from pipeline.runtime.interface.code import place_of
 
@@ -78,6 +80,8 @@ class Remark:
         return f"{where}{self.kind}: {self.reason} [{about}{edge}]"
 
 
+_told = logs.log("remarks")
+
 _log: contextvars.ContextVar[list[Remark] | None] = contextvars.ContextVar("pipeline_remarks", default=None)
 
 
@@ -128,27 +132,33 @@ def analysis(pass_name: str, op: Any, reason: str) -> None:
 
 def note(pass_name: str, kind: Kind, op: str, reason: str, source: str | None = None) -> None:
     """Records a decision about no op of a module's; `op` is the name of the kind of op that it is about."""
-    log = _log.get()
-    if log is not None:
-        log.append(Remark(pass_name, kind, op, reason, source))
+    _add(Remark(pass_name, kind, op, reason, source))
 
 
 def repeat(remark: Remark) -> None:
     """Records a remark that was made before."""
-    log = _log.get()
-    if log is not None:
-        log.append(remark)
+    _add(remark)
 
 
 def _record(pass_name: str, kind: Kind, op: Any, reason: str, why: Reason | None, producer: Any) -> None:
-    log = _log.get()
-    if log is None:
+    if _log.get() is None:
         return
     operation = op.operation
     edge = None if producer is None else (_subject(producer.operation), _subject(operation))
     key = why.key if why else None
     source, module = _place(operation.location)
-    log.append(Remark(pass_name, kind, operation.name, reason, source, key, edge, module))
+    _add(Remark(pass_name, kind, operation.name, reason, source, key, edge, module))
+
+
+def _add(remark: Remark) -> None:
+    """Collects a remark, and says it in the log of its pass."""
+    log = _log.get()
+    if log is None:
+        return
+    log.append(remark)
+    level = logging.INFO if remark.kind == "missed" else logging.DEBUG
+    if _told.isEnabledFor(level):
+        _told.getChild(remark.pass_name).log(level, "%s", remark)
 
 
 def _subject(op: Any) -> Subject:

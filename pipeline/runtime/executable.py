@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pipeline import locks
+from pipeline import locks, logs
 from pipeline.errors import ArgumentError, OptionError, PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime.call import fast_path
@@ -37,6 +37,8 @@ from pipeline.runtime.weights.weight_source import FixedWeights, Rebound, Refres
 
 if TYPE_CHECKING:
     from pipeline.runtime.report.profiler import Profile
+
+_told = logs.log("weights")
 
 
 @dataclass(frozen=True)
@@ -282,6 +284,7 @@ class Executable:
         if self._bound.has_changed():
             with self._refreshing:
                 if self._bound.has_changed():  # no other thread was faster
+                    _told.info("weights of %s have changed: they are bound and prepared again", self.name)
                     self._bound = self._bind(self._bound)
         return self._bound
 

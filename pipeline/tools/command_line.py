@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from pipeline import logs
 from pipeline.errors import PipelineError
 from pipeline.plugins import one_line
 from pipeline.tools.versions import VersionAction
@@ -45,6 +46,7 @@ def complain(program: str, problem: str) -> int:
 def exit_code(program: str, work: Callable[[], None]) -> int:
     """Does the work of a driver; 0, or 1 with the error said on stderr."""
     try:
+        logs.set_up()
         work()
         sys.stdout.flush()
     except PipelineError as error:
