@@ -108,6 +108,8 @@ class GraphSource(ProgramSource):
         mutated: the placeholders that are written to; their new values are the graph's first outputs.
     """
 
+    name = "a graph of torch.compile"
+
     module: fx.GraphModule
     weights: Mapping[str, str] = field(default_factory=dict)
     live: Callable[[], Mapping[str, torch.Tensor]] = dict

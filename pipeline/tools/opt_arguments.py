@@ -90,7 +90,9 @@ def _parser() -> DriverParser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("input", nargs="?", default="-", help="MLIR text; - for stdin, which is the default")
+    parser.add_argument(
+        "input", nargs="?", default="-", help="MLIR, text or bytecode; - for stdin, which is the default"
+    )
     parser.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to print; - for stdout")
     _flag(parser, "--emit-bytecode", "write MLIR's bytecode instead of text")
     _add_pipeline_options(parser.add_argument_group("what runs"))

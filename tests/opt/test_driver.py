@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from driver import MARKS, ROOT, run_opt
 
-from pipeline.mlir import context, ir
 from pipeline.tools import opt
 
 SOURCE = "func.func @f(%a: i32) -> i32 { %x = arith.muli %a, %a : i32 return %x : i32 }"
@@ -58,8 +57,11 @@ def test_bytecode_is_the_same_module(tmp_path):
     assert finished.stderr.startswith("builtin.module(cse,canonicalize{")
     assert finished.stderr.count("\n") == 1
     assert path.read_bytes().startswith(b"ML\xefR")
-    module = ir.Module.parse(path.read_bytes(), context())
-    assert str(module).strip() == run_opt("--cse", stdin=SOURCE).stdout.strip()
+    assert run_opt(path).stdout == run_opt("--cse", stdin=SOURCE).stdout
+    path.write_bytes(path.read_bytes()[:60])
+    damaged = run_opt(path)
+    assert damaged.returncode == 1 and "bytecode that cannot be read: damaged, or of" in damaged.stderr
+    assert damaged.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

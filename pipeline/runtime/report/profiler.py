@@ -177,9 +177,9 @@ def _line(row: Row, profile: Profile) -> list[str]:
 
 
 def _near(source: str) -> str:
-    """A source line as seen from the current folder, where it lies inside of that."""
+    """A source line as seen from the current folder, where it lies inside of that; of a package, from its folder."""
     here = f"{os.getcwd()}{os.sep}"
-    return source.removeprefix(here)
+    return source.rpartition(f"{os.sep}site-packages{os.sep}")[2].removeprefix(here)
 
 
 def _aligned(line: list[str], widths: list[int]) -> Iterator[str]:
