@@ -50,7 +50,7 @@ class NamedText:
 
 
 def read(path: str) -> NamedText:
-    """Reads a file, or stdin where `path` is `-`, as text or as MLIR's bytecode; raises `OptionError` if it is neither."""
+    """Reads a file, or stdin where `path` is `-`: text, or MLIR's bytecode; raises `OptionError` if it is neither."""
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
