@@ -55,5 +55,7 @@ bench: setup
 	  --contestants eager,pipeline,eager-bf16,pipeline-of-bf16,pipeline-bf16 \
 	  W4_ffn W5_encoder W8a_resnet18 W8c_bert W8e_mlp
 
+# The reference of passes, then the site, in build/site; a link that leads nowhere is an error.
 docs: setup
 	$(BIN)/python -m pipeline.tools.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -139,6 +139,8 @@ def load(path: str | Path) -> Executable:
     Raises:
         ArtifactError: the file is no artifact, is cut short, or is for another version or CPU.
     """
+    from pipeline import logs
     from pipeline.runtime.artifact import load
 
+    logs.set_up()
     return load(path)

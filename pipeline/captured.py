@@ -91,6 +91,7 @@ class _ImportedOnce(ProgramSource):
     """Another source, whose Program is imported when it is first asked for."""
 
     def __init__(self, source: ProgramSource):
+        self.name = source.name
         self._source = source
         self._import: _Import | None = None
 

@@ -18,13 +18,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pipeline import logs
 from pipeline.disk_cache import DiskCache, open_cache
 from pipeline.fusion_rules.rules import FusionRules
 from pipeline.options import Options
 from pipeline.plugins import plugins
 from pipeline.remarks import Remark, Subject
 from pipeline.runtime.device.device_code import DeviceCode
-from pipeline.runtime.interface.code import CallSite, Code
+from pipeline.runtime.interface.code import CallSite, Code, Origin
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.loading import code_from_json
 
@@ -85,7 +86,7 @@ class Outcome:
 
 
 def _places(data: list[Any]) -> tuple[CallSite, ...]:
-    return tuple(CallSite(tuple(tuple(pair) for pair in ops)) for ops in data)
+    return tuple(CallSite(tuple(Origin(*origin) for origin in ops)) for ops in data)
 
 
 def _remark(data: dict[str, Any]) -> Remark:
@@ -100,10 +101,12 @@ def _subject(data: dict[str, Any]) -> Subject:
 def cache_for(options: Options) -> DiskCache | None:
     """The cache that a compilation with these options uses; None if it uses none."""
     theirs = options.passes or options.fusions or plugins() or isinstance(options.fusion_rules, FusionRules)
-    if theirs or not options.cache:
-        return None
-    cache = open_cache()
-    return cache if cache.limit else None
+    cache = open_cache() if options.cache and not theirs else None
+    if cache is not None and cache.limit:
+        return cache
+    why = "passes, fusions or rules of the user's" if theirs else "cache=False" if cache is None else "its size is 0"
+    logs.log("cache").debug("not asked: %s", why)
+    return None
 
 
 def key_of(source: str, options: Options, how: list[str]) -> str:

@@ -106,7 +106,9 @@ def compile_source(
         UnsupportedOpError: ops cannot be lowered, and `options.fallback` is `error`.
     """
     with interrupts.kept(), progress.reported(options.verbose):
-        return _compile_or_cut(source, options, target, observer)
+        executable = _compile_or_cut(source, options, target, observer)
+    executable.name, executable.options = source.name, options.unusual()
+    return executable
 
 
 def _compile_or_cut(

@@ -17,11 +17,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline import logs
 from pipeline.errors import OptionError
 from pipeline.runtime.interface.atomic_files import replacing
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _DIGEST_BYTES = 32
+
+_told = logs.log("cache")
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,14 @@ class DiskCache:
         try:
             data = path.read_bytes()
         except OSError:
+            _told.info("%s is not there", key[:12])
             return None
         digest, value = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
         if _digest(key, value) != digest:
+            _told.warning("%s is damaged, and deleted", path)
             path.unlink(missing_ok=True)
             return None
+        _told.info("%s has %d bytes", key[:12], len(value))
         with contextlib.suppress(OSError):  # another process may have deleted it meanwhile
             os.utime(path)
         return value
@@ -72,6 +78,7 @@ class DiskCache:
                 temporary.write_bytes(_digest(key, value) + value)
         except OSError as error:
             return f"{self.folder}: {error.strerror or error}"
+        _told.info("%s is kept, %d bytes", key[:12], len(value))
         self.shrink(self.limit)  # others may have written at the same time
         return None
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from pipeline import logs
 from pipeline.errors import OptionError
 from pipeline.fusion_rules.rules import FusionRules
 from pipeline.fusions import Fusion
@@ -33,10 +34,6 @@ REFRESH_MODES = ("auto", "manual")
 
 #: The stages after which a user's passes may run.
 PASS_STAGES = ("linalg", "fused", "kernels")
-
-
-def _usually_verbose() -> bool:
-    return os.environ.get("PIPELINE_VERBOSE", "0") not in ("", "0")
 
 
 def _usual_fallback() -> str:
@@ -75,8 +72,9 @@ class Options:
         fallback: what becomes of ops that cannot be lowered: `torch` runs them between compiled parts of the model, or
             `error`, which lists them; by default what `PIPELINE_FALLBACK` says, else `torch`. What is to be saved must
             be compiled with `error`.
-        verbose: whether the log `pipeline.compile` says what is done and how long it takes, on stderr if there is no
-            log; by default what `PIPELINE_VERBOSE` says. Else a terminal shows a bar from the third second on.
+        verbose: whether the log `pipeline.compile` says what is done and how long it takes, whatever its level, on
+            stderr if the program says nothing of logs; by default what `PIPELINE_VERBOSE` says. Else a terminal shows a
+            bar from the third second on. For other logs see docs/logs.md.
     """
 
     target: str = "cpu"
@@ -96,11 +94,18 @@ class Options:
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
     fallback: str = field(default_factory=_usual_fallback)
-    verbose: bool = field(default_factory=_usually_verbose)
+    verbose: bool = field(default_factory=logs.is_verbose)
+
+    def unusual(self) -> dict[str, Any]:
+        """Those options that have not their default, by name; but for the target."""
+        usual = Options()
+        values = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "target"}
+        return {name: value for name, value in values.items() if value != getattr(usual, name)}
 
     @staticmethod
     def create(values: Mapping[str, Any]) -> Options:
         """Options from keywords; raises `OptionError` for an unknown one or a value of the wrong form."""
+        logs.set_up()
         known = [option.name for option in fields(Options)]
         for name in values:
             if name not in known:

@@ -39,7 +39,13 @@ class Program:
 
 
 class ProgramSource(ABC):
-    """What a Program can be made of, a captured model or MLIR text, and a `WeightSource` of its weights."""
+    """What a Program can be made of, a captured model or MLIR text, and a `WeightSource` of its weights.
+
+    Attributes:
+        name: what the model is called, for people.
+    """
+
+    name: str = "a model"
 
     @abstractmethod
     def program(self, dump: Dump) -> Program:

@@ -1,4 +1,4 @@
-"""What a compilation says of itself while it runs: a bar on a terminal once it takes long, or lines in the log.
+"""What a compilation says of itself while it runs: a bar on a terminal once it takes long, or lines in the logs.
 
 `timing.stage` tells which stage has begun, `kernels` how much code there is by now. The bar is drawn when one of them
 says something, and by no thread: compilations fork.
@@ -15,12 +15,12 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from pipeline import timing
+from pipeline import logs, timing
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-logger = logging.getLogger("pipeline.compile")
+_stages, _passes = logs.log("compile"), logs.log("passes")
 
 #: After so many seconds a compilation takes long.
 LONG = 2.0
@@ -46,14 +46,17 @@ _reporter: contextvars.ContextVar[Reporter | None] = contextvars.ContextVar("pip
 def reported(verbose: bool) -> Iterator[None]:
     """Reports what is compiled in the `with` block (in this thread), if nobody does already.
 
+    It is said in the logs `compile` and `passes` where these are to say it, else by a bar on a terminal.
+
     Args:
-        verbose: say it in the log and not in a bar; if nobody has said where logs go, on stderr.
+        verbose: the log `compile` is to say it, whatever its level; if nobody has said where logs go, on stderr.
     """
     if _reporter.get() is not None:
         yield
         return
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
-    reporter = _Log() if verbose else _Bar() if on_terminal else None
+    is_logged = verbose or _stages.isEnabledFor(logging.INFO) or _passes.isEnabledFor(logging.INFO)
+    reporter = _Log(verbose) if is_logged else _Bar() if on_terminal else None
     if reporter is None:
         yield
         return
@@ -74,34 +77,32 @@ def kernels(done: int, total: int) -> None:
 
 
 class _Log:
-    """Stages are lines of the log, passes of the log for debugging."""
+    """Stages are lines of the log `compile`; passes of the log `passes`, or of the other one for debugging."""
 
-    def __init__(self) -> None:
-        self._handler: logging.Handler | None = None
-        if not logger.hasHandlers():
-            self._handler = logging.StreamHandler()
-            self._handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
-            logger.addHandler(self._handler)
-        self._level = logger.level
-        if not logger.isEnabledFor(logging.INFO):
-            logger.setLevel(logging.INFO)
+    def __init__(self, verbose: bool) -> None:
+        self._level = _stages.level
+        if verbose:
+            logs.show()
+        if verbose and not _stages.isEnabledFor(logging.INFO):
+            _stages.setLevel(logging.INFO)
 
     def begin(self, name: str, depth: int) -> None:
         """A stage has begun."""
 
     def end(self, name: str, depth: int, seconds: float, is_pass: bool) -> None:
         """A stage has ended."""
-        logger.log(logging.DEBUG if is_pass else logging.INFO, "%s%s: %.2f s", "  " * depth, name, seconds)
+        if is_pass and _passes.isEnabledFor(logging.INFO):
+            _passes.info("%s: %.3f s", name, seconds)
+        else:
+            _stages.log(logging.DEBUG if is_pass else logging.INFO, "%s%s: %.2f s", "  " * depth, name, seconds)
 
     def kernels(self, done: int, total: int) -> None:
         """There is machine code of so many kernels."""
-        logger.info("    %d of %d kernels", done, total)
+        _stages.info("    %d of %d kernels", done, total)
 
     def close(self) -> None:
         """Leaves the log as it was."""
-        logger.setLevel(self._level)
-        if self._handler is not None:
-            logger.removeHandler(self._handler)
+        _stages.setLevel(self._level)
 
 
 class _Bar:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pipeline import logs
 from pipeline.fusion_rules.reasons import REASONS, Reason
+from pipeline.runtime.interface.code import place_of
 
 Kind = Literal["passed", "missed", "analysis"]
 
@@ -26,15 +29,18 @@ class Subject:
         label: what it computes, as in kernels' names, e.g. `fused_add_relu`.
         source: the PyTorch source line, `file.py:12`, where known.
         names: the words of the label, all of them, and the PyTorch ops that it comes from.
+        module: the path of the module of the model, e.g. `encoder.layer.3`, where known.
     """
 
     op: str
     label: str
     source: str | None = None
     names: tuple[str, ...] = ()
+    module: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.label} at {self.source}" if self.source else self.label
+        place = place_of(self.source, self.module)
+        return f"{self.label} at {place}" if place else self.label
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Remark:
         source: the PyTorch source line, `file.py:12`, where known.
         key: the reason's key in `pipeline.fusion_rules.reasons`, where it is one of those.
         edge: for a decision on the edge between two ops: the producer and the consumer.
+        module: the path of the module of the model, e.g. `encoder.layer.3`, where known.
     """
 
     pass_name: str
@@ -58,6 +65,7 @@ class Remark:
     source: str | None = None
     key: str | None = None
     edge: tuple[Subject, Subject] | None = None
+    module: str | None = None
 
     @property
     def change(self) -> str | None:
@@ -65,11 +73,14 @@ class Remark:
         return REASONS[self.key].change if self.key else None
 
     def __str__(self) -> str:
-        where = f"{self.source}: " if self.source else ""
+        place = place_of(self.source, self.module)
+        where = f"{place}: " if place else ""
         about = ", ".join(filter(None, (self.pass_name, self.op, self.key)))
         edge = f"; {self.edge[0]} -> {self.edge[1]}" if self.edge else ""
         return f"{where}{self.kind}: {self.reason} [{about}{edge}]"
 
+
+_told = logs.log("remarks")
 
 _log: contextvars.ContextVar[list[Remark] | None] = contextvars.ContextVar("pipeline_remarks", default=None)
 
@@ -121,34 +132,49 @@ def analysis(pass_name: str, op: Any, reason: str) -> None:
 
 def note(pass_name: str, kind: Kind, op: str, reason: str, source: str | None = None) -> None:
     """Records a decision about no op of a module's; `op` is the name of the kind of op that it is about."""
-    log = _log.get()
-    if log is not None:
-        log.append(Remark(pass_name, kind, op, reason, source))
+    _add(Remark(pass_name, kind, op, reason, source))
 
 
 def repeat(remark: Remark) -> None:
     """Records a remark that was made before."""
-    log = _log.get()
-    if log is not None:
-        log.append(remark)
+    _add(remark)
 
 
 def _record(pass_name: str, kind: Kind, op: Any, reason: str, why: Reason | None, producer: Any) -> None:
-    log = _log.get()
-    if log is None:
+    if _log.get() is None:
         return
     operation = op.operation
     edge = None if producer is None else (_subject(producer.operation), _subject(operation))
     key = why.key if why else None
-    log.append(Remark(pass_name, kind, operation.name, reason, source_line(operation.location), key, edge))
+    source, module = _place(operation.location)
+    _add(Remark(pass_name, kind, operation.name, reason, source, key, edge, module))
+
+
+def _add(remark: Remark) -> None:
+    """Collects a remark, and says it in the log of its pass."""
+    log = _log.get()
+    if log is None:
+        return
+    log.append(remark)
+    level = logging.INFO if remark.kind == "missed" else logging.DEBUG
+    if _told.isEnabledFor(level):
+        _told.getChild(remark.pass_name).log(level, "%s", remark)
 
 
 def _subject(op: Any) -> Subject:
     from pipeline.analysis.op_naming import group_label, op_label
     from pipeline.ir.locations import origins
 
-    called = [name for name, _ in origins([op]) if name is not None]
-    return Subject(op.name, group_label([op]), source_line(op.location), (*op_label(op), *called))
+    called = [origin.op for origin in origins([op]) if origin.op is not None]
+    source, module = _place(op.location)
+    return Subject(op.name, group_label([op]), source, (*op_label(op), *called), module)
+
+
+def _place(location: Any) -> tuple[str | None, str | None]:
+    """Source line and module of a location, as far as it has them."""
+    from pipeline.ir.locations import module_path
+
+    return source_line(location), module_path(location)
 
 
 def source_line(location: Any) -> str | None:

@@ -7,7 +7,7 @@ python=${1:-python3}
 echo "setup: creating .venv with $("$python" --version)"
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 echo "setup: installing pipeline and its pinned dependencies (constraints.txt) into .venv"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 
 # The tests of the target vulkan run on a Vulkan driver for CPUs. Without it they fail, nothing else does.
 if ! ls /usr/share/vulkan/icd.d/*.json >/dev/null 2>&1; then

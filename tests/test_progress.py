@@ -88,10 +88,15 @@ def test_passes_in_the_log_for_debugging(caplog: pytest.LogCaptureFixture) -> No
     assert any(record.getMessage().strip().startswith("form-groups: ") for record in caplog.records)
 
 
-def test_without_verbose_the_log_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, "pipeline.compile"):
+def test_the_level_of_the_log_decides_as_verbose_does(caplog: pytest.LogCaptureFixture) -> None:
+    small()
+    assert not [record for record in caplog.records if record.name.startswith("pipeline.")]
+    with caplog.at_level(logging.INFO, "pipeline.passes"):
         small()
-    assert not [record for record in caplog.records if record.name == "pipeline.compile"]
+    assert {record.name for record in caplog.records if record.name.startswith("pipeline.")} == {"pipeline.passes"}
+    with caplog.at_level(logging.INFO, "pipeline.compile"):
+        small()
+    assert any(record.getMessage().startswith("simplify: ") for record in caplog.records)
 
 
 def test_the_environment_may_ask_for_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,6 +15,7 @@ from torch.export import ExportedProgram
 
 from pipeline import timing
 from pipeline.frontend.capture.call_parameters import Parameters, parameters_of
+from pipeline.frontend.capture.callables import name_of
 from pipeline.frontend.capture.capture import BY_BYTECODE, checked_arguments, export, functionalize, loaded
 from pipeline.frontend.capture.fingerprint import exported_fingerprint, graph_fingerprint
 from pipeline.frontend.capture.module_weights import ModuleWeights
@@ -29,11 +31,17 @@ def exported_source(
     model: Any, args: tuple[Any, ...] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, mode: str
 ) -> ExportedSource:
     """Exports a model; see `pipeline.frontend.capture.capture.capture`."""
+    name = _name(model)
     model, (args, keywords) = loaded(model), checked_arguments(args, kwargs)
     exported = export(model, args, keywords, dynamic_shapes, mode)
     parameters = parameters_of(model, args or (), keywords, exported)
     is_module = isinstance(model, nn.Module) and not isinstance(model, torch.jit.ScriptModule)
-    return ExportedSource(exported, parameters, ModuleWeights(model, _captured(exported)) if is_module else None)
+    return ExportedSource(exported, parameters, ModuleWeights(model, _captured(exported)) if is_module else None, name)
+
+
+def _name(model: Any) -> str:
+    """What a model is called: its file, its function or its class."""
+    return Path(model).stem if isinstance(model, (str, Path)) else name_of(model)
 
 
 def _captured(exported: ExportedProgram) -> dict[str, Any]:
@@ -46,11 +54,13 @@ class ExportedSource(ProgramSource):
 
     Attributes:
         module_weights: the weights where the module that was exported has them; None of what was no module.
+        name: see `ProgramSource`.
     """
 
     exported: ExportedProgram
     parameters: Parameters
     module_weights: ModuleWeights | None = None
+    name: str = "a model"
 
     def program(self, dump: Dump) -> Program:
         """Functionalizes and imports it."""
@@ -97,6 +107,8 @@ class GraphSource(ProgramSource):
         live: gives the weights by their names in the model, as they are now.
         mutated: the placeholders that are written to; their new values are the graph's first outputs.
     """
+
+    name = "a graph of torch.compile"
 
     module: fx.GraphModule
     weights: Mapping[str, str] = field(default_factory=dict)

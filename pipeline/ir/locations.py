@@ -1,7 +1,7 @@
-"""Where ops come from: the PyTorch op and the source line that their locations name.
+"""Where ops come from: the PyTorch op, the source line and the module of the model that their locations name.
 
-The importer makes locations of the form `"amax"("softmax"("net.py":12:0))`: the node of the graph, the op that the
-model calls, the line that calls it.
+The importer makes locations of the form `"amax"("softmax"(fused<"encoder.0">["net.py":12:0]))`: the node of the graph,
+the op that the model calls, the module that calls it, the line.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 from pipeline.mlir import ir, position
+from pipeline.runtime.interface.code import Origin
 
 _SILENT = ("arith.constant", "tensor.empty", "linalg.fill", "linalg.yield", "linalg.index", "fusion.yield")
 
@@ -29,32 +30,46 @@ def node_names(location: ir.Location) -> list[str]:
     return [str(location.name_str)] if isinstance(location, ir.NameLoc) else []
 
 
-def origins(ops: Iterable[ir.Operation]) -> list[tuple[str | None, str | None]]:
-    """(PyTorch op, `file.py:12`) of `ops` and, before each, of all inside it, each once; what is unknown is None."""
-    found: dict[tuple[str | None, str | None], None] = {}
+def module_path(location: ir.Location) -> str | None:
+    """The module of the model that an op comes from, e.g. `encoder.layer.3`; None where the location names none."""
+    if isinstance(location, ir.NameLoc):
+        return module_path(location.child_loc)
+    if not isinstance(location, ir.FusedLoc):
+        return None
+    if location.metadata is not None:
+        return ir.StringAttr(location.metadata).value
+    return next(filter(None, map(module_path, location.locations)), None)
+
+
+def origins(ops: Iterable[ir.Operation]) -> list[Origin]:
+    """The origins of `ops` and, before each, of all inside it, each once."""
+    found: dict[Origin, None] = {}
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         op = op.operation
         if op.name not in _SILENT:
             file, line, _ = position(op.location)
-            found.setdefault((torch_op(op.location), f"{file}:{line}" if line else None))
+            source = f"{file}:{line}" if line else None
+            found.setdefault(Origin(torch_op(op.location), source, module_path(op.location)))
         return ir.WalkResult.ADVANCE
 
     for op in ops:
         op.walk(visit, ir.WalkOrder.POST_ORDER)
-    found.pop((None, None), None)
+    found.pop(Origin(None, None), None)
     return list(found)
 
 
-def pairs_attribute(pairs: Iterable[tuple[str | None, str | None]]) -> ir.ArrayAttr:
-    """Such pairs as an attribute; what is unknown is empty there."""
-    return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.StringAttr.get(part or "") for part in pair]) for pair in pairs])
+def origins_attribute(origins: Iterable[Origin]) -> ir.ArrayAttr:
+    """Origins as an attribute; what is unknown is empty there, an unknown module left out."""
+    parts = [one if one.module else one[:2] for one in origins]
+    return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.StringAttr.get(part or "") for part in one]) for one in parts])
 
 
-def pairs_of(attribute: ir.Attribute) -> list[tuple[str | None, str | None]]:
-    """The inverse of `pairs_attribute`."""
-    pairs = [[ir.StringAttr(part).value or None for part in ir.ArrayAttr(pair)] for pair in ir.ArrayAttr(attribute)]
-    return [(name, source) for name, source in pairs]
+def origins_of(attribute: ir.Attribute) -> list[Origin]:
+    """The inverse of `origins_attribute`."""
+    return [
+        Origin(*(ir.StringAttr(part).value or None for part in ir.ArrayAttr(one))) for one in ir.ArrayAttr(attribute)
+    ]
 
 
 def _names(location: ir.Location) -> Iterable[str]:

@@ -27,6 +27,7 @@ from pipeline.mlir.bindings import (
 )
 from pipeline.mlir.modules import (
     Verification,
+    bytecode,
     diagnostic,
     diagnostics,
     load_dialects_of,
@@ -65,6 +66,7 @@ __all__ = [
     "affine",
     "arith",
     "bufferization",
+    "bytecode",
     "called_function",
     "callee",
     "calls_of",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 from typing import Any, Literal
 
 from pipeline import supervised
@@ -124,6 +125,13 @@ def run_pipeline(op: ir.Operation, pipeline: str, *, verify: Verification = "end
 def text(op: ir.Operation, *, elements: int | None = 16, debug_info: bool = False) -> str:
     """`op` as MLIR text; constants with more than `elements` elements are elided, none if it is None."""
     return op.get_asm(large_elements_limit=elements, enable_debug_info=debug_info)
+
+
+def bytecode(op: ir.Operation) -> bytes:
+    """`op` as MLIR's bytecode, with its locations."""
+    data = io.BytesIO()
+    op.write_bytecode(data)
+    return data.getvalue()
 
 
 def to_llvm_ir(module: ir.Module) -> str:

@@ -43,9 +43,13 @@ _WEIGHT = "weights/"
 _CODE = "code/"
 
 
-def save(path: Path, code: Any, signature: Signature, weights: Mapping[str, Any]) -> None:
-    """Writes an artifact, whole or not at all; raises `ArtifactError` if the file can't be written."""
-    tensors, metadata = _contents(code, signature, weights)
+def save(path: Path, code: Any, signature: Signature, weights: Mapping[str, Any], name: str) -> None:
+    """Writes an artifact, whole or not at all; raises `ArtifactError` if the file can't be written.
+
+    Args:
+        name: what the model is called, for people.
+    """
+    tensors, metadata = _contents(code, signature, weights, name)
     try:
         with replacing(path) as temporary:
             save_file(tensors, temporary, metadata)
@@ -53,9 +57,9 @@ def save(path: Path, code: Any, signature: Signature, weights: Mapping[str, Any]
         raise ArtifactError(f"{path}: cannot be written: {error}") from error
 
 
-def to_bytes(code: Any, signature: Signature, weights: Mapping[str, Any]) -> bytes:
+def to_bytes(code: Any, signature: Signature, weights: Mapping[str, Any], name: str) -> bytes:
     """What `save` writes."""
-    return save_bytes(*_contents(code, signature, weights))
+    return save_bytes(*_contents(code, signature, weights, name))
 
 
 def from_bytes(data: bytes, library: str, num_threads: int | None) -> Executable:
@@ -78,15 +82,17 @@ def from_bytes(data: bytes, library: str, num_threads: int | None) -> Executable
     return executable
 
 
-def _contents(code: Any, signature: Signature, weights: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def _contents(
+    code: Any, signature: Signature, weights: Mapping[str, Any], name: str
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The tensors and the metadata of an artifact."""
-    arrays = {name: as_numpy(weight) for name, weight in weights.items()}
-    tensors = {_WEIGHT + name: as_pairs(array) for name, array in arrays.items()}
+    arrays = {key: as_numpy(weight) for key, weight in weights.items()}
+    tensors = {_WEIGHT + key: as_pairs(array) for key, array in arrays.items()}
     tensors |= {
         f"{_CODE}{number}": np.frombuffer(object_file, np.uint8) for number, object_file in enumerate(code.objects)
     }
-    sums = {name: checksum(array) for name, array in sorted(arrays.items())}
-    manifest = {"code": code.to_json(), "signature": signature.to_json(), "weights": sums}
+    sums = {key: checksum(array) for key, array in sorted(arrays.items())}
+    manifest = {"name": name, "code": code.to_json(), "signature": signature.to_json(), "weights": sums}
     header = {"version": VERSION, "sha256": _digest(manifest, code.objects), "manifest": manifest}
     return tensors, {_KEY: json.dumps(header)}
 
@@ -138,13 +144,15 @@ def load(path: str | Path, library: ArrayLibrary | None = None) -> Executable:
     damaged = [name for name, tensor in weights.items() if checksum(tensor) != manifest["weights"].get(name)]
     if damaged:
         raise ArtifactError(f"{path}: the weights {', '.join(damaged)} are damaged")
-    return make_executable(
+    executable = make_executable(
         code,
         signature,
         FixedWeights(weights),
         library,
         release=lambda names: mapped.release(_WEIGHT + name for name in names),
     )
+    executable.name = manifest.get("name", path.stem)  # artifacts made before it was kept lack it
+    return executable
 
 
 def _header(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:

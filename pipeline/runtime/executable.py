@@ -6,9 +6,10 @@ import ctypes
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pipeline import locks
+from pipeline import locks, logs
 from pipeline.errors import ArgumentError, OptionError, PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime.call import fast_path
@@ -30,11 +31,14 @@ from pipeline.runtime.report import torch_ranges
 from pipeline.runtime.report.event_record import Record
 from pipeline.runtime.report.footprint import Footprint, footprint
 from pipeline.runtime.report.fusion_contract import check_fused, check_not_fused
+from pipeline.runtime.report.printed import as_html, as_text
 from pipeline.runtime.weights.weight_binding import BoundWeights, bind, live_weights
 from pipeline.runtime.weights.weight_source import FixedWeights, Rebound, RefreshMode, WeightSource
 
 if TYPE_CHECKING:
     from pipeline.runtime.report.profiler import Profile
+
+_told = logs.log("weights")
 
 
 @dataclass(frozen=True)
@@ -65,14 +69,18 @@ class Executable:
 
     Attributes:
         signature: what it takes and returns.
-        kernels: the kernels, in the order of first use.
+        kernels: the kernels, in the order of first use: those of @main, then those of @prepare alone.
         remarks: what the compiler decided, and why.
         passes: all passes from `linalg` to the last stage of MLIR (`llvm`; on GPUs `gpu`), as one pipeline with which
             pipeline-opt makes the one stage of the other; empty for an executable loaded from a file.
         fallbacks: the ops that torch runs, each with the reason; none of an executable that is code alone.
+        name: what the model is called: its class or function.
+        options: those options of its compilation that were not the usual ones.
     """
 
     fallbacks: tuple[Fallback, ...] = ()
+    name: str = "a model"
+    options: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self,
@@ -123,7 +131,10 @@ class Executable:
         self._refreshing = locks.recursive_lock()
 
     def __repr__(self) -> str:
-        return describe(self)
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     @property
     def target(self) -> str:
@@ -273,6 +284,7 @@ class Executable:
         if self._bound.has_changed():
             with self._refreshing:
                 if self._bound.has_changed():  # no other thread was faster
+                    _told.info("weights of %s have changed: they are bound and prepared again", self.name)
                     self._bound = self._bind(self._bound)
         return self._bound
 
@@ -348,7 +360,7 @@ class Executable:
         code, signature, weights = self._code, self.signature, live_weights(self.signature, self._source)
         if prepacked:
             code, signature, weights = self._prepacked()
-        save(Path(path), code, signature, weights)
+        save(Path(path), code, signature, weights, self.name)
 
     def _prepacked(self) -> tuple[Code, Signature, dict[str, Any]]:
         from pipeline.runtime.prepacked import prepacked
@@ -360,7 +372,7 @@ class Executable:
         from pipeline.runtime.artifact import from_bytes, to_bytes
 
         self._externals.check_saving()
-        data = to_bytes(self._code, self.signature, live_weights(self.signature, self._source))
+        data = to_bytes(self._code, self.signature, live_weights(self.signature, self._source), self.name)
         return from_bytes, (data, self._library.name, self.num_threads)
 
     def _raise_failed_check(self, slots: Slots) -> None:
@@ -369,20 +381,3 @@ class Executable:
         failed = slots[self._layout.slots - 1]
         if failed:
             raise PipelineError(self._code.checks[failed - 1])
-
-
-def describe(executable: Executable) -> str:
-    """What an executable is made of, in some lines: what it takes, its target, its kernels, what torch runs."""
-    arguments = ", ".join(
-        f"{argument.name}: {argument.type or argument.value}" for argument in executable.signature.arguments
-    )
-    threads = executable.num_threads
-    lines = [
-        f"executable of ({arguments})",
-        f"  target: {executable.target}, threads: {'as many as OpenMP says' if threads is None else threads}",
-        f"  kernels: {len(executable.kernels)}",
-        *(f"    {kernel.name}: {kernel.kind}, called in {kernel.calls} places" for kernel in executable.kernels),
-        f"  run by torch: {len(executable.fallbacks) or 'nothing'}",
-        *(f"    {fallback}" for fallback in executable.fallbacks),
-    ]
-    return "\n".join(lines)

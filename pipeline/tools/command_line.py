@@ -6,14 +6,20 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from pipeline import logs
 from pipeline.errors import PipelineError
 from pipeline.plugins import one_line
+from pipeline.tools.versions import VersionAction
 
 
 class DriverParser(argparse.ArgumentParser):
-    """Says what is wrong in one line, with exit code 1."""
+    """Has `--version`; says what is wrong in one line, with exit code 1."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.add_argument("--version", action=VersionAction)
 
     def error(self, message: str) -> NoReturn:
         """Prints and exits."""
@@ -40,6 +46,7 @@ def complain(program: str, problem: str) -> int:
 def exit_code(program: str, work: Callable[[], None]) -> int:
     """Does the work of a driver; 0, or 1 with the error said on stderr."""
     try:
+        logs.set_up()
         work()
         sys.stdout.flush()
     except PipelineError as error:

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
-import logging
 import sys
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.status import Status
@@ -30,6 +26,7 @@ from pipeline.tools.compile_arguments import BINARY, EMIT, LINKED, parse_argumen
 from pipeline.tools.explain import explanation
 from pipeline.tools.link import link
 from pipeline.tools.model_file import load_model
+from pipeline.tools.quiet import quietly
 from pipeline.tools.timing_report import stage_report
 
 
@@ -208,14 +205,6 @@ def _write(path: str | Path, data: bytes) -> None:
             temporary.write_bytes(data)
     except OSError as error:
         raise PipelineError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Calls it. Torch explains what it cannot capture in many lines of logs and graphs; our error says it in one."""
-    logging.getLogger("torch").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", module="torch|copyreg")
-    with contextlib.redirect_stderr(io.StringIO()):
-        return function(*args, **kwargs)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pipeline.errors import PipelineError
 from pipeline.frontend.capture.file_kinds import EXPORTED, MLIR, TORCH_FILES
 from pipeline.plugins import one_line
 from pipeline.tools.example_arguments import example_arguments
+from pipeline.tools.quiet import load_torch_silently
 
 DEFAULT_FACTORY = "model"
 
@@ -66,6 +67,7 @@ def _import(path: Path) -> ModuleType:
     """The file as a module that, like a script, finds the modules beside it."""
     if not path.is_file():
         raise PipelineError(f"{path}: no such file")
+    load_torch_silently()
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec and spec.loader  # a file that ends in .py has both
     module = importlib.util.module_from_spec(spec)

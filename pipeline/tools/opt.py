@@ -11,6 +11,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from pipeline import logs
 from pipeline.errors import PipelineError
 from pipeline.fusion_rules.rules import dump, load_rules
 from pipeline.tools.command_line import complain
@@ -24,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the driver; returns the exit code, 0 or 1."""
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     try:
+        logs.set_up()
         if arguments.list_passes or arguments.show_dialects:
             outcome = run_isolated(lambda: _list(arguments))
             return _complain(f"{outcome.signal_name}: {outcome.reason}") if isinstance(outcome, Crash) else outcome

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 
 from pipeline.tools.command_line import DriverParser
@@ -32,6 +33,14 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     sources += [f"--{name}" for name, _ in passes[:1]]
     if len(sources) > 1:
         parser.error(f"'{sources[-1]}' cannot be used together with '{sources[0]}'")
+    if arguments.emit_bytecode and arguments.split_input_file:
+        parser.error("'--emit-bytecode' cannot be used together with '--split-input-file': it is of one module")
+    if arguments.emit_bytecode and arguments.output == "-" and sys.stdout.isatty():
+        parser.error("--emit-bytecode is binary: say with -o which file it goes to")
+    printing = [name for name in vars(arguments) if name.startswith("mlir_print_ir_") and getattr(arguments, name)]
+    if printing and not arguments.mlir_disable_threading:
+        option = f"--{printing[0].replace('_', '-')}"
+        parser.error(f"'{option}' cannot be used together with '--mlir-disable-threading=false'")
     return arguments
 
 
@@ -81,8 +90,11 @@ def _parser() -> DriverParser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("input", nargs="?", default="-", help="MLIR text; - for stdin, which is the default")
+    parser.add_argument(
+        "input", nargs="?", default="-", help="MLIR, text or bytecode; - for stdin, which is the default"
+    )
     parser.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to print; - for stdout")
+    _flag(parser, "--emit-bytecode", "write MLIR's bytecode instead of text")
     _add_pipeline_options(parser.add_argument_group("what runs"))
     _add_input_options(parser.add_argument_group("how input and diagnostics are treated"))
     _add_dump_options(parser.add_argument_group("looking at passes"))
@@ -90,7 +102,7 @@ def _parser() -> DriverParser:
     return parser
 
 
-def _flag(group: argparse._ArgumentGroup, name: str, help_: str, default: bool = False) -> None:
+def _flag(group: argparse._ActionsContainer, name: str, help_: str, default: bool = False) -> None:
     group.add_argument(name, type=_boolean, nargs="?", const=True, default=default, metavar="BOOL", help=help_)
 
 
@@ -100,6 +112,13 @@ def _add_pipeline_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--load-plugin", action="append", default=[], metavar="FILE", help="Python file with passes, dialects"
+    )
+    _flag(group, "--dump-pass-pipeline", "print on stderr the pipeline that runs, in full")
+    _flag(
+        group,
+        "--mlir-disable-threading",
+        "run passes of MLIR on one thread, so that what they say comes in order (default: true)",
+        default=True,
     )
     _flag(group, "--verify-each", "verify the IR after each pass (default: true)", default=True)
     _flag(group, "--list-passes", "list all passes with their options, and stop")

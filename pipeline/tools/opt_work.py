@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline import remarks
 from pipeline.diagnostics import Diagnostic
 from pipeline.errors import CompileError, OptionError
-from pipeline.mlir import context, diagnostic, ir, parse
+from pipeline.mlir import bytecode, context, diagnostic, ir, parse
 from pipeline.passmanager import registry
 from pipeline.passmanager.options import nearest
 from pipeline.passmanager.pass_pipeline import PassPipeline
@@ -19,7 +20,7 @@ from pipeline.tools.isolation import Progress
 from pipeline.tools.opt_report import Report
 from pipeline.tools.printing import AsmStyle, IRPrinter, When
 from pipeline.tools.reproducer import Recipe, write_reproducer
-from pipeline.tools.source import SEPARATOR, NamedText, write
+from pipeline.tools.source import SEPARATOR, NamedText, write, write_bytes
 
 
 @dataclasses.dataclass
@@ -41,6 +42,7 @@ class Job:
         self.recipe = recipe
         self.progress = progress
         self.report = Report(arguments)
+        self._bytecode = b""
 
     def run(self, chunks: Sequence[NamedText]) -> int:
         """Does it all; returns the exit code. Raises `OptionError` for what is wrong with the command line."""
@@ -49,10 +51,14 @@ class Job:
             registry.load_plugin(plugin)
         self._check_names()
         pipeline = PassPipeline.parse(self.recipe.pipeline)
+        if self.arguments.dump_pass_pipeline:
+            sys.stderr.write(f"{pipeline}\n")
         printed = [self._process(number, chunk, pipeline) for number, chunk in enumerate(chunks)]
         self.report.print_measurements()
         outputs = [text for text in printed if text is not None]
-        if outputs:
+        if outputs and self.arguments.emit_bytecode:
+            write_bytes(self.arguments.output, self._bytecode)
+        elif outputs:
             write(self.arguments.output, f"{SEPARATOR}\n".join(outputs))
         return self.report.print_problems()
 
@@ -82,7 +88,7 @@ class Job:
     def _compile(self, number: int, source: NamedText, pipeline: PassPipeline, found: list[Diagnostic]) -> str:
         """Parses, runs the passes and prints; what MLIR says without failing is added to `found`."""
         ctx = context()
-        ctx.enable_multithreading(False)  # IR printing needs it off, and diagnostics come in order
+        ctx.enable_multithreading(not self.arguments.mlir_disable_threading)
 
         def keep(info: ir.DiagnosticInfo) -> bool:
             found.append(diagnostic(info))
@@ -95,6 +101,9 @@ class Job:
             self._run_passes(number, source, pipeline, module)
             self.progress.set(number, "printing")
             with self.report.timing.phase("Output"):
+                if self.arguments.emit_bytecode:
+                    self._bytecode = bytecode(module.operation)
+                    return ""
                 return self._style(source).text(module.operation)
 
     def _parse(self, source: NamedText, ctx: ir.Context) -> ir.Module:

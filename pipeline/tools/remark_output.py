@@ -55,7 +55,7 @@ def as_yaml(remarks: Iterable[Remark]) -> str:
     documents = []
     for remark in remarks:
         body: dict[str, object] = {"Pass": remark.pass_name, "Name": remark.op}
-        body |= _place(remark.source)
+        body |= _place(remark)
         if remark.key:
             body |= {"Reason": remark.key, "Change": remark.change}
         if remark.edge:
@@ -67,17 +67,16 @@ def as_yaml(remarks: Iterable[Remark]) -> str:
 
 
 def _subject(subject: Subject) -> dict[str, object]:
-    return {"Name": subject.op, "Label": subject.label, **_place(subject.source)}
+    return {"Name": subject.op, "Label": subject.label, **_place(subject)}
 
 
-def _place(source: str | None) -> dict[str, object]:
-    if source is None:
-        return {}
-    file, _, line = source.rpartition(":")
-    return {"DebugLoc": {"File": file, "Line": int(line), "Column": 0}}
+def _place(where: Remark | Subject) -> dict[str, object]:
+    file, _, line = (where.source or "").rpartition(":")
+    place: dict[str, object] = {"DebugLoc": {"File": file, "Line": int(line), "Column": 0}} if file else {}
+    return place | ({"Module": where.module} if where.module else {})
 
 
 def as_diagnostic(remark: Remark) -> Diagnostic:
     """The remark as a diagnostic, which `expected-remark` can match."""
     file, _, line = (remark.source or "").rpartition(":")
-    return Diagnostic("remark", str(replace(remark, source=None)), file, int(line or 0))
+    return Diagnostic("remark", str(replace(remark, source=None, module=None)), file, int(line or 0))

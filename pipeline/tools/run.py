@@ -74,7 +74,7 @@ def _forms(arguments: argparse.Namespace) -> dict[str, Executable]:
     from pipeline.tools.run_model import compile_forms
 
     forms, arguments.example = compile_forms(arguments)
-    return forms if arguments.against is None else {**forms, arguments.against: load(arguments.against)}
+    return forms if arguments.against in (None, *forms) else {**forms, arguments.against: load(arguments.against)}
 
 
 def _call(arguments: argparse.Namespace, executable: Executable) -> tuple[Any, Any]:
@@ -103,7 +103,8 @@ def _compare(arguments: argparse.Namespace, forms: Mapping[str, Executable], res
         args, kwargs = _call(arguments, form)
         calls.append(partial(form, *args, **kwargs))
     args, kwargs = _call(arguments, other)
-    different = None if arguments.compare_precision else difference(results, _results(other, args, kwargs))
+    is_rounded = arguments.compare_precision or arguments.precision != "f32"
+    different = None if is_rounded else difference(results, _results(other, args, kwargs))
     if different is not None:
         option = "--against" if arguments.against is not None else "--compare-unfused"
         raise PipelineError(f"{option} {second}: {different}")

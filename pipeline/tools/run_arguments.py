@@ -27,6 +27,7 @@ examples:
   pipeline-run resnet.pipeline --input image.npy --benchmark --repeats 50
   pipeline-run timed.pipeline --input image.npy --profile --trace trace.json
   pipeline-run fused.pipeline --input image.npy --benchmark --against other.pipeline
+  pipeline-run resnet.py --benchmark --against=eager
   pipeline-run resnet.py --benchmark --compare-unfused
   pipeline-run resnet.py --compare-precision"""
 
@@ -67,9 +68,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--against",
-        metavar="ARTIFACT",
-        help="with --benchmark: another form of the model, called in turn with the first on the same inputs; prints "
-        "the times of both and the ratio of the medians, fails if the results differ by more than rounding",
+        metavar="ARTIFACT|eager",
+        help="with --benchmark: another form of the model, called in turn with the first on the same inputs; eager: of "
+        "a model, as PyTorch runs it; prints the times of both and the ratio of the medians, fails if the results "
+        "differ by more than rounding",
     )
     parser.add_argument(
         "--compare-unfused",
@@ -109,6 +111,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("--compare-precision: compares with f32; leave --precision out")
     arguments.is_model = is_model(arguments.artifact)
     for given, option in (
+        (arguments.against == "eager", "--against eager"),
         (arguments.compare_unfused, "--compare-unfused"),
         (arguments.compare_precision, "--compare-precision"),
         (arguments.precision != "f32", "--precision"),

@@ -1,4 +1,4 @@
-"""What pipeline-run does with a model: compiles it; to compare, with fusion and without, or in two precisions."""
+"""What pipeline-run does with a model: compiles it; to compare, unfused or in bf16 as well, or has torch run it too."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import Any
 
 from pipeline.fusion_rules.rules import load_rules
 from pipeline.options import PRECISIONS
-from pipeline.runtime.executable import Executable
 from pipeline.tools.model_file import load_model, takes_inputs
+from pipeline.tools.quiet import quietly
+
+#: What `--against` takes for the model as torch runs it.
+EAGER = "eager"
 
 
-def compile_forms(arguments: argparse.Namespace) -> tuple[dict[str, Executable], tuple[Any, Any] | None]:
+def compile_forms(arguments: argparse.Namespace) -> tuple[dict[str, Any], tuple[Any, Any] | None]:
     """The model as one executable or, to compare, as two; and its example arguments, if any.
 
     The two are `fused` and `unfused`, where each op is a kernel of its own, by a table of fusion rules in which nothing
-    joins anything; or `f32` and `bf16`.
+    joins anything; or `f32` and `bf16`; or the executable and the model as torch runs it.
     """
     from pipeline.compiler import compile
-    from pipeline.tools.compile import quietly
 
     inputs = arguments.input if takes_inputs(arguments.artifact) else ()
     model = load_model(arguments.artifact, inputs)
@@ -32,7 +34,7 @@ def compile_forms(arguments: argparse.Namespace) -> tuple[dict[str, Executable],
         }
     elif arguments.compare_precision:
         options = {name: {"fusion_rules": table, "precision": name} for name in PRECISIONS}
-    forms = {
+    forms: dict[str, Any] = {
         name: quietly(
             compile,
             model.model,
@@ -45,4 +47,8 @@ def compile_forms(arguments: argparse.Namespace) -> tuple[dict[str, Executable],
         )
         for name, own in options.items()
     }
+    if arguments.against == EAGER:
+        from pipeline.tools.eager_form import EagerForm
+
+        forms[EAGER] = quietly(EagerForm, model.model, forms[arguments.artifact])
     return forms, None if model.args is None else (model.args, dict(model.kwargs or {}))

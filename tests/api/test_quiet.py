@@ -54,3 +54,23 @@ def test_nothing_is_written(program, said):
     command = [sys.executable, "-c", textwrap.dedent(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+
+
+MODEL = """
+    import sys
+    import torch
+    import torchao  # which says, and has torch say, what of it is deprecated and cannot be loaded
+    from torch import nn
+
+    print("of the user", file=sys.stderr)
+
+    def model():
+        return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval(), (torch.randn(1, 3, 8, 8),)
+"""
+
+
+def test_drivers_say_what_the_user_says(tmp_path):
+    (tmp_path / "net.py").write_text(textwrap.dedent(MODEL))
+    command = [sys.executable, "-m", "pipeline.tools.run", tmp_path / "net.py", "--benchmark", "--against=eager"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert (done.returncode, done.stderr) == (0, "of the user\n")

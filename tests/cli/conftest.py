@@ -43,6 +43,20 @@ def dynamic():
     return {"model": Net(), "args": (torch.ones(2, SIZE),), "dynamic_shapes": ({0: torch.export.Dim("n")},)}
 
 
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return x * self.calls
+
+
+def counting():
+    return Counting(), (torch.ones(3),)
+
+
 def half():
     return nn.ReLU(), (torch.ones(3, dtype=torch.bfloat16),)
 

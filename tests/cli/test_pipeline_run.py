@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 from drivers import fails
+from torch import nn
 
 import pipeline
+from pipeline import PipelineError
 from pipeline.tools import compile as compile_driver
 from pipeline.tools import run as run_driver
 from pipeline.tools.agreement import difference
 from pipeline.tools.benchmark import comparison, measure
+from pipeline.tools.eager_form import EagerForm
 
 
 def test_run_prints_a_summary(artifact, folder, capsys):
@@ -102,6 +107,27 @@ def test_against_a_model_that_differs(factory, message, artifact, folder, nets, 
     said = capsys.readouterr()
     assert re.search(message, said.err)
     assert "Execution time" not in said.out
+
+
+def test_against_eager(nets, artifact, capsys):
+    argv = ["--benchmark", "--against=eager", "--repeats", "3"]
+    for name in (nets, f"{nets}:counting"):
+        assert run_driver.main([name, *argv]) == 0
+        *_, heads, compiled, eager, ratio = capsys.readouterr().out.splitlines()
+        assert "median (ms)" in heads and ratio.startswith("ratio of the medians")
+        assert [line.split()[0] for line in (compiled, eager)] == [name, "eager"]
+    assert "--against eager: needs a model to compile" in fails(capsys, run_driver, artifact, *argv)
+
+
+def test_eager_forms_of_files(tmp_path):
+    net, x = nn.Linear(4, 3), torch.ones(2, 4)
+    torch.export.save(torch.export.export(net, (x,)), tmp_path / "net.pt2")
+    exe = pipeline.compile(net, (x,))
+    expected = net(x).detach()
+    for model in (net, torch.export.export(net, (x,)), tmp_path / "net.pt2"):
+        torch.testing.assert_close(EagerForm(model, exe)(x.numpy()), expected)
+    with pytest.raises(PipelineError, match="--against eager: net.mlir is MLIR, which PyTorch does not run"):
+        EagerForm(Path("net.mlir"), exe)
 
 
 def test_against_needs_benchmark(artifact, folder, capsys):

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from driver import MARKS, ROOT, run_opt
 
+from pipeline.tools import opt
+
 SOURCE = "func.func @f(%a: i32) -> i32 { %x = arith.muli %a, %a : i32 return %x : i32 }"
 
 
@@ -45,6 +47,34 @@ def test_large_dialects_are_imported_when_they_are_used():
         "assert nvgpu.LdMatrixOp and 'torch_mlir.dialects.nvgpu' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, timeout=60)
+
+
+def test_bytecode_is_the_same_module(tmp_path):
+    path = tmp_path / "f.mlirbc"
+    options = ("--dump-pass-pipeline", "--mlir-disable-threading=false", "--emit-bytecode")
+    finished = run_opt("--cse", "--canonicalize=top-down=false", *options, "-o", path, stdin=SOURCE)
+    assert (finished.returncode, finished.stdout) == (0, "")
+    assert finished.stderr.startswith("builtin.module(cse,canonicalize{")
+    assert finished.stderr.count("\n") == 1
+    assert path.read_bytes().startswith(b"ML\xefR")
+    assert run_opt(path).stdout == run_opt("--cse", stdin=SOURCE).stdout
+    path.write_bytes(path.read_bytes()[:60])
+    damaged = run_opt(path)
+    assert damaged.returncode == 1 and "bytecode that cannot be read: damaged, or of" in damaged.stderr
+    assert damaged.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--emit-bytecode", "--split-input-file"], "'--emit-bytecode' cannot be used together"),
+        (["--mlir-print-ir-after-all", "--mlir-disable-threading=false"], "'--mlir-print-ir-after-all' cannot be used"),
+    ],
+)
+def test_options_that_do_not_go_together(options, says, capsys):
+    with pytest.raises(SystemExit) as stop:
+        opt.main(options)
+    assert stop.value.code == 1 and says in capsys.readouterr().err
 
 
 def test_crash_leaves_one_reproducer_of_a_unique_name_and_no_core(tmp_path):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch import nn
+from torch.fx.proxy import _register_stack_trace_anchor  # else torch keeps lines of forward methods alone
 
 from pipeline.errors import PipelineError
 
@@ -38,6 +39,7 @@ class _Function(nn.Module):
 
     def __init__(self, function: Callable[..., Any], count: int):
         super().__init__()
+        _register_stack_trace_anchor(inspect.unwrap(_innermost(function)))
         for number, part in enumerate(_modules_of(function)):
             self.add_module(f"module{number}" if number else "module", part)
         self.training = False
@@ -52,9 +54,13 @@ class _Function(nn.Module):
 def name_of(model: Any) -> str:
     """What messages call a model."""
     if isinstance(model, nn.Module):
-        return type(model).__name__
-    inner = model.func if isinstance(model, functools.partial) else model
-    return getattr(inner, "__qualname__", None) or type(model).__name__
+        return str(getattr(model, "original_name", type(model).__name__))  # a ScriptModule has that of its class
+    return getattr(_innermost(model), "__qualname__", None) or type(model).__name__
+
+
+def _innermost(function: Any) -> Any:
+    """The function that partials are made of."""
+    return _innermost(function.func) if isinstance(function, functools.partial) else function
 
 
 def _signature(function: Callable[..., Any], count: int) -> inspect.Signature:

@@ -18,7 +18,7 @@ from torch.export.graph_signature import InputKind
 
 from pipeline.frontend.capture.call_parameters import Parameters
 from pipeline.frontend.capture.pytree_nodes import tree_of
-from pipeline.frontend.fx_passes.source_lines import source_line
+from pipeline.frontend.fx_passes.source_lines import module_path, source_line
 from pipeline.frontend.numbers.guards import guards_of
 
 #: Constants up to this many elements become literals in the IR, where folding sees them.
@@ -90,7 +90,8 @@ def _module(module: fx.GraphModule) -> Iterator[str]:
 
 def _node(node: fx.Node) -> str:
     arguments = f"{_argument(node.args)} {_argument(node.kwargs)}"
-    return f"{node.op} {node.name} {_target(node)} {arguments} {_value(node.meta.get('val'))} {source_line(node)}"
+    place = f"{source_line(node)} {module_path(node)}"
+    return f"{node.op} {node.name} {_target(node)} {arguments} {_value(node.meta.get('val'))} {place}"
 
 
 def _target(node: fx.Node) -> str:

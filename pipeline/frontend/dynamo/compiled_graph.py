@@ -11,6 +11,7 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from pipeline import logs
 from pipeline.compiler import compile_source
 from pipeline.frontend.dynamo.bindings import Bindings
 from pipeline.frontend.dynamo.outputs import plan_outputs
@@ -27,6 +28,9 @@ def compile_with(options: Options, target: Target) -> Compile:
     """What compiles graphs with these options."""
 
     def compile_graph(source: GraphSource) -> Executable:
+        logs.log("dynamo").info(
+            "a graph of %d nodes, %d of them weights", len(source.module.graph.nodes), len(source.weights)
+        )
         with unset_fake_temporarily():
             return compile_source(source, options, target)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.errors import PipelineError
 from pipeline.frontend.fallback.steps import FallbackStep, NodeStep, PartStep
-from pipeline.frontend.fx_passes.source_lines import source_line
+from pipeline.frontend.fx_passes.source_lines import module_path, source_line
 from pipeline.frontend.importer.fx_importer import target_name
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.report.machine_peak import measured_peak
@@ -85,4 +85,5 @@ def _rows_of_torch(times: StepTimes, repeats: int) -> Iterator[Row]:
     for step, seconds in times.seconds.items():
         if isinstance(step, NodeStep):
             line = source_line(step.node)
-            yield Row(target_name(step.node), f"{line[0]}:{line[1]}" if line else "", 1, seconds / repeats, None, None)
+            source, module = f"{line[0]}:{line[1]}" if line else "", module_path(step.node) or ""
+            yield Row(target_name(step.node), source, 1, seconds / repeats, None, None, module)

@@ -11,7 +11,7 @@ from torch._ops import HigherOrderOperator
 from torch_mlir.extras import fx_importer
 
 from pipeline.errors import LoweringError, PipelineError, UnsupportedOpError
-from pipeline.frontend.fx_passes.source_lines import source_line
+from pipeline.frontend.fx_passes.source_lines import module_path, source_line
 from pipeline.frontend.importer.higher_order_ops import NodeImporter
 from pipeline.mlir import ir
 from pipeline.runtime.interface.signature import DTYPE_BYTES
@@ -27,7 +27,7 @@ _MAX_POOLS = (
 
 
 class _Locations(fx_importer.ContextCache):
-    """Locations that name the innermost line of the user's source, then the FX node."""
+    """Locations that name the line of the user's source, the module, then the FX node."""
 
     graph: fx.Graph | None = None  # the graph that is being imported, without those of its branches and loops
     node: fx.Node | None = None  # the node of it that is
@@ -128,10 +128,15 @@ def _is_mask(index: Any) -> bool:
 
 
 def node_location(node: fx.Node, context: ir.Context) -> ir.Location:
-    """`"node"("op"("file.py":12:0))`, without what torch does not know: the op that the model calls, the line."""
-    line = source_line(node)
-    called = _called_op(node)
+    """`"node"("op"(fused<"module">["file.py":12:0]))`, without what torch does not know.
+
+    That may be the op that the model calls, the module of the model that calls it, and the line.
+    """
+    line, module, called = source_line(node), module_path(node), _called_op(node)
     child = None if line is None else ir.Location.file(line[0], line[1], 0, context=context)
+    if module is not None:
+        place = child or ir.Location.unknown(context)
+        child = ir.Location.fused([place], ir.StringAttr.get(module, context), context=context)
     if called is not None:
         child = ir.Location.name(called, child, context=context)
     return ir.Location.name(node.name, child, context=context)

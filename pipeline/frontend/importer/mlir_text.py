@@ -14,7 +14,7 @@ from pipeline.runtime.interface.signature import Argument, Result, Signature, Te
 
 @dataclass(frozen=True)
 class MlirSource(ProgramSource):
-    """MLIR text, with a name for messages."""
+    """MLIR text; its name is in messages, too."""
 
     text: str
     name: str

@@ -11,7 +11,7 @@ from pipeline.analysis.op_naming import words_of
 from pipeline.dialects.fusion import GROUP
 from pipeline.ir.attributes import CALLS, CUSTOM, KERNEL, OPS, ORIGINS, OUTPUTS, SIZES, WORDS
 from pipeline.ir.destination_passing import origin
-from pipeline.ir.locations import origins, pairs_attribute
+from pipeline.ir.locations import origins, origins_attribute
 from pipeline.ir.rewriting import is_unused
 from pipeline.mlir import clone, defining_op, func, ir, remap_operands, symbol_name, terminator, walk
 from pipeline.passes.fusion.group_builder import INITIAL, own_initial_values
@@ -90,7 +90,7 @@ def _outline(group: ir.Operation, kernels: _Kernels) -> None:
             ir.FlatSymbolRefAttr.get(name),
             [group.operands[number] for number in taken] + empties,
         )
-        call.attributes[ORIGINS] = pairs_attribute(origins(_ops(group)))
+        call.attributes[ORIGINS] = origins_attribute(origins(_ops(group)))
     for before, after in zip(group.results, call.results, strict=True):
         before.replace_all_uses_with(after)
     group.erase()

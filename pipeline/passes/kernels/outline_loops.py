@@ -10,7 +10,7 @@ from pipeline.analysis.iter_args import Carry, carries_of
 from pipeline.analysis.op_naming import label_of
 from pipeline.ir.attributes import CALLS, KERNEL, OPS, ORIGINS, WORDS
 from pipeline.ir.kernels import LOOP
-from pipeline.ir.locations import pairs_attribute, pairs_of
+from pipeline.ir.locations import origins_attribute, origins_of
 from pipeline.ir.rewriting import before, is_unused, unused_name
 from pipeline.mlir import (
     callee,
@@ -80,8 +80,8 @@ class OutlineLoops(Pass):
         ops = [op for call in calls for op in _strings(kernels[callee(call)], OPS)]
         for key, values in ((OPS, ops), (WORDS, words)):
             made.attributes[key] = ir.ArrayAttr.get([ir.StringAttr.get(value) for value in values])
-        known = [pair for call in calls if ORIGINS in call.attributes for pair in pairs_of(call.attributes[ORIGINS])]
-        kernel.call(name, pairs_attribute(dict.fromkeys(known)))
+        known = [one for call in calls if ORIGINS in call.attributes for one in origins_of(call.attributes[ORIGINS])]
+        kernel.call(name, origins_attribute(dict.fromkeys(known)))
 
 
 def _strings(kernel: ir.Operation, key: str) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.ir.attributes import PROFILE, SITES
+from pipeline.ir.locations import module_path
 from pipeline.ir.rewriting import before
 from pipeline.mlir import arith, callee, func, ir, memref, symbol_name, terminator, walk
 from pipeline.passmanager.base import Pass
@@ -33,7 +34,7 @@ class ProfileKernels(Pass):
             if record is not None:
                 sites = _instrument(function, record)
                 _declare(op)
-                op.attributes[SITES] = ir.ArrayAttr.get([_site(name, source) for name, source in sites], op.context)
+                op.attributes[SITES] = ir.ArrayAttr.get(sites, op.context)
                 self.passed(function, f"{len(sites) - 1} kernel calls and copies are timed")
 
 
@@ -46,11 +47,11 @@ def _record(function: ir.Operation) -> ir.Value | None:
     return None
 
 
-def _instrument(function: ir.Operation, record: ir.Value) -> list[tuple[str, str]]:
-    """Times every call and copy of the function, and it as a whole; returns a name and a source line for each site."""
+def _instrument(function: ir.Operation, record: ir.Value) -> list[ir.Attribute]:
+    """Times every call and copy of the function, and it as a whole; returns what each site is."""
     block = function.regions[0].blocks[0]
     timed = walk(function, "func.call", "memref.copy")
-    sites = [(symbol_name(function), source_line(function.location) or "")]
+    sites = [_site(symbol_name(function), function.location)]
     with function.location, ir.InsertionPoint.at_block_begin(block):
         address = memref.ExtractAlignedPointerAsIndexOp(record).result
         place = arith.IndexCastOp(_i64(), address).result
@@ -59,7 +60,7 @@ def _instrument(function: ir.Operation, record: ir.Value) -> list[tuple[str, str
         with before(op):
             began = _call_begin(place, len(sites))
         _after(op, place, len(sites), began)
-        sites.append((_name(op), source_line(op.location) or ""))
+        sites.append(_site(_name(op), op.location))
     with before(terminator(block)):
         _call_record(place, 0, start)
     return sites
@@ -92,8 +93,10 @@ def _name(op: ir.Operation) -> str:
     return "copy" if op.name == "memref.copy" else callee(op)
 
 
-def _site(name: str, source: str) -> ir.Attribute:
-    return ir.ArrayAttr.get([ir.StringAttr.get(name), ir.StringAttr.get(source)])
+def _site(name: str, location: ir.Location) -> ir.Attribute:
+    """A name, the source line and the module of the model, or what of these is known."""
+    parts = (name, source_line(location) or "", module_path(location) or "")
+    return ir.ArrayAttr.get([ir.StringAttr.get(part, location.context) for part in parts], location.context)
 
 
 def _i64() -> ir.Type:

@@ -4,10 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.runtime.interface.entry_point import EntryPoint
 from pipeline.runtime.interface.signature import ParameterSource, TensorType
+
+
+class Origin(NamedTuple):
+    """Where an op comes from; what is unknown is None.
+
+    Attributes:
+        op: the PyTorch op that it is a part of, e.g. `softmax`.
+        source: the PyTorch source line, `file.py:12`.
+        module: the path of the module of the model, e.g. `encoder.layer.3.attention`.
+    """
+
+    op: str | None
+    source: str | None
+    module: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Source line and module for people."""
+        return place_of(self.source, self.module) or "unknown line"
+
+
+def place_of(source: str | None, module: str | None) -> str:
+    """`file.py:12 in encoder.layer.3`, or what of that is known."""
+    return " in ".join(filter(None, (source, module)))
 
 
 @dataclass(frozen=True)
@@ -15,13 +39,13 @@ class CallSite:
     """A place where the program calls a kernel.
 
     Attributes:
-        ops: the PyTorch ops that the kernel computes there, and their source lines, `file.py:12`, where known.
+        ops: where the ops that the kernel computes there come from.
     """
 
-    ops: tuple[tuple[str | None, str | None], ...]
+    ops: tuple[Origin, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kernel:
     """A kernel of an executable.
 
@@ -34,6 +58,7 @@ class Kernel:
         places: the places, not known of an executable that was loaded from a file.
         operations: how many arithmetic operations a call takes; None if that depends on the call.
         bytes: how many bytes it reads and writes at least, everything once; None if that depends on the call.
+        entry: `main`, or `prepare` of one that only computes what depends on weights alone: it runs once.
     """
 
     name: str
@@ -44,14 +69,34 @@ class Kernel:
     places: tuple[CallSite, ...] = ()
     operations: int | None = None
     bytes: int | None = None
+    entry: str = "main"
+
+    def __str__(self) -> str:
+        calls = f"{self.calls} calls" if self.calls > 1 else "1 call"
+        work = f", {readable(self.operations)}FLOP" if self.operations else ""
+        moved = f", {readable(self.bytes)}B" if self.bytes else ""
+        return f"@{self.entry} {self.name}: {self.kind}, {calls}{work}{moved}"
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self}>"
+
+
+def readable(number: float) -> str:
+    """A number with three digits and a prefix for its unit: `1.24 G`."""
+    for prefix in ("", "k", "M", "G"):
+        if number < 999.5:
+            return f"{number:.3g} {prefix}"
+        number /= 1000
+    return f"{number:.3g} T"
 
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the code that is timed: what runs there, a kernel or `copy`, and the PyTorch source line or ``."""
+    """A place in the code that is timed: what runs there, a kernel or `copy`; source line and module, or empty."""
 
     name: str
     source: str
+    module: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ def check_fused(kernels: Sequence[Kernel], remarks: Iterable[Remark], names: Seq
     for name, holding in holders.items():
         where = ", ".join(kernel.name for kernel in holding) or f"no kernel; they hold {_join(_all(kernels))}"
         lines.append(f"  {name} is in {where}")
-    lines += [line for remark in _about(remarks, names) for line in explanation(remark)]
+    lines += explanation_of_edges(_about(remarks, names))
     raise FusionError("\n".join(lines))
 
 
@@ -41,17 +41,38 @@ def edges_not_fused(remarks: Iterable[Remark]) -> list[Remark]:
     return list(dict.fromkeys(last or missed))
 
 
-def explanation(remark: Remark) -> list[str]:
-    """A remark on an edge as lines for people: the two ops, the reason, what would change it."""
-    assert remark.edge is not None
-    producer, consumer = remark.edge
-    lines = [f"  {producer} -> {consumer}", f"      {remark.key or remark.kind}: {remark.reason}"]
-    return [*lines, f"      to change it: {remark.change}"] if remark.change else lines
+def explanation_of_edges(remarks: Iterable[Remark]) -> list[str]:
+    """Remarks on edges as lines for people: each kind of reason once with what would change it, below it the edges."""
+    by_key: dict[str, dict[str, list[Remark]]] = {}
+    for remark in remarks:
+        change = f"; to change it: {remark.change}" if remark.change else ""
+        by_key.setdefault(f"  {remark.key or remark.kind}{change}", {}).setdefault(remark.reason, []).append(remark)
+    lines = []
+    for head, by_reason in by_key.items():
+        lines.append(head)
+        for reason, together in by_reason.items():
+            lines += [f"      {reason}", *_edges(together)]
+    return lines
+
+
+def _edges(remarks: Iterable[Remark]) -> list[str]:
+    """The two ops of each edge; one line for those that differ by the module that repeats them alone."""
+    alike: dict[tuple[tuple[str, str | None], ...], list[str]] = {}
+    for remark in remarks:
+        assert remark.edge is not None
+        lines = tuple((subject.label, subject.source) for subject in remark.edge)
+        alike.setdefault(lines, []).append(f"          {remark.edge[0]} -> {remark.edge[1]}")
+    return [f"{edges[0]}{_more(len(edges) - 1)}" for edges in alike.values()]
+
+
+def _more(count: int) -> str:
+    """How many places there are beside one that is shown."""
+    return f", and in {count} more place{'s' * (count > 1)}" if count else ""
 
 
 def _places(kernel: Kernel) -> list[set[str]]:
     """What it computes in each of its places."""
-    called = [{name for name, _ in place.ops if name is not None} for place in kernel.places]
+    called = [{origin.op for origin in place.ops if origin.op is not None} for place in kernel.places]
     return [{*kernel.words, *names} for names in called] or [set(kernel.words)]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import PipelineError
 from pipeline.runtime.interface.atomic_files import replacing
-from pipeline.runtime.interface.code import Code
+from pipeline.runtime.interface.code import Code, Site, place_of
 from pipeline.runtime.report.event_record import Record
 from pipeline.runtime.report.machine_peak import Peak, measured_peak
 
@@ -24,10 +24,11 @@ _WARMUP = 2
 
 @dataclass(frozen=True)
 class Row:
-    """What a kernel, or `copy`, costs in one call of the model, at one line of the model's source.
+    """What a kernel, or `copy`, costs in one call of the model, at one line of the model's source in one module.
 
     Attributes:
         source: the PyTorch source line, `file.py:12`; empty where unknown.
+        module: the path of the module of the model, e.g. `encoder.layer.3`; empty where unknown.
         runs: how often it runs.
         seconds: how long all runs together take.
         operations: arithmetic operations of all runs; None where they depend on the call.
@@ -40,6 +41,7 @@ class Row:
     seconds: float
     operations: int | None
     bytes: int | None
+    module: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Profile:
     rows: tuple[Row, ...]
     peak: Peak
     calls: int
-    _events: tuple[tuple[str, str, int, int], ...] = field(repr=False, default=())
+    _events: tuple[tuple[Site, int, int], ...] = field(repr=False, default=())
 
     @property
     def accounted(self) -> float:
@@ -75,18 +77,18 @@ class Profile:
         Raises:
             PipelineError: the file cannot be written.
         """
-        first = min((start for _, _, start, _ in self._events), default=0)
+        first = min((start for _, start, _ in self._events), default=0)
         events = [
             {
-                "name": name,
+                "name": site.name,
                 "ph": "X",
                 "ts": (start - first) / 1e3,
                 "dur": (end - start) / 1e3,
                 "pid": 1,
                 "tid": 1,
-                "args": {"source": source},
+                "args": {"source": site.source, "module": site.module},
             }
-            for name, source, start, end in self._events
+            for site, start, end in self._events
         ]
         try:
             with replacing(Path(path)) as temporary:
@@ -113,30 +115,30 @@ def measure(
         seconds += time.perf_counter() - start
         nanoseconds = [old + new for old, new in zip(nanoseconds, record.nanoseconds(), strict=True)]
         runs = [old + new for old, new in zip(runs, record.runs(), strict=True)]
-    events = [(code.sites[site].name, code.sites[site].source, start, end) for site, start, end in record.events()]
+    events = [(code.sites[site], start, end) for site, start, end in record.events()]
     return Profile(
         seconds=seconds / repeats,
         code_seconds=nanoseconds[0] / 1e9 / repeats,
         rows=tuple(sorted(measured_rows(code, nanoseconds, runs, repeats), key=lambda row: -row.seconds)),
         peak=measured_peak(),
         calls=repeats,
-        _events=tuple(sorted(events, key=lambda event: event[2])),
+        _events=tuple(sorted(events, key=lambda event: event[1])),
     )
 
 
 def measured_rows(code: Code, nanoseconds: list[int], runs: list[int], repeats: int) -> Iterator[Row]:
     """The rows of code whose sites ran so often and took so long in `repeats` calls of the model."""
     kernels = {kernel.name: kernel for kernel in code.kernels}
-    places: dict[tuple[str, str], list[int]] = {}
+    places: dict[Site, list[int]] = {}
     for number, site in enumerate(code.sites[1:], 1):
-        places.setdefault((site.name, site.source), []).append(number)
-    for (name, source), numbers in places.items():
+        places.setdefault(site, []).append(number)
+    for site, numbers in places.items():
         times = sum(runs[number] for number in numbers) / repeats
-        kernel = kernels.get(name)
+        kernel = kernels.get(site.name)
         operations = None if kernel is None or kernel.operations is None else round(kernel.operations * times)
         moved = None if kernel is None or kernel.bytes is None else round(kernel.bytes * times)
         taken = sum(nanoseconds[number] for number in numbers) / 1e9 / repeats
-        yield Row(name, source, times, taken, operations, moved)
+        yield Row(site.name, site.source, times, taken, operations, moved, site.module)
 
 
 def _title(profile: Profile) -> str:
@@ -170,14 +172,14 @@ def _line(row: Row, profile: Profile) -> list[str]:
         _rate(row.bytes, row.seconds),
         _share(row, profile.peak),
         row.name,
-        _near(row.source),
+        place_of(_near(row.source), row.module),
     ]
 
 
 def _near(source: str) -> str:
-    """A source line as seen from the current folder, where it lies inside of that."""
+    """A source line as seen from the current folder, where it lies inside of that; of a package, from its folder."""
     here = f"{os.getcwd()}{os.sep}"
-    return source.removeprefix(here)
+    return source.rpartition(f"{os.sep}site-packages{os.sep}")[2].removeprefix(here)
 
 
 def _aligned(line: list[str], widths: list[int]) -> Iterator[str]:

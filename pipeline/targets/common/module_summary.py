@@ -19,7 +19,7 @@ from pipeline.ir.attributes import (
     WORDS,
     WORKSPACE,
 )
-from pipeline.ir.locations import pairs_of
+from pipeline.ir.locations import origins_of
 from pipeline.ir.tensor_types import tensor_type
 from pipeline.mlir import callee, function, ir, symbol_name, walk
 from pipeline.runtime.interface.aligned_memory import byte_size
@@ -45,9 +45,11 @@ def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
     """The kernels in the order in which main, then prepare, first call them."""
     calls = Counter(callee(op) for op in walk(module, "func.call"))
     places: dict[str, list[CallSite]] = {}
+    entries: dict[str, str] = {}
     for name in entry_names(module):
         for call in walk(function(module, name), "func.call"):
-            known = pairs_of(call.attributes[ORIGINS]) if ORIGINS in call.attributes else []
+            entries.setdefault(callee(call), name)
+            known = origins_of(call.attributes[ORIGINS]) if ORIGINS in call.attributes else []
             places.setdefault(callee(call), []).append(CallSite(tuple(known)))
     kernels = []
     for name in places:
@@ -58,7 +60,7 @@ def kernels_of(module: ir.Module) -> tuple[Kernel, ...]:
         )
         kind = ir.StringAttr(kernel.attributes[KERNEL]).value
         work = operations(kernel), _traffic(kernel)
-        kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name]), *work))
+        kernels.append(Kernel(name, kind, ops, calls[name], words, tuple(places[name]), *work, entries[name]))
     return tuple(kernels)
 
 
