@@ -16,7 +16,7 @@ from pipeline.disk_cache import open_cache
 from pipeline.errors import LoweringError, OptionError, PipelineError, UnsupportedOpError, UnsupportedTypeError
 from pipeline.fusion_rules.rules import FusionRules, load_rules
 from pipeline.fusions import python_functions
-from pipeline.options import Options
+from pipeline.options import WEIGHT_BITS, Options
 from pipeline.program import Program, ProgramSource
 from pipeline.remarks import Remark, collect, note, repeat
 from pipeline.runtime.call.array_libraries import numpy_library, torch_library
@@ -72,8 +72,8 @@ def compile(
 def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
     """The target that the options name; raises `OptionError` for what is wrong with them, before the long work."""
     threads, rounds = options.num_threads != 1, options.precision == "bf16"
-    int8_weights = (options.group or 0) if options.weights == "int8" else None
-    form = targets.CodeForm(assembly, linked, options.profile, threads, rounds, int8_weights, options.winograd)
+    bits, group = WEIGHT_BITS[options.weights], options.group or 0
+    form = targets.CodeForm(assembly, linked, options.profile, threads, rounds, bits, group, options.winograd)
     target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
     if options.tune is not None and not target.runs_here:
         raise OptionError("tune: this machine cannot run the code, so it cannot measure it: leave tune out")

@@ -21,7 +21,10 @@ CAPTURE_MODES = ("export", "script")
 PRECISIONS = ("f32", "bf16")
 
 #: What the weights of matrix products are rounded to; `f32` for no rounding.
-WEIGHTS = ("f32", "int8")
+WEIGHTS = ("f32", "int8", "int4")
+
+#: The bits of a weight then.
+WEIGHT_BITS = {"f32": 32, "int8": 8, "int4": 4}
 
 #: The results of a tile by Winograd's algorithm along each dim; 0 for direct convolutions alone.
 WINOGRAD_TILES = (0, 2, 4)
@@ -56,9 +59,9 @@ class Options:
             says. With 1 the code has no threads at all.
         precision: `f32`, or `bf16` to round the operands of matrix products and convolutions in f32 to bf16, which are
             added up in f32 by dot products of bf16, where the CPU has those; all else is computed in f32.
-        weights: `f32`, or `int8` to round the weights of matrix products in f32 to bytes, which are prepared once and
-            dequantized as they are read; see docs/quantization.md.
-        group: how many weights of a column share a scale with `weights="int8"`; None for all of them.
+        weights: `f32`, or `int8` or `int4` to round the weights of matrix products in f32 to bytes or halves of bytes,
+            which are prepared once and dequantized as they are read; see docs/quantization.md.
+        group: how many weights of a column share a scale with `weights="int8"` or `"int4"`; None for all of them.
         winograd: how many results a tile of a 3x3 convolution has along each dim by Winograd's algorithm: 2; 4, which
             multiplies less and errs one or two digits more; 0 for direct convolutions alone.
         tune: how many seconds may be spent on measuring variants of the kernels on this machine; the best are kept in

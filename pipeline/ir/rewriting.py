@@ -28,6 +28,15 @@ def before(op: ir.Operation) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def behind(value: ir.Value) -> Iterator[None]:
+    """Builds ops right behind what makes a value: outside of a loop that only reads it."""
+    op = defining_op(value)
+    place = ir.InsertionPoint.at_block_begin(value.owner) if op is None else ir.InsertionPoint.after(op)
+    with ir.Location.unknown() if op is None else op.location, place:
+        yield
+
+
 def replace(op: ir.Operation, values: Sequence[ir.Value]) -> None:
     """Puts `values` in the place of the results of `op`, and erases it."""
     for result, value in zip(op.results, values, strict=True):

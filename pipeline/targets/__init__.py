@@ -21,7 +21,7 @@ _OWN = {
 _REFUSALS = {
     "profile": "profile: kernels are timed on the target cpu only, not on {name}",
     "rounds": "precision='bf16': contractions round their operands on the target cpu only, not on {name}",
-    "int8_weights": "weights='int8': weights are quantized for the target cpu only, not for {name}",
+    "weight_bits": "weights='int{value}': weights are quantized for the target cpu only, not for {name}",
     "winograd": "winograd={value}: Winograd's algorithm is for the target cpu only, not for {name}",
 }
 

@@ -127,10 +127,13 @@ def _parser() -> DriverParser:
         "--weights",
         choices=WEIGHTS,
         default="f32",
-        help="int8: round the weights of matrix products to bytes, dequantized as they are read (default: f32)",
+        help="int8, int4: round the weights of matrix products to so many bits, dequantized as read (default: f32)",
     )
     how.add_argument(
-        "--group", type=count(2), metavar="N", help="with --weights=int8: how many weights of a column share a scale"
+        "--group",
+        type=count(2),
+        metavar="N",
+        help="with --weights=int8, int4: how many weights of a column share a scale",
     )
     how.add_argument(
         "--winograd",

@@ -1,6 +1,7 @@
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64" --canonicalize --cse | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64" --remarks-filter=quantize-weights --verify-diagnostics
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 group=8" --canonicalize --cse | FileCheck %s --check-prefix=GROUP
+// RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 bits=4" --canonicalize --cse | FileCheck %s --check-prefix=FOUR
 
 // One scale for each column: its largest weight becomes 127.
 
@@ -17,6 +18,13 @@
 // CHECK: linalg.generic {{.*}} ins(%[[X]], %[[Q]], %[[SCALE]] : tensor<3x16xf32>, tensor<16x4xi8>, tensor<4xf32>)
 // CHECK: arith.sitofp
 // CHECK-NOT: linalg.matmul
+// FOUR-LABEL: func.func @product
+// FOUR-DAG: %[[LEAST:.*]] = arith.constant -8.000000e+00 : f32
+// FOUR-DAG: %[[MOST:.*]] = arith.constant 7.000000e+00 : f32
+// FOUR: arith.truncf %{{.*}} : f32 to bf16
+// FOUR: arith.maximumf %{{.*}}, %[[LEAST]]
+// FOUR: arith.minimumf %{{.*}}, %[[MOST]]
+// FOUR: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<3x16xf32>, tensor<16x4xi8>, tensor<4xbf16>)
 // GROUP-LABEL: func.func @product
 // GROUP: iterator_types = ["parallel", "reduction", "parallel"]
 // GROUP: ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<3x2x8xf32>, tensor<2x8x4xi8>, tensor<2x4xf32>)

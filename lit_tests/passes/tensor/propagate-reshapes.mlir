@@ -251,3 +251,41 @@ func.func @long_rows(%x: tensor<4x16x8xf32>) -> tensor<8x64xf32> {
   } -> tensor<8x64xf32>
   return %t : tensor<8x64xf32>
 }
+
+// -----
+
+// Must not: rows of two, for an op that reads halves of bytes along them.
+
+#x = affine_map<(m, n, k, h) -> (m, k, h)>
+#w = affine_map<(m, n, k, h) -> (k, n)>
+#y = affine_map<(m, n, k, h) -> (m, n)>
+#id = affine_map<(m, k) -> (m, k)>
+
+// CHECK-LABEL: func.func @halves
+// CHECK: %[[EXP:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<5x8xf32>)
+// CHECK: tensor.expand_shape %[[EXP]]
+func.func @halves(%x: tensor<5x8xf32>, %w: tensor<4x3xi8>, %y: tensor<5x3xf32>) -> tensor<5x3xf32> {
+  %bits = arith.constant 4 : i8
+  %mask = arith.constant 15 : i8
+  %e = tensor.empty() : tensor<5x8xf32>
+  %t = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<5x8xf32>) outs(%e : tensor<5x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %z = math.exp %in : f32
+    linalg.yield %z : f32
+  } -> tensor<5x8xf32>
+  %cut = tensor.expand_shape %t [[0], [1, 2]] output_shape [5, 4, 2] : tensor<5x8xf32> into tensor<5x4x2xf32>
+  %r = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%cut, %w : tensor<5x4x2xf32>, tensor<4x3xi8>) outs(%y : tensor<5x3xf32>) {
+  ^bb0(%a: f32, %b: i8, %o: f32):
+    %i = linalg.index 3 : index
+    %c = arith.index_castui %i : index to i8
+    %s = arith.muli %c, %bits : i8
+    %q = arith.shrui %b, %s : i8
+    %u = arith.andi %q, %mask : i8
+    %f = arith.uitofp %u : i8 to f32
+    %h = arith.mulf %a, %f : f32
+    %z = arith.addf %o, %h : f32
+    linalg.yield %z : f32
+  } -> tensor<5x3xf32>
+  return %r : tensor<5x3xf32>
+}

@@ -10,6 +10,7 @@ from pipeline.analysis.dot_product import LANES, dot_product_of
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between, prologues
 from pipeline.analysis.fourier import transform_of
 from pipeline.analysis.op_naming import is_reduction
+from pipeline.analysis.scaled_sum import scaled_sum_of
 from pipeline.analysis.vectorizable import unsupported
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.schedule import Schedule, schedule_of
@@ -32,8 +33,10 @@ class TileAndVectorize(Pass):
     loop. Reductions run inside, with the tile as their accumulator. Matrix products, direct convolutions, pooling,
     column reductions and elementwise ops all have this form. A fold along the innermost dimension, such as a sum, has
     partial results in vectors instead, which are combined at the end of each row; elementwise ops that compute what
-    it reads run in the same loop. Edges are masked, or done element by element where a mask would be dear or wrong.
-    What has neither form is left for convert-linalg-to-loops, with a remark.
+    it reads run in the same loop. What scales a group of a sum's terms, as where weights are dequantized, is applied to
+    the sum of the group; numbers of four bits are looked up in a table of their floats. Edges are masked, or done
+    element by element where a mask would be dear or wrong. What has neither form is left for convert-linalg-to-loops,
+    with a remark.
     """
 
     name: ClassVar[str] = "tile-and-vectorize"
@@ -70,20 +73,24 @@ class TileAndVectorize(Pass):
         nest = _FusedNest.around(view, tile, self.masked_bits)
         self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{nest.others}")
         with generic.location, ir.InsertionPoint(nest.last):
-            self._emitter(generic, tile)(view, tile, self.fma, nest.context()).emit()
+            self._emitter(view, tile)(view, tile, self.fma, nest.context()).emit()
         nest.erase()
 
-    def _emitter(self, generic: ir.Operation, tile: TileSizes) -> type[NestEmitter]:
+    def _emitter(self, view: LinalgOp, tile: TileSizes) -> type[NestEmitter]:
         """What writes the loops; emitters need MLIR's vector dialect, which is slow to import."""
         if tile.folds:
             from pipeline.passes.cpu.microkernel.row_folds import FoldEmitter
 
             return FoldEmitter
-        dot = dot_product_of(generic.regions[0].blocks[0]) if tile.lanes == LANES else None
+        dot = dot_product_of(view.body) if tile.lanes == LANES else None
         if dot is not None and (self.bf16_dots if dot.unsigned is None else self.int8_dots):
             from pipeline.passes.cpu.microkernel.dot_product_tile import DotEmitter
 
             return DotEmitter
+        if scaled_sum_of(view) is not None:
+            from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedEmitter
+
+            return DequantizedEmitter
         from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
 
         return NestEmitter

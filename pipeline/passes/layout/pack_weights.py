@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import ClassVar
 
-from pipeline.analysis.dot_product import DotProduct, dot_product_of, multiplies_bf16
+from pipeline.analysis.dot_product import dot_product_of, multiplies_bf16
 from pipeline.analysis.op_naming import is_product
 from pipeline.ir.attributes import KERNEL
 from pipeline.ir.element_types import element_bytes
 from pipeline.ir.indexing_maps import bounded_loops
 from pipeline.ir.linalg_op import LinalgOp, structured
+from pipeline.ir.nibbles import WORD_BYTES, nibble_of
 from pipeline.ir.rewriting import read_by, update_signature
 from pipeline.ir.schedule import schedule_of
 from pipeline.mlir import calls_of, ir, symbol_name, walk
@@ -36,9 +37,11 @@ class PackWeights(Pass):
     kernel's result, and of what its epilogue reads, are seen as panels, too, which costs nothing. @prepare packs the
     weights, once. Where the last panel is not full, the kernel's columns stay as they are, and the rest of the panel is
     never read. For dot products each two rows of bf16, or four of bytes, lie side by side, if that comes out even and
-    panels are full:
+    panels are full; so do four of bytes that hold two numbers each, which are read as words of eight:
 
     w[k, n]  ->  packed[n / 32, k / 2, 2 * (n % 32) + k % 2]
+
+    Scales and zero points of groups of rows lie in panels, too.
 
     Only where all calls of a kernel hand it a weight of the model. One row gains most, since it is bound by the reading
     of the weight.
@@ -49,6 +52,7 @@ class PackWeights(Pass):
     columns: int = field(default=32, metadata={"help": "how many columns a panel has"})
     bf16_dots: bool = field(default=False, metadata={"help": "put each two rows of bf16 side by side"})
     int8_dots: bool = field(default=False, metadata={"help": "put each four rows of bytes side by side"})
+    nibble_words: bool = field(default=False, metadata={"help": "put each four bytes of nibbles side by side"})
     least_bytes: int = field(default=1 << 16, metadata={"help": "a smaller weight stays as it is"})
 
     def run(self, op: ir.Operation) -> None:
@@ -71,28 +75,31 @@ class PackWeights(Pass):
         columns = schedule_of(product.weight.owner.owner.operation).columns or self.columns
         sums = [product.view.reductions[loop] for loop in product.loops]
         fills_panels = product.columns <= columns or product.columns % columns == 0
-        dot = self._dot(product.view) if fills_panels else None
-        row = None if dot is None else product.row_in_groups(dot.steps)
-        steps = 1 if dot is None else dot.steps
+        steps = self._steps(product.view) if fills_panels else 1
+        row = product.row_in_groups(steps) if steps > 1 else None
         layout = PanelLayout(ir.RankedTensorType(product.weight.type), sums, columns, row, steps)
         reason = self._why_not(product, layout, columns, handed)
         if reason:
             self.missed(product.view.op, f"its weight is not packed: {reason}")
             return
         groups = {1: "", 2: " of pairs", 4: " of quads"}[layout.steps]
-        self.passed(product.view.op, f"reads its weight in panels of {layout.columns} columns{groups}")
-        number = product.weight.arg_number
-        kernel = packing.kernel(layout)
-        for call in calls:
-            call.operands[number] = prepared.computed(call.operands[number], kernel, layout.packed)
-        _read_packed(product, layout)
+        layouts = {product.operand: layout, **_layouts_of_scales(product, layout, calls)}
+        scales = ", its scales, too" if len(layouts) > 1 else ""
+        self.passed(product.view.op, f"reads its weight in panels of {layout.columns} columns{groups}{scales}")
+        for operand, chosen in layouts.items():
+            number, kernel = product.argument(operand).arg_number, packing.kernel(chosen)
+            for call in calls:
+                call.operands[number] = prepared.computed(call.operands[number], kernel, chosen.packed)
+        _read_packed(product, layouts)
 
-    def _dot(self, view: LinalgOp) -> DotProduct | None:
-        """The instruction that sums several products at once, if the processor has it."""
+    def _steps(self, view: LinalgOp) -> int:
+        """How many rows are read at once: by a dot product, if the processor has it, or as a word of nibbles."""
+        if nibble_of(view) is not None:
+            return WORD_BYTES if self.nibble_words else 1
         dot = dot_product_of(view.body)
         if dot is None or not (self.bf16_dots if dot.unsigned is None else self.int8_dots):
-            return None
-        return dot
+            return 1
+        return dot.steps
 
     def _why_not(self, product: _Product, layout: PanelLayout, columns: int, handed: list[ir.Value]) -> str | None:
         """Why a weight stays as it is; None if it is to be packed."""
@@ -123,7 +130,11 @@ class _Product:
     @cached_property
     def weight(self) -> ir.BlockArgument:
         """The kernel's argument."""
-        return ir.BlockArgument(self.view.op.operands[self.operand])
+        return self.argument(self.operand)
+
+    def argument(self, operand: int) -> ir.BlockArgument:
+        """The argument of the kernel that an operand is."""
+        return ir.BlockArgument(self.view.op.operands[operand])
 
     @cached_property
     def loops(self) -> list[int]:
@@ -141,7 +152,7 @@ class _Product:
         A loop has to be an index of some operand. That of the rows no longer is one of the weight: a convolution whose
         innermost sum runs along a window (`x[2 * i + k]`) has it nowhere else.
         """
-        loop = self.view.summed[-1]
+        loop = self.view.summed[-1 if nibble_of(self.view) is None else -2]
         if loop not in self.loops[:-1]:
             return None
         others = [indexing for operand, indexing in enumerate(self.view.maps) if operand != self.operand]
@@ -165,28 +176,50 @@ def _products(kernel: ir.Operation) -> Iterator[_Product]:
             continue
         column = view.loops_read(view.inputs)[-1:]
         for operand in (1, 0):
-            value, loops = generic.operands[operand], view.loops_read(operand)
-            plain = len(set(loops)) == len(view.maps[operand].results)
-            alone = isinstance(value.owner, ir.Block) and len(list(value.uses)) == 1
-            if plain and alone and column and loops[-1:] == column:
+            if _is_alone(view, operand) and column and view.loops_read(operand)[-1:] == column:
                 yield _Product(view, operand)
                 break
 
 
-def _read_packed(product: _Product, layout: PanelLayout) -> None:
-    """Has a kernel take the packed weight: its loop over columns is split, and that of the ops behind it."""
-    view, weight = product.view, product.weight
-    kernel = weight.owner.owner.operation
+def _is_alone(view: LinalgOp, operand: int) -> bool:
+    """Whether an operand is an argument of the kernel that nothing else reads, along loops of its own."""
+    value = view.op.operands[operand]
+    plain = len(set(view.loops_read(operand))) == len(view.maps[operand].results)
+    return plain and isinstance(value.owner, ir.Block) and len(list(value.uses)) == 1
+
+
+def _layouts_of_scales(product: _Product, layout: PanelLayout, calls: list[ir.Operation]) -> dict[int, PanelLayout]:
+    """How scales and zero points of groups lie in panels like those of their weight: each row is a page apart, too."""
+    view, found = product.view, dict[int, PanelLayout]()
+    for operand in range(2, view.inputs):
+        loops = view.loops_read(operand)
+        if not _is_alone(view, operand) or loops[-1:] != product.loops[-1:]:
+            continue
+        argument = product.argument(operand)
+        sums = [view.reductions[loop] for loop in loops]
+        panels = PanelLayout(ir.RankedTensorType(argument.type), sums, layout.columns)
+        weights = all(is_weight(call.operands[argument.arg_number]) for call in calls)
+        if weights and any(sums) and not panels.is_plain:
+            found[operand] = panels
+    return found
+
+
+def _read_packed(product: _Product, layouts: Mapping[int, PanelLayout]) -> None:
+    """Has a kernel take what is packed: its loop over columns is split, and that of the ops behind it."""
+    view, layout = product.view, layouts[product.operand]
+    kernel = product.weight.owner.owner.operation
+    arguments = {operand: product.argument(operand) for operand in layouts}
     generic = view.op
     if layout.panels > 1 and not layout.missing:
         generic = SplitLoops(view, Splits({product.loops[-1]: (layout.panels, layout.columns)})).run()
-    read = generic.operands[product.operand]
-    weight.set_type(layout.packed)
     split = structured(generic)
     assert split is not None
-    places = layout.places(list(split.maps[product.operand].results))
-    read_by(generic, product.operand, weight, ir.AffineMap.get(split.loops, 0, places))
-    if read != weight:
-        read.owner.erase()
+    for operand, argument in arguments.items():
+        read = generic.operands[operand]
+        argument.set_type(layouts[operand].packed)
+        places = layouts[operand].places(list(split.maps[operand].results))
+        read_by(generic, operand, argument, ir.AffineMap.get(split.loops, 0, places))
+        if read != argument:
+            read.owner.erase()
     update_signature(kernel)
     PropagateReshapes().run(kernel)

@@ -1,9 +1,8 @@
-"""quantize-weights: products read weights as bytes, which @prepare makes of them."""
+"""quantize-weights: products read weights as integers of a few bits, which @prepare makes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -12,15 +11,19 @@ from pipeline.analysis.matrix_product import read_matrix_product
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
-from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types, replace
-from pipeline.mlir import arith, defining_op, ir, linalg, math, tensor
+from pipeline.ir.rewriting import before, behind, build_generic, empty_like, iterator_types, replace
+from pipeline.mlir import arith, ir, linalg, math, tensor
 from pipeline.passes.layout.dequantization import Places, Source, columns_last
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
 from pipeline.passmanager.patterns import PatternPass, pattern
 
-#: The largest byte: weights are quantized to -127 .. 127, so that 0 is 0.
-_LARGEST = 127.0
+#: By the bits of a weight: how many steps its largest absolute value is. Of 8 bits -128 is not used; of 4, where it
+#: counts, it is, and the largest weight is half a step from the number that it becomes.
+_STEPS = {8: 127.0, 4: 7.5}
+
+#: Scales of four bits are rounded to bf16: upwards, so that the largest weight stays within the steps.
+_UPWARDS = 1.0 + 2.0**-8
 
 #: The smallest scale, whose reciprocal is a number: that of weights which are all 0.
 _LEAST_SCALE = 2.0**-126
@@ -28,17 +31,19 @@ _LEAST_SCALE = 2.0**-126
 
 @dataclass(frozen=True)
 class QuantizeWeights(PatternPass):
-    """Round the weights of matrix products in f32 to bytes with a scale for each column, or each group of a column.
+    """Round the weights of matrix products in f32 to integers with a scale for each column, or each group of a column.
 
-    scale = max(abs(w)) / 127, q = round(w / scale)
+    scale = max(abs(w)) / 127,           q = round(w / scale)                       8 bits
+    scale = bf16(max(abs(w)) / 7.5),     q = min(max(round(w / scale), -8), 7)      4 bits, held in bytes
 
-    All else stays in f32. One row is bound by the reading of the weight, of which a quarter is left; @prepare quantizes
-    once, and keeps no copy in floats.
+    All else stays in f32. One row is bound by the reading of the weight, of which a quarter is left or less; @prepare
+    quantizes once, and keeps no copy in floats.
     """
 
     name: ClassVar[str] = "quantize-weights"
     anchor: ClassVar[str] = "func.func"
 
+    bits: int = field(default=8, metadata={"help": "how many bits a weight has: 4 or 8"})
     group: int = field(default=0, metadata={"help": "how many weights of a column share a scale; 0 for all"})
     least_bytes: int = field(default=1 << 14, metadata={"help": "a smaller weight stays as it is"})
 
@@ -57,7 +62,8 @@ class QuantizeWeights(PatternPass):
         if reason is not None:
             self.missed(op, f"its weight is not quantized: {reason}")
             return False
-        self.passed(op, f"reads its weight as bytes, {self.group or 'all'} of a column with one scale")
+        kind = "bytes" if self.bits == 8 else f"integers of {self.bits} bits"
+        self.passed(op, f"reads its weight as {kind}, {self.group or 'all'} of a column with one scale")
         self._rewrite(product, known[0])
         return True
 
@@ -74,10 +80,10 @@ class QuantizeWeights(PatternPass):
     def _rewrite(self, product: LinalgOp, number: int) -> None:
         weight = product.operands[number]
         indexing, column = product.maps[number], product.maps[2].results[len(product.maps[2].results) - 1]
-        with _behind(weight):
+        with behind(weight):
             source = columns_last(Source(weight, tuple(indexing.results)), column)
             scale = self._scales(source, product)
-            quantized = _quantized(source, scale, product.loops)
+            quantized = self._quantized(source, scale, product.loops)
         with before(product.op):
             made = _product(product, number, quantized, scale)
         replace(product.op, list(made.results))
@@ -99,16 +105,31 @@ class QuantizeWeights(PatternPass):
             places = [*places[:dim], group, places[dim], *places[dim + 1 :]]
             summed = [*summed[:dim], False, True, *summed[dim + 1 :]]
         kept = [place for place, gone in zip(places, summed, strict=True) if not gone]
-        return Source(_scale(_largest(value, summed)), tuple(ir.AffineMap.get(product.loops, 0, kept).results))
+        scales = _scale(_largest(value, summed), self.bits)
+        return Source(scales, tuple(ir.AffineMap.get(product.loops, 0, kept).results))
 
+    def _quantized(self, source: Source, scale: Source, loops: int) -> Source:
+        """The integers of a weight, as bytes."""
+        kind = ir.RankedTensorType(source.value.type)
+        byte = ir.IntegerType.get_signless(8)
+        own = {loop_of(place): dim for dim, place in enumerate(source.places)}
+        inside = ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(own.get(loop, 0)) for loop in range(loops)])
 
-@contextmanager
-def _behind(value: ir.Value) -> Iterator[None]:
-    """Builds ops right behind what makes a value: outside of a loop that only reads it."""
-    op = defining_op(value)
-    place = ir.InsertionPoint.at_block_begin(value.owner) if op is None else ir.InsertionPoint.after(op)
-    with ir.Location.unknown() if op is None else op.location, place:
-        yield
+        def rounded(elements: Sequence[ir.Value]) -> list[ir.Value]:
+            steps = arith.DivFOp(elements[0], _as_float(elements[1])).result
+            nearest = math.RoundEvenOp(steps).result
+            return [arith.FPToSIOp(byte, nearest if self.bits == 8 else _clamped(nearest, self.bits)).result]
+
+        identity = ir.AffineMap.get_identity(kind.rank)
+        read = ir.AffineMap.get(kind.rank, 0, [place.compose(inside) for place in scale.places])
+        made = build_generic(
+            [source.value, scale.value],
+            [empty_like(source.value, byte)],
+            [identity, read, identity],
+            iterator_types([False] * kind.rank),
+            rounded,
+        )
+        return Source(made.results[0], source.places)
 
 
 def _grouped(value: ir.Value, dim: int, group: int) -> ir.Value:
@@ -141,41 +162,34 @@ def _largest(value: ir.Value, summed: Sequence[bool]) -> ir.Value:
     return made.results[0]
 
 
-def _scale(largest: ir.Value) -> ir.Value:
+def _clamped(value: ir.Value, bits: int) -> ir.Value:
+    """The nearest integer that has so many bits, as a float."""
+    least, most = (arith.ConstantOp(value.type, float(end)).result for end in (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
+    return arith.MinimumFOp(arith.MaximumFOp(value, least).result, most).result
+
+
+def _as_float(scale: ir.Value) -> ir.Value:
+    """A scale in f32."""
+    return arith.ExtFOp(ir.F32Type.get(), scale).result if isinstance(scale.type, ir.BF16Type) else scale
+
+
+def _scale(largest: ir.Value, bits: int) -> ir.Value:
     """The scales for some largest values."""
     element = ir.RankedTensorType(largest.type).element_type
+    stored = element if bits == 8 else ir.BF16Type.get()
 
     def divided(elements: Sequence[ir.Value]) -> list[ir.Value]:
-        most, least = (arith.ConstantOp(element, number).result for number in (_LARGEST, _LEAST_SCALE))
-        return [arith.MaximumFOp(arith.DivFOp(elements[0], most).result, least).result]
+        most, least = (arith.ConstantOp(element, number).result for number in (_STEPS[bits], _LEAST_SCALE))
+        scale = arith.MaximumFOp(arith.DivFOp(elements[0], most).result, least).result
+        if stored == element:
+            return [scale]
+        upwards = arith.MulFOp(scale, arith.ConstantOp(element, _UPWARDS).result).result
+        return [arith.TruncFOp(stored, upwards).result]
 
     rank = ir.RankedTensorType(largest.type).rank
     identity = ir.AffineMap.get_identity(rank)
     loops = iterator_types([False] * rank)
-    return build_generic([largest], [empty_like(largest, element)], [identity, identity], loops, divided).results[0]
-
-
-def _quantized(source: Source, scale: Source, loops: int) -> Source:
-    """The bytes of a weight."""
-    kind = ir.RankedTensorType(source.value.type)
-    byte = ir.IntegerType.get_signless(8)
-    own = {loop_of(place): dim for dim, place in enumerate(source.places)}
-    inside = ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(own.get(loop, 0)) for loop in range(loops)])
-
-    def rounded(elements: Sequence[ir.Value]) -> list[ir.Value]:
-        nearest = math.RoundEvenOp(arith.DivFOp(*elements[:2]).result).result
-        return [arith.FPToSIOp(byte, nearest).result]
-
-    identity = ir.AffineMap.get_identity(kind.rank)
-    read = ir.AffineMap.get(kind.rank, 0, [place.compose(inside) for place in scale.places])
-    made = build_generic(
-        [source.value, scale.value],
-        [empty_like(source.value, byte)],
-        [identity, read, identity],
-        iterator_types([False] * kind.rank),
-        rounded,
-    )
-    return Source(made.results[0], source.places)
+    return build_generic([largest], [empty_like(largest, stored)], [identity, identity], loops, divided).results[0]
 
 
 def _product(product: LinalgOp, number: int, quantized: Source, scale: Source) -> ir.Operation:
@@ -186,7 +200,7 @@ def _product(product: LinalgOp, number: int, quantized: Source, scale: Source) -
     def body(elements: Sequence[ir.Value]) -> list[ir.Value]:
         *pair, scaled_by, total = elements
         whole = arith.SIToFPOp(total.type, pair[number]).result
-        weight = arith.MulFOp(whole, scaled_by).result
+        weight = arith.MulFOp(whole, _as_float(scaled_by)).result
         return [arith.AddFOp(total, arith.MulFOp(pair[1 - number], weight).result).result]
 
     read = [*maps, _map(scale.places, product.loops), product.maps[2]]

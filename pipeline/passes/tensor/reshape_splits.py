@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.ir.linalg_op import LinalgOp
+from pipeline.ir.linalg_op import LinalgOp, structured
+from pipeline.ir.nibbles import nibble_of
 from pipeline.ir.reshapes import reassociation
 from pipeline.mlir import defining_op, ir
 
@@ -67,12 +68,18 @@ def splits_of_result(view: LinalgOp) -> Splits | None:
     for number, result in enumerate(view.op.results):
         for use in result.uses:
             user = use.owner.operation
-            if user.name != "tensor.expand_shape":
+            if user.name != "tensor.expand_shape" or _goes_to_halves(user):
                 continue
             found = _splits(view, view.maps[view.inputs + number], reassociation(user), user.results[0])
             if found is not None:
                 return found
     return None
+
+
+def _goes_to_halves(expand: ir.Operation) -> bool:
+    """Whether a reshape is read along the halves of bytes: rows of two are for what reads them alone."""
+    readers = [structured(use.owner.operation) for use in expand.results[0].uses]
+    return any(reader is not None and nibble_of(reader) is not None for reader in readers)
 
 
 def _splits(view: LinalgOp, indexing: ir.AffineMap, groups: Sequence[Sequence[int]], source: ir.Value) -> Splits | None:

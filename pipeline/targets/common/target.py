@@ -23,7 +23,8 @@ class CodeForm:
         profile: time the kernels in every call.
         parallel: let threads share the work of kernels.
         rounds: round the operands of contractions to bf16.
-        int8_weights: how many weights of a column share a scale as bytes, 0 for all; None for weights as they are.
+        weight_bits: how many bits weights of products in f32 are rounded to: 4 or 8; 32 for weights as they are.
+        weight_group: how many of a column share a scale then, 0 for all.
         winograd: the results of a tile along each dim by Winograd's algorithm; 0 for direct convolutions alone.
     """
 
@@ -32,7 +33,8 @@ class CodeForm:
     profile: bool = False
     parallel: bool = True
     rounds: bool = False
-    int8_weights: int | None = None
+    weight_bits: int = 32
+    weight_group: int = 0
     winograd: int = 2
 
 

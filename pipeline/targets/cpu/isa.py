@@ -69,6 +69,11 @@ class Isa:
         return {"avx512f", "avx512vnni"} <= set(self.required)
 
     @property
+    def tables(self) -> bool:
+        """Whether there is an instruction that looks each f32 of a vector up in a table of 16."""
+        return "avx512f" in self.required
+
+    @property
     def scalef(self) -> bool:
         """Whether there is an instruction for x * 2 ** n."""
         return "avx512f" in self.required

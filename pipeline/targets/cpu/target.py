@@ -19,7 +19,7 @@ class CpuTarget(Target):
     """x86-64 CPUs, by name, or `native` for this machine's."""
 
     family = example = fusion_rules = "cpu"
-    honours = frozenset({"profile", "rounds", "int8_weights", "winograd"})
+    honours = frozenset({"profile", "rounds", "weight_bits", "winograd"})
 
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: CodeForm = PLAIN):
         self.isa = isa(cpu)
@@ -28,8 +28,15 @@ class CpuTarget(Target):
         self.runs_here = set(self.isa.required) <= host_features()
         rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
         int8 = _word(self.isa.int8_dots)
-        bytes_ = "" if form.int8_weights is None else f"quantize-weights{{group={form.int8_weights}}}, "
-        self.quantized = f"{bytes_}contract-in-int8{{supported={int8}}}, fuse-dequantization, canonicalize, cse"
+        self.quantized = f"""
+            {_quantization(form)}
+            contract-in-int8{{supported={int8}}},
+            fuse-dequantization,
+            canonicalize,
+            pack-nibbles,
+            canonicalize,
+            cse
+        """
         self.contractions = f"contract-in-bf16{{round={rounds} supported={supported}}}"
 
     @classmethod
@@ -49,7 +56,9 @@ class CpuTarget(Target):
         """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels."""
         pads = "fold-pads-into-kernels, " if self.isa.vector_bytes >= LEAST_MASKED else ""
         columns, bf16, int8 = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots), _word(self.isa.int8_dots)
-        return f"{pads}pack-weights{{columns={columns} bf16-dots={bf16} int8-dots={int8}}}, outline-loops"
+        words = _word(self.isa.tables)
+        packs = f"pack-weights{{columns={columns} bf16-dots={bf16} int8-dots={int8} nibble-words={words}}}"
+        return f"{pads}{packs}, outline-loops"
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
@@ -60,6 +69,13 @@ class CpuTarget(Target):
         from pipeline.targets.cpu.build import build
 
         return build(module, dump, self.isa, self.form, self.disable)
+
+
+def _quantization(form: CodeForm) -> str:
+    """The pass that rounds weights, if they are to be rounded."""
+    if form.weight_bits == PLAIN.weight_bits:
+        return ""
+    return f"quantize-weights{{bits={form.weight_bits} group={form.weight_group}}},"
 
 
 def _word(flag: bool) -> str:

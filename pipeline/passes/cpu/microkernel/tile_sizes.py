@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.reduction_combiners import fold_ops
+from pipeline.analysis.scaled_sum import scaled_sum_of
 from pipeline.ir.element_types import element_type
 from pipeline.ir.indexing_maps import block_of, coefficient, moves
 from pipeline.ir.linalg_op import LinalgOp, slid_along, slides
@@ -76,13 +77,23 @@ def choose_tile(
         vectors = schedule.vectors if size is None else max(1, min(schedule.vectors, -(-size // lanes)))
     while not _lies_in_blocks(view, vector_dim, vectors * lanes):
         vectors -= 1
-    rows = 1 if row_dim is None else choose_rows(view.sizes[row_dim], vectors, registers)
+    free = registers // 2 if row_dim is not None and _sums_groups_of_own(view, row_dim) else registers
+    rows = 1 if row_dim is None else choose_rows(view.sizes[row_dim], vectors, free)
     if row_dim is not None and schedule.rows is not None:
         most = view.sizes[row_dim]
         rows = schedule.rows if most is None else max(1, min(schedule.rows, most))
     outer = tuple(dim for dim in rest if dim != row_dim)
     single = _masks_are_bad(view, masked_bits)
     return TileSizes(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
+
+
+def _sums_groups_of_own(view: LinalgOp, row_dim: int) -> bool:
+    """Whether a tile has sums of groups beside its accumulators, of weights of its own for each row.
+
+    These are read once, and what is put aside after each group takes time; rows that share weights hide it.
+    """
+    scaled = scaled_sum_of(view)
+    return scaled is not None and scaled.depth > 0 and moves(view.maps[scaled.weight], row_dim) != "fixed"
 
 
 def _keeps_taps(view: LinalgOp, vector_dim: int) -> bool:

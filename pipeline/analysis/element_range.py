@@ -1,0 +1,156 @@
+"""Which integers the elements of a tensor can be, by what computes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.ir.linalg_op import LinalgOp, structured
+from pipeline.ir.reshapes import RESHAPES
+from pipeline.mlir import constant_integer, defining_op, ir
+
+_EXTENSIONS = ("arith.extsi", "arith.trunci", "arith.fptosi", "arith.sitofp")
+_ROUNDINGS = ("math.roundeven", "math.round", "math.floor", "math.ceil", "math.trunc", "math.rint")
+_LARGER = ("arith.maximumf", "arith.maxnumf", "arith.maxsi")
+_SMALLER = ("arith.minimumf", "arith.minnumf", "arith.minsi")
+_COMPARISONS = ("arith.cmpi", "arith.cmpf")
+
+#: Of more ops ranges are no longer computed.
+_MOST_OPS = 200
+
+
+@dataclass(frozen=True)
+class ElementRange:
+    """From the least to the most number, both included."""
+
+    least: float
+    most: float
+
+    def lies_in(self, least: float, most: float) -> bool:
+        """Whether all numbers are in another range."""
+        return least <= self.least and self.most <= most
+
+
+_ALL = ElementRange(float("-inf"), float("inf"))
+
+
+def range_of(tensor: ir.Value) -> ElementRange:
+    """The range of the elements of a tensor of integers, read with their sign; that of its type if no more is known."""
+    return _Ranges().of_tensor(tensor)
+
+
+class _Ranges:
+    """Follows elementwise ops, transposes and reshapes up to something else."""
+
+    def __init__(self) -> None:
+        self._ops = 0
+
+    def of_tensor(self, value: ir.Value) -> ElementRange:
+        """The range of a tensor's elements."""
+        whole = _of_type(ir.RankedTensorType(value.type).element_type)
+        self._ops += 1
+        op = defining_op(value)
+        if op is None or self._ops > _MOST_OPS:
+            return whole
+        if op.name in RESHAPES:
+            return self.of_tensor(op.operands[0])
+        view = structured(op)
+        if view is None or len(op.results) != 1 or not view.is_elementwise:
+            return whole
+        return _both(self._of_element(view.yielded[0], view), whole)
+
+    def _of_element(self, value: ir.Value, view: LinalgOp) -> ElementRange:
+        """The range of what a body computes."""
+        whole = _of_type(value.type)
+        self._ops += 1
+        op = defining_op(value)
+        if self._ops > _MOST_OPS:
+            return whole
+        if op is None:
+            return self._of_input(ir.BlockArgument(value).arg_number, view)
+        number = _constant(value)
+        if number is not None:
+            return ElementRange(number, number)
+        found = self._of_op(op, view)
+        return found if found.lies_in(whole.least, whole.most) else whole  # else it may wrap
+
+    def _of_input(self, number: int, view: LinalgOp) -> ElementRange:
+        operand = view.operands[number]
+        return self.of_tensor(operand) if isinstance(operand.type, ir.RankedTensorType) else _of_type(operand.type)
+
+    def _of_op(self, op: ir.Operation, view: LinalgOp) -> ElementRange:
+        if op.name in (*_EXTENSIONS, *_ROUNDINGS):
+            return self._of_element(op.operands[0], view)
+        if op.name == "arith.extui":
+            inner = self._of_element(op.operands[0], view)
+            return inner if inner.least >= 0 else ElementRange(0, 2 ** op.operands[0].type.width - 1)
+        if op.name == "arith.andi":
+            masks = [mask for mask in map(constant_integer, op.operands) if mask is not None and mask >= 0]
+            return ElementRange(0, masks[0]) if masks else _ALL
+        if op.name == "arith.select":
+            return self._of_select(op, view)
+        if op.name in (*_LARGER, *_SMALLER, "arith.addi", "arith.subi", "arith.shrui"):
+            return _of_pair(op.name, *(self._of_element(operand, view) for operand in op.operands))
+        return _ALL
+
+    def _of_select(self, op: ir.Operation, view: LinalgOp) -> ElementRange:
+        """That of both sides; of `x < c ? c : x` and the like what is larger, or smaller, than c."""
+        condition, then, otherwise = op.operands
+        first, second = (self._of_element(value, view) for value in (then, otherwise))
+        compare = defining_op(condition)
+        bound = _constant(then)
+        if compare is None or compare.name not in _COMPARISONS or bound is None or compare.operands[0] != otherwise:
+            return _either(first, second)
+        if _constant(compare.operands[1]) != bound:
+            return _either(first, second)
+        return {"less": _larger, "more": _smaller}.get(_direction(compare), _either)(first, second)
+
+
+def _direction(compare: ir.Operation) -> str:
+    """Whether a comparison is true for what is less, or for what is more."""
+    predicate = ir.IntegerAttr(compare.attributes["predicate"]).value
+    less, more = ((2, 3), (4, 5)) if compare.name == "arith.cmpi" else ((4, 5, 11, 12), (2, 3, 9, 10))
+    return "less" if predicate in less else "more" if predicate in more else ""
+
+
+def _of_pair(name: str, left: ElementRange, right: ElementRange) -> ElementRange:
+    if name in _LARGER:
+        return _larger(left, right)
+    if name in _SMALLER:
+        return _smaller(left, right)
+    if name == "arith.addi":
+        return ElementRange(left.least + right.least, left.most + right.most)
+    if name == "arith.subi":
+        return ElementRange(left.least - right.most, left.most - right.least)
+    shifts = right.least if right.least == right.most and left.least >= 0 else None
+    return _ALL if shifts is None or left.most == float("inf") else ElementRange(0, int(left.most) >> int(shifts))
+
+
+def _larger(left: ElementRange, right: ElementRange) -> ElementRange:
+    return ElementRange(max(left.least, right.least), max(left.most, right.most))
+
+
+def _smaller(left: ElementRange, right: ElementRange) -> ElementRange:
+    return ElementRange(min(left.least, right.least), min(left.most, right.most))
+
+
+def _either(left: ElementRange, right: ElementRange) -> ElementRange:
+    return ElementRange(min(left.least, right.least), max(left.most, right.most))
+
+
+def _both(left: ElementRange, right: ElementRange) -> ElementRange:
+    return ElementRange(max(left.least, right.least), min(left.most, right.most))
+
+
+def _of_type(kind: ir.Type) -> ElementRange:
+    if not isinstance(kind, ir.IntegerType):
+        return _ALL
+    return ElementRange(-(2 ** (kind.width - 1)), 2 ** (kind.width - 1) - 1)
+
+
+def _constant(value: ir.Value) -> float | None:
+    """The number that a value is known to be."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    return attribute.value if isinstance(attribute, (ir.IntegerAttr, ir.FloatAttr)) else None

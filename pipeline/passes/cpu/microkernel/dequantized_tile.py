@@ -1,0 +1,324 @@
+"""Writes sums of products of dequantized factors: groups are scaled as sums, nibbles come from tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from pipeline.analysis.dot_product import LANES, lies_in_groups
+from pipeline.analysis.scaled_sum import ScaledSum, inputs_behind, scaled_sum_of
+from pipeline.ir.constants import as_index
+from pipeline.ir.indexing_maps import moves
+from pipeline.ir.linalg_op import LinalgOp
+from pipeline.ir.nibbles import BITS, HALVES, MASK, WORD_BYTES
+from pipeline.mlir import arith, defining_op, ir, math, memref, scf, vector
+from pipeline.passes.cpu.microkernel import narrow_elements
+from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, blocks_of
+from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
+from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
+from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
+from pipeline.passes.cpu.microkernel.vector_builders import splat, splat_of_number, zeros
+
+#: How many bytes ahead weights are asked for, and how many come at once.
+_AHEAD, _LINE = 2048, 64
+
+_PERMUTE = "llvm.x86.avx512.permvar.sf.512"
+
+
+@dataclass
+class _Term:
+    """A place in the loops of a sum, and what has been computed there."""
+
+    at: dict[int, ir.Value]
+    given: dict[ir.Value, Callable[[int, int], ir.Value]] = field(default_factory=dict)
+    known: dict[tuple[ir.Value, int, int], ir.Value] = field(default_factory=dict)
+
+
+class DequantizedTile(RegisterTile):
+    """A tile of sums of data * core, beside sums of data if the factor has a shift."""
+
+    @cached_property
+    def sum(self) -> ScaledSum:
+        """What is summed up."""
+        found = scaled_sum_of(self.stage.view)
+        assert found is not None
+        return found
+
+    @cached_property
+    def places(self) -> list[tuple[int, int]]:
+        """The row and the number of each vector."""
+        return [(row, column) for row in range(self.position.rows) for column in range(self.position.vectors)]
+
+    @cached_property
+    def data_places(self) -> list[tuple[int, int]]:
+        """Those whose data differ, if it is summed up."""
+        found = [self._place(self.sum.data, *place) for place in self.places] if self.sum.has_shift else []
+        return list(dict.fromkeys(found))
+
+    def starts(self) -> list[ir.Value]:
+        """What the sums begin with."""
+        zero = zeros(ir.VectorType.get([self.stage.tile.lanes], ir.F32Type.get()))
+        return [zero] * (len(self.places) + len(self.data_places))
+
+    def add(self, terms: Sequence[_Term], sums: Sequence[ir.Value]) -> list[ir.Value]:
+        """The sums plus the products at some places.
+
+        Where vectors of a row read weights of their own, one is done with before the next one is loaded.
+        """
+        results = list(sums)
+        own = self._place(self.sum.core, self.position.rows - 1, 0)[0] > 0
+        turns = [(term, number) for number in range(len(self.places)) for term in terms]
+        if not own:
+            turns = [(term, number) for term in terms for number in range(len(self.places))]
+        for term, number in turns:
+            place = self.places[number]
+            factors = [self.value(factor, term, *place) for factor in (self.sum.data, self.sum.core)]
+            results[number] = self._multiply_add(factors[0], factors[1], results[number])
+        for term in terms:
+            for number, place in enumerate(self.data_places, len(self.places)):
+                data = self.value(self.sum.data, term, *place)
+                results[number] = arith.AddFOp(results[number], data).result
+        return results
+
+    def compute(self, at: dict[int, ir.Value], accumulators: list[ir.Value], given: object = None) -> list[ir.Value]:
+        """See `RegisterTile.compute`: the sums plus the products of one place."""
+        self.prefetch(at, 1)
+        return self.add([_Term(at)], accumulators)
+
+    def scaled(self, at: dict[int, ir.Value], totals: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+        """Totals plus what sums are with their scales and shifts."""
+        term, results = _Term(at), []
+        data = dict(zip(self.data_places, sums[len(self.places) :], strict=True))
+        for place, total, part in zip(self.places, totals, sums, strict=False):
+            scale, shift = self._scale_and_shift(term, *place)
+            result = total
+            if shift is not None:
+                result = self._multiply_add(data[self._place(self.sum.data, *place)], shift, result)
+            results.append(
+                arith.AddFOp(part, result).result if scale is None else self._multiply_add(part, scale, result)
+            )
+        return results
+
+    def _scale_and_shift(self, term: _Term, row: int, column: int) -> tuple[ir.Value | None, ir.Value | None]:
+        """core * scale + shift; None for 1 and for 0."""
+        scale: ir.Value | None = None
+        shift: ir.Value | None = None
+        core = self.sum.core
+        for op in self.sum.steps:
+            (other,) = [operand for operand in op.operands if operand != core]
+            value = self.value(other, term, row, column)
+            core = op.results[0]
+            if op.name == "arith.mulf":
+                scale = value if scale is None else arith.MulFOp(scale, value).result
+                shift = None if shift is None else arith.MulFOp(shift, value).result
+            elif op.name == "arith.divf":
+                scale = splat_of_number(value.type, 1.0) if scale is None else scale
+                scale = arith.DivFOp(scale, value).result
+                shift = None if shift is None else arith.DivFOp(shift, value).result
+            else:
+                signed = value if op.name == "arith.addf" else arith.NegFOp(value).result
+                shift = signed if shift is None else arith.AddFOp(shift, signed).result
+        return scale, shift
+
+    def value(self, value: ir.Value, term: _Term, row: int, column: int) -> ir.Value:
+        """A vector of a value of the body."""
+        if value in term.given:
+            return term.given[value](row, column)
+        key = (value, *self._place(value, row, column))
+        if key not in term.known:
+            term.known[key] = self._computed(value, term, *key[1:])
+        return term.known[key]
+
+    def _computed(self, value: ir.Value, term: _Term, row: int, column: int) -> ir.Value:
+        op = defining_op(value)
+        if op is not None and op.name == "arith.constant":
+            return splat(op, self.stage.tile.lanes)
+        if value not in self.stage.body_values:
+            return self._broadcast(narrow_elements.number(value))
+        if op is None:
+            return self.load(ir.BlockArgument(value).arg_number, term.at, row, column)
+        known: dict[ir.Value, ir.Value] = {}
+        self._clone(op, [self.value(operand, term, row, column) for operand in op.operands], known)
+        return known[value]
+
+    def _place(self, value: ir.Value, row: int, column: int) -> tuple[int, int]:
+        """(row, column), each 0 where a value of the body is the same for all."""
+        moved = [self._position(number, row, column) for number in inputs_behind(value, self.stage.view)]
+        return max((place[0] for place in moved), default=0), max((place[1] for place in moved), default=0)
+
+    def _multiply_add(self, left: ir.Value, right: ir.Value, addend: ir.Value) -> ir.Value:
+        if self.stage.multiply_adds.products:
+            return math.FmaOp(left, right, addend).result
+        return arith.AddFOp(arith.MulFOp(left, right).result, addend).result
+
+    def prefetch(self, at: dict[int, ir.Value], width: int) -> None:
+        """Asks for the weights some way ahead, `width` bytes a lane, if each is read for one row only.
+
+        Panels are streams of their own, which the processor follows within a page alone.
+        """
+        operand, tile = self.sum.weight, self.stage.tile
+        indexing, buffer = self.stage.view.maps[operand], self._buffer(self.sum.weight)
+        shared = tile.row_dim is not None and moves(indexing, tile.row_dim) == "fixed"
+        if shared or moves(indexing, tile.vector_dim) == "fixed":
+            return
+        step = max(1, _LINE // (tile.lanes * width))
+        for row in range(self.position.rows):
+            for column in range(0, self.position.vectors, step):
+                *outer, last = self._indices(operand, at, row, column)
+                memref.PrefetchOp(buffer, [*outer, arith.AddIOp(last, as_index(_AHEAD)).result], False, 3, True)
+
+    def halves(self, at: dict[int, ir.Value], loop: int) -> list[_Term]:
+        """The terms of the two nibbles of a byte."""
+        nibble = self.sum.nibble
+        assert nibble is not None
+        byte = self.stage.view.body.arguments[nibble.operand]
+        whole = _Term(at)
+
+        def half(number: int) -> Callable[[int, int], ir.Value]:
+            return lambda row, column: _bits(self.value(byte, whole, row, column), number)
+
+        return [_Term({**at, loop: as_index(number)}, {nibble.value: half(number)}) for number in range(HALVES)]
+
+    def words(self, at: dict[int, ir.Value], bytes_: int, loop: int) -> list[_Term]:
+        """The terms of the eight nibbles of the words that begin at a byte of loop `bytes_`."""
+        nibble = self.sum.nibble
+        assert nibble is not None
+        table, known = self._table(), dict[tuple[int, int], ir.Value]()
+        self.prefetch(at, WORD_BYTES)
+
+        def word(row: int, column: int) -> ir.Value:
+            place = self._position(nibble.operand, row, column)
+            if place not in known:
+                known[place] = self._load_words(nibble.operand, at, *place)
+            return known[place]
+
+        terms = []
+        for number in range(WORD_BYTES * HALVES):
+            byte = arith.AddIOp(at[bytes_], as_index(number // HALVES)).result
+            inside = {**at, bytes_: byte, loop: as_index(number % HALVES)}
+            terms.append(_Term(inside, {self.sum.core: self._looked_up(table, word, number)}))
+        return terms
+
+    def _looked_up(
+        self, table: ir.Value, word: Callable[[int, int], ir.Value], number: int
+    ) -> Callable[[int, int], ir.Value]:
+        """The cores of the nibbles of a number in words."""
+        known: dict[ir.Value, ir.Value] = {}
+
+        def core(row: int, column: int) -> ir.Value:
+            words = word(row, column)
+            if words not in known:
+                known[words] = _permuted(table, _shifted(words, number * BITS))
+            return known[words]
+
+        return core
+
+    def _table(self) -> ir.Value:
+        """The cores of all numbers of four bits."""
+        nibble = self.sum.nibble
+        assert nibble is not None
+        kind = ir.VectorType.get([LANES], nibble.value.type)
+        numbers = ir.DenseElementsAttr.get(np.arange(LANES, dtype=np.int8), type=kind)
+        value = arith.ConstantOp(kind, numbers).result
+        return self.value(self.sum.core, _Term({}, {nibble.value: lambda row, column: value}), 0, 0)
+
+    def _load_words(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+        """A vector of words of four bytes that lie side by side."""
+        kind = ir.VectorType.get([WORD_BYTES * LANES], ir.IntegerType.get_signless(8))
+        buffer, indices = self._buffer(operand), self._indices(operand, at, row, column)
+        if not self._is_masked(column):
+            loaded = vector.LoadOp(kind, buffer, indices).result
+        else:
+            elements = arith.MulIOp(self.position.mask, as_index(WORD_BYTES)).result
+            lanes = ir.VectorType.get([WORD_BYTES * LANES], ir.IntegerType.get_signless(1))
+            mask = vector.CreateMaskOp(lanes, [elements]).result
+            loaded = vector.MaskedLoadOp(kind, buffer, indices, mask, zeros(kind)).result
+        return vector.BitCastOp(ir.VectorType.get([LANES], ir.IntegerType.get_signless(32)), loaded).result
+
+
+class DequantizedEmitter(NestEmitter):
+    """Writes the loops of one op whose body is out + data * (core * scale + shift).
+
+    The innermost loops sum up data * core; scale and shift, which are the same for a group of terms, are applied to the
+    sum of the group. Nibbles that lie in words are looked up in a table.
+    """
+
+    tile_type = DequantizedTile
+
+    def __init__(self, view: LinalgOp, tile: TileSizes, fma: bool, context: Context):
+        found = scaled_sum_of(view)
+        assert found is not None
+        self._sum = found
+        super().__init__(view, tile, fma, context)
+
+    def reduction(
+        self, depth: int, registers: RegisterTile, at: dict[int, ir.Value], values: list[ir.Value]
+    ) -> list[ir.Value]:
+        """See `NestEmitter.reduction`."""
+        assert isinstance(registers, DequantizedTile)
+        if depth != self._sum.depth:
+            return self._unscaled(depth, registers, at, values)
+        return registers.scaled(at, values, self._unscaled(depth, registers, at, registers.starts()))
+
+    def _unscaled(
+        self, depth: int, registers: DequantizedTile, at: dict[int, ir.Value], values: list[ir.Value]
+    ) -> list[ir.Value]:
+        if self._sum.nibble is None or depth != len(self.view.summed) - 2:
+            return super().reduction(depth, registers, at, values)
+        bytes_, halves = self.view.summed[depth:]
+        in_words = self._in_words()
+        step = WORD_BYTES if in_words else 1
+
+        def run(first: ir.Value, last: ir.Value, old: list[ir.Value]) -> list[ir.Value]:
+            loop = scf.ForOp(first, last, as_index(step), old)
+            with ir.InsertionPoint(loop.body):
+                inner = {**at, bytes_: loop.induction_variable}
+                terms = registers.words(inner, bytes_, halves) if in_words else registers.halves(inner, halves)
+                scf.YieldOp(registers.add(terms, list(loop.inner_iter_args)))
+            return list(loop.results)
+
+        return self.in_blocks(depth, self.size(bytes_), values, run, step)
+
+    def _in_words(self) -> bool:
+        """Whether the nibbles of each column lie in words of eight."""
+        nibble = self._sum.nibble
+        assert nibble is not None
+        indexing, bytes_ = self.view.maps[nibble.operand], self.view.summed[-2]
+        return self.tile.lanes == LANES and lies_in_groups(indexing, self.tile.vector_dim, bytes_, WORD_BYTES)
+
+    def _blocks_of_sums(self) -> Blocks | None:
+        """Groups are blocks of their own."""
+        sizes = [self.view.sizes[dim] for dim in self.view.summed]
+        if self._sum.nibble is not None and self._in_words() and sizes[-2] is not None:
+            sizes[-2:] = [sizes[-2] // WORD_BYTES, HALVES * WORD_BYTES]
+        blocks = blocks_of(sizes, ("arith.addf",))
+        return blocks if blocks is not None and self._sum.depth <= blocks.depth < len(sizes) else None
+
+
+def _bits(byte: ir.Value, half: int) -> ir.Value:
+    """The lower or the upper half of bytes."""
+    if half:
+        return arith.ShRUIOp(byte, _splat(byte.type, BITS)).result
+    return arith.AndIOp(byte, _splat(byte.type, MASK)).result
+
+
+def _shifted(words: ir.Value, bits: int) -> ir.Value:
+    return arith.ShRUIOp(words, _splat(words.type, bits)).result if bits else words
+
+
+def _splat(kind: ir.VectorType, number: int) -> ir.Value:
+    attribute = ir.IntegerAttr.get(kind.element_type, number)
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, attribute)).result
+
+
+def _permuted(table: ir.Value, indices: ir.Value) -> ir.Value:
+    """The elements of a table at the lowest four bits of each index."""
+    attributes = {
+        "intrin": ir.StringAttr.get(_PERMUTE),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 0]),
+    }
+    return ir.Operation.create("llvm.call_intrinsic", [table.type], [table, indices], attributes).result

@@ -1,0 +1,131 @@
+"""pack-nibbles: products read quantized weights of four bits from half as many bytes, which @prepare makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.analysis.const_expr import ConstExprs
+from pipeline.analysis.element_range import range_of
+from pipeline.analysis.op_naming import is_product
+from pipeline.analysis.product_body import dequantized_input
+from pipeline.ir.linalg_op import LinalgOp, structured
+from pipeline.ir.nibbles import BITS, HALVES, MASK, half_of
+from pipeline.ir.rewriting import before, behind, build_generic, copy_body, iterator_types, replace
+from pipeline.mlir import arith, defining_op, ir, tensor
+from pipeline.passes.tensor.loop_splitting import SplitLoops
+from pipeline.passes.tensor.reshape_splits import Splits
+from pipeline.passmanager.patterns import PatternPass, pattern
+
+#: What a number of four bits may be, and what is added to one with a sign to store it.
+_UNSIGNED, _SIGNED, _OFFSET = (0, MASK), (-8, 7), 8
+
+
+@dataclass(frozen=True)
+class PackNibbles(PatternPass):
+    """Let products read quantized weights that are numbers of four bits two to a byte.
+
+    q[k, n]  ->  packed[k / 2, n], in which the lower half of a byte is that of the even k
+
+    The loop of the sum becomes one over bytes and one over their halves, and the body takes one from the byte. Only
+    where what computes the weight keeps it in the range: a mask, a shift or a clamp.
+    """
+
+    name: ClassVar[str] = "pack-nibbles"
+    anchor: ClassVar[str] = "func.func"
+
+    def analyze(self, op: ir.Operation) -> ConstExprs:
+        """What comes from weights alone."""
+        return ConstExprs(op)
+
+    @pattern("linalg.generic")
+    def pack(self, op: ir.Operation, weights: ConstExprs) -> bool:
+        """generic(x, q) { out + x * float(q) }   ->   generic(x, packed) { out + x * float(half of packed) }"""
+        view = structured(op)
+        number = _quantized_weight(view, weights) if view is not None else None
+        if view is None or number is None:
+            return False
+        known = range_of(view.operands[number])
+        if not known.lies_in(*_UNSIGNED) and not known.lies_in(*_SIGNED):
+            return False
+        sums = [loop for loop in view.loops_read(number) if view.reductions[loop]]
+        size = view.sizes[sums[-1]] if sums else None
+        if size is None or size % HALVES:
+            self.missed(op, f"its weight of {BITS} bits stays in bytes: the length of its sum, {size}, is not even")
+            return False
+        self.passed(op, f"reads its weight of {BITS} bits two to a byte")
+        offset = 0 if known.lies_in(*_UNSIGNED) else _OFFSET
+        with behind(view.operands[number]):
+            packed = _packed(view.operands[number], view.loops_read(number).index(sums[-1]), offset)
+        split = SplitLoops(view, Splits({sums[-1]: (size // HALVES, HALVES)})).run()
+        _read_packed(split, number, packed, sums[-1] + 1, offset)
+        return True
+
+
+def _quantized_weight(view: LinalgOp, weights: ConstExprs) -> int | None:
+    """Which factor of a product is a weight of bytes that is read along loops alone."""
+    if view.inputs < 2 or not is_product(view.op):
+        return None
+    for number in (1, 0):
+        value = view.operands[number]
+        is_bytes = str(ir.ShapedType(value.type).element_type) == "i8"
+        alone = len(view.loops_read(number)) == len(view.maps[number].results)
+        if is_bytes and alone and value in weights and _is_dequantized(view, number):
+            return number
+    return None
+
+
+def _is_dequantized(view: LinalgOp, number: int) -> bool:
+    """Whether a factor becomes a float in a sum of floats."""
+    if not isinstance(ir.ShapedType(view.op.results[0].type).element_type, ir.F32Type):
+        return False
+    product = defining_op(view.yielded[0])
+    factors = [] if product is None else [op for value in product.operands if (op := defining_op(value)) is not None]
+    return any(dequantized_input(value, view) == number for op in factors for value in op.operands)
+
+
+def _read_packed(split: ir.Operation, number: int, packed: ir.Value, loop: int, offset: int) -> None:
+    """Has a product read the packed weight; its loop over the halves of bytes is `loop`."""
+    view = structured(split)
+    assert view is not None
+    places = [expression for expression in view.maps[number].results if expression != ir.AffineDimExpr.get(loop)]
+    inputs, maps = list(view.operands)[: view.inputs], list(view.maps)
+    inputs[number], maps[number] = packed, ir.AffineMap.get(view.loops, 0, places)
+
+    def body(elements: Sequence[ir.Value]) -> list[ir.Value]:
+        own = list(elements)
+        half = half_of(own[number], loop)
+        own[number] = arith.SubIOp(half, _byte(offset)).result if offset else half
+        return copy_body(view, own)
+
+    with before(split):
+        outputs = list(view.operands)[view.inputs :]
+        product = build_generic(inputs, outputs, maps, iterator_types(view.reductions), body)
+    replace(split, list(product.results))
+
+
+def _packed(weight: ir.Value, dim: int, offset: int) -> ir.Value:
+    """A weight with each two elements along `dim` in a byte."""
+    kind = ir.RankedTensorType(weight.type)
+    shape = [size // HALVES if other == dim else size for other, size in enumerate(kind.shape)]
+    groups = [[other + (other > dim)] for other in range(kind.rank)]
+    groups[dim] = [dim, dim + 1]
+    cut = [*shape[: dim + 1], HALVES, *shape[dim + 1 :]]
+    expanded = tensor.ExpandShapeOp(ir.RankedTensorType.get(cut, kind.element_type), weight, groups, [], cut).result
+    loops = [ir.AffineDimExpr.get(loop) for loop in range(kind.rank)]
+    halves = [ir.AffineConstantExpr.get(half) for half in range(HALVES)]
+    maps = [ir.AffineMap.get(kind.rank, 0, [*loops[: dim + 1], half, *loops[dim + 1 :]]) for half in halves]
+
+    def joined(elements: Sequence[ir.Value]) -> list[ir.Value]:
+        low, high = (arith.AndIOp(arith.AddIOp(q, _byte(offset)).result, _byte(MASK)).result for q in elements[:HALVES])
+        return [arith.OrIOp(low, arith.ShLIOp(high, _byte(BITS)).result).result]
+
+    empty = tensor.EmptyOp(shape, kind.element_type).result
+    identity = ir.AffineMap.get_identity(kind.rank)
+    parallel = iterator_types([False] * kind.rank)
+    return build_generic([expanded] * HALVES, [empty], [*maps, identity], parallel, joined).results[0]
+
+
+def _byte(number: int) -> ir.Value:
+    return arith.ConstantOp(ir.IntegerType.get_signless(8), number).result
