@@ -109,7 +109,7 @@ def capture(
 
     Args:
         model, args, kwargs, dynamic_shapes: as of `compile`.
-        options: the option `capture`; all others are those of the compilations.
+        options: `capture` and `random`; all others are those of the compilations.
 
     Raises:
         CaptureError: torch cannot capture the model.

@@ -297,3 +297,18 @@ def test_backward_that_cannot_be_lowered_runs_in_eager(count):
             result.sum().backward()
     assert count["backward in eager"] == 1
     assert model.weight.grad.sum() == 8
+
+
+def test_a_seed_gives_the_same_gradients_whatever_the_threads():
+    model = nn.Sequential(nn.Linear(64, 96), nn.Dropout(0.3), nn.Tanh(), nn.Linear(96, 32), nn.Dropout(0.5))
+    x, found = torch.randn(130, 64), []
+    for threads in (1, 2, 2):
+        torch._dynamo.reset()
+        torch.manual_seed(5)
+        model.zero_grad()
+        result = torch.compile(model, backend="pipeline", options={"num_threads": threads})(x)
+        result.square().sum().backward()
+        found.append([result, *(parameter.grad for parameter in model.parameters())])
+    for other in found[1:]:
+        torch.testing.assert_close(other[0] != 0, found[0][0] != 0, rtol=0, atol=0)
+        torch.testing.assert_close(other, found[0], rtol=1e-5, atol=1e-5)
