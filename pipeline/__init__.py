@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pipeline import fusions
 from pipeline.errors import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from pipeline.captured import Captured
     from pipeline.frontend.dynamo import executables
+    from pipeline.frontend.dynamo.training_executable import TrainingExecutable
     from pipeline.frontend.stop_fusion import stop_fusion
     from pipeline.runtime.executable import Executable
 
@@ -62,6 +63,7 @@ __all__ = [
 ]
 
 
+@overload
 def compile(
     model: Any,
     args: tuple[Any, ...] | None = None,
@@ -69,9 +71,35 @@ def compile(
     *,
     dynamic_shapes: Any = None,
     target: str = "cpu",
+    training: Literal[False] = False,
     **options: Any,
-) -> Executable:
-    """Compiles a model to an executable.
+) -> Executable: ...
+
+
+@overload
+def compile(
+    model: Any,
+    args: tuple[Any, ...] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    target: str = "cpu",
+    training: Literal[True],
+    **options: Any,
+) -> TrainingExecutable: ...
+
+
+def compile(
+    model: Any,
+    args: tuple[Any, ...] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    target: str = "cpu",
+    training: bool = False,
+    **options: Any,
+) -> Executable | TrainingExecutable:
+    """Compiles a model to an `Executable`; for training to a `TrainingExecutable`, whose results carry gradients.
 
     Args:
         model: an nn.Module, a function, torch.jit.ScriptModule, torch.export.ExportedProgram, the path of a `.pt2` or
@@ -80,6 +108,8 @@ def compile(
             leave out. A tensor stands for a tuple of one. None for MLIR.
         dynamic_shapes: the dimensions that may change, as torch.export takes them.
         target: `cpu`, `vulkan`, or `cuda:sm_90` and the like.
+        training: whether gradients are wanted: of an nn.Module, in the mode in which it is, or of a function. See
+            docs/training.md.
         options: `precision`, `num_threads`, `tune`, `disable` and others: see `pipeline.options.Options`; and what is
             for drivers: see `pipeline.compiler.compile`.
 
@@ -89,6 +119,10 @@ def compile(
         OptionError: an option or its value is unknown.
         CompileError: a pass or the code generator failed.
     """
+    if training:
+        from pipeline.frontend.dynamo.training_executable import compile_for_training
+
+        return compile_for_training(model, args, kwargs, dynamic_shapes, {"target": target, **options})
     from pipeline import compiler
 
     return compiler.compile(model, args, kwargs, dynamic_shapes=dynamic_shapes, target=target, **options)
@@ -109,7 +143,7 @@ def capture(
 
     Args:
         model, args, kwargs, dynamic_shapes: as of `compile`.
-        options: the option `capture`; all others are those of the compilations.
+        options: `capture` and `random`; all others are those of the compilations.
 
     Raises:
         CaptureError: torch cannot capture the model.

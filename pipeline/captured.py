@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pipeline.mlir import ir
 
 
+#: The options that capture looks at.
+_OF_CAPTURE = {"capture", "random"}
+
+
 class Captured:
     """What `pipeline.capture` gives: a model whose Python has run, to be compiled as often as one likes.
 
@@ -33,15 +37,15 @@ class Captured:
     def compile(
         self, *, observer: Observer | None = None, assembly: bool = False, linked: bool = False, **options: Any
     ) -> Executable:
-        """An executable; see `pipeline.compile`, which takes the same options but `capture`.
+        """An executable; see `pipeline.compile`, which takes the same options but `capture` and `random`.
 
         Raises:
             UnsupportedOpError: ops of the model cannot be lowered; lists all of them with their source lines.
             OptionError: an option or its value is unknown.
             CompileError: a pass or the code generator failed.
         """
-        if "capture" in options:
-            raise OptionError("capture: the model is captured already; pipeline.capture takes this option")
+        for name in sorted(_OF_CAPTURE & options.keys()):
+            raise OptionError(f"{name}: the model is captured already; pipeline.capture takes this option")
         chosen = Options.create(options)
         target = target_for(chosen, assembly, linked)
         with gc_pause.left(), interrupts.kept():
@@ -56,7 +60,7 @@ def capture(
     options: Mapping[str, Any],
 ) -> Captured:
     """See `pipeline.capture`."""
-    unknown = options.keys() - {"capture"}
+    unknown = options.keys() - _OF_CAPTURE
     if unknown:
         raise OptionError(f"{min(unknown)}: an option of the compilation: give it to compile() of what capture() gives")
     chosen = Options.create(options)

@@ -117,7 +117,7 @@ def key_of(source: str, options: Options, how: list[str]) -> str:
         options: where they say by themselves what is meant.
         how: what the rest of the options comes to: the target, the fusion rules.
     """
-    chosen = [sorted(options.disable), options.tune is not None]
+    chosen = [sorted(options.disable), options.tune is not None, options.random]
     known = json.dumps([source, chosen, how, _versions(), _own_digest()], sort_keys=True)
     return hashlib.sha256(known.encode()).hexdigest()
 

@@ -242,7 +242,7 @@ def captured_source(
     from pipeline.frontend.sources import exported_source
 
     with timing.stage("torch.export"):
-        return exported_source(model, args, kwargs, dynamic_shapes, options.capture)
+        return exported_source(model, args, kwargs, dynamic_shapes, options.capture, options.random)
 
 
 def _mlir_source(model: Any) -> tuple[str, str] | None:

@@ -35,6 +35,9 @@ FALLBACKS = ("torch", "error")
 #: Who sees to it that weights that have changed are prepared again: calls, or the user.
 REFRESH_MODES = ("auto", "manual")
 
+#: Whose random numbers a model draws: those of this package's generator, or PyTorch's own.
+RANDOM_MODES = ("philox", "eager")
+
 #: The stages after which a user's passes may run.
 PASS_STAGES = ("linalg", "fused", "kernels")
 
@@ -75,6 +78,8 @@ class Options:
         fallback: what becomes of ops that cannot be lowered: `torch` runs them between compiled parts of the model, or
             `error`, which lists them; by default what `PIPELINE_FALLBACK` says, else `torch`. What is to be saved must
             be compiled with `error`.
+        random: `philox`: random numbers are drawn in kernels, as functions of a seed that each call takes from torch's
+            generator; `eager`: torch draws them between compiled parts of the model, the same ones as in eager mode.
         verbose: whether the log `pipeline.compile` says what is done and how long it takes, whatever its level, on
             stderr if the program says nothing of logs; by default what `PIPELINE_VERBOSE` says. Else a terminal shows a
             bar from the third second on. For other logs see docs/logs.md.
@@ -97,6 +102,7 @@ class Options:
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
     fallback: str = field(default_factory=_usual_fallback)
+    random: str = "philox"
     verbose: bool = field(default_factory=logs.is_verbose)
 
     def unusual(self) -> dict[str, Any]:
@@ -141,6 +147,8 @@ class Options:
             raise OptionError(f"winograd={checked['winograd']!r}: expected one of {str(WINOGRAD_TILES)[1:-1]}")
         if checked.setdefault("fallback", _usual_fallback()) not in FALLBACKS:
             raise OptionError(f"fallback={checked['fallback']!r}: expected one of {', '.join(FALLBACKS)}")
+        if checked.get("random", "philox") not in RANDOM_MODES:
+            raise OptionError(f"random={checked['random']!r}: expected one of {', '.join(RANDOM_MODES)}")
         checked["disable"] = _names(values.get("disable", ()))
         checked["passes"] = _pipelines(values.get("passes", {}))
         checked["fusion_rules"] = _rules(values.get("fusion_rules"))

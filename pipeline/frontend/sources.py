@@ -28,15 +28,21 @@ if TYPE_CHECKING:
 
 
 def exported_source(
-    model: Any, args: tuple[Any, ...] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, mode: str
+    model: Any,
+    args: tuple[Any, ...] | None,
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+    mode: str,
+    random: str,
 ) -> ExportedSource:
-    """Exports a model; see `pipeline.frontend.capture.capture.capture`."""
+    """Exports a model; see `pipeline.frontend.capture.capture.capture`, and `Options` for `random`."""
     name = _name(model)
     model, (args, keywords) = loaded(model), checked_arguments(args, kwargs)
     exported = export(model, args, keywords, dynamic_shapes, mode)
     parameters = parameters_of(model, args or (), keywords, exported)
     is_module = isinstance(model, nn.Module) and not isinstance(model, torch.jit.ScriptModule)
-    return ExportedSource(exported, parameters, ModuleWeights(model, _captured(exported)) if is_module else None, name)
+    module_weights = ModuleWeights(model, _captured(exported)) if is_module else None
+    return ExportedSource(exported, parameters, module_weights, random, name)
 
 
 def _name(model: Any) -> str:
@@ -54,12 +60,14 @@ class ExportedSource(ProgramSource):
 
     Attributes:
         module_weights: the weights where the module that was exported has them; None of what was no module.
+        random: whose random numbers it draws, see `Options`.
         name: see `ProgramSource`.
     """
 
     exported: ExportedProgram
     parameters: Parameters
     module_weights: ModuleWeights | None = None
+    random: str = "philox"
     name: str = "a model"
 
     def program(self, dump: Dump) -> Program:
@@ -74,14 +82,14 @@ class ExportedSource(ProgramSource):
                 "captured by its bytecode: Python makes numbers of its tensors or sizes",
             )
         with timing.stage("functionalize"):
-            functional = functionalize(self.exported)
+            functional = functionalize(self.exported, self.random)
         return from_exported(functional, self.parameters, dump)
 
     def captured(self, type_of: TypeOf) -> CapturedGraph:
         """Functionalizes and reads it."""
         from pipeline.frontend.importer.exported_program import read_exported
 
-        return read_exported(functionalize(self.exported), self.parameters, type_of)
+        return read_exported(functionalize(self.exported, self.random), self.parameters, type_of)
 
     def fingerprint(self) -> str | None:
         """See `exported_fingerprint`."""

@@ -211,6 +211,30 @@ def test_autocast_around_training():
     torch.testing.assert_close(compiled, eager, rtol=3e-2, atol=3e-2)
 
 
+def test_autocast_keeps_weights_in_float32():
+    """Products and convolutions of bfloat16, with gradients that add up in weights of float32."""
+    torch.manual_seed(0)
+    model = ConvNet().train()
+    reference = copy.deepcopy(model)
+    compiled = torch.compile(model, backend="pipeline")
+
+    def losses_of(function, module):
+        torch.manual_seed(1)
+        optimizer, found = torch.optim.AdamW(module.parameters(), 0.01), []
+        for _ in range(5):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = F.cross_entropy(function(torch.randn(3, 2, 6, 5)), torch.tensor([0, 2, 1]))
+            loss.backward()
+            optimizer.step()
+            found.append(loss.detach().float())
+        return torch.stack(found)
+
+    torch.testing.assert_close(losses_of(compiled, model), losses_of(reference, reference), rtol=3e-2, atol=3e-2)
+    for parameter in model.parameters():
+        assert parameter.dtype == parameter.grad.dtype == torch.float32
+
+
 def test_checkpointed_parts():
     from torch.utils.checkpoint import checkpoint
 
@@ -297,3 +321,18 @@ def test_backward_that_cannot_be_lowered_runs_in_eager(count):
             result.sum().backward()
     assert count["backward in eager"] == 1
     assert model.weight.grad.sum() == 8
+
+
+def test_a_seed_gives_the_same_gradients_whatever_the_threads():
+    model = nn.Sequential(nn.Linear(64, 96), nn.Dropout(0.3), nn.Tanh(), nn.Linear(96, 32), nn.Dropout(0.5))
+    x, found = torch.randn(130, 64), []
+    for threads in (1, 2, 2):
+        torch._dynamo.reset()
+        torch.manual_seed(5)
+        model.zero_grad()
+        result = torch.compile(model, backend="pipeline", options={"num_threads": threads})(x)
+        result.square().sum().backward()
+        found.append([result, *(parameter.grad for parameter in model.parameters())])
+    for other in found[1:]:
+        torch.testing.assert_close(other[0] != 0, found[0][0] != 0, rtol=0, atol=0)
+        torch.testing.assert_close(other, found[0], rtol=1e-5, atol=1e-5)

@@ -134,6 +134,39 @@ def clipped_gradients(compiled: Compiler) -> Any:
 
 
 @way
+def rates_of_a_scheduler(compiled: Compiler) -> Any:
+    model = Dense().double()
+    optimizer = torch.optim.SGD(model.parameters(), lr=torch.tensor(0.1), momentum=0.5)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=6, cycle_momentum=False)
+    step, model_call = compiled(optimizer.step), compiled(model)
+    for x, y in rows(5, 5, 5, 5):
+        optimizer.zero_grad()
+        F.cross_entropy(model_call(x), y).backward()
+        step()
+        scheduler.step()
+    return held(model), scheduler.get_last_lr()
+
+
+@way
+def losses_that_are_scaled(compiled: Compiler) -> Any:
+    """The third step has an infinite gradient, and is left out."""
+    model = Dense().double()
+    optimizer, scaler = sgd(model), torch.amp.GradScaler("cpu", growth_interval=2)
+    call, scales = compiled(model), []
+    for number, (x, y) in enumerate(rows(5, 5, 5, 5, 5)):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(call(x), y)
+        scaler.scale(loss * (float("inf") if number == 2 else 1.0)).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        scaler.step(optimizer)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    assert len(set(scales)) > 1
+    return model.state_dict(), scales
+
+
+@way
 def layers_frozen_from_some_step_on(compiled: Compiler) -> Any:
     model = Dense().double()
     run = compiled(model)

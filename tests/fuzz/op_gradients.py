@@ -21,7 +21,7 @@ import pipeline
 #: How far gradients may differ, against the largest element: a sum of products in another order.
 _TOLERANCES = {torch.float64: 1e-7, torch.float32: 2e-3}
 
-#: Gradients that arguments do not define: of vectors and phases that are so but for a factor, of equal elements.
+#: Gradients that are not defined by the arguments: of vectors that are so but for a factor, of equal elements.
 _UNDEFINED = (*UNDEFINED, "linalg.eig", "linalg.svd", "svd", "pca_lowrank")
 
 
@@ -53,8 +53,8 @@ def trained(samples: Sequence[OpSample]) -> list[Outcome]:
 
 
 def _outcome(sample: OpSample) -> Outcome:
-    found = sample.model_and_arguments()
-    if found is None or not any(one.is_floating_point() for one in found[1]):
+    found = sample.model_and_arguments(requires_grad=True)
+    if found is None or not any(one.requires_grad for one in found[1]):
         return "refused", "there is no such sample"
     model, arguments = found
     try:
@@ -76,8 +76,8 @@ def _outcome(sample: OpSample) -> Outcome:
 
 
 def _results_and_gradients(model: Any, arguments: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
-    """The results, and the gradients of some sum of them by all arguments of floats."""
-    copies = [one.detach().clone().requires_grad_(one.is_floating_point()) for one in arguments]
+    """The results, and the gradients of some sum of them by all arguments that carry some."""
+    copies = [one.detach().clone().requires_grad_(one.requires_grad) for one in arguments]
     leaves = [leaf for leaf in pytree.tree_leaves(model(*copies)) if isinstance(leaf, torch.Tensor)]
     results = [leaf for leaf in leaves if leaf.requires_grad]
     wanted = [one for one in copies if one.requires_grad]

@@ -48,13 +48,16 @@ class OpSample:
     dtype: torch.dtype
     number: int
 
-    def model_and_arguments(self) -> tuple[torch.nn.Module, list[torch.Tensor]] | None:
-        """The op as a model of the sample's tensors; None if there is no such sample, or eager does not take it."""
+    def model_and_arguments(self, requires_grad: bool = False) -> tuple[torch.nn.Module, list[torch.Tensor]] | None:
+        """The op as a model of the sample's tensors; None if there is no such sample, or eager does not take it.
+
+        With `requires_grad` the tensors carry gradients that torch says can.
+        """
         op = entries()[self.entry]
         if self.dtype not in op.supported_dtypes("cpu"):
             return None
         torch.manual_seed(self.number)
-        samples = op.sample_inputs("cpu", self.dtype, requires_grad=False)
+        samples = op.sample_inputs("cpu", self.dtype, requires_grad=requires_grad)
         sample = next((one for number, one in enumerate(samples) if number == self.number), None)
         if sample is None:
             return None

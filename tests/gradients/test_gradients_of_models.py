@@ -19,7 +19,7 @@ from torchvision_ops import define_missing_operators
 
 import pipeline
 
-define_missing_operators()  # transformers imports torchvision where there is one
+define_missing_operators()  # transformers and timm import torchvision where there is one
 
 TEXT = {"vocab_size": 100, "max_position_embeddings": 32}
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -53,6 +53,57 @@ class ConvNet(nn.Module):
         return self.head(F.adaptive_avg_pool2d(self.up(x), 1).flatten(1))
 
 
+class UNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.top, self.low, self.last = (self._block(*widths) for widths in ((3, 6), (6, 8), (14, 6)))
+        self.up, self.head = nn.ConvTranspose2d(8, 8, 2, 2), nn.Conv2d(6, 5, 1)
+
+    @staticmethod
+    def _block(before, width):
+        return nn.Sequential(nn.Conv2d(before, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+
+    def forward(self, x):
+        top = self.top(x)
+        low = self.low(F.max_pool2d(top, 2))
+        larger = self.up(low) + F.interpolate(low, scale_factor=2, mode="bilinear", align_corners=False)
+        return self.head(self.last(torch.cat((top, larger), 1))).permute(0, 2, 3, 1)
+
+
+class Generator(nn.Module):
+    """Makes images as those of GANs do; what is trained are the mean colours of their columns."""
+
+    def __init__(self):
+        super().__init__()
+        widths = ((8, 12, 4, 1, 0), (12, 8, 4, 2, 1), (8, 5, 4, 2, 1))
+        first, second, third = (nn.ConvTranspose2d(*width, bias=False) for width in widths)
+        norms = (nn.BatchNorm2d(12), nn.BatchNorm2d(8))
+        self.net = nn.Sequential(first, norms[0], nn.ReLU(), second, norms[1], nn.ReLU(), third, nn.Tanh())
+
+    def forward(self, x):
+        return self.net(x[:, :, None, None]).mean(2)
+
+
+class Bags(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bag, self.head = nn.EmbeddingBag(100, 8), nn.Linear(8, 5)
+
+    def forward(self, ids):
+        return self.head(self.bag(ids))
+
+
+class Pair(nn.Module):
+    """A model with an encoder and a decoder, both of the same text."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids):
+        return self.model(input_ids=ids, decoder_input_ids=ids)
+
+
 def _mlp():
     return nn.Sequential(nn.Linear(16, 33), nn.GELU(), nn.LayerNorm(33), nn.Linear(33, 7), nn.Tanh(), nn.Linear(7, 5))
 
@@ -82,6 +133,36 @@ def _vit():
     return transformers.ViTForImageClassification(config)
 
 
+def _swin():
+    sizes = {"embed_dim": 8, "depths": [2], "num_heads": [2], "window_size": 4}
+    config = transformers.SwinConfig(image_size=16, patch_size=2, num_labels=5, drop_path_rate=0.0, **sizes)
+    return transformers.SwinForImageClassification(config)
+
+
+def _t5():
+    sizes = {"vocab_size": 100, "d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 1, "num_heads": 2}
+    special = {"pad_token_id": 0, "decoder_start_token_id": 1}
+    return Pair(transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes, **special, dropout_rate=0.0)))
+
+
+def _mamba():
+    sizes = {"vocab_size": 100, "hidden_size": 16, "state_size": 4, "num_hidden_layers": 1}
+    return transformers.MambaForCausalLM(transformers.MambaConfig(**sizes, use_cache=False))
+
+
+def _resnet(block):
+    from timm.models import resnet
+
+    return resnet.ResNet(getattr(resnet, block), (1, 1, 1, 1), channels=(4, 6, 8, 8), stem_width=8, num_classes=5)
+
+
+def _mobile_net():
+    """The blocks of a MobileNetV2 that differ, narrow."""
+    import torchvision
+
+    return torchvision.models.MobileNetV2(5, 0.25, [[1, 16, 1, 1], [6, 24, 2, 2]], dropout=0.0)
+
+
 def _rows(*shape: int) -> Callable[[], torch.Tensor]:
     return lambda: torch.randn(shape)
 
@@ -100,6 +181,15 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor]]] = 
     "gpt2": (_gpt2, _tokens),
     "llama": (_llama, _tokens),
     "vit": (_vit, _rows(2, 3, 16, 16)),
+    "swin": (_swin, _rows(2, 3, 16, 16)),
+    "t5": (_t5, _tokens),
+    "mamba": (_mamba, _tokens),
+    "unet": (UNet, _rows(2, 3, 8, 12)),
+    "resnet of two convolutions": (lambda: _resnet("BasicBlock"), _rows(3, 3, 32, 32)),
+    "resnet of bottlenecks": (lambda: _resnet("Bottleneck"), _rows(3, 3, 32, 32)),
+    "mobilenet": (_mobile_net, _rows(3, 3, 16, 16)),
+    "generator": (Generator, _rows(4, 8)),
+    "bags": (Bags, _tokens),
 }
 
 

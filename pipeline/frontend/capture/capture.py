@@ -97,15 +97,15 @@ def export(
         return _export(loaded(model), args, keywords, dynamic_shapes, mode)
 
 
-def functionalize(exported: ExportedProgram) -> ExportedProgram:
-    """The second half of `capture`: mutation as results, torch's core ops."""
+def functionalize(exported: ExportedProgram, random: str = "philox") -> ExportedProgram:
+    """The second half of `capture`: mutation as results, torch's core ops; `random` as of `decomposition_table`."""
     from pipeline.frontend.decompositions import decomposition_table  # loads MLIR, which the first half does without
 
     with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered(), torch_output.kept_back():
         try:
             pools = torch_functions.pools_of_all_sizes()
             with pools, linalg_checks_taken_apart(), written_as_attributes():
-                table = decomposition_table()
+                table = decomposition_table(random)
                 plain = decomposed(exported, table)
                 if plain is not None:
                     return plain

@@ -19,6 +19,7 @@ from pipeline.frontend.decompositions.convolutions import convolution
 from pipeline.frontend.decompositions.integer_operands import in_their_common_type
 from pipeline.frontend.decompositions.low_precision import compute_in_float32, factors_in_float32
 from pipeline.frontend.decompositions.norms import instance_norm, native_group_norm, rms_norm
+from pipeline.frontend.decompositions.random_op import draws_numbers
 from pipeline.frontend.decompositions.rank_zero import give_a_dim
 from pipeline.frontend.decompositions.replacements import REPLACEMENTS
 from pipeline.frontend.decompositions.required_sizes import require_sizes
@@ -44,16 +45,16 @@ _TORCHS = (
 )
 
 
-def decomposition_table() -> Mapping[Any, Callable[..., Any]]:
+def decomposition_table(random: str = "philox") -> Mapping[Any, Callable[..., Any]]:
     """The decompositions by op, as `ExportedProgram.run_decompositions` takes them; the same object each time.
 
-    It has quantized ops once somebody has loaded them.
+    It has quantized ops once somebody has loaded them. With `random="eager"` ops that draw numbers stay whole.
     """
-    return _table(quantized.is_loaded())
+    return _table(quantized.is_loaded(), random)
 
 
 @functools.cache
-def _table(with_quantized: bool) -> Mapping[Any, Callable[..., Any]]:
+def _table(with_quantized: bool, random: str) -> Mapping[Any, Callable[..., Any]]:
     table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **for_each(), **REPLACEMENTS, **RECURRENT}
     if with_quantized:
         table.update(quantized.decompositions())
@@ -75,7 +76,10 @@ def _table(with_quantized: bool) -> Mapping[Any, Callable[..., Any]]:
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
     table = in_their_common_type(compute_in_float32(factors_in_float32(table)))
     table = require_sizes(on_parts(give_a_dim(table)))
-    return MappingProxyType({op: function for op, function in table.items() if not _is_in_place(op)})
+    table = {op: function for op, function in table.items() if not _is_in_place(op)}
+    if random == "eager":
+        table = {op: function for op, function in table.items() if not draws_numbers(op)}
+    return MappingProxyType(table)
 
 
 def _is_in_place(op: Any) -> bool:

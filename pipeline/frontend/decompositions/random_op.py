@@ -6,7 +6,19 @@ all bits of the mantissa, int64 with 64 random bits. What `like` contains does n
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+
+#: torch tags these as random for the dropout that they may have on other devices.
+_ATTENTION = "aten::_scaled_dot_product"
+
+
+def draws_numbers(op: Any) -> bool:
+    """Whether an op draws random numbers, be it torch's or `pipeline.random`."""
+    if not isinstance(op, torch._ops.OpOverload) or op._schema.name.startswith(_ATTENTION):
+        return False
+    return torch.Tag.nondeterministic_seeded in op.tags
 
 
 @torch.library.custom_op("pipeline::random", mutates_args=(), tags=torch.Tag.nondeterministic_seeded)

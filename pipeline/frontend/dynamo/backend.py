@@ -45,7 +45,7 @@ def pipeline_backend(
     forget_orphans()
     chosen = options_of(options, mode)
     compile_graph = compile_with(chosen, target_for(chosen))
-    capture, owner = Capture(graph, inputs, is_training(graph)), current_owner()
+    capture, owner = Capture(graph, inputs, is_training(graph), chosen.random), current_owner()
     lifted = capture.lifted
     weights = {number + len(lifted): weight for number, weight in weights_of(graph).items()}
     _count("graphs")

@@ -54,22 +54,23 @@ class Capture:
     run: Callable[[list[Any]], Any]
     backward: Callable[[fx.GraphModule, list[Any]], Any]
 
-    def __init__(self, graph: fx.GraphModule, inputs: list[Any], keeps_activations: bool):
+    def __init__(self, graph: fx.GraphModule, inputs: list[Any], keeps_activations: bool, random: str):
         """Captures a graph.
 
         Args:
             graph, inputs: as dynamo gives them.
             keeps_activations: forward keeps what backward would have to compute again, if results carry gradients.
+            random: whose random numbers are drawn, see `pipeline.options.Options`.
         """
         perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(value) for value in inputs)
         self.keeps_activations = keeps = perhaps_trains and keeps_activations and _is_plain(graph)
-        whole = {} if perhaps_trains else decomposition_table()
+        whole = {} if perhaps_trains else decomposition_table(random)
         backend = aot_autograd(
             fw_compiler=self._take_forward,
             bw_compiler=self._take_backward,
             inference_compiler=self._take_inference,
             partition_fn=activation_partition if keeps else recompute_partition,
-            decompositions=dict(joint_table() if keeps else whole),
+            decompositions=dict(joint_table(random) if keeps else whole),
         )
         tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
         loops = contextlib.nullcontext() if perhaps_trains else taken_apart()
@@ -82,7 +83,7 @@ class Capture:
         self.takes_inputs = taken == len(self.lifted) + len(inputs)
         if perhaps_trains:
             drop_effect_tokens(self.graph.graph)
-            self.graph = decomposed(self.graph)
+            self.graph = decomposed(self.graph, random)
 
     def _take_inference(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
         self.graph = graph
@@ -117,7 +118,7 @@ def _is_complex(node: fx.Node) -> bool:
     return isinstance(value, torch.Tensor) and value.is_complex()
 
 
-def decomposed(graph: fx.GraphModule) -> fx.GraphModule:
+def decomposed(graph: fx.GraphModule, random: str = "philox") -> fx.GraphModule:
     """A functional graph in the ops that can be lowered.
 
     Of graphs with gradients that is done after forward and backward have been parted.
@@ -132,7 +133,7 @@ def decomposed(graph: fx.GraphModule) -> fx.GraphModule:
     ):
         trace = make_fx(
             _Reshaping(graph).run,
-            decomposition_table=dict(decomposition_table()),
+            decomposition_table=dict(decomposition_table(random)),
             tracing_mode="symbolic",
             _allow_non_fake_inputs=True,
         )

@@ -12,6 +12,7 @@ from torch import fx
 from torch._ops import OpOverload
 
 from pipeline.errors import PipelineError
+from pipeline.frontend.decompositions.random_op import draws_numbers
 from pipeline.frontend.fx_passes.simplify import attribute
 from pipeline.frontend.fx_passes.source_lines import source_line
 from pipeline.frontend.importer.fx_importer import target_name
@@ -27,8 +28,8 @@ _FOR_ANY_STRIDES = {aten.view.default: aten.reshape.default, aten._unsafe_view.d
 
 
 def _sees_strides(target: Any) -> bool:
-    """Whether a kernel may look at where elements lie: those of other libraries may."""
-    return isinstance(target, OpOverload) and target.namespace not in ("aten", "prims")
+    """Whether a kernel may look at where elements lie: those of other libraries may, and numbers are drawn in order."""
+    return isinstance(target, OpOverload) and (target.namespace not in ("aten", "prims") or draws_numbers(target))
 
 
 def _in_captured_strides(values: Values) -> Callable[[fx.Node], Any]:
@@ -39,11 +40,22 @@ def _in_captured_strides(values: Values) -> Callable[[fx.Node], Any]:
         if not isinstance(value, torch.Tensor) or not isinstance(captured, torch.Tensor):
             return value
         strides = captured.stride()
-        if value.stride() == strides or not all(isinstance(number, int) for number in (*captured.shape, *strides)):
+        if value.stride() == strides:
             return value
-        return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
+        if all(isinstance(number, int) for number in (*captured.shape, *strides)):
+            return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
+        return _in_order(value, strides)
 
     return value_of
+
+
+def _in_order(value: torch.Tensor, strides: tuple[Any, ...]) -> torch.Tensor:
+    """A tensor whose dims follow each other in memory as those with these symbolic strides did in capture."""
+    hints = [stride.node.hint if isinstance(stride, torch.SymInt) else stride for stride in strides]
+    if None in hints:
+        return value
+    order = sorted(range(value.dim()), key=lambda dim: -hints[dim])
+    return value.permute(order).contiguous().permute([order.index(dim) for dim in range(value.dim())])
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ _WHOLE = (
 )
 
 
-def joint_table() -> Mapping[Any, Callable[..., Any]]:
-    """What graphs of forward and backward together are taken apart to."""
-    table = statistics_in_float32(decomposition_table())
+def joint_table(random: str) -> Mapping[Any, Callable[..., Any]]:
+    """What graphs of forward and backward together are taken apart to; `random` as of `decomposition_table`."""
+    table = statistics_in_float32(decomposition_table(random))
     return {op: function for op, function in table.items() if op not in _WHOLE}
 
 

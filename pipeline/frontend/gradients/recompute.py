@@ -16,12 +16,10 @@ from torch._functorch.partitioners import _extract_fwd_bwd_modules
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils.checkpoint import CheckpointPolicy
 
+from pipeline.frontend.decompositions.random_op import draws_numbers
 from pipeline.frontend.fx_passes.simplify import attribute
 
 aten = torch.ops.aten
-
-#: torch tags these as random for the dropout that they may have on other devices.
-_ATTENTION = "aten::_scaled_dot_product"
 
 
 def recompute_partition(
@@ -71,9 +69,7 @@ def is_random(node: fx.Node) -> bool:
             if isinstance(graph, fx.GraphModule)
             for inner_node in graph.graph.nodes
         )
-    if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.name.startswith(_ATTENTION):
-        return False
-    return torch.Tag.nondeterministic_seeded in node.target.tags
+    return draws_numbers(node.target)
 
 
 def _tensors(node: fx.Node) -> list[fx.Node]:

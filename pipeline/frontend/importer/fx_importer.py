@@ -11,6 +11,7 @@ from torch._ops import HigherOrderOperator
 from torch_mlir.extras import fx_importer
 
 from pipeline.errors import LoweringError, PipelineError, UnsupportedOpError
+from pipeline.frontend.decompositions.random_op import draws_numbers
 from pipeline.frontend.fx_passes.source_lines import module_path, source_line
 from pipeline.frontend.importer.higher_order_ops import NodeImporter
 from pipeline.mlir import ir
@@ -109,6 +110,8 @@ def _reason_to_refuse(node: fx.Node) -> str | None:
         return f"{' and '.join(kinds)} tensors are not supported"
     if node.target is torch.ops.aten.index.Tensor and any(map(_is_mask, node.args[1])):
         return "selects by a mask, which is not supported yet"  # torch-mlir takes all memory for masks of two dims
+    if draws_numbers(node.target) and node.target.namespace == "aten":
+        return "draws PyTorch's own random numbers"
     if node.target in _MAX_POOLS and not node.args[0].meta["val"].is_floating_point():
         return "is not supported for int64, take int32 or floats"
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
@@ -28,6 +28,7 @@ class Node:
         inputs: the nodes whose results it reads, in its regions too.
         users: the nodes that read its results.
         unit: the nodes that become one op with it, itself included; in program order.
+        rank: the place of its unit in an order in which units come after those that they need.
     """
 
     op: ir.Operation
@@ -35,6 +36,7 @@ class Node:
     inputs: list[Node] = field(default_factory=list)
     users: list[Node] = field(default_factory=list)
     unit: list[Node] = field(default_factory=list)
+    rank: int = 0
 
     @cached_property
     def view(self) -> LinalgOp | None:
@@ -74,9 +76,11 @@ class BlockGraph:
         self.nodes = [Node(op.operation, index) for index, op in enumerate(block.operations)]
         by_op = {node.op: node for node in self.nodes}
         self._by_result = {result: node for node in self.nodes for result in node.op.results}
+        self._ranked: list[list[Node]] = []
         impure: Node | None = None
         for node in self.nodes:
-            node.unit = [node]
+            node.unit, node.rank = [node], node.index
+            self._ranked.append(node.unit)
             read = captured_values(node.op) if len(node.op.regions) else list(node.op.operands)
             for producer in dict.fromkeys(map(defining_op, read)):
                 if producer is not None and producer in by_op:
@@ -93,25 +97,46 @@ class BlockGraph:
     def join(self, nodes: Iterable[Node]) -> None:
         """Makes one op of some nodes."""
         unit = sorted(nodes, key=lambda node: node.index)
+        self._rank(unit)
         for node in unit:
             node.unit = unit
 
     def stays_acyclic(self, nodes: Sequence[Node]) -> bool:
         """Whether some nodes can become one op: nothing that needs one of them is needed by another."""
         inside = set(nodes)
-        first = min(node.index for node in nodes)
-        pending = [source for node in nodes for source in node.inputs if source not in inside]
+        return not any(source in inside for node in self._needed(nodes) for source in node.inputs)
+
+    def _needed(self, nodes: Sequence[Node]) -> Iterator[Node]:
+        """The nodes that some others need, directly or not, as far as they do not come before all of these."""
+        inside = set(nodes)
+        first = min(node.rank for node in nodes)
+        pending = [source for node in nodes for source in node.inputs]
         seen: set[Node] = set()
         while pending:
             node = pending.pop()
-            if node in seen or node.unit[-1].index < first:
+            if node in seen or node in inside or node.rank < first:
                 continue
             seen.update(node.unit)
-            for source in (source for member in node.unit for source in member.inputs):
-                if source in inside:
-                    return False
-                pending.append(source)
-        return True
+            yield from node.unit
+            pending += [source for member in node.unit for source in member.inputs]
+
+    def _rank(self, unit: list[Node]) -> None:
+        """Ranks a new unit, between what it needs and all else that has been between its nodes.
+
+        As Pearce and Kelly do where an edge is added: "A dynamic topological sort algorithm for directed acyclic
+        graphs" (2006).
+        """
+        ranks = [node.rank for node in unit]
+        region = range(min(ranks), max(ranks) + 1)
+        needed, inside = set(self._needed(unit)), set(unit)
+        others = [other for other in (self._ranked[rank] for rank in region) if other and other[0] not in inside]
+        before = [other for other in others if other[0] in needed]
+        behind = [other for other in others if other[0] not in needed]
+        units = [*before, unit, *behind]
+        for rank in region:
+            self._ranked[rank] = units[rank - region.start] if rank - region.start < len(units) else []
+            for node in self._ranked[rank]:
+                node.rank = rank
 
     def in_order(self) -> list[list[Node]]:
         """The units, each after those that it needs, otherwise by the place of their last op."""
