@@ -1,0 +1,92 @@
+"""Runs @prepare and @main of a module in the interpreter, on the tensors that a call of it would get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pipeline.debug.interpreter import Machine
+from pipeline.debug.interpreter.number_types import Precision, own_dtype
+from pipeline.errors import PipelineError
+from pipeline.mlir import ir, symbol_name
+from pipeline.runtime.interface.signature import ParameterSource
+from pipeline.targets.common.module_summary import sources_of
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a module is run on.
+
+    Attributes:
+        arguments: of the call, by their numbers; arrays and numbers, complex tensors as pairs.
+        weights: the tensors of the model, by name.
+        seed: what its random numbers are a function of.
+    """
+
+    arguments: Mapping[int, Any]
+    weights: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+
+def run(module: ir.Module, call: Call, exact: bool) -> list[np.ndarray]:
+    """The results of @main, numbers as arrays of no dims; floats in float64 unless `exact`.
+
+    Raises:
+        UnknownOp: the module has an op that the interpreter does not know; names it.
+        FailedCheck: a check of the program fails, or it reads outside of a tensor.
+    """
+    precision = Precision(exact)
+    functions = {symbol_name(op): op for op in _functions(module)}
+    machine = Machine(functions, precision)
+    with module.context, np.errstate(all="ignore"):
+        prepared = _call(machine, "prepare", call, []) if "prepare" in functions else []
+        if "main" not in functions:
+            raise PipelineError("the module has no function @main")
+        return _call(machine, "main", call, prepared)
+
+
+def _functions(module: ir.Module) -> list[ir.Operation]:
+    ops = (op.operation for op in module.body.operations)
+    return [op for op in ops if op.name == "func.func"]
+
+
+def _call(machine: Machine, name: str, call: Call, prepared: Sequence[np.ndarray]) -> list[np.ndarray]:
+    entry = machine.functions[name]
+    kinds = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value).inputs
+    values = []
+    for number, (kind, source) in enumerate(zip(kinds, sources_of(entry), strict=True)):
+        given = _given(source, call, prepared)
+        if given is None:
+            raise PipelineError(f"{source.kind} {source.name or source.index} of @{name}: no value is given for it")
+        values.append(_held(machine.precision, given, kind, f"argument {number} of @{name}"))
+    return machine.call(name, values)
+
+
+def _given(source: ParameterSource, call: Call, prepared: Sequence[np.ndarray]) -> Any:
+    """The value of a parameter; None where the call has none."""
+    if source.kind == "argument":
+        return call.arguments.get(source.index)
+    if source.kind == "weight":
+        return call.weights.get(source.name)
+    if source.kind == "prepared":
+        return prepared[source.index]
+    return call.seed if source.kind == "seed" else np.zeros(0, np.int8)
+
+
+def _held(precision: Precision, given: Any, kind: ir.Type, what: str) -> np.ndarray:
+    """An array or a number as it is held for a type of MLIR's."""
+    array = np.asarray(given)
+    own = own_dtype(kind)
+    if array.dtype.kind == "u" and own.kind == "i":
+        array = array.view(f"i{array.dtype.itemsize}")
+    if isinstance(kind, ir.ShapedType):
+        wanted = [None if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(kind.rank)]
+        fits = len(wanted) == array.ndim and all(
+            want in (None, size) for want, size in zip(wanted, array.shape, strict=True)
+        )
+        if not fits:
+            raise PipelineError(f"{what}: expected {kind}, got {array.dtype}{list(array.shape)}")
+    return precision.held(array, kind).copy()

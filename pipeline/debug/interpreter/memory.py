@@ -1,0 +1,40 @@
+"""What stands for memory before there are buffers: the caller's arrays that @main reads and writes in place."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from pipeline.debug.interpreter.frame import Frame
+from pipeline.debug.interpreter.handlers import interprets
+from pipeline.debug.interpreter.tensors import reassociation
+from pipeline.mlir import ir
+
+
+@interprets("bufferization.to_tensor")
+def _to_tensor(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
+    return [operands[0].copy()]
+
+
+@interprets("bufferization.materialize_in_destination")
+def _materialize(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
+    source, destination = operands
+    if len(op.results):
+        return [source]
+    destination[...] = source
+    return []
+
+
+@interprets("memref.collapse_shape")
+def _collapse(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
+    source = operands[0]
+    seen = source.view()
+    seen.shape = tuple(prod(source.shape[dim] for dim in group) for group in reassociation(op))
+    return [seen]
+
+
+@interprets("memref.expand_shape")
+def _expand(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
+    seen = operands[0].view()
+    seen.shape = tuple(ir.MemRefType(op.results[0].type).shape)
+    return [seen]
