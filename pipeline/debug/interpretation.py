@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline.debug.interpreter import Machine
+from pipeline.debug.interpreter import FailedCheck, Machine
 from pipeline.debug.interpreter.number_types import Precision, own_dtype
+from pipeline.debug.judgement import Outcome
 from pipeline.errors import PipelineError
-from pipeline.mlir import ir, symbol_name
+from pipeline.mlir import context, ir, parse, symbol_name
+from pipeline.runtime.call.array_libraries import as_numpy, as_pairs, library_of
 from pipeline.runtime.interface.signature import ParameterSource
 from pipeline.targets.common.module_summary import sources_of
 
@@ -31,21 +34,44 @@ class Call:
     seed: int = 0
 
 
-def run(module: ir.Module, call: Call, exact: bool) -> list[np.ndarray]:
-    """The results of @main, numbers as arrays of no dims; floats in float64 unless `exact`.
+@dataclass(frozen=True)
+class Trace:
+    """What an interpretation computed.
+
+    Attributes:
+        results: of @main, numbers as arrays of no dims.
+        prepared: the results of @prepare.
+        values: of all values of @main.
+    """
+
+    results: list[np.ndarray]
+    prepared: list[np.ndarray]
+    values: dict[ir.Value, Any]
+
+
+def trace(module: ir.Module, call: Call, exact: bool = False) -> Trace:
+    """Runs @prepare, if there is one, and @main; floats in float64 unless `exact`.
 
     Raises:
         UnknownOp: the module has an op that the interpreter does not know; names it.
         FailedCheck: a check of the program fails, or it reads outside of a tensor.
     """
-    precision = Precision(exact)
     functions = {symbol_name(op): op for op in _functions(module)}
-    machine = Machine(functions, precision)
+    if "main" not in functions:
+        raise PipelineError("the module has no function @main")
+    machine = Machine(functions, Precision(exact))
     with module.context, np.errstate(all="ignore"):
-        prepared = _call(machine, "prepare", call, []) if "prepare" in functions else []
-        if "main" not in functions:
-            raise PipelineError("the module has no function @main")
-        return _call(machine, "main", call, prepared)
+        prepared = machine.call("prepare", _arguments(machine, "prepare", call, [])) if "prepare" in functions else []
+        results, values = machine.traced("main", _arguments(machine, "main", call, prepared))
+    return Trace(results, prepared, values)
+
+
+def outcome(module: ir.Module, call: Call, exact: bool = False) -> Outcome:
+    """What becomes of a run: the results, or the check that failed."""
+    try:
+        return Outcome(tuple(trace(module, call, exact).results))
+    except FailedCheck as failed:
+        return Outcome(failure=str(failed))
 
 
 def _functions(module: ir.Module) -> list[ir.Operation]:
@@ -53,19 +79,19 @@ def _functions(module: ir.Module) -> list[ir.Operation]:
     return [op for op in ops if op.name == "func.func"]
 
 
-def _call(machine: Machine, name: str, call: Call, prepared: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _arguments(machine: Machine, name: str, call: Call, prepared: Sequence[np.ndarray]) -> list[np.ndarray]:
     entry = machine.functions[name]
     kinds = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value).inputs
     values = []
     for number, (kind, source) in enumerate(zip(kinds, sources_of(entry), strict=True)):
-        given = _given(source, call, prepared)
+        given = value_of(source, call, prepared)
         if given is None:
             raise PipelineError(f"{source.kind} {source.name or source.index} of @{name}: no value is given for it")
         values.append(_held(machine.precision, given, kind, f"argument {number} of @{name}"))
-    return machine.call(name, values)
+    return values
 
 
-def _given(source: ParameterSource, call: Call, prepared: Sequence[np.ndarray]) -> Any:
+def value_of(source: ParameterSource, call: Call, prepared: Sequence[np.ndarray]) -> Any:
     """The value of a parameter; None where the call has none."""
     if source.kind == "argument":
         return call.arguments.get(source.index)
@@ -80,8 +106,6 @@ def _held(precision: Precision, given: Any, kind: ir.Type, what: str) -> np.ndar
     """An array or a number as it is held for a type of MLIR's."""
     array = np.asarray(given)
     own = own_dtype(kind)
-    if array.dtype.kind == "u" and own.kind == "i":
-        array = array.view(f"i{array.dtype.itemsize}")
     if isinstance(kind, ir.ShapedType):
         wanted = [None if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(kind.rank)]
         fits = len(wanted) == array.ndim and all(
@@ -90,3 +114,23 @@ def _held(precision: Precision, given: Any, kind: ir.Type, what: str) -> np.ndar
         if not fits:
             raise PipelineError(f"{what}: expected {kind}, got {array.dtype}{list(array.shape)}")
     return precision.held(array, kind).copy()
+
+
+def interpret_text(
+    module: str | Path, args: Sequence[Any], weights: Mapping[str, Any], exact: bool
+) -> tuple[np.ndarray, ...]:
+    """See `pipeline.debug.interpret`."""
+    text, name = (str(module), "MLIR text")
+    if isinstance(module, Path) or (text.endswith(".mlir") and "\n" not in text):
+        try:
+            text, name = Path(module).read_text(), str(module)
+        except (OSError, UnicodeDecodeError) as error:
+            raise PipelineError(f"{module}: cannot be read: {error}") from None
+    call = Call(dict(enumerate(map(as_mlir, args))), {key: as_mlir(value) for key, value in weights.items()})
+    return tuple(trace(parse(text, context(), name), call, exact).results)
+
+
+def as_mlir(value: Any) -> np.ndarray:
+    """A tensor or number as an array of what MLIR has: complex numbers as pairs, no unsigned integers."""
+    array = np.asarray(value) if library_of(value) is None else as_pairs(as_numpy(value))
+    return array.view(f"i{array.dtype.itemsize}") if array.dtype.kind == "u" else array

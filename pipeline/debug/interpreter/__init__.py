@@ -14,6 +14,6 @@ from pipeline.debug.interpreter import (  # noqa: F401  # each enters its ops in
     structured,
     tensors,
 )
-from pipeline.debug.interpreter.frame import Machine
+from pipeline.debug.interpreter.frame import FailedCheck, Machine, UnknownOp
 
-__all__ = ["Machine"]
+__all__ = ["FailedCheck", "Machine", "UnknownOp"]

@@ -50,11 +50,16 @@ class Machine:
 
     def call(self, name: str, arguments: Sequence[Any]) -> list[Any]:
         """What a function gives for these arguments."""
+        return self.traced(name, arguments)[0]
+
+    def traced(self, name: str, arguments: Sequence[Any]) -> tuple[list[Any], dict[ir.Value, Any]]:
+        """The same, and all values that the function computed on the way."""
         called = self.functions.get(name)
         if called is None or not len(called.regions[0].blocks):
             raise UnknownOp(f"the interpreter cannot call @{name}: the module has no body of it")
-        _, results = Frame(self).run(called, 0, arguments)
-        return results
+        frame = Frame(self)
+        _, results = frame.run(called, 0, arguments)
+        return results, frame.values
 
     def steps(self, op: ir.Operation, region: int) -> tuple[list[_Step], ir.Operation, tuple[ir.Value, ...]]:
         """The ops of a region, its terminator and what that hands out."""

@@ -118,7 +118,9 @@ class _Loops:
         else:
             term = _with_rank(values[fold.term], rank)
         full = [size if loop in self._one_by_one else term.shape[loop] for loop, size in enumerate(sizes)]
-        folded = fold.combine.reduce(np.broadcast_to(term, full), axis=self._one_by_one, keepdims=True, dtype=term.dtype)
+        folded = fold.combine.reduce(
+            np.broadcast_to(term, full), axis=self._one_by_one, keepdims=True, dtype=term.dtype
+        )
         return fold.combine(output, folded)
 
     def _run_body(

@@ -27,9 +27,7 @@ def unwritten(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
 def shape_of(kind: ir.Type, dynamic: Sequence[Any]) -> list[int]:
     """The sizes of a shaped type, those that are not known taken from values in order."""
     sizes, given = ir.ShapedType(kind), iter(dynamic)
-    return [
-        int(next(given)) if sizes.is_dynamic_dim(dim) else sizes.get_dim_size(dim) for dim in range(sizes.rank)
-    ]
+    return [int(next(given)) if sizes.is_dynamic_dim(dim) else sizes.get_dim_size(dim) for dim in range(sizes.rank)]
 
 
 def _mixed(op: ir.Operation, name: str, dynamic: Sequence[Any]) -> list[int]:

@@ -27,7 +27,11 @@ def seen_along(array: np.ndarray, indexing: ir.AffineMap, sizes: Sequence[int], 
     for dim, (result, row) in enumerate(zip(indexing.results, steps, strict=True)):
         first = int(index_at(result, zero))
         moved = [step * (size - 1) for step, size in zip(row, sizes, strict=True) if step]
-        _check(first + sum(move for move in moved if move < 0), first + sum(move for move in moved if move > 0), array.shape[dim])
+        _check(
+            first + sum(move for move in moved if move < 0),
+            first + sum(move for move in moved if move > 0),
+            array.shape[dim],
+        )
         start += first * array.strides[dim]
         for loop, step in enumerate(row):
             if step:
@@ -46,7 +50,11 @@ def _indices(indexing: ir.AffineMap, sizes: Sequence[int], shape: Sequence[int])
     ]
     found = []
     for result, size in zip(indexing.results, shape, strict=True):
-        index = np.asarray(index_at(result, loops)).reshape([1] * len(sizes)) if np.ndim(index_at(result, loops)) == 0 else index_at(result, loops)
+        index = (
+            np.asarray(index_at(result, loops)).reshape([1] * len(sizes))
+            if np.ndim(index_at(result, loops)) == 0
+            else index_at(result, loops)
+        )
         _check(int(np.min(index)), int(np.max(index)), size)
         found.append(index)
     return found

@@ -1,0 +1,182 @@
+"""Finds the pass that first changes the numbers of a program beyond rounding, or that crashes.
+
+The modules after the passes on tensors are interpreted, by halves; the executable, with all passes behind these, is run
+and compared with the interpretation. What is found is reduced to the ops that the pass goes wrong on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline import gc_pause, interrupts
+
+from pipeline.debug.drawn_arguments import drawn_arguments
+from pipeline.debug.extraction import Part
+from pipeline.debug.finding import Finding
+from pipeline.debug.interpretation import outcome
+from pipeline.debug.judgement import FOLDED, ROUNDED, Outcome, difference, largest_error, narrowest_float
+from pipeline.debug.lowering import Lowering
+from pipeline.debug.reduction import judge_of, reduced
+from pipeline.debug.subject import Subject
+from pipeline.debug.trail import Snapshot, Trail, follow, in_child
+from pipeline.errors import PipelineError
+from pipeline.mlir import ir, text
+from pipeline.options import Options
+from pipeline.runtime.device.device_code import DeviceCode
+from pipeline.runtime.interface.code import Code
+from pipeline.supervised import Lost
+from pipeline.targets import Target
+
+#: Passes that round on purpose: what comes after them is compared with what they left.
+_ROUNDING = ("quantize-weights",)
+
+#: How many times as far from exact results as the interpreter's, in the IR's types, those of code may be.
+_TIMES_ROUNDING = 16
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search.
+
+    Attributes:
+        say: is told what is being done.
+    """
+
+    subject: Subject
+    options: Options
+    target: Target
+    say: Progress
+
+    def run(self) -> Finding | None:
+        """What is wrong; None if nothing is.
+
+        Raises:
+            UnknownOp: the interpreter does not know an op of the program.
+        """
+        self.say("running the passes")
+        trail = follow(
+            self.subject.program, self.target, self.options.fusion_rules or self.target.fusion_rules, self.options
+        )
+        self.say(f"{len(trail.passes)} passes, {len(trail.snapshots) - 1} of those on tensors changed the program")
+        found = self._wrong_pass(trail)
+        if found is not None:
+            return found
+        if trail.failed is not None:
+            return self._failed_pass(trail)
+        return self._wrong_code(trail)
+
+    @property
+    def _context(self) -> ir.Context:
+        return self.subject.program.module.context
+
+    def _outcome(self, snapshot: Snapshot, exact: bool = False) -> Outcome:
+        return outcome(snapshot.module(self._context), self.subject.call, exact)
+
+    def _tolerance(self, table: dict[str, float]) -> float:
+        return table[narrowest_float(text(self.subject.program.module.operation))]
+
+    def _wrong_pass(self, trail: Trail) -> Finding | None:
+        snapshots = trail.snapshots
+        starts = [0] + [n for n, snapshot in enumerate(snapshots) if snapshot.name in _ROUNDING]
+        for start, end in zip(starts, [*starts[1:], len(snapshots)], strict=True):
+            number = self._first_wrong(snapshots[start:end])
+            if number is not None:
+                return self._found(snapshots[start + number - 1], snapshots[start + number])
+        return None
+
+    def _first_wrong(self, snapshots: Sequence[Snapshot]) -> int | None:
+        """The number of a snapshot that differs from the first one while the one before does not, by halves."""
+        tolerance = self._tolerance(FOLDED)
+        reference = self._outcome(snapshots[0])
+
+        def is_wrong(number: int) -> bool:
+            self.say(f"interpreting the program after pass '{snapshots[number].name}'")
+            return difference(reference, self._outcome(snapshots[number]), tolerance) is not None
+
+        right, wrong = 0, len(snapshots) - 1
+        if wrong == 0 or not is_wrong(wrong):
+            return None
+        while wrong - right > 1:
+            middle = (right + wrong) // 2
+            if is_wrong(middle):
+                wrong = middle
+            else:
+                right = middle
+        return wrong
+
+    def _found(self, before: Snapshot, wrong: Snapshot) -> Finding:
+        self.say(f"pass '{wrong.name}' changes the numbers; reducing the program")
+        judge = judge_of(wrong.pipeline, self._tolerance(FOLDED), has_crashed=False)
+        part = reduced(Part(before.module(self._context), self.subject.call), judge)
+        verdict = judge(part)
+        return Finding("wrong", wrong.name, wrong.pipeline, part, verdict.problem or "", verdict.expected, verdict.got)
+
+    def _failed_pass(self, trail: Trail) -> Finding:
+        assert trail.failed is not None
+        name, pipeline = trail.passes[trail.failed]
+        self.say(f"pass '{name}' fails; reducing the program")
+        whole = Part(trail.snapshots[-1].module(self._context), self.subject.call)
+        on_tensors = trail.tensor_passes is None
+        pipeline = pipeline if on_tensors else trail.pipeline_behind
+        judge = judge_of(pipeline, 0.0, has_crashed=True)
+        part = reduced(whole, judge)
+        verdict = judge(part)
+        problem = verdict.problem or trail.failure
+        return Finding("failed", name, pipeline, part, problem, Outcome(), Outcome(failure=problem))
+
+    def _wrong_code(self, trail: Trail) -> Finding | None:
+        assert trail.code is not None
+        last = trail.snapshots[-1]
+        self.say("running the executable")
+        exact, wide = self._outcome(last, exact=True), self._outcome(last)
+        problem, expected, got = self.compared(trail.code, exact, wide)
+        if problem is None:
+            return None
+        self.say(f"the code is wrong: {problem}; trying its kernels one by one")
+        whole = Part(trail.snapshots[trail.kernels or 0].module(self._context), self.subject.call)
+        lowering = Lowering(self.options, self.target, trail, self._tolerance(ROUNDED), self.say)
+        return lowering.wrong_kernel(whole) or lowering.unknown_kernel(whole, problem, expected, got)
+
+    def compared(self, code: Code | DeviceCode, exact: Outcome, wide: Outcome) -> tuple[str | None, Outcome, Outcome]:
+        """How a call of the code differs from interpretations, in words, and what was expected and came.
+
+        Args:
+            exact, wide: what was interpreted in the IR's types and in float64: how far they are from each other says
+                how far rounding takes results.
+        """
+        try:
+            results = in_child(self._context, lambda: self.subject.executed(self.subject.executable(code)))
+        except (Lost, PipelineError) as error:
+            got = Outcome(failure=f"the call failed: {error}")
+            return difference(wide, got, 0.0), wide, got
+        if wide.failure is not None:
+            return f"no error, expected {wide.failure}", wide, Outcome(tuple(results.values()))
+        numbers = sorted(results)
+        expected = Outcome(tuple(wide.results[number] for number in numbers))
+        got = Outcome(tuple(results[number] for number in numbers))
+        tolerance = max(self._tolerance(ROUNDED), _TIMES_ROUNDING * largest_error(wide, exact))
+        return difference(expected, got, tolerance), expected, got
+
+
+def bisect(
+    model: Any,
+    args: tuple[Any, ...] | None,
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+    options: Mapping[str, Any],
+    say: Progress = lambda what: None,
+) -> Finding | None:
+    """See `pipeline.debug.bisect`; `say` is told of what is being done."""
+    from pipeline.compiler import captured_source, target_for
+
+    chosen = Options.create(options)
+    target = target_for(chosen)
+    with gc_pause.left(), interrupts.kept():
+        source = captured_source(model, args, kwargs, dynamic_shapes, chosen)
+        program = source.program(lambda stage, code: None)
+        given = drawn_arguments(program.signature) if args is None else args
+        return Search(Subject(program, given, kwargs or {}), chosen, target, say).run()

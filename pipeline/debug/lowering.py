@@ -1,0 +1,115 @@
+"""What goes wrong behind the passes on tensors: which kernel it is, compiled alone, and which pass it needs for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from pipeline.debug.extraction import Part, extract, ops_to_keep, prepare_alone, without_prepare
+from pipeline.debug.finding import Finding
+from pipeline.debug.interpretation import outcome, trace
+from pipeline.debug.judgement import Outcome, difference
+from pipeline.debug.subject import Subject
+from pipeline.debug.trail import Trail, in_child
+from pipeline.errors import PipelineError
+from pipeline.frontend.importer.mlir_text import from_mlir
+from pipeline.mlir import callee, function, ir
+from pipeline.options import Options
+from pipeline.passmanager import registry
+from pipeline.program import Program
+from pipeline.supervised import Lost
+from pipeline.targets import Target
+
+#: What such a finding names where no pass that may be left out is to blame.
+BEHIND = "the lowering"
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """The way from kernels on tensors to results.
+
+    Attributes:
+        tolerance: the largest relative error that is rounding.
+        say: is told of what is tried.
+    """
+
+    options: Options
+    target: Target
+    trail: Trail
+    tolerance: float
+    say: Callable[[str], None]
+
+    def wrong_kernel(self, whole: Part) -> Finding | None:
+        """The first kernel that gives other numbers than the interpreter where it is compiled alone."""
+        for name, part in _kernels(whole):
+            self.say(f"compiling {name} alone")
+            problem, expected, got = self._compared(part, self.target)
+            if problem is not None:
+                return self._finding(part, problem, expected, got)
+        return None
+
+    def unknown_kernel(self, whole: Part, problem: str, expected: Outcome, got: Outcome) -> Finding:
+        """What is known where no kernel is wrong alone."""
+        return Finding("lowering", BEHIND, self.trail.pipeline_behind, whole, problem, expected, got)
+
+    def _finding(self, part: Part, problem: str, expected: Outcome, got: Outcome) -> Finding:
+        return Finding(
+            "lowering", self._blamed(part) or BEHIND, self.trail.pipeline_behind, part, problem, expected, got
+        )
+
+    def _blamed(self, part: Part) -> str | None:
+        """The pass without which a kernel is right; None if there is none that may be left out."""
+        behind = self.trail.passes[self.trail.tensor_passes or 0 :]
+        names = [name for name in dict.fromkeys(name for name, _ in behind) if not registry.is_mandatory(name)]
+        if not names or not self._is_right_without(part, names):
+            return None
+        return next((name for name in names if self._is_right_without(part, [name])), None)
+
+    def _is_right_without(self, part: Part, names: list[str]) -> bool:
+        from pipeline.compiler import target_for
+
+        self.say(f"compiling it without {', '.join(names) if len(names) < 4 else f'{len(names)} passes'}")
+        disabled = replace(self.options, disable=(*self.options.disable, *names))
+        return self._compared(part, target_for(disabled))[0] is None
+
+    def _compared(self, part: Part, target: Target) -> tuple[str | None, Outcome, Outcome]:
+        """How the code of a part differs from its interpretation; nothing where it cannot be called alone."""
+        try:
+            program = from_mlir(part.module.operation.get_asm(enable_debug_info=True), "kernel", lambda *_: None)
+        except PipelineError:  # it takes what code takes from code alone
+            return None, Outcome(), Outcome()
+        expected = outcome(part.module, part.call)
+        got = self._executed(program, part, target)
+        return difference(expected, got, self.tolerance), expected, got
+
+    def _executed(self, program: Program, part: Part, target: Target) -> Outcome:
+        def work() -> dict:
+            subject = Subject(program, part.positional(), {})
+            return subject.executed(subject.executable(target.compile(program.module, lambda *_: None)))
+
+        try:
+            results = in_child(program.module.context, work)
+        except (Lost, PipelineError) as error:
+            return Outcome(failure=str(error))
+        return Outcome(tuple(results[number] for number in sorted(results)))
+
+
+def _kernels(whole: Part) -> Iterator[tuple[str, Part]]:
+    """The kernels that @main and @prepare call, and loops, each as a program of its own."""
+    entries = [prepare_alone(whole), without_prepare(whole, trace(whole.module, whole.call).prepared)]
+    seen: set[str] = set()
+    for entry in filter(None, entries):
+        values = trace(entry.module, entry.call).values
+        ops = [op.operation for op in function(entry.module, "main").regions[0].blocks[0].operations]
+        for number in ops_to_keep(entry.module):
+            name = _name(ops[number])
+            if name is not None and name not in seen:
+                seen.add(name)
+                yield name, extract(entry, [number], values)
+
+
+def _name(op: ir.Operation) -> str | None:
+    """What to call an op that is tried; None if it is too small for that."""
+    if op.name == "func.call":
+        return f"kernel @{callee(op)}"
+    return f"{op.name} of {op.location}" if len(op.regions) and op.name.startswith("scf.") else None
