@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline import gc_pause, interrupts
-
 from pipeline.debug.drawn_arguments import drawn_arguments
 from pipeline.debug.extraction import Part
 from pipeline.debug.finding import Finding

@@ -64,13 +64,15 @@ def extract(whole: Part, kept: Collection[int], values: Mapping[ir.Value, Any]) 
     inside = [op for number, op in enumerate(ops[:-1]) if number in numbers and not _is_cheap(op)]
     given = {new: values[old] for new, old in _pairs(block, before) if old in values}
     results = _results(inside)
-    call = _replace_outside(main, inside, given, whole.call)
-    _return(main, results)
+    with module.context:
+        call = _replace_outside(main, inside, given, whole.call)
+        _return(main, results)
     for op in reversed([op for number, op in enumerate(ops[:-1]) if number not in numbers or _is_cheap(op)]):
         if all(not list(result.uses) for result in op.results):
             op.erase()
-    _drop_unused_arguments(main)
-    _drop_unused_functions(module)
+    with module.context:
+        _drop_unused_arguments(main)
+        _drop_unused_functions(module)
     return Part(module, call)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.debug.interpreter import FailedCheck, Machine
-from pipeline.debug.interpreter.number_types import Precision, own_dtype
+from pipeline.debug.interpreter.number_types import Precision
 from pipeline.debug.judgement import Outcome
 from pipeline.errors import PipelineError
 from pipeline.mlir import context, ir, parse, symbol_name
@@ -105,7 +105,6 @@ def value_of(source: ParameterSource, call: Call, prepared: Sequence[np.ndarray]
 def _held(precision: Precision, given: Any, kind: ir.Type, what: str) -> np.ndarray:
     """An array or a number as it is held for a type of MLIR's."""
     array = np.asarray(given)
-    own = own_dtype(kind)
     if isinstance(kind, ir.ShapedType):
         wanted = [None if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(kind.rank)]
         fits = len(wanted) == array.ndim and all(

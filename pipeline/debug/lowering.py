@@ -1,4 +1,4 @@
-"""What goes wrong behind the passes on tensors: which kernel it is, compiled alone, and which pass it needs for that."""
+"""What goes wrong behind the passes on tensors: which kernel does, compiled alone, and because of which pass."""
 
 from __future__ import annotations
 

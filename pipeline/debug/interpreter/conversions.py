@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.debug.interpreter.frame import Frame, UnknownOp
 from pipeline.debug.interpreter.handlers import interprets
 from pipeline.debug.interpreter.integers import as_integer
-from pipeline.debug.interpreter.number_types import BF16, F16, own_dtype, unsigned
+from pipeline.debug.interpreter.number_types import BF16, F16, is_bool, own_dtype, unsigned
 from pipeline.mlir import ir
 
 
@@ -40,7 +40,7 @@ def _elements(attribute: ir.Attribute, kind: ir.RankedTensorType) -> np.ndarray:
 @interprets("arith.extf", "arith.truncf", "arith.sitofp", "arith.index_cast", "arith.trunci", "arith.extsi")
 def _convert(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
     dtype = frame.precision.dtype(op.results[0].type)
-    if dtype == bool:
+    if is_bool(dtype):
         return [(operands[0] & 1).astype(bool)]
     return [as_integer(operands[0]).astype(dtype)]
 
@@ -54,8 +54,8 @@ def _convert_bits(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[A
 def _truncate(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
     """Towards zero; what does not fit is the nearest that does, and NaN is 0, where MLIR says nothing."""
     dtype, number = frame.precision.dtype(op.results[0].type), operands[0].astype(np.float64)
-    held = np.dtype(np.uint8) if dtype == bool else np.dtype(f"u{dtype}") if op.name == "arith.fptoui" else dtype
-    low, high = (0, 1) if dtype == bool else (np.iinfo(held).min, np.iinfo(held).max)
+    held = np.dtype(np.uint8) if is_bool(dtype) else np.dtype(f"u{dtype}") if op.name == "arith.fptoui" else dtype
+    low, high = (0, 1) if is_bool(dtype) else (np.iinfo(held).min, np.iinfo(held).max)
     whole = np.trunc(np.nan_to_num(number, nan=0.0))
     inside = np.clip(whole, float(low), np.nextafter(float(high), 0) if held.itemsize == 8 else float(high))
     fitting = np.where(whole >= float(high), np.asarray(high, held), inside.astype(held))

@@ -11,8 +11,8 @@ import numpy as np
 from pipeline.debug.interpreter.handlers import HANDLERS, Handler
 from pipeline.debug.interpreter.number_types import Precision
 from pipeline.errors import PipelineError
-from pipeline.remarks import source_line
 from pipeline.mlir import ir
+from pipeline.remarks import source_line
 
 
 class UnknownOp(PipelineError):
@@ -40,10 +40,12 @@ class Machine:
     Attributes:
         functions: those of the module, by name.
         precision: in which dtypes floats are held.
+        places: in buffers of bytes: by buffer, offset and type the buffer and what lies there.
     """
 
     functions: Mapping[str, ir.Operation]
     precision: Precision
+    places: dict[tuple[int, int, str], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     _blocks: dict[tuple[ir.Operation, int], tuple[list[_Step], ir.Operation, tuple[ir.Value, ...]]] = field(
         default_factory=dict
     )

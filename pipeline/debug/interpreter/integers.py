@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.debug.interpreter.frame import FailedCheck, Frame
 from pipeline.debug.interpreter.handlers import HANDLERS, interprets
-from pipeline.debug.interpreter.number_types import unsigned
+from pipeline.debug.interpreter.number_types import is_bool, unsigned
 from pipeline.mlir import ir
 
 Function = Callable[..., Any]
@@ -100,7 +100,7 @@ _COMPARISONS: tuple[Function, ...] = (
 
 def as_integer(value: np.ndarray) -> np.ndarray:
     """Bools as integers of one bit are: true is -1."""
-    return -value.astype(np.int8) if value.dtype == bool else value
+    return -value.astype(np.int8) if is_bool(value.dtype) else value
 
 
 def _compute(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
@@ -109,7 +109,7 @@ def _compute(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
             raise FailedCheck(f"{op.name} by zero")
         operands = [operands[0], np.where(operands[1] == 0, np.ones_like(operands[1]), operands[1])]
     dtype = frame.precision.dtype(op.results[0].type)
-    if dtype == bool:
+    if is_bool(dtype):
         narrow = FUNCTIONS[op.name](*(value.astype(np.int8) for value in operands))
         return [np.asarray(narrow & 1).astype(bool)]
     return [np.asarray(FUNCTIONS[op.name](*operands)).astype(dtype, copy=False)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.debug.interpreter.frame import Frame
 from pipeline.debug.interpreter.handlers import interprets
-from pipeline.debug.interpreter.tensors import reassociation
+from pipeline.debug.interpreter.tensors import reassociation, shape_of, unwritten
 from pipeline.mlir import ir
 
 
@@ -23,6 +23,24 @@ def _materialize(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[An
         return [source]
     destination[...] = source
     return []
+
+
+@interprets("memref.alloc")
+def _alloc(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
+    kind = op.results[0].type
+    return [unwritten(shape_of(kind, operands), frame.precision.dtype(kind))]
+
+
+@interprets("memref.view")
+def _view(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
+    """Numbers in a buffer of bytes: floats may be held in other dtypes, so each place has an array of its own."""
+    source, shift, *sizes = operands
+    kind = op.results[0].type
+    key = id(source), int(shift), str(kind)
+    if key not in frame.machine.places:
+        made = unwritten(shape_of(kind, sizes), frame.precision.dtype(kind))
+        frame.machine.places[key] = source, made  # with the buffer, whose identity is its own as long as it is there
+    return [frame.machine.places[key][1]]
 
 
 @interprets("memref.collapse_shape")

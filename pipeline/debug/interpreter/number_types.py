@@ -64,6 +64,11 @@ def is_float(dtype: np.dtype) -> bool:
     return dtype == BF16 or dtype.kind == "f"
 
 
+def is_bool(dtype: np.dtype) -> bool:
+    """Whether a dtype has bools."""
+    return dtype.kind == "b"
+
+
 def computed(dtype: np.dtype) -> np.dtype:
     """The dtype that ops on a dtype compute in before they round."""
     return F32 if dtype in (BF16, F16) else dtype
@@ -71,4 +76,4 @@ def computed(dtype: np.dtype) -> np.dtype:
 
 def unsigned(array: np.ndarray) -> np.ndarray:
     """The bits of integers as numbers without sign."""
-    return array if array.dtype == bool else array.view(f"u{array.dtype}")
+    return array if is_bool(array.dtype) else array.view(f"u{array.dtype}")

@@ -156,6 +156,7 @@ def _expand_shape(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[A
 
 
 def reassociation(op: ir.Operation) -> list[list[int]]:
+    """Which dims of one shape are each dim of the other."""
     groups = ir.ArrayAttr(op.attributes["reassociation"])
     return [[ir.IntegerAttr(dim).value for dim in ir.ArrayAttr(group)] for group in groups]
 
