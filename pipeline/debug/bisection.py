@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline import gc_pause, interrupts
-from pipeline.debug.drawn_arguments import drawn_arguments
 from pipeline.debug.extraction import Part
 from pipeline.debug.finding import Finding
 from pipeline.debug.interpretation import outcome
 from pipeline.debug.judgement import FOLDED, ROUNDED, Outcome, difference, largest_error, narrowest_float
 from pipeline.debug.lowering import Lowering
 from pipeline.debug.reduction import judge_of, reduced
-from pipeline.debug.subject import Subject
+from pipeline.debug.slowness import SlowPass
+from pipeline.debug.subject import Subject, subject_of
 from pipeline.debug.trail import Snapshot, Trail, follow, in_child
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir, text
@@ -56,17 +56,24 @@ class Search:
         Raises:
             UnknownOp: the interpreter does not know an op of the program.
         """
-        self.say("running the passes")
-        trail = follow(
-            self.subject.program, self.target, self.options.fusion_rules or self.target.fusion_rules, self.options
-        )
-        self.say(f"{len(trail.passes)} passes, {len(trail.snapshots) - 1} of those on tensors changed the program")
+        trail = self._trail()
         found = self._wrong_pass(trail)
         if found is not None:
             return found
         if trail.failed is not None:
             return self._failed_pass(trail)
         return self._wrong_code(trail)
+
+    def slow_pass(self) -> Finding | None:
+        """The pass without which the code is faster; None if there is none."""
+        return SlowPass(self.subject, self.options, self._trail(), self.say).found()
+
+    def _trail(self) -> Trail:
+        self.say("running the passes")
+        rules = self.options.fusion_rules or self.target.fusion_rules
+        trail = follow(self.subject.program, self.target, rules, self.options)
+        self.say(f"{len(trail.passes)} passes, {len(trail.snapshots) - 1} of those on tensors changed the program")
+        return trail
 
     @property
     def _context(self) -> ir.Context:
@@ -167,6 +174,8 @@ def bisect(
     kwargs: Mapping[str, Any] | None,
     dynamic_shapes: Any,
     options: Mapping[str, Any],
+    *,
+    slower: bool = False,
     say: Progress = lambda what: None,
 ) -> Finding | None:
     """See `pipeline.debug.bisect`; `say` is told of what is being done."""
@@ -177,5 +186,6 @@ def bisect(
     with gc_pause.left(), interrupts.kept():
         source = captured_source(model, args, kwargs, dynamic_shapes, chosen)
         program = source.program(lambda stage, code: None)
-        given = drawn_arguments(program.signature) if args is None else args
-        return Search(Subject(program, given, kwargs or {}), chosen, target, say).run()
+        subject = subject_of(program, (args, kwargs or {}) if args is not None else source.example())
+        search = Search(subject, chosen, target, say)
+        return search.slow_pass() if slower else search.run()

@@ -67,7 +67,7 @@ class Finding:
         if self.kernels:
             lines.append(f"  in kernel {', '.join(self.kernels)}")
         lines += [f"  op: {op}" for op in self.ops[:8]]
-        if self.kind != "failed":
+        if self.kind in ("wrong", "lowering"):
             lines += [f"  expected: {self.expected}", f"  got: {self.got}"]
         return "\n".join(lines)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from pipeline.debug.drawn_arguments import drawn_arguments
 from pipeline.debug.interpretation import Call, as_mlir
 from pipeline.debug.trail import in_child
 from pipeline.ir.attributes import SEED
@@ -76,6 +77,11 @@ class Subject:
         """The code with the weights of the model."""
         return make_executable(code, self.signature, FixedWeights(self.program.weights), self._library)
 
+    def timed(self, executable: Executable) -> Callable[[], Any]:
+        """A call as often as one likes, on arguments that it may write to. For a child to do."""
+        args, kwargs = copy.deepcopy((self.args, dict(self.kwargs)))
+        return lambda: executable(*args, **kwargs)
+
     def executed(self, executable: Executable) -> dict[int, np.ndarray]:
         """What a call gives, by the numbers of @main's results. It writes to weights: for a child to do."""
         _seed_generators()
@@ -93,6 +99,12 @@ class Subject:
             elif mutation.weight is not None:
                 found[mutation.result] = as_mlir(self.program.weights[mutation.weight])
         return found
+
+
+def subject_of(program: Program, given: tuple[tuple[Any, ...], Mapping[str, Any]] | None) -> Subject:
+    """A program with the (args, kwargs) that are given, else with numbers drawn at random."""
+    args, kwargs = (drawn_arguments(program.signature), {}) if given is None else given
+    return Subject(program, args, kwargs)
 
 
 def _seed_generators() -> None:
