@@ -100,7 +100,7 @@ def _subject(data: dict[str, Any]) -> Subject:
 def cache_for(options: Options) -> DiskCache | None:
     """The cache that a compilation with these options uses; None if it uses none."""
     theirs = options.passes or options.fusions or plugins() or isinstance(options.fusion_rules, FusionRules)
-    if theirs or not options.cache:
+    if theirs or options.check or not options.cache:
         return None
     cache = open_cache()
     return cache if cache.limit else None

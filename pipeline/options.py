@@ -75,6 +75,8 @@ class Options:
         fallback: what becomes of ops that cannot be lowered: `torch` runs them between compiled parts of the model, or
             `error`, which lists them; by default what `PIPELINE_FALLBACK` says, else `torch`. What is to be saved must
             be compiled with `error`.
+        check: whether the program is interpreted after every pass on tensors, and the code run once, on the example
+            arguments; a pass that changes the numbers beyond rounding is an error then. Slow, for tests.
         verbose: whether the log `pipeline.compile` says what is done and how long it takes, on stderr if there is no
             log; by default what `PIPELINE_VERBOSE` says. Else a terminal shows a bar from the third second on.
     """
@@ -96,6 +98,7 @@ class Options:
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
     fallback: str = field(default_factory=_usual_fallback)
+    check: bool = False
     verbose: bool = field(default_factory=_usually_verbose)
 
     @staticmethod
@@ -114,7 +117,7 @@ class Options:
         threads = checked.get("num_threads")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
             raise OptionError(f"num_threads: expected a number from 1 or None, got {threads!r}")
-        for name in ("cache", "profile", "verbose"):
+        for name in ("cache", "profile", "check", "verbose"):
             if name in checked and not isinstance(checked[name], bool):
                 raise OptionError(f"{name}: expected True or False, got {checked[name]!r}")
         if checked.get("capture", "export") not in CAPTURE_MODES:

@@ -8,31 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pipeline import gc_pause, interrupts
+from pipeline.debug.execution import compared
 from pipeline.debug.extraction import Part
 from pipeline.debug.finding import Finding
 from pipeline.debug.interpretation import outcome
-from pipeline.debug.judgement import FOLDED, ROUNDED, Outcome, difference, largest_error, narrowest_float
+from pipeline.debug.judgement import FOLDED, Outcome, difference, tolerance_of
 from pipeline.debug.lowering import Lowering
 from pipeline.debug.reduction import judge_of, reduced
 from pipeline.debug.slowness import SlowPass
 from pipeline.debug.subject import Subject, subject_of
-from pipeline.debug.trail import Snapshot, Trail, follow, in_child
-from pipeline.errors import PipelineError
-from pipeline.mlir import ir, text
+from pipeline.debug.trail import Snapshot, Trail, follow
+from pipeline.mlir import ir
 from pipeline.options import Options
-from pipeline.runtime.device.device_code import DeviceCode
-from pipeline.runtime.interface.code import Code
-from pipeline.supervised import Lost
 from pipeline.targets import Target
 
 #: Passes that round on purpose: what comes after them is compared with what they left.
-_ROUNDING = ("quantize-weights",)
-
-#: How many times as far from exact results as the interpreter's, in the IR's types, those of code may be.
-_TIMES_ROUNDING = 16
+ROUNDING = ("quantize-weights",)
 
 Progress = Callable[[str], None]
 
@@ -82,12 +77,13 @@ class Search:
     def _outcome(self, snapshot: Snapshot, exact: bool = False) -> Outcome:
         return outcome(snapshot.module(self._context), self.subject.call, exact)
 
-    def _tolerance(self, table: dict[str, float]) -> float:
-        return table[narrowest_float(text(self.subject.program.module.operation))]
+    @cached_property
+    def _tolerance(self) -> float:
+        return tolerance_of(self.subject.program.module, FOLDED)
 
     def _wrong_pass(self, trail: Trail) -> Finding | None:
         snapshots = trail.snapshots
-        starts = [0] + [n for n, snapshot in enumerate(snapshots) if snapshot.name in _ROUNDING]
+        starts = [0] + [n for n, snapshot in enumerate(snapshots) if snapshot.name in ROUNDING]
         for start, end in zip(starts, [*starts[1:], len(snapshots)], strict=True):
             number = self._first_wrong(snapshots[start:end])
             if number is not None:
@@ -96,12 +92,11 @@ class Search:
 
     def _first_wrong(self, snapshots: Sequence[Snapshot]) -> int | None:
         """The number of a snapshot that differs from the first one while the one before does not, by halves."""
-        tolerance = self._tolerance(FOLDED)
         reference = self._outcome(snapshots[0])
 
         def is_wrong(number: int) -> bool:
             self.say(f"interpreting the program after pass '{snapshots[number].name}'")
-            return difference(reference, self._outcome(snapshots[number]), tolerance) is not None
+            return difference(reference, self._outcome(snapshots[number]), self._tolerance) is not None
 
         right, wrong = 0, len(snapshots) - 1
         if wrong == 0 or not is_wrong(wrong):
@@ -116,7 +111,7 @@ class Search:
 
     def _found(self, before: Snapshot, wrong: Snapshot) -> Finding:
         self.say(f"pass '{wrong.name}' changes the numbers; reducing the program")
-        judge = judge_of(wrong.pipeline, self._tolerance(FOLDED), has_crashed=False)
+        judge = judge_of(wrong.pipeline, self._tolerance, has_crashed=False)
         part = reduced(Part(before.module(self._context), self.subject.call), judge)
         verdict = judge(part)
         return Finding("wrong", wrong.name, wrong.pipeline, part, verdict.problem or "", verdict.expected, verdict.got)
@@ -138,34 +133,12 @@ class Search:
         assert trail.code is not None
         last = trail.snapshots[-1]
         self.say("running the executable")
-        exact, wide = self._outcome(last, exact=True), self._outcome(last)
-        problem, expected, got = self.compared(trail.code, exact, wide)
+        problem, expected, got = compared(self.subject, trail.code, last.module(self._context))
         if problem is None:
             return None
         self.say(f"the code is wrong: {problem}; trying its kernels one by one")
         whole = Part(trail.snapshots[trail.kernels or 0].module(self._context), self.subject.call)
-        lowering = Lowering(self.options, self.target, trail, self._tolerance(ROUNDED), self.say)
-        return lowering.wrong_kernel(whole) or lowering.unknown_kernel(whole, problem, expected, got)
-
-    def compared(self, code: Code | DeviceCode, exact: Outcome, wide: Outcome) -> tuple[str | None, Outcome, Outcome]:
-        """How a call of the code differs from interpretations, in words, and what was expected and came.
-
-        Args:
-            exact, wide: what was interpreted in the IR's types and in float64: how far they are from each other says
-                how far rounding takes results.
-        """
-        try:
-            results = in_child(self._context, lambda: self.subject.executed(self.subject.executable(code)))
-        except (Lost, PipelineError) as error:
-            got = Outcome(failure=f"the call failed: {error}")
-            return difference(wide, got, 0.0), wide, got
-        if wide.failure is not None:
-            return f"no error, expected {wide.failure}", wide, Outcome(tuple(results.values()))
-        numbers = sorted(results)
-        expected = Outcome(tuple(wide.results[number] for number in numbers))
-        got = Outcome(tuple(results[number] for number in numbers))
-        tolerance = max(self._tolerance(ROUNDED), _TIMES_ROUNDING * largest_error(wide, exact))
-        return difference(expected, got, tolerance), expected, got
+        return Lowering(self.options, self.target, trail, self.say).finding(whole, problem, expected, got)
 
 
 def bisect(

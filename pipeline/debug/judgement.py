@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.debug.interpreter.number_types import is_float
+from pipeline.mlir import ir, text
 
 #: The largest error, relative to the largest number of a result, that is rounding: where all ops of two programs are
 #: computed in float64, and constants that were folded have the IR's own type.
@@ -36,10 +37,10 @@ def _brief(result: np.ndarray) -> str:
     return f"[{first}{', ..' if result.size > 4 else ''}] of {'x'.join(map(str, result.shape)) or 'one number'}"
 
 
-def narrowest_float(text: str) -> str:
-    """The float type of the least precision in MLIR text; f64 where there is none."""
-    found = set(re.findall(r"\b(?:\d+x)*(bf16|f16|f32|f64)\b", text))
-    return next((name for name in FOLDED if name in found), "f64")
+def tolerance_of(module: ir.Module, table: Mapping[str, float]) -> float:
+    """What a table says of the float type of the least precision in a module; of f64 where it has none."""
+    found = set(re.findall(r"(?:\b|x)(bf16|f16|f32|f64)\b", text(module.operation)))
+    return next((tolerance for name, tolerance in table.items() if name in found), table["f64"])
 
 
 def difference(expected: Outcome, got: Outcome, tolerance: float) -> str | None:
@@ -53,9 +54,9 @@ def difference(expected: Outcome, got: Outcome, tolerance: float) -> str | None:
     if len(expected.results) != len(got.results):
         return f"{len(got.results)} results, expected {len(expected.results)}"
     for number, (one, other) in enumerate(zip(expected.results, got.results, strict=True)):
-        text = _between(one, other, tolerance)
-        if text is not None:
-            return f"result {number}: {text}"
+        words = _between(one, other, tolerance)
+        if words is not None:
+            return f"result {number}: {words}"
     return None
 
 
@@ -93,8 +94,3 @@ def _between(one: np.ndarray, other: np.ndarray, tolerance: float) -> str | None
     scale = np.abs(first[finite]).max()
     wrong = int((np.abs(first - second)[finite] > tolerance * scale).sum())
     return f"{wrong} of {one.size} elements differ, by {error:.3g} of the largest"
-
-
-def first_difference(expected: Outcome, outcomes: Sequence[Outcome], tolerance: float) -> int | None:
-    """The number of the first outcome that differs."""
-    return next((n for n, got in enumerate(outcomes) if difference(expected, got, tolerance) is not None), None)

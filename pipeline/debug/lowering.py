@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from pipeline.debug.execution import compared
 from pipeline.debug.extraction import Part, extract, ops_to_keep, prepare_alone, without_prepare
 from pipeline.debug.finding import Finding
-from pipeline.debug.interpretation import outcome, trace
-from pipeline.debug.judgement import Outcome, difference
+from pipeline.debug.interpretation import trace
+from pipeline.debug.judgement import Outcome
 from pipeline.debug.subject import Subject
 from pipeline.debug.trail import Trail, in_child
 from pipeline.errors import PipelineError
@@ -16,7 +17,6 @@ from pipeline.frontend.importer.mlir_text import from_mlir
 from pipeline.mlir import callee, function, ir
 from pipeline.options import Options
 from pipeline.passmanager import registry
-from pipeline.program import Program
 from pipeline.supervised import Lost
 from pipeline.targets import Target
 
@@ -29,33 +29,25 @@ class Lowering:
     """The way from kernels on tensors to results.
 
     Attributes:
-        tolerance: the largest relative error that is rounding.
         say: is told of what is tried.
     """
 
     options: Options
     target: Target
     trail: Trail
-    tolerance: float
     say: Callable[[str], None]
 
-    def wrong_kernel(self, whole: Part) -> Finding | None:
-        """The first kernel that gives other numbers than the interpreter where it is compiled alone."""
+    def finding(self, whole: Part, problem: str, expected: Outcome, got: Outcome) -> Finding:
+        """The first kernel that is wrong where it is compiled alone; the whole program where none is."""
         for name, part in _kernels(whole):
             self.say(f"compiling {name} alone")
-            problem, expected, got = self._compared(part, self.target)
-            if problem is not None:
-                return self._finding(part, problem, expected, got)
-        return None
+            words, wanted, came = self._compared(part, self.target)
+            if words is not None:
+                return self._found(self._blamed(part) or BEHIND, part, words, wanted, came)
+        return self._found(BEHIND, whole, problem, expected, got)
 
-    def unknown_kernel(self, whole: Part, problem: str, expected: Outcome, got: Outcome) -> Finding:
-        """What is known where no kernel is wrong alone."""
-        return Finding("lowering", BEHIND, self.trail.pipeline_behind, whole, problem, expected, got)
-
-    def _finding(self, part: Part, problem: str, expected: Outcome, got: Outcome) -> Finding:
-        return Finding(
-            "lowering", self._blamed(part) or BEHIND, self.trail.pipeline_behind, part, problem, expected, got
-        )
+    def _found(self, name: str, part: Part, problem: str, expected: Outcome, got: Outcome) -> Finding:
+        return Finding("lowering", name, self.trail.pipeline_behind, part, problem, expected, got)
 
     def _blamed(self, part: Part) -> str | None:
         """The pass without which a kernel is right; None if there is none that may be left out."""
@@ -78,20 +70,12 @@ class Lowering:
             program = from_mlir(part.module.operation.get_asm(enable_debug_info=True), "kernel", lambda *_: None)
         except PipelineError:  # it takes what code takes from code alone
             return None, Outcome(), Outcome()
-        expected = outcome(part.module, part.call)
-        got = self._executed(program, part, target)
-        return difference(expected, got, self.tolerance), expected, got
-
-    def _executed(self, program: Program, part: Part, target: Target) -> Outcome:
-        def work() -> dict:
-            subject = Subject(program, part.positional(), {})
-            return subject.executed(subject.executable(target.compile(program.module, lambda *_: None)))
-
         try:
-            results = in_child(program.module.context, work)
+            code = in_child(program.module.context, lambda: target.compile(program.module, lambda *_: None))
         except (Lost, PipelineError) as error:
-            return Outcome(failure=str(error))
-        return Outcome(tuple(results[number] for number in sorted(results)))
+            failed = Outcome(failure=f"it could not be compiled: {error}")
+            return str(failed), Outcome(), failed
+        return compared(Subject(program, part.positional(), {}), code, program.module)
 
 
 def _kernels(whole: Part) -> Iterator[tuple[str, Part]]:

@@ -67,10 +67,13 @@ class SlowPass:
         options = replace(self.options, disable=(*self.options.disable, *names))
         target = target_for(options)
 
+        with_them = self.trail.code
+        assert with_them is not None
+
         def work() -> float:
             rules = options.fusion_rules or target.fusion_rules
             code = lower(self.subject.program, target, rules, options, lambda stage, module: None)
-            calls = [self.subject.timed(self.subject.executable(one)) for one in (self.trail.code, code)]
+            calls = [self.subject.timed(self.subject.executable(one)) for one in (with_them, code)]
             return gain(*calls)
 
         try:

@@ -74,8 +74,8 @@ class Subject:
         return in_child(self.program.module.context, draw)
 
     def executable(self, code: Code | DeviceCode) -> Executable:
-        """The code with the weights of the model."""
-        return make_executable(code, self.signature, FixedWeights(self.program.weights), self._library)
+        """The code with the weights of the model, on one thread: OpenMP has none in a child."""
+        return make_executable(code, self.signature, FixedWeights(self.program.weights), self._library, num_threads=1)
 
     def timed(self, executable: Executable) -> Callable[[], Any]:
         """A call as often as one likes, on arguments that it may write to. For a child to do."""

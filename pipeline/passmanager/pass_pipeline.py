@@ -147,9 +147,7 @@ class PassPipeline:
         return [step for step in self.steps if step.pass_.name not in disable]
 
 
-def _run_observed(
-    steps: Sequence[PipelineStep], root: ir.Operation, observer: StepObserver, verified: bool
-) -> None:
+def _run_observed(steps: Sequence[PipelineStep], root: ir.Operation, observer: StepObserver, verified: bool) -> None:
     for step in steps:
         observer.before(step, root)
         with timing.stage(step.pass_.name, is_pass=True):

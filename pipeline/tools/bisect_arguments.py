@@ -9,8 +9,9 @@ from pipeline.options import CAPTURE_MODES, PRECISIONS, WEIGHTS, WINOGRAD_TILES
 from pipeline.tools.command_line import DriverParser, count
 from pipeline.tools.compile_arguments import by_stage
 
-_DESCRIPTION = """Finds the pass that first changes what a model computes, beyond rounding, or that crashes: interprets the
-program after each pass, runs the code that comes out, and reduces the program to the ops that the pass goes wrong on."""
+_DESCRIPTION = """Finds the pass that first changes what a model computes, beyond rounding, or that crashes: interprets
+the program after each pass, runs the code that comes out, and reduces the program to the ops that the pass goes wrong
+on."""
 
 _EPILOG = """the model:
   What pipeline-compile takes: FILE.py[:factory], model.pt2, model.jit or FILE.mlir. It is run on the arrays and numbers

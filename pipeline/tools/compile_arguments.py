@@ -75,6 +75,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def by_stage(parser: DriverParser, given: Sequence[str]) -> dict[str, str]:
+    """What `--passes` gives, `STAGE=PIPELINE` each, as one pipeline a stage."""
     pipelines: dict[str, str] = {}
     for text in given:
         stage, equals, pipeline = text.partition("=")

@@ -65,5 +65,4 @@ def _affine(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
     indexing = ir.AffineMapAttr(op.attributes["map"]).value
     dims, symbols = operands[: indexing.n_dims], operands[indexing.n_dims :]
     values = [np.asarray(index_at(result, dims, symbols)) for result in indexing.results]
-    chosen = {"affine.apply": values[0], "affine.min": np.min, "affine.max": np.max}[op.name]
-    return [values[0] if op.name == "affine.apply" else np.asarray(chosen(values))]
+    return [np.asarray(np.min(values) if op.name == "affine.min" else np.max(values))]

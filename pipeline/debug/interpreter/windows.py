@@ -48,13 +48,10 @@ def _indices(indexing: ir.AffineMap, sizes: Sequence[int], shape: Sequence[int])
         np.arange(size).reshape([-1 if other == loop else 1 for other in range(len(sizes))])
         for loop, size in enumerate(sizes)
     ]
-    found = []
+    found: list[np.ndarray] = []
     for result, size in zip(indexing.results, shape, strict=True):
-        index = (
-            np.asarray(index_at(result, loops)).reshape([1] * len(sizes))
-            if np.ndim(index_at(result, loops)) == 0
-            else index_at(result, loops)
-        )
+        index = np.asarray(index_at(result, loops))
+        index = index.reshape([1] * len(sizes)) if index.ndim == 0 else index
         _check(int(np.min(index)), int(np.max(index)), size)
         found.append(index)
     return found

@@ -1,0 +1,40 @@
+"""Runs code in a child, and compares what it gives with the interpreter."""
+
+from __future__ import annotations
+
+from pipeline.debug.interpretation import outcome
+from pipeline.debug.judgement import ROUNDED, Outcome, difference, largest_error, tolerance_of
+from pipeline.debug.subject import Subject
+from pipeline.debug.trail import in_child
+from pipeline.errors import PipelineError
+from pipeline.mlir import ir
+from pipeline.runtime.device.device_code import DeviceCode
+from pipeline.runtime.interface.code import Code
+from pipeline.supervised import Lost
+
+#: How many times as far from exact results as the interpreter's, in the IR's types, those of code may be.
+_TIMES_ROUNDING = 16
+
+
+def compared(subject: Subject, code: Code | DeviceCode, module: ir.Module) -> tuple[str | None, Outcome, Outcome]:
+    """How a call of the code differs from the interpretation of a module, in words; what was expected, and what came.
+
+    The interpretation in the IR's types says how far rounding takes results from those in float64.
+    """
+    wide = outcome(module, subject.call)
+    try:
+        results = in_child(module.context, lambda: subject.executed(subject.executable(code)))
+    except (Lost, PipelineError) as error:
+        got = Outcome(failure=f"the call failed: {error}")
+        return difference(wide, got, 0.0), wide, got
+    if wide.failure is not None:
+        return f"no error, expected {wide.failure}", wide, Outcome(tuple(results.values()))
+    numbers = sorted(results)
+    expected = Outcome(tuple(wide.results[number] for number in numbers))
+    got = Outcome(tuple(results[number] for number in numbers))
+    tolerance = tolerance_of(module, ROUNDED)
+    problem = difference(expected, got, tolerance)
+    if problem is not None:
+        rounding = largest_error(wide, outcome(module, subject.call, exact=True))
+        problem = difference(expected, got, max(tolerance, _TIMES_ROUNDING * rounding))
+    return problem, expected, got
