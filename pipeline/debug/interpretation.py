@@ -16,7 +16,7 @@ from pipeline.errors import PipelineError
 from pipeline.mlir import context, ir, parse, symbol_name
 from pipeline.runtime.call.array_libraries import as_numpy, as_pairs, library_of
 from pipeline.runtime.interface.signature import ParameterSource
-from pipeline.targets.common.module_summary import sources_of
+from pipeline.targets.common.module_summary import check_messages, sources_of
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def trace(module: ir.Module, call: Call, exact: bool = False) -> Trace:
         raise PipelineError("the module has no function @main")
     machine = Machine(functions, Precision(exact))
     with module.context, np.errstate(all="ignore"):
-        prepared = machine.call("prepare", _arguments(machine, "prepare", call, [])) if "prepare" in functions else []
-        results, values = machine.traced("main", _arguments(machine, "main", call, prepared))
+        prepared, _ = _run(machine, "prepare", call, []) if "prepare" in functions else ([], {})
+        results, values = _run(machine, "main", call, prepared)
     return Trace(results, prepared, values)
 
 
@@ -79,16 +79,38 @@ def _functions(module: ir.Module) -> list[ir.Operation]:
     return [op for op in ops if op.name == "func.func"]
 
 
+def _run(
+    machine: Machine, name: str, call: Call, prepared: Sequence[np.ndarray]
+) -> tuple[list[np.ndarray], dict[ir.Value, Any]]:
+    """The results and all values of an entry; raises `FailedCheck` if one of its checks leaves its number."""
+    entry = machine.functions[name]
+    arguments = _arguments(machine, name, call, prepared)
+    traced = machine.traced(name, arguments)
+    for source, value in zip(sources_of(entry), arguments, strict=True):
+        if source.kind == "status" and value.any():
+            raise FailedCheck(check_messages(entry.parent)[int(value[0]) - 1])
+    return traced
+
+
 def _arguments(machine: Machine, name: str, call: Call, prepared: Sequence[np.ndarray]) -> list[np.ndarray]:
     entry = machine.functions[name]
     kinds = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value).inputs
     values = []
     for number, (kind, source) in enumerate(zip(kinds, sources_of(entry), strict=True)):
-        given = value_of(source, call, prepared)
+        given = value_of(source, call, prepared) if source.kind in _GIVEN else np.zeros(_known_sizes(kind), np.int64)
         if given is None:
             raise PipelineError(f"{source.kind} {source.name or source.index} of @{name}: no value is given for it")
         values.append(_held(machine.precision, given, kind, f"argument {number} of @{name}"))
     return values
+
+
+#: The kinds of parameters that a call has values for; the others are memory for what the code itself leaves there.
+_GIVEN = ("argument", "weight", "prepared", "seed")
+
+
+def _known_sizes(kind: ir.Type) -> list[int]:
+    memory = ir.MemRefType(kind)
+    return [0 if memory.is_dynamic_dim(dim) else memory.get_dim_size(dim) for dim in range(memory.rank)]
 
 
 def value_of(source: ParameterSource, call: Call, prepared: Sequence[np.ndarray]) -> Any:
@@ -99,7 +121,7 @@ def value_of(source: ParameterSource, call: Call, prepared: Sequence[np.ndarray]
         return call.weights.get(source.name)
     if source.kind == "prepared":
         return prepared[source.index]
-    return call.seed if source.kind == "seed" else np.zeros(0, np.int8)
+    return call.seed if source.kind == "seed" else None
 
 
 def _held(precision: Precision, given: Any, kind: ir.Type, what: str) -> np.ndarray:

@@ -17,6 +17,8 @@ from pipeline.frontend.importer.mlir_text import from_mlir
 from pipeline.mlir import callee, function, ir
 from pipeline.options import Options
 from pipeline.passmanager import registry
+from pipeline.runtime.device.device_code import DeviceCode
+from pipeline.runtime.interface.code import Code
 from pipeline.supervised import Lost
 from pipeline.targets import Target
 
@@ -71,11 +73,16 @@ class Lowering:
         except PipelineError:  # it takes what code takes from code alone
             return None, Outcome(), Outcome()
         try:
-            code = in_child(program.module.context, lambda: target.compile(program.module, lambda *_: None))
+            code = in_child(program.module.context, lambda: _compiled(program.module, target))
         except (Lost, PipelineError) as error:
             failed = Outcome(failure=f"it could not be compiled: {error}")
             return str(failed), Outcome(), failed
         return compared(Subject(program, part.positional(), {}), code, program.module)
+
+
+def _compiled(module: ir.Module, target: Target) -> Code | DeviceCode:
+    with module.context, ir.Location.unknown():
+        return target.compile(module, lambda *_: None)
 
 
 def _kernels(whole: Part) -> Iterator[tuple[str, Part]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,22 @@ from pipeline.mlir import ir
 def _constant(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
     attribute, kind = op.attributes["value"], op.results[0].type
     if isinstance(kind, ir.ShapedType):
-        return [frame.precision.held(_elements(attribute, ir.RankedTensorType(kind)), kind)]
+        return [frame.precision.held(_elements(frame, op, ir.RankedTensorType(kind)), kind)]
     number = attribute.value if isinstance(attribute, (ir.BoolAttr, ir.IntegerAttr, ir.FloatAttr)) else None
     if number is None:
         raise UnknownOp(f"the interpreter does not know the constant {attribute}")
     return [np.asarray(number).astype(frame.precision.dtype(kind))]
 
 
-def _elements(attribute: ir.Attribute, kind: ir.RankedTensorType) -> np.ndarray:
+_DENSE = (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)
+
+
+def _elements(frame: Frame, op: ir.Operation, kind: ir.RankedTensorType) -> np.ndarray:
     """The elements of a dense constant, in their own dtype."""
-    dtype, shape = own_dtype(kind), tuple(kind.shape)
-    if isinstance(attribute, ir.DenseResourceElementsAttr):
-        return np.frombuffer(bytes(memoryview(attribute)), dtype).reshape(shape)
+    dtype, shape, attribute = own_dtype(kind), tuple(kind.shape), op.attributes["value"]
+    resource = re.match(r"dense_resource<(\w+)>", str(attribute)) if not isinstance(attribute, _DENSE) else None
+    if resource:
+        return np.frombuffer(frame.machine.resources(op)[resource[1]], dtype).reshape(shape)
     dense = ir.DenseElementsAttr(attribute)
     if dense.is_splat:
         return np.full(shape, np.asarray(dense.get_splat_value().value).astype(dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,6 +47,7 @@ class Machine:
     functions: Mapping[str, ir.Operation]
     precision: Precision
     places: dict[tuple[int, int, str], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    _resources: dict[str, bytes] | None = None
     _blocks: dict[tuple[ir.Operation, int], tuple[list[_Step], ir.Operation, tuple[ir.Value, ...]]] = field(
         default_factory=dict
     )
@@ -62,6 +64,16 @@ class Machine:
         frame = Frame(self)
         _, results = frame.run(called, 0, arguments)
         return results, frame.values
+
+    def resources(self, op: ir.Operation) -> dict[str, bytes]:
+        """The constants that a module keeps beside its ops, by name; the bindings read them in its text alone."""
+        if self._resources is None:
+            root = op
+            while root.parent is not None:
+                root = root.parent.operation
+            found = re.findall(r'(\w+): "0x([0-9A-Fa-f]*)"', root.get_asm().rpartition("{-#")[2])
+            self._resources = {name: bytes.fromhex(digits)[4:] for name, digits in found}  # behind the alignment
+        return self._resources
 
     def steps(self, op: ir.Operation, region: int) -> tuple[list[_Step], ir.Operation, tuple[ir.Value, ...]]:
         """The ops of a region, its terminator and what that hands out."""

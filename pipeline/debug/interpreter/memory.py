@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from pipeline.debug.interpreter.frame import Frame
 from pipeline.debug.interpreter.handlers import interprets
 from pipeline.debug.interpreter.tensors import reassociation, shape_of, unwritten
@@ -23,6 +25,19 @@ def _materialize(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[An
         return [source]
     destination[...] = source
     return []
+
+
+@interprets("memref.store")
+def _store(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
+    value, memory, *at = operands
+    memory[tuple(at)] = value
+    return []
+
+
+@interprets("memref.load")
+def _load(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
+    memory, *at = operands
+    return [np.array(memory[tuple(at)])]
 
 
 @interprets("memref.alloc")

@@ -58,7 +58,7 @@ def _sort(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
             return bool(frame.run(op, 0, pairs)[1][0])
 
         def compare(left: int, right: int, comes_first: Any = comes_first) -> int:
-            return 1 if not comes_first(left, right) and comes_first(right, left) else -1
+            return int(comes_first(right, left)) - int(comes_first(left, right))
 
         order = sorted(range(len(columns[0])), key=functools.cmp_to_key(compare))
         for result, column in zip(results, columns, strict=True):
