@@ -164,9 +164,9 @@ def _compile_whole(
 def _checker(program: Program, source: ProgramSource) -> Checker:
     """What interprets a program after each pass, on the arguments that it was captured with."""
     from pipeline.debug.checked import Checker
-    from pipeline.debug.subject import subject_of
+    from pipeline.debug.program_call import program_call
 
-    return Checker(subject_of(program, source.example()))
+    return Checker(program_call(program, source.example()))
 
 
 def _key(source: ProgramSource, options: Options, target: targets.Target) -> str | None:

@@ -39,6 +39,10 @@ def _usually_verbose() -> bool:
     return os.environ.get("PIPELINE_VERBOSE", "0") not in ("", "0")
 
 
+def _usually_checked() -> bool:
+    return os.environ.get("PIPELINE_CHECK", "0") not in ("", "0")
+
+
 def _usual_fallback() -> str:
     return os.environ.get("PIPELINE_FALLBACK") or "torch"
 
@@ -76,7 +80,8 @@ class Options:
             `error`, which lists them; by default what `PIPELINE_FALLBACK` says, else `torch`. What is to be saved must
             be compiled with `error`.
         check: whether the program is interpreted after every pass on tensors, and the code run once, on the example
-            arguments; a pass that changes the numbers beyond rounding is an error then. Slow, for tests.
+            arguments; a pass that changes the numbers beyond rounding is an error then. Slow, for tests; by default as
+            `PIPELINE_CHECK` says, else not.
         verbose: whether the log `pipeline.compile` says what is done and how long it takes, on stderr if there is no
             log; by default what `PIPELINE_VERBOSE` says. Else a terminal shows a bar from the third second on.
     """
@@ -98,7 +103,7 @@ class Options:
     fusion_rules: str | FusionRules | None = None
     fusions: tuple[Fusion, ...] = ()
     fallback: str = field(default_factory=_usual_fallback)
-    check: bool = False
+    check: bool = field(default_factory=_usually_checked)
     verbose: bool = field(default_factory=_usually_verbose)
 
     @staticmethod

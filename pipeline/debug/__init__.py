@@ -62,6 +62,6 @@ def interpret(
     Raises:
         PipelineError: an op is not known, which is named; an argument does not fit; a check of the program fails.
     """
-    from pipeline.debug.interpretation import interpret_text
+    from pipeline.debug.tracing import interpret_text
 
     return interpret_text(module, args, weights or {}, exact)

@@ -15,12 +15,12 @@ from pipeline import gc_pause, interrupts
 from pipeline.debug.execution import compared
 from pipeline.debug.extraction import Part
 from pipeline.debug.finding import Finding
-from pipeline.debug.interpretation import outcome
-from pipeline.debug.judgement import FOLDED, Outcome, difference, tolerance_of
+from pipeline.debug.judgement import FOLDED, RunResults, difference, tolerance_of
 from pipeline.debug.lowering import Lowering
+from pipeline.debug.program_call import ProgramCall, program_call
 from pipeline.debug.reduction import judge_of, reduced
 from pipeline.debug.slowness import SlowPass
-from pipeline.debug.subject import Subject, subject_of
+from pipeline.debug.tracing import outcome
 from pipeline.debug.trail import Snapshot, Trail, follow
 from pipeline.mlir import ir
 from pipeline.options import Options
@@ -40,7 +40,7 @@ class Search:
         say: is told what is being done.
     """
 
-    subject: Subject
+    called: ProgramCall
     options: Options
     target: Target
     say: Progress
@@ -61,25 +61,25 @@ class Search:
 
     def slow_pass(self) -> Finding | None:
         """The pass without which the code is faster; None if there is none."""
-        return SlowPass(self.subject, self.options, self._trail(), self.say).found()
+        return SlowPass(self.called, self.options, self._trail(), self.say).found()
 
     def _trail(self) -> Trail:
         self.say("running the passes")
         rules = self.options.fusion_rules or self.target.fusion_rules
-        trail = follow(self.subject.program, self.target, rules, self.options)
+        trail = follow(self.called.program, self.target, rules, self.options)
         self.say(f"{len(trail.passes)} passes, {len(trail.snapshots) - 1} of those on tensors changed the program")
         return trail
 
     @property
     def _context(self) -> ir.Context:
-        return self.subject.program.module.context
+        return self.called.program.module.context
 
-    def _outcome(self, snapshot: Snapshot, exact: bool = False) -> Outcome:
-        return outcome(snapshot.module(self._context), self.subject.call, exact)
+    def _outcome(self, snapshot: Snapshot, exact: bool = False) -> RunResults:
+        return outcome(snapshot.module(self._context), self.called.call, exact)
 
     @cached_property
     def _tolerance(self) -> float:
-        return tolerance_of(self.subject.program.module, FOLDED)
+        return tolerance_of(self.called.program.module, FOLDED)
 
     def _wrong_pass(self, trail: Trail) -> Finding | None:
         snapshots = trail.snapshots
@@ -112,7 +112,7 @@ class Search:
     def _found(self, before: Snapshot, wrong: Snapshot) -> Finding:
         self.say(f"pass '{wrong.name}' changes the numbers; reducing the program")
         judge = judge_of(wrong.pipeline, self._tolerance, has_crashed=False)
-        part = reduced(Part(before.module(self._context), self.subject.call), judge)
+        part = reduced(Part(before.module(self._context), self.called.call), judge)
         verdict = judge(part)
         return Finding("wrong", wrong.name, wrong.pipeline, part, verdict.problem or "", verdict.expected, verdict.got)
 
@@ -120,24 +120,24 @@ class Search:
         assert trail.failed is not None
         name, pipeline = trail.passes[trail.failed]
         self.say(f"pass '{name}' fails; reducing the program")
-        whole = Part(trail.snapshots[-1].module(self._context), self.subject.call)
+        whole = Part(trail.snapshots[-1].module(self._context), self.called.call)
         on_tensors = trail.tensor_passes is None
         pipeline = pipeline if on_tensors else trail.pipeline_behind
         judge = judge_of(pipeline, 0.0, has_crashed=True)
         part = reduced(whole, judge)
         verdict = judge(part)
         problem = verdict.problem or trail.failure
-        return Finding("failed", name, pipeline, part, problem, Outcome(), Outcome(failure=problem))
+        return Finding("failed", name, pipeline, part, problem, RunResults(), RunResults(failure=problem))
 
     def _wrong_code(self, trail: Trail) -> Finding | None:
         assert trail.code is not None
         last = trail.snapshots[-1]
         self.say("running the executable")
-        problem, expected, got = compared(self.subject, trail.code, last.module(self._context))
+        problem, expected, got = compared(self.called, trail.code, last.module(self._context))
         if problem is None:
             return None
         self.say(f"the code is wrong: {problem}; trying its kernels one by one")
-        whole = Part(trail.snapshots[trail.kernels or 0].module(self._context), self.subject.call)
+        whole = Part(trail.snapshots[trail.kernels or 0].module(self._context), self.called.call)
         return Lowering(self.options, self.target, trail, self.say).finding(whole, problem, expected, got)
 
 
@@ -159,6 +159,6 @@ def bisect(
     with gc_pause.left(), interrupts.kept():
         source = captured_source(model, args, kwargs, dynamic_shapes, chosen)
         program = source.program(lambda stage, code: None)
-        subject = subject_of(program, (args, kwargs or {}) if args is not None else source.example())
-        search = Search(subject, chosen, target, say)
+        called = program_call(program, (args, kwargs or {}) if args is not None else source.example())
+        search = Search(called, chosen, target, say)
         return search.slow_pass() if slower else search.run()

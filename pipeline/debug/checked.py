@@ -6,12 +6,12 @@ from pipeline.debug.bisection import ROUNDING
 from pipeline.debug.execution import compared
 from pipeline.debug.extraction import Part
 from pipeline.debug.finding import Finding
-from pipeline.debug.interpretation import outcome
 from pipeline.debug.judgement import FOLDED, difference, tolerance_of
+from pipeline.debug.program_call import ProgramCall
 from pipeline.debug.reduction import judge_of, reduced
-from pipeline.debug.subject import Subject
+from pipeline.debug.tracing import outcome
 from pipeline.debug.trail import MEMORY, written
-from pipeline.errors import CompileError
+from pipeline.errors import CheckError
 from pipeline.mlir import ir
 from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.passmanager.pass_runner import PipelineStep
@@ -20,12 +20,12 @@ from pipeline.runtime.interface.code import Code
 
 
 class Checker:
-    """Sees the passes of a compilation; raises `CompileError` at the first that changes the numbers."""
+    """Sees the passes of a compilation; raises `CheckError` at the first that changes the numbers."""
 
-    def __init__(self, subject: Subject):
-        self._subject, module = subject, subject.program.module
+    def __init__(self, called: ProgramCall):
+        self._called, module = called, called.program.module
         self._tolerance = tolerance_of(module, FOLDED)
-        self._reference = outcome(module, subject.call)
+        self._reference = outcome(module, called.call)
         self._last, self._on_tensors = written(module), True
 
     def before(self, step: PipelineStep, module: ir.Operation) -> None:
@@ -36,28 +36,28 @@ class Checker:
         """It has run."""
         if not self._on_tensors:
             return
-        now = written(self._subject.program.module)
+        now = written(self._called.program.module)
         if now == self._last:
             return
-        got = outcome(self._subject.program.module, self._subject.call)
+        got = outcome(self._called.program.module, self._called.call)
         if step.pass_.name in ROUNDING:
             self._reference = got
         elif difference(self._reference, got, self._tolerance) is not None:
-            raise CompileError(f"check: {self._finding(step)}")
+            raise CheckError(f"check: {self._finding(step)}")
         self._last = now
 
     def check_code(self, code: Code | DeviceCode) -> None:
         """Compares the code with the program as it was before the first pass that makes memory of tensors."""
-        module = ir.Module.parse(self._last, self._subject.program.module.context)
-        problem, expected, got = compared(self._subject, code, module)
+        module = ir.Module.parse(self._last, self._called.program.module.context)
+        problem, expected, got = compared(self._called, code, module)
         if problem is not None:
             where = "check: the numbers change behind the passes on tensors (pipeline-bisect finds out in which kernel)"
-            raise CompileError(f"{where}: {problem}\n  expected: {expected}\n  got: {got}")
+            raise CheckError(f"{where}: {problem}\n  expected: {expected}\n  got: {got}")
 
     def _finding(self, step: PipelineStep) -> Finding:
-        before = ir.Module.parse(self._last, self._subject.program.module.context)
+        before = ir.Module.parse(self._last, self._called.program.module.context)
         pipeline = str(PassPipeline((step,)))
         judge = judge_of(pipeline, self._tolerance, has_crashed=False)
-        part = reduced(Part(before, self._subject.call), judge)
+        part = reduced(Part(before, self._called.call), judge)
         verdict = judge(part)
         return Finding("wrong", step.pass_.name, pipeline, part, verdict.problem or "", verdict.expected, verdict.got)

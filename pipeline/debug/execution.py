@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.debug.interpretation import outcome
-from pipeline.debug.judgement import ROUNDED, Outcome, difference, largest_error, tolerance_of
-from pipeline.debug.subject import Subject
+from pipeline.debug.judgement import ROUNDED, RunResults, difference, largest_error, tolerance_of
+from pipeline.debug.program_call import ProgramCall
+from pipeline.debug.tracing import outcome
 from pipeline.debug.trail import in_child
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir
@@ -16,25 +16,27 @@ from pipeline.supervised import Lost
 _TIMES_ROUNDING = 16
 
 
-def compared(subject: Subject, code: Code | DeviceCode, module: ir.Module) -> tuple[str | None, Outcome, Outcome]:
+def compared(
+    called: ProgramCall, code: Code | DeviceCode, module: ir.Module
+) -> tuple[str | None, RunResults, RunResults]:
     """How a call of the code differs from the interpretation of a module, in words; what was expected, and what came.
 
     The interpretation in the IR's types says how far rounding takes results from those in float64.
     """
-    wide = outcome(module, subject.call)
+    wide = outcome(module, called.call)
     try:
-        results = in_child(module.context, lambda: subject.executed(subject.executable(code)))
+        results = in_child(module.context, lambda: called.executed(called.executable(code)))
     except (Lost, PipelineError) as error:
-        got = Outcome(failure=f"the call failed: {error}")
+        got = RunResults(failure=f"the call failed: {error}")
         return difference(wide, got, 0.0), wide, got
     if wide.failure is not None:
-        return f"no error, expected {wide.failure}", wide, Outcome(tuple(results.values()))
+        return f"no error, expected {wide.failure}", wide, RunResults(tuple(results.values()))
     numbers = sorted(results)
-    expected = Outcome(tuple(wide.results[number] for number in numbers))
-    got = Outcome(tuple(results[number] for number in numbers))
+    expected = RunResults(tuple(wide.results[number] for number in numbers))
+    got = RunResults(tuple(results[number] for number in numbers))
     tolerance = tolerance_of(module, ROUNDED)
     problem = difference(expected, got, tolerance)
     if problem is not None:
-        rounding = largest_error(wide, outcome(module, subject.call, exact=True))
+        rounding = largest_error(wide, outcome(module, called.call, exact=True))
         problem = difference(expected, got, max(tolerance, _TIMES_ROUNDING * rounding))
     return problem, expected, got

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.debug.interpretation import Call, value_of
 from pipeline.debug.interpreter.number_types import own_dtype
+from pipeline.debug.tracing import Call, value_of
 from pipeline.ir.attributes import ARGUMENT, IN_PLACE, PREPARED, UPDATED
 from pipeline.mlir import callee, captured_values, defining_op, function, ir, ops_of, symbol_name, terminator, walk
 from pipeline.targets.common.module_summary import sources_of

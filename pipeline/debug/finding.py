@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeline import plugins
 from pipeline.debug.extraction import Part
-from pipeline.debug.judgement import Outcome
+from pipeline.debug.judgement import RunResults
 from pipeline.errors import PipelineError
 from pipeline.mlir import callee, function, ir, walk
 from pipeline.remarks import source_line
@@ -38,8 +38,8 @@ class Finding:
     pipeline: str
     part: Part
     problem: str
-    expected: Outcome
-    got: Outcome
+    expected: RunResults
+    got: RunResults
 
     @property
     def kernels(self) -> list[str]:

@@ -20,7 +20,7 @@ ROUNDED = {"bf16": 5e-2, "f16": 1e-2, "f32": 1e-4, "f64": 1e-10}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunResults:
     """What became of a run: its results, or why it gave none."""
 
     results: tuple[np.ndarray, ...] = ()
@@ -43,7 +43,7 @@ def tolerance_of(module: ir.Module, table: Mapping[str, float]) -> float:
     return next((tolerance for name, tolerance in table.items() if name in found), table["f64"])
 
 
-def difference(expected: Outcome, got: Outcome, tolerance: float) -> str | None:
+def difference(expected: RunResults, got: RunResults, tolerance: float) -> str | None:
     """How two outcomes differ by more than rounding, in words; None if they do not.
 
     Runs that fail a check are equal whatever it says: passes make checks of what would trap.
@@ -60,7 +60,7 @@ def difference(expected: Outcome, got: Outcome, tolerance: float) -> str | None:
     return None
 
 
-def largest_error(expected: Outcome, got: Outcome) -> float:
+def largest_error(expected: RunResults, got: RunResults) -> float:
     """The largest error of a float, relative to the largest number of its result; 0 where no number is finite."""
     pairs = zip(expected.results, got.results, strict=False)
     return max(

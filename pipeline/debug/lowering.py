@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pipeline.debug.execution import compared
 from pipeline.debug.extraction import Part, extract, ops_to_keep, prepare_alone, without_prepare
 from pipeline.debug.finding import Finding
-from pipeline.debug.interpretation import trace
-from pipeline.debug.judgement import Outcome
-from pipeline.debug.subject import Subject
+from pipeline.debug.judgement import RunResults
+from pipeline.debug.program_call import ProgramCall
+from pipeline.debug.tracing import trace
 from pipeline.debug.trail import Trail, in_child
 from pipeline.errors import PipelineError
 from pipeline.frontend.importer.mlir_text import from_mlir
@@ -39,7 +39,7 @@ class Lowering:
     trail: Trail
     say: Callable[[str], None]
 
-    def finding(self, whole: Part, problem: str, expected: Outcome, got: Outcome) -> Finding:
+    def finding(self, whole: Part, problem: str, expected: RunResults, got: RunResults) -> Finding:
         """The first kernel that is wrong where it is compiled alone; the whole program where none is."""
         for name, part in _kernels(whole):
             self.say(f"compiling {name} alone")
@@ -48,7 +48,7 @@ class Lowering:
                 return self._found(self._blamed(part) or BEHIND, part, words, wanted, came)
         return self._found(BEHIND, whole, problem, expected, got)
 
-    def _found(self, name: str, part: Part, problem: str, expected: Outcome, got: Outcome) -> Finding:
+    def _found(self, name: str, part: Part, problem: str, expected: RunResults, got: RunResults) -> Finding:
         return Finding("lowering", name, self.trail.pipeline_behind, part, problem, expected, got)
 
     def _blamed(self, part: Part) -> str | None:
@@ -66,18 +66,18 @@ class Lowering:
         disabled = replace(self.options, disable=(*self.options.disable, *names))
         return self._compared(part, target_for(disabled))[0] is None
 
-    def _compared(self, part: Part, target: Target) -> tuple[str | None, Outcome, Outcome]:
+    def _compared(self, part: Part, target: Target) -> tuple[str | None, RunResults, RunResults]:
         """How the code of a part differs from its interpretation; nothing where it cannot be called alone."""
         try:
             program = from_mlir(part.module.operation.get_asm(enable_debug_info=True), "kernel", lambda *_: None)
         except PipelineError:  # it takes what code takes from code alone
-            return None, Outcome(), Outcome()
+            return None, RunResults(), RunResults()
         try:
             code = in_child(program.module.context, lambda: _compiled(program.module, target))
         except (Lost, PipelineError) as error:
-            failed = Outcome(failure=f"it could not be compiled: {error}")
-            return str(failed), Outcome(), failed
-        return compared(Subject(program, part.positional(), {}), code, program.module)
+            failed = RunResults(failure=f"it could not be compiled: {error}")
+            return str(failed), RunResults(), failed
+        return compared(ProgramCall(program, part.positional(), {}), code, program.module)
 
 
 def _compiled(module: ir.Module, target: Target) -> Code | DeviceCode:

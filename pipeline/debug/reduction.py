@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from pipeline.debug.extraction import Part, extract, ops_to_keep, prepare_alone, without_prepare
-from pipeline.debug.interpretation import outcome, trace
-from pipeline.debug.judgement import Outcome, difference
+from pipeline.debug.judgement import RunResults, difference
+from pipeline.debug.tracing import outcome, trace
 from pipeline.debug.trail import in_child, written
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir
@@ -29,8 +29,8 @@ class Verdict:
     """
 
     problem: str | None
-    expected: Outcome
-    got: Outcome
+    expected: RunResults
+    got: RunResults
     after: ir.Module | None = None
 
 
@@ -41,14 +41,14 @@ def judge_of(pipeline: str, tolerance: float, has_crashed: bool) -> Judge:
     """Judges a pass on programs; where it crashed it is only asked whether it still does."""
 
     def judge(part: Part) -> Verdict:
-        expected = Outcome() if has_crashed else outcome(part.module, part.call)
+        expected = RunResults() if has_crashed else outcome(part.module, part.call)
         try:
             after = _after(part, pipeline)
         except (Lost, PipelineError) as error:
-            got = Outcome(failure=f"the pass failed: {error}")
+            got = RunResults(failure=f"the pass failed: {error}")
             return Verdict(got.failure if has_crashed else None, expected, got)
         if has_crashed:
-            return Verdict(None, expected, Outcome(), after)
+            return Verdict(None, expected, RunResults(), after)
         got = outcome(after, part.call)
         return Verdict(difference(expected, got, tolerance), expected, got, after)
 

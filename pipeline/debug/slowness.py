@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from pipeline.debug.extraction import Part
 from pipeline.debug.finding import Finding
-from pipeline.debug.judgement import Outcome
-from pipeline.debug.subject import Subject
+from pipeline.debug.judgement import RunResults
+from pipeline.debug.program_call import ProgramCall
 from pipeline.debug.trail import Trail, in_child
 from pipeline.errors import PipelineError
 from pipeline.options import Options
@@ -32,7 +32,7 @@ class SlowPass:
         say: is told of what is tried.
     """
 
-    subject: Subject
+    called: ProgramCall
     options: Options
     trail: Trail
     say: Callable[[str], None]
@@ -72,12 +72,12 @@ class SlowPass:
 
         def work() -> float:
             rules = options.fusion_rules or target.fusion_rules
-            code = lower(self.subject.program, target, rules, options, lambda stage, module: None)
-            calls = [self.subject.timed(self.subject.executable(one)) for one in (with_them, code)]
+            code = lower(self.called.program, target, rules, options, lambda stage, module: None)
+            calls = [self.called.timed(self.called.executable(one)) for one in (with_them, code)]
             return gain(*calls)
 
         try:
-            times = in_child(self.subject.program.module.context, work)
+            times = in_child(self.called.program.module.context, work)
         except (Lost, PipelineError):  # the others need these passes
             return 0.0
         self.say(f"it runs {times:.2f} times as fast")
@@ -87,9 +87,9 @@ class SlowPass:
         changed = [number for number, snapshot in enumerate(self.trail.snapshots) if snapshot.name == name]
         before = self.trail.snapshots[changed[0] - 1 if changed else self.trail.kernels or 0]
         pipeline = next(pipeline for known, pipeline in self.trail.passes if known == name)
-        part = Part(before.module(self.subject.program.module.context), self.subject.call)
+        part = Part(before.module(self.called.program.module.context), self.called.call)
         problem = f"the code runs {times:.2f} times as fast without it"
-        return Finding("slower", name, pipeline, part, problem, Outcome(), Outcome())
+        return Finding("slower", name, pipeline, part, problem, RunResults(), RunResults())
 
 
 def _is_of_the_house(name: str) -> bool:

@@ -14,6 +14,6 @@ from pipeline.debug.interpreter import (  # noqa: F401  # each enters its ops in
     structured,
     tensors,
 )
-from pipeline.debug.interpreter.frame import FailedCheck, Machine, UnknownOp
+from pipeline.debug.interpreter.frame import FailedCheck, Interpretation, UnknownOp
 
-__all__ = ["FailedCheck", "Machine", "UnknownOp"]
+__all__ = ["FailedCheck", "Interpretation", "UnknownOp"]

@@ -14,7 +14,7 @@ from pipeline.mlir import callee, ir
 
 @interprets("func.call")
 def _call(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
-    return frame.machine.call(callee(op), operands)
+    return frame.interpretation.call(callee(op), operands)
 
 
 @interprets("fusion.group", "scf.execute_region")

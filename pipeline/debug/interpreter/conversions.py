@@ -31,9 +31,9 @@ _DENSE = (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)
 def _elements(frame: Frame, op: ir.Operation, kind: ir.RankedTensorType) -> np.ndarray:
     """The elements of a dense constant, in their own dtype."""
     dtype, shape, attribute = own_dtype(kind), tuple(kind.shape), op.attributes["value"]
-    resource = re.match(r"dense_resource<(\w+)>", str(attribute)) if not isinstance(attribute, _DENSE) else None
+    resource = re.match(r"dense_resource<([\w.]+)>", str(attribute)) if not isinstance(attribute, _DENSE) else None
     if resource:
-        return np.frombuffer(frame.machine.resources(op)[resource[1]], dtype).reshape(shape)
+        return np.frombuffer(frame.interpretation.resources(op)[resource[1]], dtype).reshape(shape)
     dense = ir.DenseElementsAttr(attribute)
     if dense.is_splat:
         return np.full(shape, np.asarray(dense.get_splat_value().value).astype(dtype))

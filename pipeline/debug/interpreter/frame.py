@@ -25,7 +25,7 @@ class FailedCheck(PipelineError):
 
 
 @dataclass(frozen=True)
-class _Step:
+class _KnownOp:
     """An op with what is looked up about it once."""
 
     handler: Handler
@@ -35,7 +35,7 @@ class _Step:
 
 
 @dataclass
-class Machine:
+class Interpretation:
     """What all frames of an interpretation share.
 
     Attributes:
@@ -48,7 +48,7 @@ class Machine:
     precision: Precision
     places: dict[tuple[int, int, str], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     _resources: dict[str, bytes] | None = None
-    _blocks: dict[tuple[ir.Operation, int], tuple[list[_Step], ir.Operation, tuple[ir.Value, ...]]] = field(
+    _blocks: dict[tuple[ir.Operation, int], tuple[list[_KnownOp], ir.Operation, tuple[ir.Value, ...]]] = field(
         default_factory=dict
     )
 
@@ -71,11 +71,11 @@ class Machine:
             root = op
             while root.parent is not None:
                 root = root.parent.operation
-            found = re.findall(r'(\w+): "0x([0-9A-Fa-f]*)"', root.get_asm().rpartition("{-#")[2])
+            found = re.findall(r'([\w.]+): "0x([0-9A-Fa-f]*)"', root.get_asm().rpartition("{-#")[2])
             self._resources = {name: bytes.fromhex(digits)[4:] for name, digits in found}  # behind the alignment
         return self._resources
 
-    def steps(self, op: ir.Operation, region: int) -> tuple[list[_Step], ir.Operation, tuple[ir.Value, ...]]:
+    def steps(self, op: ir.Operation, region: int) -> tuple[list[_KnownOp], ir.Operation, tuple[ir.Value, ...]]:
         """The ops of a region, its terminator and what that hands out."""
         key = (op, region)
         known = self._blocks.get(key)
@@ -84,7 +84,7 @@ class Machine:
             if len(blocks) != 1:
                 raise UnknownOp(f"the interpreter does not know a region of {len(blocks)} blocks, in {op.name}")
             *ops, end = (inner.operation for inner in blocks[0].operations)
-            steps = [_Step(_handler(inner), inner, tuple(inner.operands), tuple(inner.results)) for inner in ops]
+            steps = [_KnownOp(_handler(inner), inner, tuple(inner.operands), tuple(inner.results)) for inner in ops]
             known = self._blocks[key] = steps, end, tuple(end.operands)
         return known
 
@@ -106,14 +106,14 @@ class Frame:
         indices: in the body of a linalg op, for each of its loops the iterations that run at once.
     """
 
-    machine: Machine
+    interpretation: Interpretation
     values: dict[ir.Value, Any] = field(default_factory=dict)
     indices: list[np.ndarray] = field(default_factory=list)
 
     @property
     def precision(self) -> Precision:
         """In which dtypes floats are held."""
-        return self.machine.precision
+        return self.interpretation.precision
 
     def run(
         self, op: ir.Operation, region: int, arguments: Sequence[Any], skipped: frozenset[ir.Operation] = frozenset()
@@ -123,7 +123,7 @@ class Frame:
         Args:
             skipped: ops of the region that are left out.
         """
-        steps, end, handed_out = self.machine.steps(op, region)
+        steps, end, handed_out = self.interpretation.steps(op, region)
         self.values.update(zip(op.regions[region].blocks[0].arguments, arguments, strict=True))
         for step in steps:
             if skipped and step.op in skipped:

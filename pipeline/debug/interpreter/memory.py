@@ -52,10 +52,13 @@ def _view(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
     source, shift, *sizes = operands
     kind = op.results[0].type
     key = id(source), int(shift), str(kind)
-    if key not in frame.machine.places:
+    if key not in frame.interpretation.places:
         made = unwritten(shape_of(kind, sizes), frame.precision.dtype(kind))
-        frame.machine.places[key] = source, made  # with the buffer, whose identity is its own as long as it is there
-    return [frame.machine.places[key][1]]
+        frame.interpretation.places[key] = (
+            source,
+            made,
+        )  # with the buffer, whose identity is its own as long as it is there
+    return [frame.interpretation.places[key][1]]
 
 
 @interprets("memref.collapse_shape")

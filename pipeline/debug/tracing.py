@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.debug.interpreter import FailedCheck, Machine
+from pipeline.debug.interpreter import FailedCheck, Interpretation
 from pipeline.debug.interpreter.number_types import Precision
-from pipeline.debug.judgement import Outcome
+from pipeline.debug.judgement import RunResults
 from pipeline.errors import PipelineError
 from pipeline.mlir import context, ir, parse, symbol_name
 from pipeline.runtime.call.array_libraries import as_numpy, as_pairs, library_of
@@ -59,19 +59,19 @@ def trace(module: ir.Module, call: Call, exact: bool = False) -> Trace:
     functions = {symbol_name(op): op for op in _functions(module)}
     if "main" not in functions:
         raise PipelineError("the module has no function @main")
-    machine = Machine(functions, Precision(exact))
+    interpretation = Interpretation(functions, Precision(exact))
     with module.context, np.errstate(all="ignore"):
-        prepared, _ = _run(machine, "prepare", call, []) if "prepare" in functions else ([], {})
-        results, values = _run(machine, "main", call, prepared)
+        prepared, _ = _run(interpretation, "prepare", call, []) if "prepare" in functions else ([], {})
+        results, values = _run(interpretation, "main", call, prepared)
     return Trace(results, prepared, values)
 
 
-def outcome(module: ir.Module, call: Call, exact: bool = False) -> Outcome:
+def outcome(module: ir.Module, call: Call, exact: bool = False) -> RunResults:
     """What becomes of a run: the results, or the check that failed."""
     try:
-        return Outcome(tuple(trace(module, call, exact).results))
+        return RunResults(tuple(trace(module, call, exact).results))
     except FailedCheck as failed:
-        return Outcome(failure=str(failed))
+        return RunResults(failure=str(failed))
 
 
 def _functions(module: ir.Module) -> list[ir.Operation]:
@@ -80,27 +80,29 @@ def _functions(module: ir.Module) -> list[ir.Operation]:
 
 
 def _run(
-    machine: Machine, name: str, call: Call, prepared: Sequence[np.ndarray]
+    interpretation: Interpretation, name: str, call: Call, prepared: Sequence[np.ndarray]
 ) -> tuple[list[np.ndarray], dict[ir.Value, Any]]:
     """The results and all values of an entry; raises `FailedCheck` if one of its checks leaves its number."""
-    entry = machine.functions[name]
-    arguments = _arguments(machine, name, call, prepared)
-    traced = machine.traced(name, arguments)
+    entry = interpretation.functions[name]
+    arguments = _arguments(interpretation, name, call, prepared)
+    traced = interpretation.traced(name, arguments)
     for source, value in zip(sources_of(entry), arguments, strict=True):
         if source.kind == "status" and value.any():
             raise FailedCheck(check_messages(entry.parent)[int(value[0]) - 1])
     return traced
 
 
-def _arguments(machine: Machine, name: str, call: Call, prepared: Sequence[np.ndarray]) -> list[np.ndarray]:
-    entry = machine.functions[name]
+def _arguments(
+    interpretation: Interpretation, name: str, call: Call, prepared: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    entry = interpretation.functions[name]
     kinds = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value).inputs
     values = []
     for number, (kind, source) in enumerate(zip(kinds, sources_of(entry), strict=True)):
         given = value_of(source, call, prepared) if source.kind in _GIVEN else np.zeros(_known_sizes(kind), np.int64)
         if given is None:
             raise PipelineError(f"{source.kind} {source.name or source.index} of @{name}: no value is given for it")
-        values.append(_held(machine.precision, given, kind, f"argument {number} of @{name}"))
+        values.append(_held(interpretation.precision, given, kind, f"argument {number} of @{name}"))
     return values
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.debug.drawn_arguments import drawn_arguments
-from pipeline.debug.interpretation import Call, as_mlir
+from pipeline.debug.tracing import Call, as_mlir
 from pipeline.debug.trail import in_child
 from pipeline.ir.attributes import SEED
 from pipeline.mlir import function
@@ -34,7 +34,7 @@ _SEED = 0
 
 
 @dataclass(frozen=True)
-class Subject:
+class ProgramCall:
     """See the module's docstring.
 
     Attributes:
@@ -101,10 +101,10 @@ class Subject:
         return found
 
 
-def subject_of(program: Program, given: tuple[tuple[Any, ...], Mapping[str, Any]] | None) -> Subject:
+def program_call(program: Program, given: tuple[tuple[Any, ...], Mapping[str, Any]] | None) -> ProgramCall:
     """A program with the (args, kwargs) that are given, else with numbers drawn at random."""
     args, kwargs = (drawn_arguments(program.signature), {}) if given is None else given
-    return Subject(program, args, kwargs)
+    return ProgramCall(program, args, kwargs)
 
 
 def _seed_generators() -> None:
