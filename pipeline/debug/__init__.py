@@ -31,12 +31,14 @@ def bisect(
     kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
+    slower: bool = False,
     **options: Any,
 ) -> Finding | None:
     """The first pass that changes the numbers of a model beyond rounding, that crashes or that fails.
 
     Args:
         model, args, kwargs, dynamic_shapes, options: as of `pipeline.compile`; the model is run on `args` and `kwargs`.
+        slower: looks for the pass without which the code is faster by a tenth or more.
 
     Raises:
         CaptureError, UnsupportedOpError, OptionError: as `pipeline.compile`.
@@ -44,7 +46,7 @@ def bisect(
     """
     from pipeline.debug import bisection
 
-    return bisection.bisect(model, args, kwargs, dynamic_shapes, options)
+    return bisection.bisect(model, args, kwargs, dynamic_shapes, options, slower=slower)
 
 
 def interpret(
@@ -54,8 +56,7 @@ def interpret(
 
     Args:
         module: MLIR text, such as `exe.ir("kernels")`, or the path of an `.mlir` file.
-        args: arrays, tensors and numbers: the arguments of the call by their numbers, or, where IR does not mark them,
-            those of @main.
+        args: arrays, tensors and numbers. With `weights`, those of the model's call; without, all that @main takes.
         weights: the tensors of the model by their names in the IR.
         exact: computes in the dtypes that the IR says, each op rounded; else floats are float64, and nothing rounds.
 

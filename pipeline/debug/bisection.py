@@ -133,7 +133,7 @@ class Search:
         assert trail.code is not None
         last = trail.snapshots[-1]
         self.say("running the executable")
-        problem, expected, got = compared(self.called, trail.code, last.module(self._context))
+        problem, expected, got = compared(self.called, trail.code, last.module(self._context), trail.stages)
         if problem is None:
             return None
         self.say(f"the code is wrong: {problem}; trying its kernels one by one")

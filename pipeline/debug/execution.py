@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from pipeline.debug.judgement import ROUNDED, RunResults, difference, largest_error, tolerance_of
 from pipeline.debug.program_call import ProgramCall
 from pipeline.debug.tracing import outcome
@@ -17,18 +21,28 @@ _TIMES_ROUNDING = 16
 
 
 def compared(
-    called: ProgramCall, code: Code | DeviceCode, module: ir.Module
+    called: ProgramCall, code: Code | DeviceCode, module: ir.Module, stages: Mapping[str, str] | None = None
 ) -> tuple[str | None, RunResults, RunResults]:
     """How a call of the code differs from the interpretation of a module, in words; what was expected, and what came.
 
     The interpretation in the IR's types says how far rounding takes results from those in float64.
     """
     wide = outcome(module, called.call)
+
+    def work() -> dict[int, np.ndarray] | str:
+        try:
+            executable = called.executable(code, stages)
+        except PipelineError as error:
+            return str(error)
+        return called.executed(executable)
+
     try:
-        results = in_child(module.context, lambda: called.executed(called.executable(code)))
+        results = in_child(module.context, work)
     except (Lost, PipelineError) as error:
         got = RunResults(failure=f"the call failed: {error}")
         return difference(wide, got, 0.0), wide, got
+    if isinstance(results, str):
+        raise PipelineError(f"the passes on tensors are right, but the code cannot be run here: {results}")
     if wide.failure is not None:
         return f"no error, expected {wide.failure}", wide, RunResults(tuple(results.values()))
     numbers = sorted(results)

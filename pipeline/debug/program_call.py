@@ -73,9 +73,11 @@ class ProgramCall:
 
         return in_child(self.program.module.context, draw)
 
-    def executable(self, code: Code | DeviceCode) -> Executable:
+    def executable(self, code: Code | DeviceCode, stages: Mapping[str, str] | None = None) -> Executable:
         """The code with the weights of the model, on one thread: OpenMP has none in a child."""
-        return make_executable(code, self.signature, FixedWeights(self.program.weights), self._library, num_threads=1)
+        return make_executable(
+            code, self.signature, FixedWeights(self.program.weights), self._library, stages=stages, num_threads=1
+        )
 
     def timed(self, executable: Executable) -> Callable[[], Any]:
         """A call as often as one likes, on arguments that it may write to. For a child to do."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from pipeline.debug.extraction import Part, extract, ops_to_keep, prepare_alone, without_prepare
+from pipeline.debug.interpreter import FailedCheck
 from pipeline.debug.judgement import RunResults, difference
 from pipeline.debug.tracing import outcome, trace
 from pipeline.debug.trail import in_child, written
@@ -69,12 +70,11 @@ def _after(part: Part, pipeline: str) -> ir.Module:
 
 def reduced(whole: Part, judge: Judge) -> Part:
     """The smallest part that is found in which the pass still does wrong; `whole` if none is."""
-    best = whole
-    for candidate in _entries(whole):
-        if _is_wrong(candidate, judge):
-            best = candidate
-            break
-    values = trace(best.module, best.call).values
+    try:
+        best = next((entry for entry in _entries(whole) if _is_wrong(entry, judge)), whole)
+        values = trace(best.module, best.call).values
+    except FailedCheck:  # there are no values that its parts could be called with
+        return whole
     numbers = ops_to_keep(best.module)
     numbers = _shortest_prefix(numbers, lambda kept: _is_wrong(extract(best, kept, values), judge))
     numbers = _shortest_suffix(numbers, lambda kept: _is_wrong(extract(best, kept, values), judge))

@@ -13,10 +13,10 @@ from pipeline.debug.interpreter import FailedCheck, Interpretation
 from pipeline.debug.interpreter.number_types import Precision
 from pipeline.debug.judgement import RunResults
 from pipeline.errors import PipelineError
-from pipeline.mlir import context, ir, parse, symbol_name
+from pipeline.mlir import context, function, ir, parse, symbol_name
 from pipeline.runtime.call.array_libraries import as_numpy, as_pairs, library_of
 from pipeline.runtime.interface.signature import ParameterSource
-from pipeline.targets.common.module_summary import check_messages, sources_of
+from pipeline.targets.common.module_summary import check_messages, entry_names, sources_of
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,12 @@ def interpret_text(
         except (OSError, UnicodeDecodeError) as error:
             raise PipelineError(f"{module}: cannot be read: {error}") from None
     call = Call(dict(enumerate(map(as_mlir, args))), {key: as_mlir(value) for key, value in weights.items()})
-    return tuple(trace(parse(text, context(), name), call, exact).results)
+    parsed = parse(text, context(), name)
+    if not weights and "prepare" not in entry_names(parsed):
+        main = function(parsed, "main")
+        if "arg_attrs" in main.attributes:
+            del main.attributes["arg_attrs"]
+    return tuple(trace(parsed, call, exact).results)
 
 
 def as_mlir(value: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 from pipeline import supervised
 from pipeline.errors import CompileError, PipelineError
 from pipeline.fusion_rules.rules import FusionRules
-from pipeline.mlir import ir
+from pipeline.mlir import ir, text
 from pipeline.options import Options
 from pipeline.passmanager.pass_pipeline import PassPipeline, observed
 from pipeline.passmanager.pass_runner import PipelineStep
@@ -55,6 +55,7 @@ class Trail:
         tensor_passes: how many of `passes` there are before tensors become memory.
         kernels: the number in `snapshots` of the module that the target was given.
         code: what came out, if nothing failed.
+        stages: the text of the stages on the way there.
     """
 
     snapshots: list[Snapshot]
@@ -64,6 +65,7 @@ class Trail:
     tensor_passes: int | None = None
     kernels: int | None = None
     code: Code | DeviceCode | None = None
+    stages: dict[str, str] = field(default_factory=dict)
 
     @property
     def pipeline_behind(self) -> str:
@@ -85,6 +87,27 @@ def written(module: ir.Module) -> bytes:
     return buffer.getvalue()
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """A pass that is about to run, on tensors or on memory."""
+
+    name: str
+    pipeline: str
+    on_tensors: bool
+
+
+@dataclass(frozen=True)
+class _StageText:
+    """The text of a stage of the compilation."""
+
+    name: str
+    text: str
+
+
+def _tell_stage(name: str, code: ir.Module | str) -> None:
+    supervised.tell(_StageText(name, code if isinstance(code, str) else text(code.operation, elements=None)))
+
+
 class _Recorder:
     """In the child: tells the parent of each pass, and hands it each module that differs from the one before."""
 
@@ -94,7 +117,7 @@ class _Recorder:
     def before(self, step: PipelineStep, module: ir.Operation) -> None:
         """A pass is about to run."""
         self._on_tensors &= step.pass_.name not in MEMORY
-        supervised.tell((step.pass_.name, str(PassPipeline((step,))), self._on_tensors))
+        supervised.tell(_Begun(step.pass_.name, str(PassPipeline((step,))), self._on_tensors))
 
     def after(self, step: PipelineStep, module: ir.Operation) -> None:
         """It has run."""
@@ -114,19 +137,19 @@ def follow(program: Program, target: Target, rules: str | FusionRules, options: 
 
     def work() -> Code | DeviceCode:
         with observed(_Recorder(program.module)):
-            return lower(program, target, rules, options, lambda stage, code: supervised.tell(stage))
+            return lower(program, target, rules, options, _tell_stage)
 
-    def hear(told: Any) -> None:
+    def hear(told: Snapshot | _Begun | _StageText) -> None:
         if isinstance(told, Snapshot):
             trail.snapshots.append(told)
             return
-        if isinstance(told, str):
-            trail.kernels = len(trail.snapshots) - 1 if told == "kernels" else trail.kernels
+        if isinstance(told, _StageText):
+            trail.stages[told.name] = told.text
+            trail.kernels = len(trail.snapshots) - 1 if told.name == "kernels" else trail.kernels
             return
-        name, pipeline, on_tensors = told
-        if not on_tensors and trail.tensor_passes is None:
+        if not told.on_tensors and trail.tensor_passes is None:
             trail.tensor_passes = len(trail.passes)
-        trail.passes.append((name, pipeline))
+        trail.passes.append((told.name, told.pipeline))
 
     try:
         trail.code = in_child(program.module.context, work, hear)
