@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,10 @@ class RunResults:
 
     results: tuple[np.ndarray, ...] = ()
     failure: str | None = None
+
+    def chosen(self, numbers: Sequence[int]) -> RunResults:
+        """The results with these numbers alone."""
+        return RunResults(tuple(self.results[number] for number in numbers), self.failure)
 
     def __str__(self) -> str:
         if self.failure is not None:
