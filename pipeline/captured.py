@@ -142,6 +142,10 @@ class _ImportedOnce(ProgramSource):
         """The other one's."""
         return self._source.captured(type_of)
 
+    def example(self) -> tuple[tuple[Any, ...], Mapping[str, Any]] | None:
+        """The other one's."""
+        return self._source.example()
+
     def tensors(self) -> Mapping[str, Any]:
         """The other one's."""
         return self._source.tensors()

@@ -101,10 +101,16 @@ def _subject(data: dict[str, Any]) -> Subject:
 def cache_for(options: Options) -> DiskCache | None:
     """The cache that a compilation with these options uses; None if it uses none."""
     theirs = options.passes or options.fusions or plugins() or isinstance(options.fusion_rules, FusionRules)
-    cache = open_cache() if options.cache and not theirs else None
-    if cache is not None and cache.limit:
+    cache = open_cache() if options.cache else None
+    obstacles = {
+        "cache=False": cache is None,
+        "passes, fusions or rules of the user's": theirs,
+        "check=True": options.check,
+        "its size is 0": cache is not None and not cache.limit,
+    }
+    why = next((obstacle for obstacle, is_there in obstacles.items() if is_there), None)
+    if why is None:
         return cache
-    why = "passes, fusions or rules of the user's" if theirs else "cache=False" if cache is None else "its size is 0"
     logs.log("cache").debug("not asked: %s", why)
     return None
 

@@ -20,11 +20,13 @@ from pipeline.options import WEIGHT_BITS, Options
 from pipeline.program import Program, ProgramSource
 from pipeline.remarks import Remark, collect, note, repeat
 from pipeline.runtime.call.array_libraries import numpy_library, torch_library
+from pipeline.runtime.device.device_code import DeviceCode
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.loading import make_executable
 from pipeline.runtime.weights.weight_source import Rebound, WeightSource
 
 if TYPE_CHECKING:
+    from pipeline.debug.checked import Checker
     from pipeline.mlir import ir
     from pipeline.tuning.tuner import Tuner
 
@@ -138,15 +140,18 @@ def _compile_whole(
         if kept is not None:
             return _take(Outcome.from_bytes(kept), source, options, observer)
     from pipeline.lowering import lower  # loads MLIR
-    from pipeline.passmanager.pass_pipeline import PassPipeline, recorded
+    from pipeline.passmanager.pass_pipeline import PassPipeline, observed, recorded
 
     stages = _Stages(observer)
     with gc_pause.left(), collect() as remarks:
         with timing.stage("import"):
             program = source.program(stages)
         tuner = _tuner(options)
-        with recorded() as steps:
+        checker = _checker(program, source) if options.check else None
+        with recorded() as steps, observed(checker):
             code = lower(program, target, options.fusion_rules or target.fusion_rules, options, stages, tuner)
+        if checker is not None and (target.runs_here or isinstance(code, DeviceCode)):
+            checker.check_code(code)
         passes = str(PassPipeline(tuple(steps)))
         outcome = Outcome(code, program.signature, program.weights_library, tuple(remarks), stages.texts, passes)
         tuned = tuner is None or tuner.complete
@@ -156,6 +161,14 @@ def _compile_whole(
             if problem is not None:
                 note("cache", "missed", "builtin.module", f"the outcome is not kept: {problem}")
     return _executable(outcome, Rebound.with_made(source, program.weights), tuple(remarks), source, options)
+
+
+def _checker(program: Program, source: ProgramSource) -> Checker:
+    """What interprets a program after each pass, on the arguments that it was captured with."""
+    from pipeline.debug.checked import Checker
+    from pipeline.debug.program_call import program_call
+
+    return Checker(program_call(program, source.example()))
 
 
 def _key(source: ProgramSource, options: Options, target: targets.Target) -> str | None:

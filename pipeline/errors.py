@@ -52,6 +52,10 @@ class CompileError(PipelineError):
         self.diagnostics = tuple(diagnostics)
 
 
+class CheckError(CompileError):
+    """`check=True`: a pass changes the numbers of the program, or its code computes others."""
+
+
 class LoweringError(CompileError):
     """torch-mlir gave up on a graph, and on none of its ops alone."""
 

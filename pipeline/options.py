@@ -42,6 +42,10 @@ RANDOM_MODES = ("philox", "eager")
 PASS_STAGES = ("linalg", "fused", "kernels")
 
 
+def _usually_checked() -> bool:
+    return os.environ.get("PIPELINE_CHECK", "0") not in ("", "0")
+
+
 def _usual_fallback() -> str:
     return os.environ.get("PIPELINE_FALLBACK") or "torch"
 
@@ -80,6 +84,9 @@ class Options:
             be compiled with `error`.
         random: `philox`: random numbers are drawn in kernels, as functions of a seed that each call takes from torch's
             generator; `eager`: torch draws them between compiled parts of the model, the same ones as in eager mode.
+        check: whether the program is interpreted after every pass on tensors, and the code run once, on the example
+            arguments; a pass that changes the numbers beyond rounding is an error then. Slow, for tests; by default as
+            `PIPELINE_CHECK` says, else not.
         verbose: whether the log `pipeline.compile` says what is done and how long it takes, whatever its level, on
             stderr if the program says nothing of logs; by default what `PIPELINE_VERBOSE` says. Else a terminal shows a
             bar from the third second on. For other logs see docs/logs.md.
@@ -103,6 +110,7 @@ class Options:
     fusions: tuple[Fusion, ...] = ()
     fallback: str = field(default_factory=_usual_fallback)
     random: str = "philox"
+    check: bool = field(default_factory=_usually_checked)
     verbose: bool = field(default_factory=logs.is_verbose)
 
     def unusual(self) -> dict[str, Any]:
@@ -128,7 +136,7 @@ class Options:
         threads = checked.get("num_threads")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
             raise OptionError(f"num_threads: expected a number from 1 or None, got {threads!r}")
-        for name in ("cache", "profile", "verbose"):
+        for name in ("cache", "profile", "check", "verbose"):
             if name in checked and not isinstance(checked[name], bool):
                 raise OptionError(f"{name}: expected True or False, got {checked[name]!r}")
         if checked.get("capture", "export") not in CAPTURE_MODES:

@@ -62,6 +62,10 @@ class ProgramSource(ABC):
         """
         return None
 
+    def example(self) -> tuple[tuple[Any, ...], Mapping[str, Any]] | None:
+        """The (args, kwargs) that it was captured with; None where it was captured without."""
+        return None
+
     def tensors(self) -> Mapping[str, Any]:
         """The live tensors of the model by name, all of the Program's weights among them unless capture made some."""
         return {}

@@ -54,6 +54,7 @@ def main() -> int:
     if options.total:
         print(tally.table(options.tally))
         return 0
+    os.environ |= {"PIPELINE_CHECK": "1"} if options.check else {}  # which workers inherit
     commit = tally.commit() if options.tally else ""
     end, counts, failed = time.monotonic() + options.seconds, Counter[tuple[str, str]](), False
     following = dict.fromkeys(options.kinds, options.seed)
@@ -89,6 +90,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--write", type=Path, default=ROOT / "tests" / "regressions", help="where tests are written")
+    parser.add_argument("--check", action="store_true", help="interpret every program after every pass, too")
     parser.add_argument("--tally", type=Path, metavar="FILE", help="where the counts of every share are added")
     parser.add_argument("--total", action="store_true", help="add up the counts of --tally, and do nothing else")
     options = parser.parse_args()

@@ -95,6 +95,10 @@ class ExportedSource(ProgramSource):
         """See `exported_fingerprint`."""
         return exported_fingerprint(self.exported, self.parameters)
 
+    def example(self) -> tuple[tuple[Any, ...], Mapping[str, Any]] | None:
+        """As torch.export keeps it."""
+        return self.exported.example_inputs
+
     def tensors(self) -> Mapping[str, Any]:
         """The model's parameters, buffers and constants."""
         captured = _captured(self.exported)

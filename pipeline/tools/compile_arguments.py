@@ -70,11 +70,12 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     wanted = OF_TARGET.get(arguments.emit)
     if wanted is not None and arguments.target.partition(":")[0] not in wanted:
         parser.error(f"--emit={arguments.emit} is for the target {wanted}, not {arguments.target}")
-    arguments.passes = _by_stage(parser, arguments.passes)
+    arguments.passes = by_stage(parser, arguments.passes)
     return arguments
 
 
-def _by_stage(parser: DriverParser, given: Sequence[str]) -> dict[str, str]:
+def by_stage(parser: DriverParser, given: Sequence[str]) -> dict[str, str]:
+    """What `--passes` gives, `STAGE=PIPELINE` each, as one pipeline a stage."""
     pipelines: dict[str, str] = {}
     for text in given:
         stage, equals, pipeline = text.partition("=")

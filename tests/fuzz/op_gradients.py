@@ -17,6 +17,7 @@ from op_samples import UNDEFINED, OpSample, entries
 from outcomes import RIGHT, Outcome
 
 import pipeline
+from pipeline.errors import CheckError
 
 #: How far gradients may differ, against the largest element: a sum of products in another order.
 _TOLERANCES = {torch.float64: 1e-7, torch.float32: 2e-3}
@@ -65,6 +66,8 @@ def _outcome(sample: OpSample) -> Outcome:
     try:
         compiled = torch.compile(model, backend="pipeline", options={"cache": False, "fallback": "torch"})
         got = _results_and_gradients(compiled, arguments)
+    except CheckError as error:
+        return "wrong", f"{sample}: {error}"
     except pipeline.PipelineError as error:
         return "refused", str(error)
     except Exception as error:  # what is not a PipelineError is the finding

@@ -18,6 +18,7 @@ from outcomes import RIGHT, Outcome
 from torch.export import Dim
 
 import pipeline
+from pipeline.errors import CheckError
 
 _DTYPES = (torch.float32, torch.int64, torch.bool)
 
@@ -119,6 +120,8 @@ def _tried(sample: OpSample, model: torch.nn.Module, arguments: list[torch.Tenso
     try:
         executable = pipeline.compile(model, tuple(_copies(arguments)), dynamic_shapes=shapes, fallback="torch")
         got = executable(*_copies(arguments))
+    except CheckError as error:
+        return "wrong", f"{sample}: {error}"
     except pipeline.PipelineError as error:
         return "refused", f"{kind}: {error}"
     except Exception as error:  # what is not a PipelineError is the finding

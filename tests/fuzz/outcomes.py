@@ -19,6 +19,7 @@ from torch.export import Dim
 
 import pipeline
 from pipeline.captured import Captured
+from pipeline.errors import CheckError
 from pipeline.passmanager import registry
 from pipeline.runtime.executable import Executable
 
@@ -190,6 +191,8 @@ def attempt(
             return judge(pipeline.capture(model, arguments_of(programs), dynamic_shapes=sizes(programs)), programs)
         except pipeline.ArgumentError as error:  # torch.export has found out more about sizes than the signature says
             outcome = ("refused", str(error))
+        except CheckError as error:
+            outcome = ("wrong", str(error))
         except pipeline.PipelineError as error:
             at_the_call = any(frame.name == "__call__" for frame in traceback.extract_tb(error.__traceback__))
             outcome = ("defect" if at_the_call else "refused", f"{type(error).__name__}: {error}")

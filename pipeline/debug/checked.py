@@ -1,0 +1,63 @@
+"""compile(check=True): the program is interpreted after every pass on tensors, and its code is run."""
+
+from __future__ import annotations
+
+from pipeline.debug.bisection import ROUNDING
+from pipeline.debug.execution import compared
+from pipeline.debug.extraction import Part
+from pipeline.debug.finding import Finding
+from pipeline.debug.judgement import FOLDED, difference, tolerance_of
+from pipeline.debug.program_call import ProgramCall
+from pipeline.debug.reduction import judge_of, reduced
+from pipeline.debug.tracing import outcome
+from pipeline.debug.trail import MEMORY, written
+from pipeline.errors import CheckError
+from pipeline.mlir import ir
+from pipeline.passmanager.pass_pipeline import PassPipeline
+from pipeline.passmanager.pass_runner import PipelineStep
+from pipeline.runtime.device.device_code import DeviceCode
+from pipeline.runtime.interface.code import Code
+
+
+class Checker:
+    """Sees the passes of a compilation; raises `CheckError` at the first that changes the numbers."""
+
+    def __init__(self, called: ProgramCall):
+        self._called, module = called, called.program.module
+        self._tolerance = tolerance_of(module, FOLDED)
+        self._reference = outcome(module, called.call)
+        self._last, self._on_tensors = written(module), True
+
+    def before(self, step: PipelineStep, module: ir.Operation) -> None:
+        """A pass is about to run."""
+        self._on_tensors &= step.pass_.name not in MEMORY
+
+    def after(self, step: PipelineStep, module: ir.Operation) -> None:
+        """It has run."""
+        if not self._on_tensors:
+            return
+        now = written(self._called.program.module)
+        if now == self._last:
+            return
+        got = outcome(self._called.program.module, self._called.call)
+        if step.pass_.name in ROUNDING:
+            self._reference = got
+        elif difference(self._reference, got, self._tolerance) is not None:
+            raise CheckError(f"check: {self._finding(step)}")
+        self._last = now
+
+    def check_code(self, code: Code | DeviceCode) -> None:
+        """Compares the code with the program as it was before the first pass that makes memory of tensors."""
+        module = ir.Module.parse(self._last, self._called.program.module.context)
+        problem, expected, got = compared(self._called, code, module)
+        if problem is not None:
+            where = "check: the numbers change behind the passes on tensors (pipeline-bisect finds out in which kernel)"
+            raise CheckError(f"{where}: {problem}\n  expected: {expected}\n  got: {got}")
+
+    def _finding(self, step: PipelineStep) -> Finding:
+        before = ir.Module.parse(self._last, self._called.program.module.context)
+        pipeline = str(PassPipeline((step,)))
+        judge = judge_of(pipeline, self._tolerance, has_crashed=False)
+        part = reduced(Part(before, self._called.call), judge)
+        verdict = judge(part)
+        return Finding("wrong", step.pass_.name, pipeline, part, verdict.problem or "", verdict.expected, verdict.got)

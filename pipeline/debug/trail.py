@@ -1,0 +1,169 @@
+"""The way of a program through the passes: the module after each of them, made by a child that may crash."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline import supervised
+from pipeline.errors import CompileError, PipelineError
+from pipeline.fusion_rules.rules import FusionRules
+from pipeline.mlir import ir, text
+from pipeline.options import Options
+from pipeline.passmanager.pass_pipeline import PassPipeline, observed
+from pipeline.passmanager.pass_runner import PipelineStep
+from pipeline.program import Program
+from pipeline.runtime.device.device_code import DeviceCode
+from pipeline.runtime.interface.code import Code
+from pipeline.supervised import Lost, ResourceLimits
+from pipeline.targets import Target
+
+#: The first passes that have @main take memory; from there on there is no program on tensors to interpret.
+MEMORY = ("add-workspace", "results-to-out-params")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A module, and the pass that left it.
+
+    Attributes:
+        name: of the pass; empty for the module as imported.
+        pipeline: the pass as a pipeline for pipeline-opt.
+        bytecode: the module.
+    """
+
+    name: str
+    pipeline: str
+    bytecode: bytes
+
+    def module(self, context: ir.Context) -> ir.Module:
+        """The module, in a context that has the dialects of the one that it comes from."""
+        return ir.Module.parse(self.bytecode, context)
+
+
+@dataclass
+class Trail:
+    """What a compilation left.
+
+    Attributes:
+        snapshots: the modules on tensors: as imported, and after each pass that changed something.
+        passes: all passes that were begun, as (name, pipeline).
+        failed: the number in `passes` of the one that crashed or raised an error; None if none did.
+        failure: what it said.
+        tensor_passes: how many of `passes` there are before tensors become memory.
+        kernels: the number in `snapshots` of the module that the target was given.
+        code: what came out, if nothing failed.
+        stages: the text of the stages on the way there.
+    """
+
+    snapshots: list[Snapshot]
+    passes: list[tuple[str, str]] = field(default_factory=list)
+    failed: int | None = None
+    failure: str = ""
+    tensor_passes: int | None = None
+    kernels: int | None = None
+    code: Code | DeviceCode | None = None
+    stages: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def pipeline_behind(self) -> str:
+        """The passes behind those on tensors, as a pipeline for pipeline-opt."""
+        behind = self.passes[self.tensor_passes :] if self.tensor_passes is not None else []
+        return join([pipeline for _, pipeline in behind])
+
+
+def join(pipelines: Sequence[str]) -> str:
+    """Pipelines in a row as one."""
+    steps = [step for pipeline in pipelines for step in PassPipeline.parse(pipeline).steps]
+    return str(PassPipeline(tuple(steps)))
+
+
+def written(module: ir.Module) -> bytes:
+    """The module as bytecode."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A pass that is about to run, on tensors or on memory."""
+
+    name: str
+    pipeline: str
+    on_tensors: bool
+
+
+@dataclass(frozen=True)
+class _StageText:
+    """The text of a stage of the compilation."""
+
+    name: str
+    text: str
+
+
+def _tell_stage(name: str, code: ir.Module | str) -> None:
+    supervised.tell(_StageText(name, code if isinstance(code, str) else text(code.operation, elements=None)))
+
+
+class _Recorder:
+    """In the child: tells the parent of each pass, and hands it each module that differs from the one before."""
+
+    def __init__(self, module: ir.Module):
+        self._module, self._last, self._on_tensors = module, written(module), True
+
+    def before(self, step: PipelineStep, module: ir.Operation) -> None:
+        """A pass is about to run."""
+        self._on_tensors &= step.pass_.name not in MEMORY
+        supervised.tell(_Begun(step.pass_.name, str(PassPipeline((step,))), self._on_tensors))
+
+    def after(self, step: PipelineStep, module: ir.Operation) -> None:
+        """It has run."""
+        if not self._on_tensors:
+            return
+        now = written(self._module)
+        if now != self._last:
+            self._last = now
+            supervised.tell(Snapshot(step.pass_.name, str(PassPipeline((step,))), now))
+
+
+def follow(program: Program, target: Target, rules: str | FusionRules, options: Options) -> Trail:
+    """Compiles a program in a child, and keeps what the passes made of it; its module stays as it is."""
+    from pipeline.lowering import lower
+
+    trail = Trail([Snapshot("", "", written(program.module))])
+
+    def work() -> Code | DeviceCode:
+        with observed(_Recorder(program.module)):
+            return lower(program, target, rules, options, _tell_stage)
+
+    def hear(told: Snapshot | _Begun | _StageText) -> None:
+        if isinstance(told, Snapshot):
+            trail.snapshots.append(told)
+            return
+        if isinstance(told, _StageText):
+            trail.stages[told.name] = told.text
+            trail.kernels = len(trail.snapshots) - 1 if told.name == "kernels" else trail.kernels
+            return
+        if not told.on_tensors and trail.tensor_passes is None:
+            trail.tensor_passes = len(trail.passes)
+        trail.passes.append((told.name, told.pipeline))
+
+    try:
+        trail.code = in_child(program.module.context, work, hear)
+    except (Lost, CompileError) as error:
+        trail.failed, trail.failure = len(trail.passes) - 1, str(error)
+    return trail
+
+
+def in_child(context: ir.Context, work: Any, hear: Any = lambda told: None) -> Any:
+    """What `work` returns in a child; raises what it raises, or `Lost` if it crashes or runs away."""
+    if not supervised.is_possible():
+        raise PipelineError("bisect: this system has no child processes, in which what crashes could be tried")
+    context.enable_multithreading(False)  # a child has no threads but the one that forked
+    try:
+        return supervised.run(work, ResourceLimits.of_environment(), hear)
+    finally:
+        context.enable_multithreading(True)
