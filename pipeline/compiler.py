@@ -26,6 +26,7 @@ from pipeline.runtime.weights.weight_source import Rebound, WeightSource
 
 if TYPE_CHECKING:
     from pipeline.mlir import ir
+    from pipeline.report.recording import Recording
     from pipeline.tuning.tuner import Tuner
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
@@ -177,6 +178,19 @@ def _timed(source: ProgramSource, options: Options) -> Callable[[], Executable] 
     return lambda: compile_source(source, timed, target_for(timed))
 
 
+def _recorded(source: ProgramSource, options: Options) -> Callable[[], Recording]:
+    """Compiles the same once more, and writes down what the passes do."""
+
+    def recorded() -> Recording:
+        from pipeline.report.recorder.record import record  # loads MLIR
+
+        target = target_for(options)
+        with gc_pause.left(), progress.reported(options.verbose):
+            return record(source, target, options.fusion_rules or target.fusion_rules, options, _tuner)
+
+    return recorded
+
+
 def _take(outcome: Outcome, source: ProgramSource, options: Options, observer: Observer | None) -> Executable:
     """The executable of an outcome that the cache has, with the live weights of the model."""
     if observer is not None:
@@ -200,6 +214,7 @@ def _executable(
             outcome.stages,
             outcome.passes,
             timed=_timed(source, options),
+            recorded=_recorded(source, options),
             functions=python_functions(options.fusions),
             num_threads=options.num_threads,
             refresh=options.refresh,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pipeline.fusion_rules.reasons import REASONS, Reason
@@ -26,12 +26,14 @@ class Subject:
         label: what it computes, as in kernels' names, e.g. `fused_add_relu`.
         source: the PyTorch source line, `file.py:12`, where known.
         names: the words of the label, all of them, and the PyTorch ops that it comes from.
+        nodes: the nodes of the captured graph that it comes from; subjects that differ in these alone are equal.
     """
 
     op: str
     label: str
     source: str | None = None
     names: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return f"{self.label} at {self.source}" if self.source else self.label
@@ -49,6 +51,7 @@ class Remark:
         source: the PyTorch source line, `file.py:12`, where known.
         key: the reason's key in `pipeline.fusion_rules.reasons`, where it is one of those.
         edge: for a decision on the edge between two ops: the producer and the consumer.
+        kernel: the kernel that the op was in; remarks that differ in this alone are equal.
     """
 
     pass_name: str
@@ -58,6 +61,7 @@ class Remark:
     source: str | None = None
     key: str | None = None
     edge: tuple[Subject, Subject] | None = None
+    kernel: str | None = field(default=None, compare=False)
 
     @property
     def change(self) -> str | None:
@@ -140,15 +144,24 @@ def _record(pass_name: str, kind: Kind, op: Any, reason: str, why: Reason | None
     operation = op.operation
     edge = None if producer is None else (_subject(producer.operation), _subject(operation))
     key = why.key if why else None
-    log.append(Remark(pass_name, kind, operation.name, reason, source_line(operation.location), key, edge))
+    source = source_line(operation.location)
+    log.append(Remark(pass_name, kind, operation.name, reason, source, key, edge, _kernel(operation)))
+
+
+def _kernel(op: Any) -> str | None:
+    """The name of the kernel that an op is in, or is; None where it is in none."""
+    while op is not None and op.name not in ("func.func", "llvm.func"):
+        op = op.parent
+    name = None if op is None else str(op.attributes["sym_name"]).strip('"')
+    return None if name in ("main", "prepare") else name
 
 
 def _subject(op: Any) -> Subject:
     from pipeline.analysis.op_naming import group_label, op_label
-    from pipeline.ir.locations import origins
+    from pipeline.ir.locations import node_names, origins
 
     called = [name for name, _ in origins([op]) if name is not None]
-    return Subject(op.name, group_label([op]), source_line(op.location), (*op_label(op), *called))
+    return Subject(op.name, group_label([op]), source_line(op.location), (*op_label(op), *called), tuple(node_names(op.location)))
 
 
 def source_line(location: Any) -> str | None:

@@ -43,6 +43,20 @@ def recorded() -> Iterator[list[PipelineStep]]:
         _record.reset(token)
 
 
+#: Who looks at all pipelines that run.
+_watchers: contextvars.ContextVar[tuple[Instrumentation, ...]] = contextvars.ContextVar("pipeline_watchers", default=())
+
+
+@contextlib.contextmanager
+def watched(watcher: Instrumentation) -> Iterator[None]:
+    """Has `watcher` look at all pipelines that run inside of the `with` block (in this thread)."""
+    token = _watchers.set((*_watchers.get(), watcher))
+    try:
+        yield
+    finally:
+        _watchers.reset(token)
+
+
 @dataclass(frozen=True)
 class PassPipeline:
     """A checked pass pipeline, ready to run on modules; `str` gives its text again."""
@@ -81,6 +95,7 @@ class PassPipeline:
         _check_anchors(steps, root.context)
         if (record := _record.get()) is not None:
             record.extend(steps)
+        instrumentation = (*instrumentation, *_watchers.get())
         if instrumentation:
             for step in steps:
                 for op in step.targets(root):

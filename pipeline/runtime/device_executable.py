@@ -50,6 +50,11 @@ class DeviceExecutable(Executable):
         """Is known of executables for the CPU alone."""
         raise PipelineError("memory: what executables for GPUs take is not reported yet")
 
+    @property
+    def has_profile(self) -> bool:
+        """Kernels are timed on CPUs alone."""
+        return False
+
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> NoReturn:
         """Is there for executables for the CPU alone."""
         raise PipelineError("profile: kernels are timed on the target cpu only; use the tools of the GPU's vendor")

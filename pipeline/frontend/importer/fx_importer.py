@@ -13,6 +13,7 @@ from torch_mlir.extras import fx_importer
 from pipeline.errors import LoweringError, PipelineError, UnsupportedOpError
 from pipeline.frontend.fx_passes.source_lines import source_line
 from pipeline.frontend.importer.higher_order_ops import NodeImporter
+from pipeline.frontend.importer.module_paths import tell
 from pipeline.mlir import ir
 from pipeline.runtime.interface.signature import DTYPE_BYTES
 
@@ -35,6 +36,7 @@ class _Locations(fx_importer.ContextCache):
     def get_node_location(self, node: fx.Node) -> ir.Location:
         if node.graph is self.graph:
             self.node = node
+        tell(node)
         return node_location(node, self._c)
 
 

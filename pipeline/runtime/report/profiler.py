@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,9 @@ class Profile:
         rows: what the compiled code spends it on, most first.
         peak: what this machine can do.
         calls: how many calls were measured.
+        sites: what each place in the code costs, in the order of the code; empty where torch runs some of the model.
+        events: the runs of the last call in the order of time: the number of the site, where -1 is the code as a whole,
+            and when the run began and ended in nanoseconds.
     """
 
     seconds: float
@@ -59,7 +62,8 @@ class Profile:
     rows: tuple[Row, ...]
     peak: Peak
     calls: int
-    _events: tuple[tuple[str, str, int, int], ...] = field(repr=False, default=())
+    sites: tuple[Row, ...] = field(repr=False, default=())
+    events: tuple[tuple[int, int, int], ...] = field(repr=False, default=())
 
     @property
     def accounted(self) -> float:
@@ -75,18 +79,18 @@ class Profile:
         Raises:
             PipelineError: the file cannot be written.
         """
-        first = min((start for _, _, start, _ in self._events), default=0)
+        first = min((start for _, start, _ in self.events), default=0)
         events = [
             {
-                "name": name,
+                "name": "main" if site < 0 else self.sites[site].name,
                 "ph": "X",
                 "ts": (start - first) / 1e3,
                 "dur": (end - start) / 1e3,
                 "pid": 1,
                 "tid": 1,
-                "args": {"source": source},
+                "args": {"source": "" if site < 0 else self.sites[site].source},
             }
-            for name, source, start, end in self._events
+            for site, start, end in self.events
         ]
         try:
             with replacing(Path(path)) as temporary:
@@ -113,30 +117,36 @@ def measure(
         seconds += time.perf_counter() - start
         nanoseconds = [old + new for old, new in zip(nanoseconds, record.nanoseconds(), strict=True)]
         runs = [old + new for old, new in zip(runs, record.runs(), strict=True)]
-    events = [(code.sites[site].name, code.sites[site].source, start, end) for site, start, end in record.events()]
+    events = [(site - 1, start, end) for site, start, end in record.events()]
     return Profile(
         seconds=seconds / repeats,
         code_seconds=nanoseconds[0] / 1e9 / repeats,
         rows=tuple(sorted(measured_rows(code, nanoseconds, runs, repeats), key=lambda row: -row.seconds)),
         peak=measured_peak(),
         calls=repeats,
-        _events=tuple(sorted(events, key=lambda event: event[2])),
+        sites=tuple(_row(code, [number], nanoseconds, runs, repeats) for number in range(1, len(code.sites))),
+        events=tuple(sorted(events, key=lambda event: event[1])),
     )
 
 
 def measured_rows(code: Code, nanoseconds: list[int], runs: list[int], repeats: int) -> Iterator[Row]:
     """The rows of code whose sites ran so often and took so long in `repeats` calls of the model."""
-    kernels = {kernel.name: kernel for kernel in code.kernels}
     places: dict[tuple[str, str], list[int]] = {}
     for number, site in enumerate(code.sites[1:], 1):
         places.setdefault((site.name, site.source), []).append(number)
-    for (name, source), numbers in places.items():
-        times = sum(runs[number] for number in numbers) / repeats
-        kernel = kernels.get(name)
-        operations = None if kernel is None or kernel.operations is None else round(kernel.operations * times)
-        moved = None if kernel is None or kernel.bytes is None else round(kernel.bytes * times)
-        taken = sum(nanoseconds[number] for number in numbers) / 1e9 / repeats
-        yield Row(name, source, times, taken, operations, moved)
+    for numbers in places.values():
+        yield _row(code, numbers, nanoseconds, runs, repeats)
+
+
+def _row(code: Code, sites: Sequence[int], nanoseconds: list[int], runs: list[int], repeats: int) -> Row:
+    """What sites of one kernel and one line cost together."""
+    site = code.sites[sites[0]]
+    kernel = next((kernel for kernel in code.kernels if kernel.name == site.name), None)
+    times = sum(runs[number] for number in sites) / repeats
+    operations = None if kernel is None or kernel.operations is None else round(kernel.operations * times)
+    moved = None if kernel is None or kernel.bytes is None else round(kernel.bytes * times)
+    taken = sum(nanoseconds[number] for number in sites) / 1e9 / repeats
+    return Row(site.name, site.source, times, taken, operations, moved)
 
 
 def _title(profile: Profile) -> str:

@@ -1,0 +1,68 @@
+"""Which module of the model each node of an imported graph belongs to, for those who ask while it is imported."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import fx
+
+from pipeline.frontend.fx_passes.source_lines import source_line
+
+_listener: contextvars.ContextVar[list[NodePlace] | None] = contextvars.ContextVar("pipeline_nodes", default=None)
+
+
+@dataclass(frozen=True)
+class NodePlace:
+    """A node of the imported graph.
+
+    Attributes:
+        path: the module that calls it, `encoder.layer.3.attention`; empty for the model itself.
+        kind: the class of that module, where known.
+        root: the class of the model, where known.
+        source: the line of the model's source, `file.py:12`, where known.
+    """
+
+    name: str
+    path: str
+    kind: str | None
+    root: str | None
+    source: str | None
+
+
+@contextlib.contextmanager
+def told() -> Iterator[list[NodePlace]]:
+    """Collects the places of all nodes that are imported inside of the `with` block, in this thread."""
+    places: list[NodePlace] = []
+    token = _listener.set(places)
+    try:
+        yield places
+    finally:
+        _listener.reset(token)
+
+
+def tell(node: fx.Node) -> None:
+    """Says that a node is imported; nothing happens where nobody asks."""
+    places = _listener.get()
+    if places is None or node.op in ("placeholder", "output"):
+        return
+    modules = [(_path(path), _kind(kind)) for path, kind in (node.meta.get("nn_module_stack") or {}).values()]
+    line = source_line(node)
+    source = f"{line[0]}:{line[1]}" if line else None
+    path, kind = modules[-1] if modules else ("", None)
+    root = modules[0][1] if modules and not modules[0][0] else None
+    places.append(NodePlace(node.name, path, kind, root, source))
+
+
+def _path(text: str) -> str:
+    """`L['self'].layers[0].linear`, as dynamo says it, or `layers.0.linear` → `layers.0.linear`."""
+    text = re.sub(r"^L\['self'\]", "", text)
+    text = re.sub(r"\[['\"]?([^\]'\"]*)['\"]?\]", r".\1", text)
+    return text.replace("._modules.", ".").strip(".")
+
+
+def _kind(kind: object) -> str:
+    return (kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))).rpartition(".")[2]
