@@ -58,7 +58,7 @@ function planCard(plan, report, go) {
 }
 
 function planChart(plan, peak, report, go) {
-  const [width, height, left, bottom] = [1000, 300, 64, 26];
+  const [width, height, left, bottom] = [1360, 280, 64, 26];
   const x = (step) => left + (width - left - 8) * step / Math.max(1, plan.steps);
   const y = (offset) => 8 + (height - bottom - 8) * (1 - offset / plan.total);
   const kindOf = (buffer) => report.kinds.get(buffer.users[0]) || "copy";

@@ -15,7 +15,7 @@ function timeView(report, go) {
     card("Time line", h("p", { class: "hint" }, "The last call. Drag or use the arrow keys to move, the wheel or + and − to zoom."), timeline(report, go)),
     h("div", { class: "columns" },
       card("Roofline", h("p", { class: "hint" }, "A dot is a kernel in all its places, larger where it takes more. The roofs are measured through memory, on one thread: data in caches and threads that share work can be above."), rooflineOf(report, go)),
-      card("By module", moduleTable(report))),
+      card("By module", h("p", { class: "hint" }, "A kernel counts for the module of its product, convolution or reduction."), moduleTable(report))),
     kernelTable(report, go),
     card("By line of the model", lineTable(report, go)));
 }
@@ -80,16 +80,23 @@ function secondsBy(report, keys) {
   return [...found.values()].sort((a, b) => b.seconds - a.seconds);
 }
 
+/** The module of the op of a kernel that it is named after: that of a product, not of what is added behind it. */
+function homeOf(report, node) {
+  const kind = report.kinds.get(node.kernel);
+  const own = report.graphs.compiled.nodes.find((other) => other.box === node.id && opKind(other) === kind);
+  return (own || node).module;
+}
+
 function moduleTable(report) {
   const rows = secondsBy(report, (site, node) => {
-    const path = node ? node.module : null;
-    if (path === null) return ["(copies and what is in no one place)"];
+    const path = node ? homeOf(report, node) : "\uffff";
+    if (!node) return [path];
     const parts = path ? path.split(".") : [];
     return ["", ...parts.map((_, number) => parts.slice(0, number + 1).join("."))];
   });
   const order = rows.sort((a, b) => a.key.localeCompare(b.key, undefined, { numeric: true }));
   return table([
-    { name: "module", text: true, value: (row) => row.key, cell: (row) => h("span", { style: `padding-left:${row.key ? row.key.split(".").length * 14 : 0}px` }, row.key.split(".").pop() || report.summary.title, " ", h("small", {}, report.classes.get(row.key) || "")) },
+    { name: "module", text: true, value: (row) => row.key, cell: (row) => row.key === "\uffff" ? "copies, and what is in no one place" : h("span", { style: `padding-left:${row.key ? row.key.split(".").length * 14 : 0}px` }, row.key.split(".").pop() || report.summary.title, " ", h("small", {}, report.classes.get(row.key) || "")) },
     { name: "time", value: (row) => row.seconds, cell: (row) => bar(row.seconds / report.profile.seconds, seconds(row.seconds)) },
     { name: "% of call", value: (row) => row.seconds, cell: (row) => percent(row.seconds / report.profile.seconds) },
   ], order, { limit: 40 });
@@ -120,13 +127,15 @@ function timeline(report, go) {
   const { sites, events, left_out: leftOut } = report.profile;
   if (!events.length) return nothing("The runs of this model are not recorded one by one.");
   const end = Math.max(...events.map(([, start, length]) => start + length));
-  const [width, height] = [1000, 66];
+  const height = 66;
   let [from, span] = [0, end];
   const group = s("g");
   const axis = s("g");
-  const svg = s("svg", { class: "chart timeline", viewBox: `0 0 ${width} ${height + 20}`, preserveAspectRatio: "none", tabindex: "0", role: "group", "aria-label": "time line of a call" }, group, axis);
+  const svg = s("svg", { class: "chart timeline", tabindex: "0", role: "group", "aria-label": "time line of a call" }, group, axis);
 
   function draw() {
+    const width = svg.clientWidth || 1200;
+    svg.setAttribute("viewBox", `0 0 ${width} ${height + 20}`);
     const x = (time) => width * (time - from) / span;
     const seen = events.filter(([, start, length]) => start + length >= from && start <= from + span && length / span > 1 / 4000);
     replaced(group, seen.map(([site, start, length]) => {
@@ -162,6 +171,6 @@ function timeline(report, go) {
     event.preventDefault();
     action();
   });
-  draw();
+  new ResizeObserver(draw).observe(svg);
   return h("div", {}, svg, leftOut ? h("p", { class: "hint" }, `${leftOut} later runs are left out.`) : null);
 }

@@ -24,7 +24,7 @@ _MOVING = (INSERT, "tensor.pad", "tensor.concat", "tensor.generate", "tensor.sca
 _ENTRIES = ("main", "prepare")
 
 #: What says nothing about where an op comes from.
-_SILENT = ("arith.constant", "tensor.empty", "linalg.yield", "fusion.yield", "func.return")
+_SILENT = ("arith.constant", "tensor.empty", "linalg.fill", "linalg.yield", "fusion.yield", "func.return")
 
 
 def graph_of(module: ir.Module, groups: Groups | None = None) -> Graph:
@@ -227,7 +227,7 @@ def _origins(op: ir.Operation) -> list[str]:
         return ir.WalkResult.ADVANCE
 
     op.walk(visit, ir.WalkOrder.POST_ORDER)
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(names or node_names(op.location)))
 
 
 def _handed_in(argument: ir.BlockArgument) -> Iterator[ir.Value]:
