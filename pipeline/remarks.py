@@ -161,7 +161,9 @@ def _subject(op: Any) -> Subject:
     from pipeline.ir.locations import node_names, origins
 
     called = [name for name, _ in origins([op]) if name is not None]
-    return Subject(op.name, group_label([op]), source_line(op.location), (*op_label(op), *called), tuple(node_names(op.location)))
+    return Subject(
+        op.name, group_label([op]), source_line(op.location), (*op_label(op), *called), tuple(node_names(op.location))
+    )
 
 
 def source_line(location: Any) -> str | None:

@@ -29,7 +29,9 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any], names: tuple[st
         "sides": [_side(before), _side(after)],
         "measured": bool(before["profile"] and after["profile"]),
         "noise": _NOISE,
-        "kernels": [_row(first, second, before, after) for first, second in _pairs(before["kernels"], after["kernels"])],
+        "kernels": [
+            _row(first, second, before, after) for first, second in _pairs(before["kernels"], after["kernels"])
+        ],
         "lines": _by(before, after, lambda report, site: site["source"] or "unknown line"),
         "modules": _by(before, after, _module),
     }

@@ -1,4 +1,4 @@
-"""Where in the graph of kernels something is that is known by other names: a place that is timed, the ends of an edge."""
+"""Where in the graph of kernels things are that are known by other names: what is timed, the ends of an edge."""
 
 from __future__ import annotations
 
@@ -67,4 +67,3 @@ def _outermost(box: str, parents: Mapping[str, str | None]) -> str:
     while parents.get(box):
         box = str(parents[box])
     return box
-

@@ -1,4 +1,4 @@
-"""What is written down while a model is compiled for a report: the passes, the graphs, the plan of memory. Plain data."""
+"""What is written down while a model is compiled for a report: passes, graphs, the plan of memory. Plain data."""
 
 from __future__ import annotations
 

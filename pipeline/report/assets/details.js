@@ -14,15 +14,12 @@ class Details {
 
   close() {
     this.element.hidden = true;
-    this.report.resized();
   }
 
   open(...content) {
-    const was = this.element.hidden;
     this.element.hidden = false;
     this.element.scrollTop = 0;
     replaced(this.body, content);
-    if (was) this.report.resized();
   }
 
   show(stage, id) {

@@ -96,12 +96,19 @@ class GraphView {
     if (!this.trees[stage]?.parent.has(id)) return;
     if (stage !== this.stage) this.show(stage);
     for (const around of chainOf(this.trees[stage], id).slice(0, -1)) this.open[stage].add(around);
+    this.scale = Math.max(this.scale, 0.8);
     this.select(id);
-    const spot = this.spots.get(id);
-    if (!spot) return;
-    this.scale = Math.max(this.scale, 0.7);
+    this.bringIntoSight();
+  }
+
+  /** Moves the graph if what is selected is not to be seen, or only at the border. */
+  bringIntoSight() {
+    const spot = this.spots.get(this.selected);
     const { width, height } = this.svg.getBoundingClientRect();
-    this.shift = { x: width / 2 - (spot.x + spot.width / 2) * this.scale, y: height / 2 - (spot.y + spot.height / 2) * this.scale };
+    if (!spot || !width) return;
+    const [x, y] = [(spot.x + spot.width / 2) * this.scale + this.shift.x, (spot.y + Math.min(spot.height, 80) / 2) * this.scale + this.shift.y];
+    const [inside, below] = [x > 120 && x < width - 120, y > 60 && y < height - 60];
+    this.shift = { x: this.shift.x + (inside ? 0 : width / 2 - x), y: this.shift.y + (below ? 0 : height / 2 - y) };
     this.move();
   }
 
@@ -168,7 +175,7 @@ class GraphView {
       s("g", { class: "title", tabindex: "0", role: "button", "data-id": spot.id, "aria-expanded": "true", "aria-label": title, ...this.keys(spot.id, chosen), ondblclick: () => this.toggle(spot.id) },
         s("rect", { class: "head", width: spot.width, height: BOX.title, rx: 10 }),
         s("text", { class: "sign", x: 12, y: 19, ...pressed(() => this.toggle(spot.id)) }, "▾"),
-        s("text", { x: 28, y: 19 }, fitted(title, spot.width - 44), time === undefined ? null : s("tspan", { class: "time", dx: 8 }, seconds(time)))));
+        s("text", { x: 28, y: 19 }, fitted(title, spot.width - 40), time === undefined ? null : s("tspan", { class: "time", dx: 8 }, seconds(time)))));
   }
 
   node(spot, tree) {
@@ -195,6 +202,7 @@ class GraphView {
   choose(id) {
     this.select(id);
     this.chosen(this.stage, id);
+    this.bringIntoSight();
   }
 
   /** Enter chooses, space opens and closes, arrows go along the edges. */
@@ -249,7 +257,7 @@ class GraphView {
     const { width, height } = this.svg.getBoundingClientRect();
     if (!width) return;
     const wide = Math.min(width / this.drawn.width, 1.15);
-    this.scale = Math.max(Math.min(wide, height / this.drawn.height), Math.min(wide, 0.62));
+    this.scale = Math.max(Math.min(wide, height / this.drawn.height), Math.min(wide, 0.8));
     this.shift = { x: (width - this.drawn.width * this.scale) / 2, y: Math.max(0, (height - this.drawn.height * this.scale) / 2) };
     this.move();
   }

@@ -95,7 +95,7 @@ function measure(id, tree, open, labels, edges, sizes) {
   dagre.layout(graph);
   const around = id === "" ? { title: 0, padding: 20 } : BOX;
   const { width, height } = graph.graph();
-  const title = id === "" ? 0 : textWidth(labels(id).title) + 60;
+  const title = id === "" ? 0 : textWidth(labels(id).title) + 72;
   sizes.set(id, {
     graph, open: true, around,
     width: Math.max(isFinite(width) ? width : 0, title) + 2 * around.padding,

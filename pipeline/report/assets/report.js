@@ -14,7 +14,6 @@ function indexed(report) {
   report.nodeOf = (stage, id) => nodes[stage]?.get(id);
   report.remarksOf = (name) => report.remarks.filter((remark) => remark.kernel && (remark.kernel === name || remark.kernel.startsWith(`${name}_chunk`)));
   report.missing = (word) => report.summary.missing.find((text) => text.includes(word));
-  report.resized = () => {};
   return report;
 }
 
@@ -62,7 +61,7 @@ function start(main) {
   const report = indexed(main);
   const go = {
     tab: (name) => show(name),
-    node: (stage, id) => { show("model"); graph.reveal(stage, id); details.show(stage, id); },
+    node: (stage, id) => { show("model"); details.show(stage, id); graph.reveal(stage, id); },
     kernel: (name) => {
       const node = report.graphs.compiled?.nodes.find((other) => other.kernel === name);
       if (node) go.node("compiled", node.id);
@@ -73,7 +72,6 @@ function start(main) {
   const details = new Details(report, go);
   const graph = new GraphView(report, (stage, id) => details.show(stage, id));
   const passes = new PassesView(report);
-  report.resized = () => {};
   let source = null;
   const modelView = h("div", { class: "model" }, report.graphs.compiled.nodes.length ? graph.element : h("div", { class: "view" }, card("The graph", nothing(report.missing("graph") || "It was not recorded.")), kernelTable(report, go)), details.element);
   const views = {

@@ -1,4 +1,4 @@
-"""A module as a graph: its ops or calls of kernels, what they read of each other, the branches and loops around them."""
+"""A module as a graph: its ops or calls of kernels, what they read of each other, branches and loops around them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipeline.analysis.op_naming import group_label
 from pipeline.dialects.fusion import GROUP
 from pipeline.ir.attributes import ARGUMENT, KERNEL, PREPARED, WEIGHT
 from pipeline.ir.locations import node_names
-from pipeline.mlir import callee, called_function, defining_op, ir, symbol_name, terminator, walk
+from pipeline.mlir import called_function, callee, defining_op, ir, symbol_name, terminator, walk
 from pipeline.remarks import source_line
 from pipeline.report.recording import Graph, GraphBox, GraphNode
 
@@ -151,7 +151,7 @@ class _EntryReader:
         """Adds the ops of the kernel that is called; where they come from is another thing in each place."""
         function = called_function(call)
         inner = _EntryReader(function, self._boxes, self._nodes, within=f"{box}/")
-        inner._given = {value: () for value in function.regions[0].blocks[0].arguments}
+        inner._given = dict.fromkeys(function.regions[0].blocks[0].arguments, ())
         ops = _shown_in(function)
         for number, op in enumerate(ops):
             inner._add(op, box, origins[number] if len(origins) == len(ops) else None)

@@ -10,7 +10,7 @@ from pipeline.passmanager.pass_runner import Instrumentation, PipelineStep
 from pipeline.remarks import Remark
 from pipeline.report.recorder.memory import plan_of
 from pipeline.report.recorder.text_changes import change
-from pipeline.report.recording import RecordedPass, Recording
+from pipeline.report.recording import FunctionChange, RecordedPass, Recording
 
 #: What is kept of the IR between the stages: after which pass, and under which name.
 _KEPT_AFTER = {"plan-memory": "buffers", "plan-kernel-scratch": "loops"}
@@ -56,7 +56,7 @@ class PassWatch(Instrumentation):
         entry.remarks = (entry.remarks[0], len(self._remarks))
         found = texts_of(op)
         if op.name == "builtin.module":
-            entry.changes += [found for found in map(self._gone, self._texts.keys() - found.keys()) if found]
+            entry.changes += filter(None, map(self._gone, sorted(self._texts.keys() - found.keys())))
             self._texts = {name: text for name, text in self._texts.items() if name in found}
         for name, text in found.items():
             before = self._texts.get(name, "")
@@ -67,7 +67,7 @@ class PassWatch(Instrumentation):
         if step.pass_.name in _KEPT_AFTER:
             keep(self._recording, _KEPT_AFTER[step.pass_.name], found)
 
-    def _gone(self, name: str):  # type: ignore[no-untyped-def]
+    def _gone(self, name: str) -> FunctionChange | None:
         return change(name, self._texts[name], "")
 
 

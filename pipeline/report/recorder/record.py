@@ -14,9 +14,9 @@ from pipeline.options import Options
 from pipeline.passmanager.pass_pipeline import watched
 from pipeline.program import ProgramSource
 from pipeline.remarks import collect
+from pipeline.report.hierarchy import common_path
 from pipeline.report.recorder.graph import Groups, graph_of
 from pipeline.report.recorder.pass_watch import PassWatch, keep, texts_of
-from pipeline.report.hierarchy import common_path
 from pipeline.report.recording import ModelNode, Recording
 from pipeline.targets import Target
 from pipeline.tuning.tuner import Tuner
@@ -58,7 +58,9 @@ def record(
             pass
     recording.remarks = [asdict(remark) | {"change": remark.change} for remark in remarks]
     for node in nodes:
-        recording.nodes[node.name] = _merged(recording.nodes.get(node.name), ModelNode(node.path, node.kind, node.source))
+        recording.nodes[node.name] = _merged(
+            recording.nodes.get(node.name), ModelNode(node.path, node.kind, node.source)
+        )
     recording.title = next((node.root for node in nodes if node.root), None)
     return recording
 
