@@ -164,7 +164,7 @@ def _memory(executable: Executable, recording: Recording, missing: list[str]) ->
     prepared = getattr(getattr(executable, "_code", None), "prepared", ())
     return {
         "footprint": footprint,
-        "plans": [asdict(plan) for plan in recording.memory],
+        "plans": [asdict(plan) for plan in sorted(recording.memory, key=lambda plan: plan.function)],
         "weights": sorted(weights, key=lambda weight: -(weight["bytes"] or 0)),
         "prepared": [
             _named(f"prepared {number}", kind) | {"bytes": _bytes(kind)} for number, kind in enumerate(prepared)

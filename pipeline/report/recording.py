@@ -27,12 +27,14 @@ class GraphBox:
     Attributes:
         kind: `entry`, `if`, `for`, `while`, `region`.
         parent: the box around it; None for an entry.
+        inputs: the ids of the nodes whose values decide about it: the condition of a branch, the bounds of a loop.
     """
 
     id: str
     kind: str
     label: str
     parent: str | None
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,9 @@
 /** How many nodes are shown before anybody opens a box. */
 const SHOWN_AT_FIRST = 70;
 
+/** And how many with the ops of all kernels, for kernels to be open then. */
+const KERNELS_OPEN_AT_FIRST = 50;
+
 class GraphView {
   /** report: the part `main` with what `indexed` adds; chosen: is called with a stage and an id. */
   constructor(report, chosen) {
@@ -51,16 +54,20 @@ class GraphView {
   /** What is open at first: outer boxes before inner ones, as long as not too much is shown; @prepare is closed. */
   openedAtFirst(tree) {
     const open = new Set();
+    const kernels = [];
     let shown = 0;
     const waiting = [...tree.children.get("")].filter((id) => id !== "@prepare");
     while (waiting.length) {
       const id = waiting.shift();
       const children = tree.children.get(id) || [];
-      if (!children.length || shown + children.length > SHOWN_AT_FIRST) continue;
+      if (tree.nodes.has(id)) { kernels.push(...(children.length ? [id] : [])); continue; }
+      if (shown + children.length > SHOWN_AT_FIRST) continue;
       open.add(id);
       shown += children.length;
       waiting.push(...children);
     }
+    const inside = sum(kernels.map((id) => tree.children.get(id).length));
+    if (shown + inside <= KERNELS_OPEN_AT_FIRST) kernels.forEach((id) => open.add(id));
     return open;
   }
 
@@ -126,10 +133,15 @@ class GraphView {
       const inside = this.leaves(id);
       return { title: box.kind === "module" && inside.kind ? `${box.label}: ${inside.kind}` : box.label, detail: plural(inside.count, this.stage === "compiled" ? "kernel" : "op") };
     }
-    const time = this.report.times.get(id);
+    const time = this.timeOf(id);
     const shape = (node.types[0] || "").replace(/^\w+<|>$/g, "");
     const more = node.types.length > 1 ? ` +${node.types.length - 1}` : "";
     return { title: node.label, detail: time === undefined ? shape + more : `${seconds(time)} · ${shape}${more}` };
+  }
+
+  /** How long a call of a kernel takes in one call of the model, where it was measured. */
+  timeOf(id) {
+    return this.stage === "compiled" ? this.report.times.get(id) : undefined;
   }
 
   /** How many nodes a box has, and the class of the module that it is. */
@@ -168,7 +180,7 @@ class GraphView {
     const node = tree.nodes.get(spot.id);
     const kind = box ? `b-${box.kind}` : `b-kernel k-${this.report.kinds.get(node.kernel)}`;
     const title = this.label(spot.id).title;
-    const time = node && this.report.times.get(spot.id);
+    const time = node && this.timeOf(spot.id);
     const chosen = node ? () => this.choose(spot.id) : () => this.toggle(spot.id);
     return s("g", { class: `box ${kind} ${spot.id === this.selected ? "selected" : ""}`, transform: `translate(${spot.x} ${spot.y})` },
       s("rect", { class: "frame", width: spot.width, height: spot.height, rx: 10 }),
@@ -184,7 +196,7 @@ class GraphView {
     const closed = isContainer(tree, spot.id);
     const kind = !node ? `n-box n-${tree.boxes.get(spot.id).kind}` : `n-${node.kind} k-${this.report.kindOf(node)}`;
     const chosen = node ? () => this.choose(spot.id) : () => this.toggle(spot.id);
-    const part = node && this.report.times.has(spot.id) ? this.report.times.get(spot.id) / this.report.longest : 0;
+    const part = (node && this.timeOf(spot.id) || 0) / this.report.longest;
     return s("g", {
       class: `node ${kind} ${spot.id === this.selected ? "selected" : ""}`, transform: `translate(${spot.x} ${spot.y})`, tabindex: "0", role: "button",
       "data-id": spot.id, "aria-label": `${label.title}, ${label.detail}`, "aria-expanded": closed ? "false" : null,
@@ -268,6 +280,8 @@ class GraphView {
 }
 
 function fitted(text, width) {
-  const most = Math.floor(width / CHARACTER);
-  return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
+  if (textWidth(text) <= width) return text;
+  let most = Math.max(1, Math.floor(text.length * width / textWidth(text)) - 1);
+  while (most > 1 && textWidth(`${text.slice(0, most)}…`) > width) most -= 1;
+  return `${text.slice(0, most)}…`;
 }

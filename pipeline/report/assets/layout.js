@@ -1,7 +1,6 @@
 // Where the nodes of a graph lie. Each open box is laid out by itself (dagre), so that opening one moves its
 // surroundings apart and nothing else; edges that cross the border of a box meet in one place there.
 
-const CHARACTER = 7.1;
 const NODE = { height: 44, padding: 26, least: 96, most: 250 };
 const BOX = { title: 28, padding: 14 };
 
@@ -15,7 +14,10 @@ function treeOf(graph) {
     if (!tree.children.has(parent)) tree.children.set(parent, []);
     tree.children.get(parent).push(id);
   };
-  for (const box of graph.boxes) add(box.id, box.parent ?? "");
+  for (const box of graph.boxes) {
+    add(box.id, box.parent ?? "");
+    for (const input of box.inputs) tree.edges.push([input, box.id]);
+  }
   for (const node of graph.nodes) {
     add(node.id, node.box);
     for (const input of node.inputs) tree.edges.push([input, node.id]);
@@ -104,12 +106,20 @@ function measure(id, tree, open, labels, edges, sizes) {
   });
 }
 
+const pen = document.createElement("canvas").getContext("2d");
+const widths = new Map();
+
+/** How wide a text is as the name of a node. */
 function textWidth(text) {
-  return text.length * CHARACTER;
+  if (!widths.has(text)) {
+    pen.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
+    widths.set(text, pen.measureText(text).width);
+  }
+  return widths.get(text);
 }
 
 function closedSize(label) {
-  const wanted = Math.max(textWidth(label.title), textWidth(label.detail || "") * 0.88) + NODE.padding;
+  const wanted = Math.max(textWidth(label.title), textWidth(label.detail || "") * 0.85) + NODE.padding;
   return { width: Math.max(NODE.least, Math.min(NODE.most, wanted)), height: NODE.height };
 }
 
@@ -142,7 +152,7 @@ function meet(points, end, id, port, sizes, x0, y0, graph) {
   const left = x0 + at.x - size.width / 2;
   const y = y0 + at.y + (port === "out" ? size.height / 2 : -size.height / 2);
   if (!size.open) {
-    points[end] = { x: points[end].x, y: Math.abs(points[end].y - y) < size.height ? y : points[end].y };
+    points[end] = { x: at.x + (points[end].x - at.x) / 2, y: Math.abs(points[end].y - y) < size.height ? y : points[end].y };
     return;
   }
   const inner = size.graph.hasNode(port) ? size.graph.node(port).x + size.around.padding + size.shift : size.width / 2;

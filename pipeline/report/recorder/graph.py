@@ -15,6 +15,9 @@ from pipeline.report.recording import Graph, GraphBox, GraphNode
 
 _CONTROL = {"scf.if": "if", "scf.for": "for", "scf.while": "while", "scf.index_switch": "if"}
 
+#: How many of their operands decide which region runs, or how often.
+_DECIDING = {"scf.if": 1, "scf.for": 3, "scf.index_switch": 1}
+
 #: The names of the regions of branches and loops.
 _REGIONS = {"scf.if": ("then", "else"), "scf.while": ("while", "do")}
 
@@ -34,7 +37,18 @@ def graph_of(module: ir.Module, groups: Groups | None = None) -> Graph:
     for function in walk(module, "func.func"):
         if symbol_name(function) in _ENTRIES:
             _EntryReader(function, boxes, nodes, groups).read()
-    return Graph(tuple(boxes), tuple(nodes))
+    return Graph(tuple(_with_something_in_them(boxes, nodes)), tuple(nodes))
+
+
+def _with_something_in_them(boxes: list[GraphBox], nodes: list[GraphNode]) -> list[GraphBox]:
+    """Without the branches that only note that a check has failed, and the like."""
+    parents, used = {box.id: box.parent for box in boxes}, set()
+    for node in nodes:
+        box: str | None = node.box
+        while box in parents and box not in used:
+            used.add(box)
+            box = parents[box]
+    return [box for box in boxes if box.id in used]
 
 
 class Groups:
@@ -68,7 +82,8 @@ class _EntryReader:
         self._groups = groups
         self._within = within
         self._count = 0
-        self._ids: dict[ir.Operation, str] = {}
+        self._ids: dict[ir.Operation, str] = {}  # of what is shown
+        self._box_ids: dict[ir.Operation, str] = {}
         self._given: dict[ir.Value, tuple[str, ...]] = {}  # what arguments stand for, as ids or as names of weights
 
     def read(self) -> None:
@@ -77,6 +92,7 @@ class _EntryReader:
         box = f"@{name}"
         self._boxes.append(GraphBox(box, "entry", box, None))
         self._read_arguments(box)
+        self._number()
         block = self._function.regions[0].blocks[0]
         self._read_block(block, box)
         results = [node for value in terminator(block).operands for node in self._from(value)]
@@ -94,23 +110,43 @@ class _EntryReader:
                 self._given[value] = (f"${ir.StringAttr(mark[WEIGHT]).value}",)
             elif PREPARED in mark:
                 self._given[value] = (f"$prepared {ir.IntegerAttr(mark[PREPARED]).value}",)
-            else:
+            elif ARGUMENT in mark or not len(mark):
                 place = ir.IntegerAttr(mark[ARGUMENT]).value if ARGUMENT in mark else number
                 node = GraphNode(self._new_id(), "argument", f"argument {place}", "", box, types=(str(value.type),))
                 self._nodes.append(node)
                 self._given[value] = (node.id,)
+            else:  # a place for the numbers of failed checks, a seed
+                self._given[value] = ()
+
+    def _number(self) -> None:
+        """Gives ids to everything: in a loop, an op reads what a later one has computed in the round before."""
+
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            op = op.operation
+            if op == self._function:
+                return ir.WalkResult.ADVANCE
+            if _is_shown(op):
+                self._ids[op] = self._new_id()
+                return ir.WalkResult.SKIP
+            if op.name in _CONTROL:
+                self._box_ids[op] = self._new_id()
+            return ir.WalkResult.ADVANCE
+
+        self._function.walk(visit, ir.WalkOrder.PRE_ORDER)
 
     def _read_block(self, block: ir.Block, box: str) -> None:
         for op in block.operations:
             op = op.operation
-            if op.name in _CONTROL:
-                self._read_control(op, box)
-            elif _is_shown(op):
+            if op in self._ids:
                 self._add(op, box)
+            elif op.name in _CONTROL:
+                self._read_control(op, box)
 
     def _read_control(self, op: ir.Operation, box: str) -> None:
-        own = self._new_id()
-        self._boxes.append(GraphBox(own, _CONTROL[op.name], _CONTROL[op.name], box))
+        own = self._box_ids[op]
+        deciding = list(op.operands)[: _DECIDING.get(op.name, 0)]
+        inputs = tuple(dict.fromkeys(node for value in deciding for node in self._from(value) if node[0] != "$"))
+        self._boxes.append(GraphBox(own, _CONTROL[op.name], _CONTROL[op.name], box, inputs))
         names = _REGIONS.get(op.name, ())
         for number, region in enumerate(op.regions):
             inner = own
@@ -124,7 +160,7 @@ class _EntryReader:
                 self._read_block(block, inner)
 
     def _add(self, op: ir.Operation, box: str, origins: list[str] | None = None) -> None:
-        own = self._ids[op] = self._new_id()
+        own = self._ids[op]
         read = tuple(dict.fromkeys(node for value in _read_by(op) for node in self._from(value)))
         is_call = op.name == "func.call"
         inner: list[list[str]] = []
@@ -153,6 +189,7 @@ class _EntryReader:
         inner = _EntryReader(function, self._boxes, self._nodes, within=f"{box}/")
         inner._given = dict.fromkeys(function.regions[0].blocks[0].arguments, ())
         ops = _shown_in(function)
+        inner._ids = {op: inner._new_id() for op in ops}
         for number, op in enumerate(ops):
             inner._add(op, box, origins[number] if len(origins) == len(ops) else None)
 
