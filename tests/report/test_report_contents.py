@@ -47,8 +47,8 @@ def test_the_report_of_a_network():
     edges = [edge for edge in contents.edges if residual["id"] in edge["to"]]
     assert edges and all(edge["reason"] and edge["change"] for edge in edges)
     assert {edge["key"] for edge in edges} <= REASONS.keys()
-    tiles = [r for r in contents.remarks if r["kernel"] == residual["kernel"] and r["pass_name"] == "tile-and-vectorize"]
-    assert tiles
+    said = {remark["pass_name"] for remark in contents.remarks if remark["kernel"] == residual["kernel"]}
+    assert "tile-and-vectorize" in said
 
     assert contents.profile["seconds"] > 0 and contents.profile["peak"]["operations"] > 0
     timed = {site["node"] for site in contents.profile["sites"] if site["node"]}

@@ -152,7 +152,7 @@ function meet(points, end, id, port, sizes, x0, y0, graph) {
   const left = x0 + at.x - size.width / 2;
   const y = y0 + at.y + (port === "out" ? size.height / 2 : -size.height / 2);
   if (!size.open) {
-    points[end] = { x: at.x + (points[end].x - at.x) / 2, y: Math.abs(points[end].y - y) < size.height ? y : points[end].y };
+    points[end] = { x: x0 + at.x + (points[end].x - x0 - at.x) / 2, y: Math.abs(points[end].y - y) < size.height ? y : points[end].y };
     return;
   }
   const inner = size.graph.hasNode(port) ? size.graph.node(port).x + size.around.padding + size.shift : size.width / 2;
