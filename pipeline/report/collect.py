@@ -77,13 +77,14 @@ def _summary(executable: Executable, recording: Recording, missing: list[str]) -
     signature = executable.signature
     return {
         "version": VERSION,
-        "title": recording.title or "model",
+        "title": recording.classes.get("", "model"),
         "made": datetime.now().astimezone().isoformat(timespec="seconds"),
         "pipeline": importlib.metadata.version("pipeline"),
         "machine": platform.machine(),
         "target": executable.target,
         "threads": executable.num_threads,
         "options": recording.options,
+        "classes": recording.classes,
         "arguments": [_named(argument.name, argument.type or argument.value) for argument in signature.arguments],
         "results": [str(result.type) for result in signature.results],
         "fallbacks": [asdict(fallback) for fallback in executable.fallbacks],

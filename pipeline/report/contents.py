@@ -17,7 +17,7 @@ class Contents:
         summary: what the model is, when and how it was compiled, what it takes, what is missing and why.
         kernels: each with its work, its places in the program, the remarks on it and what was chosen for it.
         graphs: the program `imported` and `compiled`, see `pipeline.report.recording.Graph`.
-        nodes: of the captured graph, by name: path and class of the module, source line.
+        nodes: of the captured graph, by name: path of the module, source line.
         edges: what goes from one kernel to another, why the two are not one, and what would change that.
         remarks: all remarks.
         profile: what was measured; None if nothing was.

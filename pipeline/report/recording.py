@@ -11,12 +11,10 @@ class ModelNode:
 
     Attributes:
         path: the module of the model that calls it, `encoder.layer.3.attention`; empty for the model itself.
-        kind: the class of that module, where known.
         source: the line of the model's source, `file.py:12`, where known.
     """
 
     path: str
-    kind: str | None = None
     source: str | None = None
 
 
@@ -156,8 +154,8 @@ class Recording:
     """A compilation that was watched.
 
     Attributes:
-        title: the class of the model, where known.
         nodes: of the captured graph, by name.
+        classes: of the model's modules, by their paths.
         passes: in order.
         remarks: all that were made, as dictionaries.
         imported, compiled: the program as imported, and as calls of kernels.
@@ -166,8 +164,8 @@ class Recording:
         options: what was chosen about the compilation, where it is not the default.
     """
 
-    title: str | None = None
     nodes: dict[str, ModelNode] = field(default_factory=dict)
+    classes: dict[str, str] = field(default_factory=dict)
     passes: list[RecordedPass] = field(default_factory=list)
     remarks: list[dict[str, object]] = field(default_factory=list)
     imported: Graph = field(default_factory=Graph)

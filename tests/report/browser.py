@@ -66,6 +66,9 @@ class Page:
                 return [style.backgroundColor, style.color]""")
         )
 
+    def picture(self, path: Path) -> None:
+        self.driver.get_screenshot_as_file(str(path))
+
     def complaints(self) -> list[str]:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 

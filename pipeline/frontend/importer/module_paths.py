@@ -20,17 +20,18 @@ class NodePlace:
     """A node of the imported graph.
 
     Attributes:
-        path: the module that calls it, `encoder.layer.3.attention`; empty for the model itself.
-        kind: the class of that module, where known.
-        root: the class of the model, where known.
+        modules: the paths and classes of the modules that it is in, outermost first; the path of the model is empty.
         source: the line of the model's source, `file.py:12`, where known.
     """
 
     name: str
-    path: str
-    kind: str | None
-    root: str | None
+    modules: tuple[tuple[str, str], ...]
     source: str | None
+
+    @property
+    def path(self) -> str:
+        """The innermost module, `encoder.layer.3.attention`."""
+        return self.modules[-1][0] if self.modules else ""
 
 
 @contextlib.contextmanager
@@ -49,12 +50,9 @@ def tell(node: fx.Node) -> None:
     places = _listener.get()
     if places is None or node.op in ("placeholder", "output"):
         return
-    modules = [(_path(path), _kind(kind)) for path, kind in (node.meta.get("nn_module_stack") or {}).values()]
+    modules = tuple((_path(path), _kind(kind)) for path, kind in (node.meta.get("nn_module_stack") or {}).values())
     line = source_line(node)
-    source = f"{line[0]}:{line[1]}" if line else None
-    path, kind = modules[-1] if modules else ("", None)
-    root = modules[0][1] if modules and not modules[0][0] else None
-    places.append(NodePlace(node.name, path, kind, root, source))
+    places.append(NodePlace(node.name, modules, f"{line[0]}:{line[1]}" if line else None))
 
 
 def _path(text: str) -> str:

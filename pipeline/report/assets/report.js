@@ -8,7 +8,7 @@ function indexed(report) {
   report.sites = new Map((report.profile?.sites || []).filter((site) => site.node).map((site) => [site.node, site]));
   report.times = new Map([...report.sites].map(([id, site]) => [id, site.seconds]));
   report.longest = Math.max(...report.times.values(), 1e-12);
-  report.classes = new Map(Object.values(report.nodes).filter((node) => node.kind).map((node) => [node.path, node.kind]));
+  report.classes = new Map(Object.entries(report.summary.classes));
   const nodes = {};
   for (const [stage, graph] of Object.entries(report.graphs)) nodes[stage] = new Map(graph.nodes.map((node) => [node.id, node]));
   report.nodeOf = (stage, id) => nodes[stage]?.get(id);

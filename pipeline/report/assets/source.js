@@ -42,6 +42,7 @@ class SourceView {
     this.files.value = file;
     const most = Math.max(...[...this.lines.values()].map((line) => line.seconds), 1e-12);
     let last = 0;
+    requestAnimationFrame(() => this.body.querySelector(".selected, .known")?.scrollIntoView({ block: "center" }));
     replaced(this.body, Object.entries(this.texts[file].lines).map(([number, text]) => {
       const source = `${file}:${number}`;
       const known = this.lines.get(source);

@@ -58,10 +58,8 @@ def record(
             pass
     recording.remarks = [asdict(remark) | {"change": remark.change} for remark in remarks]
     for node in nodes:
-        recording.nodes[node.name] = _merged(
-            recording.nodes.get(node.name), ModelNode(node.path, node.kind, node.source)
-        )
-    recording.title = next((node.root for node in nodes if node.root), None)
+        recording.nodes[node.name] = _merged(recording.nodes.get(node.name), ModelNode(node.path, node.source))
+        recording.classes.update(node.modules)
     return recording
 
 
@@ -69,7 +67,7 @@ def _merged(known: ModelNode | None, new: ModelNode) -> ModelNode:
     """What nodes of one name in several branches have in common."""
     if known is None or known == new:
         return new
-    return ModelNode(common_path([known.path, new.path]), None, new.source if known.source == new.source else None)
+    return ModelNode(common_path([known.path, new.path]), new.source if known.source == new.source else None)
 
 
 class _StageWatch:
