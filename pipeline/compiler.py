@@ -185,7 +185,7 @@ def _recorded(source: ProgramSource, options: Options) -> Callable[[], Recording
         from pipeline.report.recorder.record import record  # loads MLIR
 
         target = target_for(options)
-        with gc_pause.left(), progress.reported(options.verbose):
+        with gc_pause.left(), interrupts.kept(), progress.reported(options.verbose):
             return record(source, target, options.fusion_rules or target.fusion_rules, options, _tuner)
 
     return recorded

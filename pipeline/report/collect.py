@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.errors import PipelineError
 from pipeline.report.contents import VERSION, Contents
 from pipeline.report.hierarchy import module_of, with_modules
-from pipeline.report.places import Places
+from pipeline.report.kernel_places import KernelPlaces
 from pipeline.report.recording import Graph, ModelNode, Recording
 from pipeline.report.sources import files_of
 from pipeline.runtime.interface.aligned_memory import byte_size
@@ -28,9 +28,11 @@ _EVENTS = 4000
 
 _NO_RECORDING = "the IR, the passes and the graph: {}"
 _FROM_FILE = "it was loaded from a file, which has machine code alone"
-_IN_PARTS = "torch runs some ops, between {} parts that are compiled on their own: compile with fallback='error'"
+_IN_PARTS = (
+    "torch runs some ops, between {} parts that are compiled on their own; each of exe.parts has a report of its own"
+)
 _NO_CALL = "times: give report() the arguments of a call, or use pipeline-run --report"
-_UNTIMED = "times: this executable does not time its kernels: compile the model with profile=True"
+_UNTIMED = "times: this executable does not time its kernels, as code for CPUs does that is compiled with profile=True"
 
 
 def contents_of(executable: Executable, args: tuple[Any, ...], kwargs: Mapping[str, Any], repeats: int) -> Contents:
@@ -39,9 +41,9 @@ def contents_of(executable: Executable, args: tuple[Any, ...], kwargs: Mapping[s
     recording = _recording(executable, missing)
     profile = _profile(executable, args, kwargs, repeats, missing)
     contents = Contents(_summary(executable, recording, missing))
-    contents.kernels = [_kernel(kernel) for kernel in executable.kernels]
+    contents.kernels = [_kernel(kernel, _launches(executable)) for kernel in executable.kernels]
     _add_recording(contents, recording)
-    places = Places(recording.compiled)
+    places = KernelPlaces(recording.compiled)
     contents.edges = places.edges(recording.remarks)
     if not recording.remarks:
         contents.remarks = [asdict(remark) | {"change": remark.change} for remark in executable.remarks]
@@ -97,7 +99,13 @@ def _named(name: str, kind: Any) -> dict[str, str]:
     return {"name": name, "type": str(kind)}
 
 
-def _kernel(kernel: Kernel) -> dict[str, Any]:
+def _launches(executable: Executable) -> list[dict[str, Any]]:
+    """What is launched, on a device."""
+    launches = () if executable.fallbacks else getattr(executable.code, "launches", ())
+    return [{name: getattr(launch, name) for name in ("name", "threads", "block", "items")} for launch in launches]
+
+
+def _kernel(kernel: Kernel, launches: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "name": kernel.name,
         "kind": kernel.kind,
@@ -107,6 +115,7 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
         "operations": kernel.operations,
         "bytes": kernel.bytes,
         "lines": list(dict.fromkeys(source for place in kernel.places for _, source in place.ops if source)),
+        "launches": [launch for launch in launches if launch["name"].partition("_dispatch")[0] == kernel.name],
         "torch": list(dict.fromkeys(name for place in kernel.places for name, _ in place.ops if name)),
     }
 
@@ -139,7 +148,7 @@ def _graph(graph: Graph, known: Mapping[str, ModelNode], summary: Mapping[str, A
     return {"boxes": [asdict(box) for box in boxed.boxes], "nodes": nodes}
 
 
-def _measured(profile: Profile, places: Places, executable: Executable) -> dict[str, Any]:
+def _measured(profile: Profile, places: KernelPlaces, executable: Executable) -> dict[str, Any]:
     rows = profile.sites or profile.rows
     start = min((begin for _, begin, _ in profile.events), default=0)
     nodes = places.of_sites([row.name for row in rows])

@@ -96,7 +96,7 @@ class RecordedPass:
 
     Attributes:
         name, options: as in a pipeline.
-        stage: the stage that it works towards: `fused`, `kernels`, `llvm`, `gpu`.
+        stage: what it works towards: `fused`, `kernels`, `code`.
         seconds: how long it took on all the ops that it ran on.
         changes: what it changed, by function.
         remarks: which of the recording's remarks it made: from the first to before the last.

@@ -41,6 +41,11 @@ class DeviceExecutable(Executable):
     _code: Any
 
     @property
+    def target(self) -> str:
+        """What its code is for: `vulkan`, or `cuda:` and an architecture."""
+        return str(self._code.target)
+
+    @property
     def code(self) -> Any:
         """The code, plans and constants."""
         return self._code

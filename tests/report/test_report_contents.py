@@ -12,8 +12,8 @@ from pipeline.fusion_rules.reasons import REASONS
 from pipeline.report.collect import contents_of
 from pipeline.report.comparison import compare
 from pipeline.report.hierarchy import common_path, with_modules
+from pipeline.report.kernel_places import KernelPlaces
 from pipeline.report.page import page, read
-from pipeline.report.places import Places
 from pipeline.report.recorder.text_changes import change
 from pipeline.report.recording import Graph, GraphBox, GraphNode, ModelNode
 from pipeline.tools import compile as compile_driver
@@ -185,7 +185,7 @@ def test_places_of_what_is_timed():
     boxes = (GraphBox("@prepare", "entry", "", None), GraphBox("@main", "entry", "", None))
     calls = [("p1", "@prepare", "k"), ("m1", "@main", "k"), ("m2", "@main", "l"), ("m3", "@main", "k")]
     nodes = [GraphNode(id, "kernel", name, "func.call", box, kernel=name) for id, box, name in calls]
-    places = Places(Graph(boxes, tuple(nodes)))
+    places = KernelPlaces(Graph(boxes, tuple(nodes)))
     assert places.of_sites(["k", "copy", "k", "l", "l"]) == ["m1", None, "m3", None, None]
 
 

@@ -58,7 +58,7 @@ def _details(page):
     page.click(f'[aria-label^="{RESIDUAL}"]')
     assert page.text(".details h2") == RESIDUAL
     titles = [heading.text for heading in page.all(".details h3")]
-    assert titles[:4] == ["Lines of the model", "Chosen for it", "Not fused with", "Reads and feeds"]
+    assert titles[:5] == ["Lines of the model", "Came from", "Chosen for it", "Not fused with", "Reads and feeds"]
     page.waits_for(".details code.line", "x = x + self.second(x)")
     page.waits_for(".edge-why", "To change it: ")
     page.waits_for(".details .code", f"func.func private @{RESIDUAL}")

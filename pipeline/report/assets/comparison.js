@@ -43,4 +43,4 @@ function comparedTable(what, rows, data, isKernels) {
 requestAnimationFrame(() => setTimeout(() => part("comparison").then((data) => {
   replaced(document.getElementById("page"), comparisonView(data));
   document.body.dataset.ready = "true";
-})));
+}).catch(failed)));

@@ -40,6 +40,7 @@ class Details {
       this.heading(kernel.name, [[kernel.kind, `k-${kernel.kind}`], node.module && [node.module], [plural(kernel.calls, "place")]]),
       this.numbers(kernel, site),
       this.section("Lines of the model", this.lines(node)),
+      this.section("Came from", this.ops(node)),
       this.section("Chosen for it", this.schedule(kernel.name)),
       this.section("Not fused with", this.neighbours(node)),
       this.section("Reads and feeds", this.wires("compiled", node)),
@@ -101,10 +102,19 @@ class Details {
     }));
   }
 
+  /** The ops as imported that a kernel was made of. */
+  ops(node) {
+    const found = this.report.graphs.imported.nodes.filter((other) => other.kind === "op" && other.origins.some((name) => node.origins.includes(name)));
+    return found.map((other) => [link(other.label, () => this.go.node("imported", other.id)), " "]);
+  }
+
   schedule(name) {
     const chosen = this.report.remarksOf(name).filter((remark) => remark.kind === "passed" && SCHEDULES.has(remark.pass_name));
-    if (!chosen.length) return null;
-    return h("ul", {}, chosen.map((remark) => h("li", {}, remark.reason, " ", h("small", {}, remark.pass_name))));
+    const launches = this.report.kernelByName.get(name)?.launches || [];
+    if (!chosen.length && !launches.length) return null;
+    return h("ul", {},
+      chosen.map((remark) => h("li", {}, remark.reason, " ", h("small", {}, remark.pass_name))),
+      launches.map((launch) => h("li", {}, `${launch.threads < 0 ? "as many threads as the call says" : plural(launch.threads, "thread")} in blocks of ${launch.block}${launch.items > launch.block ? `, a block for ${launch.items} items` : ""} `, h("small", {}, launch.name))));
   }
 
   neighbours(node) {
@@ -136,13 +146,15 @@ class Details {
   ir(name) {
     const place = h("div", { class: "ir" }, nothing("unpacking…"));
     part("texts").then((texts) => {
-      const stages = Object.keys(texts).filter((stage) => texts[stage][name]);
+      const found = Object.keys(texts).map((stage) => [stage, Object.keys(texts[stage]).filter((other) => isOf(other, name)).map((other) => texts[stage][other]).join("\n\n")]);
+      const own = Object.fromEntries(found.filter(([, text]) => text));
+      const stages = Object.keys(own);
       if (!stages.length) { replaced(place, nothing("not recorded")); return; }
       const view = h("div");
       const tabs = stages.map((stage) => h("button", { type: "button", role: "tab", onclick: () => show(stage) }, STAGE_NAMES[stage] || stage));
       const show = (stage) => {
         tabs.forEach((tab, number) => tab.setAttribute("aria-selected", String(stages[number] === stage)));
-        replaced(view, codeBlock(texts[stage][name], mlir, `${stage} of ${name}`));
+        replaced(view, codeBlock(own[stage], mlir, `${stage} of ${name}`));
       };
       replaced(place, h("div", { class: "tabs small", role: "tablist" }, tabs), view);
       show(stages[0]);
@@ -158,7 +170,7 @@ class Details {
       const found = [];
       changes.forEach((functions, number) => {
         for (const change of functions) {
-          const own = change.function === name || (name && change.function.startsWith(`${name}_chunk`));
+          const own = name && isOf(change.function, name);
           const before = (change.function === "main" || change.function === "prepare") && change.lines.some((line) => (line[0] === "+" || line[0] === "-") && words.some((word) => word.test(line)));
           if (own || before) found.push([number, change]);
         }

@@ -131,7 +131,7 @@ class GraphView {
     if (!node) {
       const box = tree.boxes.get(id);
       const inside = this.leaves(id);
-      return { title: box.kind === "module" && inside.kind ? `${box.label}: ${inside.kind}` : box.label, detail: plural(inside.count, this.stage === "compiled" ? "kernel" : "op") };
+      return { title: box.kind === "module" && inside.kind ? `${box.label}: ${inside.kind}` : box.label, detail: plural(inside.count, this.stage === "compiled" ? "call" : "op") };
     }
     const time = this.timeOf(id);
     const shape = (node.types[0] || "").replace(/^\w+<|>$/g, "");

@@ -12,7 +12,7 @@ function indexed(report) {
   const nodes = {};
   for (const [stage, graph] of Object.entries(report.graphs)) nodes[stage] = new Map(graph.nodes.map((node) => [node.id, node]));
   report.nodeOf = (stage, id) => nodes[stage]?.get(id);
-  report.remarksOf = (name) => report.remarks.filter((remark) => remark.kernel && (remark.kernel === name || remark.kernel.startsWith(`${name}_chunk`)));
+  report.remarksOf = (name) => report.remarks.filter((remark) => remark.kernel && isOf(remark.kernel, name));
   report.missing = (word) => report.summary.missing.find((text) => text.includes(word));
   return report;
 }
@@ -31,7 +31,7 @@ function head(report, search, tabs) {
   const prepared = new Set((report.graphs.compiled?.nodes || []).filter((node) => node.id.startsWith("p")).map((node) => node.kernel));
   const tiles = [
     profile ? [seconds(profile.seconds), "a call"] : null,
-    [report.kernels.length, prepared.size ? `kernels, ${report.kernels.filter((kernel) => prepared.has(kernel.name)).length} of them in @prepare` : "kernels"],
+    [report.kernels.length, prepared.size ? `kernels, ${report.kernels.filter((kernel) => prepared.has(kernel.name)).length} in @prepare` : "kernels"],
     ops ? [ops, "ops as imported"] : null,
     memory.footprint ? [bytes(memory.footprint.workspace), "workspace"] : null,
     [bytes(sum(memory.weights.map((weight) => weight.bytes || 0))), "weights"],
@@ -120,4 +120,4 @@ function once(make) {
 }
 
 // What is in the page already is painted first.
-requestAnimationFrame(() => setTimeout(() => part("main").then(start)));
+requestAnimationFrame(() => setTimeout(() => part("main").then(start).catch(failed)));

@@ -22,9 +22,12 @@ from pipeline.targets import Target
 from pipeline.tuning.tuner import Tuner
 
 #: What the passes after a stage work towards.
-_NEXT = {"linalg": "fused", "fused": "kernels", "kernels": "llvm"}
+_NEXT = {"linalg": "fused", "fused": "kernels", "kernels": "code"}
 
 _LAST = "llvm"
+
+#: Of an option's value: tables of fusion rules say much.
+_LONGEST = 200
 
 
 class _MlirEnds(Exception):
@@ -97,4 +100,5 @@ def _chosen(options: Options) -> dict[str, str]:
     """The options that are not as they are by default."""
     usual: Any = Options()
     values = {field.name: getattr(options, field.name) for field in fields(options)}
-    return {name: str(value) for name, value in values.items() if value != getattr(usual, name) and name != "verbose"}
+    chosen = {name: str(value) for name, value in values.items() if value != getattr(usual, name)}
+    return {name: value if len(value) <= _LONGEST else f"{value[:_LONGEST]} …" for name, value in chosen.items()}

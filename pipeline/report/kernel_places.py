@@ -11,7 +11,7 @@ from pipeline.report.recording import Graph
 _DECIDES = "form-groups"
 
 
-class Places:
+class KernelPlaces:
     """Looks nodes of the graph of kernels up."""
 
     def __init__(self, graph: Graph):
