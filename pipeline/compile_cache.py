@@ -95,7 +95,7 @@ def _remark(data: dict[str, Any]) -> Remark:
 
 
 def _subject(data: dict[str, Any]) -> Subject:
-    return Subject(**{**data, "names": tuple(data["names"])})
+    return Subject(**{**data, "names": tuple(data["names"]), "nodes": tuple(data["nodes"])})
 
 
 def cache_for(options: Options) -> DiskCache | None:

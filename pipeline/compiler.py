@@ -28,6 +28,7 @@ from pipeline.runtime.weights.weight_source import Rebound, WeightSource
 if TYPE_CHECKING:
     from pipeline.debug.checked import Checker
     from pipeline.mlir import ir
+    from pipeline.report.recording import Recording
     from pipeline.tuning.tuner import Tuner
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
@@ -140,7 +141,7 @@ def _compile_whole(
         if kept is not None:
             return _take(Outcome.from_bytes(kept), source, options, observer)
     from pipeline.lowering import lower  # loads MLIR
-    from pipeline.passmanager.pass_pipeline import PassPipeline, observed, recorded
+    from pipeline.passmanager.pass_pipeline import PassPipeline, recorded, watched
 
     stages = _Stages(observer)
     with gc_pause.left(), collect() as remarks:
@@ -148,7 +149,7 @@ def _compile_whole(
             program = source.program(stages)
         tuner = _tuner(options)
         checker = _checker(program, source) if options.check else None
-        with recorded() as steps, observed(checker):
+        with recorded() as steps, watched(*filter(None, [checker])):
             code = lower(program, target, options.fusion_rules or target.fusion_rules, options, stages, tuner)
         if checker is not None and (target.runs_here or isinstance(code, DeviceCode)):
             checker.check_code(code)
@@ -192,6 +193,19 @@ def _timed(source: ProgramSource, options: Options) -> Callable[[], Executable] 
     return lambda: compile_source(source, timed, target_for(timed))
 
 
+def _recorded(source: ProgramSource, options: Options) -> Callable[[], Recording]:
+    """Compiles the same once more, and writes down what the passes do."""
+
+    def recorded() -> Recording:
+        from pipeline.report.recorder.record import record  # loads MLIR
+
+        target = target_for(options)
+        with gc_pause.left(), interrupts.kept(), progress.reported(options.verbose):
+            return record(source, target, options.fusion_rules or target.fusion_rules, options, _tuner)
+
+    return recorded
+
+
 def _take(outcome: Outcome, source: ProgramSource, options: Options, observer: Observer | None) -> Executable:
     """The executable of an outcome that the cache has, with the live weights of the model."""
     if observer is not None:
@@ -215,6 +229,7 @@ def _executable(
             outcome.stages,
             outcome.passes,
             timed=_timed(source, options),
+            recorded=_recorded(source, options),
             functions=python_functions(options.fusions),
             num_threads=options.num_threads,
             refresh=options.refresh,

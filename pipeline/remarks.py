@@ -10,7 +10,7 @@ import contextlib
 import contextvars
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pipeline import logs
@@ -30,6 +30,7 @@ class Subject:
         source: the PyTorch source line, `file.py:12`, where known.
         names: the words of the label, all of them, and the PyTorch ops that it comes from.
         module: the path of the module of the model, e.g. `encoder.layer.3`, where known.
+        nodes: the nodes of the captured graph that it comes from; subjects that differ in these alone are equal.
     """
 
     op: str
@@ -37,6 +38,7 @@ class Subject:
     source: str | None = None
     names: tuple[str, ...] = ()
     module: str | None = None
+    nodes: tuple[str, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         place = place_of(self.source, self.module)
@@ -56,6 +58,7 @@ class Remark:
         key: the reason's key in `pipeline.fusion_rules.reasons`, where it is one of those.
         edge: for a decision on the edge between two ops: the producer and the consumer.
         module: the path of the module of the model, e.g. `encoder.layer.3`, where known.
+        kernel: the kernel that the op was in; remarks that differ in this alone are equal.
     """
 
     pass_name: str
@@ -66,6 +69,7 @@ class Remark:
     key: str | None = None
     edge: tuple[Subject, Subject] | None = None
     module: str | None = None
+    kernel: str | None = field(default=None, compare=False)
 
     @property
     def change(self) -> str | None:
@@ -147,7 +151,7 @@ def _record(pass_name: str, kind: Kind, op: Any, reason: str, why: Reason | None
     edge = None if producer is None else (_subject(producer.operation), _subject(operation))
     key = why.key if why else None
     source, module = _place(operation.location)
-    _add(Remark(pass_name, kind, operation.name, reason, source, key, edge, module))
+    _add(Remark(pass_name, kind, operation.name, reason, source, key, edge, module, _kernel(operation)))
 
 
 def _add(remark: Remark) -> None:
@@ -161,13 +165,21 @@ def _add(remark: Remark) -> None:
         _told.getChild(remark.pass_name).log(level, "%s", remark)
 
 
+def _kernel(op: Any) -> str | None:
+    """The name of the kernel that an op is in, or is; None where it is in none."""
+    while op is not None and op.name not in ("func.func", "llvm.func"):
+        op = op.parent
+    name = None if op is None else str(op.attributes["sym_name"]).strip('"')
+    return None if name in ("main", "prepare") else name
+
+
 def _subject(op: Any) -> Subject:
     from pipeline.analysis.op_naming import group_label, op_label
-    from pipeline.ir.locations import origins
+    from pipeline.ir.locations import node_names, origins
 
     called = [origin.op for origin in origins([op]) if origin.op is not None]
     source, module = _place(op.location)
-    return Subject(op.name, group_label([op]), source, (*op_label(op), *called), module)
+    return Subject(op.name, group_label([op]), source, (*op_label(op), *called), module, tuple(node_names(op.location)))
 
 
 def _place(location: Any) -> tuple[str | None, str | None]:

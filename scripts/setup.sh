@@ -9,6 +9,16 @@ echo "setup: creating .venv with $("$python" --version)"
 echo "setup: installing pipeline and its pinned dependencies (constraints.txt) into .venv"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 
+# The tests of reports look at their pages in a browser. Without it they fail, nothing else does.
+if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "setup: installing chromium and chromium-driver (apt-get, about 130 MB): the browser that tests use"
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null
+  else
+    echo "setup: no chromium found; for the tests of reports: sudo apt-get install chromium chromium-driver"
+  fi
+fi
+
 # The tests of the target vulkan run on a Vulkan driver for CPUs. Without it they fail, nothing else does.
 if ! ls /usr/share/vulkan/icd.d/*.json >/dev/null 2>&1; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

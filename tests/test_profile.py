@@ -148,7 +148,7 @@ def test_more_events_than_there_is_room_for(monkeypatch):
     x = torch.randn(64, 64) / 64
     profile = pipeline.compile(Loop(), (x,), profile=True).profile(x)
     assert any(row.runs == 50 for row in profile.rows)
-    assert len(profile._events) == 3
+    assert len(profile.events) == 3
 
 
 def test_peak():

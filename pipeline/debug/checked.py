@@ -14,12 +14,12 @@ from pipeline.debug.trail import MEMORY, written
 from pipeline.errors import CheckError
 from pipeline.mlir import ir
 from pipeline.passmanager.pass_pipeline import PassPipeline
-from pipeline.passmanager.pass_runner import PipelineStep
+from pipeline.passmanager.pass_runner import Instrumentation, PipelineStep
 from pipeline.runtime.device.device_code import DeviceCode
 from pipeline.runtime.interface.code import Code
 
 
-class Checker:
+class Checker(Instrumentation):
     """Sees the passes of a compilation; raises `CheckError` at the first that changes the numbers."""
 
     def __init__(self, called: ProgramCall):
@@ -28,11 +28,11 @@ class Checker:
         self._reference = outcome(module, called.call)
         self._last, self._on_tensors = written(module), True
 
-    def before(self, step: PipelineStep, module: ir.Operation) -> None:
+    def before(self, step: PipelineStep, op: ir.Operation) -> None:
         """A pass is about to run."""
         self._on_tensors &= step.pass_.name not in MEMORY
 
-    def after(self, step: PipelineStep, module: ir.Operation) -> None:
+    def after(self, step: PipelineStep, op: ir.Operation) -> None:
         """It has run."""
         if not self._on_tensors:
             return

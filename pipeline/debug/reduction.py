@@ -12,7 +12,7 @@ from pipeline.debug.tracing import outcome, trace
 from pipeline.debug.trail import in_child, written
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir
-from pipeline.passmanager.pass_pipeline import PassPipeline, observed
+from pipeline.passmanager.pass_pipeline import PassPipeline, watched
 from pipeline.supervised import Lost
 
 #: Ops are tried one by one when there are no more than these left.
@@ -60,7 +60,7 @@ def _after(part: Part, pipeline: str) -> ir.Module:
     """The program after the pass, which a child runs."""
 
     def work() -> bytes:
-        with observed(None):  # who looks at the compilation is not to look at this
+        with watched():  # who looks at the compilation is not to look at this
             PassPipeline.parse(pipeline).run(part.module)
         return written(part.module)
 

@@ -12,8 +12,8 @@ from pipeline.errors import CompileError, PipelineError
 from pipeline.fusion_rules.rules import FusionRules
 from pipeline.mlir import ir, text
 from pipeline.options import Options
-from pipeline.passmanager.pass_pipeline import PassPipeline, observed
-from pipeline.passmanager.pass_runner import PipelineStep
+from pipeline.passmanager.pass_pipeline import PassPipeline, watched
+from pipeline.passmanager.pass_runner import Instrumentation, PipelineStep
 from pipeline.program import Program
 from pipeline.runtime.device.device_code import DeviceCode
 from pipeline.runtime.interface.code import Code
@@ -108,18 +108,18 @@ def _tell_stage(name: str, code: ir.Module | str) -> None:
     supervised.tell(_StageText(name, code if isinstance(code, str) else text(code.operation, elements=None)))
 
 
-class _Recorder:
+class _Recorder(Instrumentation):
     """In the child: tells the parent of each pass, and hands it each module that differs from the one before."""
 
     def __init__(self, module: ir.Module):
         self._module, self._last, self._on_tensors = module, written(module), True
 
-    def before(self, step: PipelineStep, module: ir.Operation) -> None:
+    def before(self, step: PipelineStep, op: ir.Operation) -> None:
         """A pass is about to run."""
         self._on_tensors &= step.pass_.name not in MEMORY
         supervised.tell(_Begun(step.pass_.name, str(PassPipeline((step,))), self._on_tensors))
 
-    def after(self, step: PipelineStep, module: ir.Operation) -> None:
+    def after(self, step: PipelineStep, op: ir.Operation) -> None:
         """It has run."""
         if not self._on_tensors:
             return
@@ -136,7 +136,7 @@ def follow(program: Program, target: Target, rules: str | FusionRules, options: 
     trail = Trail([Snapshot("", "", written(program.module))])
 
     def work() -> Code | DeviceCode:
-        with observed(_Recorder(program.module)):
+        with watched(_Recorder(program.module)):
             return lower(program, target, rules, options, _tell_stage)
 
     def hear(told: Snapshot | _Begun | _StageText) -> None:

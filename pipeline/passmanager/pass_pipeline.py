@@ -17,7 +17,7 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, cast, get_args
+from typing import Self, cast, get_args
 
 from pipeline import remarks, timing
 from pipeline.dialects.fusion import OPS
@@ -43,30 +43,18 @@ def recorded() -> Iterator[list[PipelineStep]]:
         _record.reset(token)
 
 
-class StepObserver(Protocol):
-    """Sees every pass of a compilation before and after it runs, with the whole module."""
-
-    def before(self, step: PipelineStep, module: ir.Operation) -> None:
-        """A pass is about to run."""
-        ...
-
-    def after(self, step: PipelineStep, module: ir.Operation) -> None:
-        """It has run on all ops that it is nested in."""
-        ...
-
-
-#: Who sees the passes of all pipelines, if somebody does.
-_observer: contextvars.ContextVar[StepObserver | None] = contextvars.ContextVar("pipeline_observer", default=None)
+#: Who looks at all pipelines that run.
+_watchers: contextvars.ContextVar[tuple[Instrumentation, ...]] = contextvars.ContextVar("pipeline_watchers", default=())
 
 
 @contextlib.contextmanager
-def observed(observer: StepObserver | None) -> Iterator[None]:
-    """Has an observer see the passes of all pipelines that run inside of the `with` block; None for nobody."""
-    token = _observer.set(observer)
+def watched(*watchers: Instrumentation) -> Iterator[None]:
+    """Has these, and nobody else, look at all pipelines that run inside of the `with` block (in this thread)."""
+    token = _watchers.set(watchers)
     try:
         yield
     finally:
-        _observer.reset(token)
+        _watchers.reset(token)
 
 
 @dataclass(frozen=True)
@@ -107,13 +95,12 @@ class PassPipeline:
         _check_anchors(steps, root.context)
         if (record := _record.get()) is not None:
             record.extend(steps)
+        instrumentation = (*instrumentation, *_watchers.get())
         if instrumentation:
             for step in steps:
-                for op in step.targets(root):
-                    run_watched(step, op, instrumentation, verify != "never")
-            return
-        if (observer := _observer.get()) is not None:
-            _run_observed(steps, root, observer, verify != "never")
+                with timing.stage(step.pass_.name, is_pass=True):
+                    for op in step.targets(root):
+                        run_watched(step, op, instrumentation, verify != "never")
             return
         for is_mlir, group in itertools.groupby(steps, lambda step: isinstance(step.pass_, MlirPass)):
             if is_mlir:
@@ -145,15 +132,6 @@ class PassPipeline:
             if step.pass_.name in disable:
                 remarks.missed(step.pass_.name, root, "the pass is disabled")
         return [step for step in self.steps if step.pass_.name not in disable]
-
-
-def _run_observed(steps: Sequence[PipelineStep], root: ir.Operation, observer: StepObserver, verified: bool) -> None:
-    for step in steps:
-        observer.before(step, root)
-        with timing.stage(step.pass_.name, is_pass=True):
-            for op in step.targets(root):
-                step.run(op, verified)
-        observer.after(step, root)
 
 
 def usual_verification() -> Verification:

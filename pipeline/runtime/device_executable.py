@@ -42,7 +42,7 @@ class DeviceExecutable(Executable):
 
     @property
     def target(self) -> str:
-        """What its code is for: the kind of device."""
+        """What its code is for: `vulkan`, or `cuda:` and an architecture."""
         return str(self._code.target)
 
     @property
@@ -54,6 +54,11 @@ class DeviceExecutable(Executable):
     def memory(self) -> NoReturn:
         """Is known of executables for the CPU alone."""
         raise PipelineError("memory: what executables for GPUs take is not reported yet")
+
+    @property
+    def has_profile(self) -> bool:
+        """Kernels are timed on CPUs alone."""
+        return False
 
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> NoReturn:
         """Is there for executables for the CPU alone."""

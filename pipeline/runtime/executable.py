@@ -36,6 +36,7 @@ from pipeline.runtime.weights.weight_binding import BoundWeights, bind, live_wei
 from pipeline.runtime.weights.weight_source import FixedWeights, Rebound, RefreshMode, WeightSource
 
 if TYPE_CHECKING:
+    from pipeline.report.recording import Recording
     from pipeline.runtime.report.profiler import Profile
 
 _told = logs.log("weights")
@@ -96,6 +97,7 @@ class Executable:
         num_threads: int | None = None,
         release: Callable[[Iterable[str]], None] | None = None,
         refresh: RefreshMode = "auto",
+        recorded: Callable[[], Recording] | None = None,
     ):
         self.signature = signature
         self.remarks = remarks
@@ -106,6 +108,7 @@ class Executable:
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
         self._timed = timed
+        self._recorded = recorded
         self._release = release
         self.load_code(functions or {}, num_threads)
         self.refresh()
@@ -324,6 +327,34 @@ class Executable:
         if self._record is None:
             raise PipelineError("this executable does not time its kernels: compile the model with profile=True")
         return measure(self, self._code, self._record, args, kwargs, repeats)
+
+    def report(self, path: str | Path, *args: Any, repeats: int = 10, **kwargs: Any) -> None:
+        """Writes a page that shows what the model became, to be opened in a browser; see docs/report.md.
+
+        The model is compiled once more, by passes that are watched. An executable that was loaded from a file has no
+        model to compile: its page has what the file has, and says what is missing.
+
+        Args:
+            path: the file, which is written whole or not at all.
+            args, kwargs: arguments of a call, which is measured as `profile` does; without any nothing is measured.
+            repeats: how many calls are measured.
+
+        Raises:
+            PipelineError: the file cannot be written.
+        """
+        from pipeline.report.collect import contents_of
+        from pipeline.report.page import write
+
+        write(path, contents_of(self, args, kwargs, repeats))
+
+    def recordings(self) -> tuple[Recording, ...]:
+        """What passes do to the model when it is compiled once more; none of an executable loaded from a file."""
+        return () if self._recorded is None else (self._recorded(),)
+
+    @property
+    def has_profile(self) -> bool:
+        """Whether `profile` can measure it."""
+        return self._record is not None or self._timed is not None
 
     def ir(self, stage: str) -> str:
         """The MLIR text after a stage of compilation: `torch`, `linalg`, `fused`, `kernels` or `llvm`."""

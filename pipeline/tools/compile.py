@@ -98,6 +98,9 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
     watcher.note("machine code")
     if arguments.explain:
         sys.stderr.write(explanation(executable.kernels, executable.remarks))
+    if arguments.report is not None:
+        watcher.note("the executable")
+        quietly(executable.report, arguments.report)
     with timing.stage("write the outcome"):
         if arguments.emit in LINKED:
             _write_linked(arguments, executable)
@@ -178,6 +181,10 @@ def _check_places(arguments: argparse.Namespace) -> None:
         )
     if arguments.output != "-" and Path(arguments.output).is_dir() and arguments.emit != "spirv":
         raise PipelineError(f"{arguments.output}: cannot be written: it is a folder")
+    if arguments.report is not None and not Path(arguments.report).parent.is_dir():
+        raise PipelineError(
+            f"{arguments.report}: cannot be written: there is no folder {Path(arguments.report).parent}"
+        )
     if arguments.dump_dir is not None:
         try:
             Path(arguments.dump_dir).mkdir(parents=True, exist_ok=True)

@@ -61,6 +61,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The options, checked as far as the command line goes; `passes` maps stages to pipelines."""
     parser = _parser()
     arguments = parser.parse_args(argv)
+    if arguments.report is not None and arguments.emit != "exe":
+        parser.error("--report: is for --emit=exe")
     if arguments.prepacked and arguments.emit != "exe":
         parser.error("--prepacked: is for --emit=exe")
     if arguments.emit in BINARY and arguments.output == "-":
@@ -189,6 +191,11 @@ def _parser() -> DriverParser:
         "--print-pipeline",
         action="store_true",
         help="print on stderr all passes from linalg to llvm, or to gpu, as one pipeline for pipeline-opt",
+    )
+    look.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write a page that shows what the model became, for a browser; compiles it once more, see docs/report.md",
     )
     look.add_argument("--timing", action="store_true", help="print how long each stage and pass took on stderr")
     look.add_argument(

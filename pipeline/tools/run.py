@@ -55,6 +55,8 @@ def _run(arguments: argparse.Namespace) -> None:
         sys.stdout.write(str(profile))
         if arguments.trace is not None:
             profile.save_trace(arguments.trace)
+    if arguments.report is not None:
+        executable.report(arguments.report, *args, repeats=arguments.repeats, **kwargs)
     if not arguments.benchmark:
         return
     if len(forms) > 1:

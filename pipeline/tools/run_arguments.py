@@ -29,7 +29,8 @@ examples:
   pipeline-run fused.pipeline --input image.npy --benchmark --against other.pipeline
   pipeline-run resnet.py --benchmark --against=eager
   pipeline-run resnet.py --benchmark --compare-unfused
-  pipeline-run resnet.py --compare-precision"""
+  pipeline-run resnet.py --compare-precision
+  pipeline-run resnet.py --report resnet.html"""
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -65,6 +66,11 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--trace", metavar="FILE", help="with --profile: write a trace for chrome://tracing or Perfetto, as JSON"
+    )
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write a page that shows what the model became and where the time of a call goes, for a browser",
     )
     parser.add_argument(
         "--against",

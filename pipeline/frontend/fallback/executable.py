@@ -17,6 +17,7 @@ from pipeline.errors import PipelineError
 from pipeline.frontend.fallback.profile import StepTimes, profile_steps
 from pipeline.frontend.fallback.steps import FallbackStep, PartStep, Values
 from pipeline.remarks import Remark
+from pipeline.report.recording import Recording
 from pipeline.runtime.call.arguments import ArgumentReader, Arguments
 from pipeline.runtime.call.array_libraries import converted, extent, overlap, torch_library
 from pipeline.runtime.call.array_library import ArrayLibrary
@@ -222,6 +223,15 @@ class FallbackExecutable(Executable):
             for part in self.parts:
                 part.rebind({weight.name: live[weight.name] for weight in part.signature.weights})
             self._live = live
+
+    def recordings(self) -> tuple[Recording, ...]:
+        """See `Executable.recordings`; there is one for each part."""
+        return tuple(recording for part in self.parts for recording in part.recordings())
+
+    @property
+    def has_profile(self) -> bool:
+        """See `Executable.has_profile`."""
+        return True
 
     def profile(self, *args: Any, repeats: int = 10, **kwargs: Any) -> Profile:
         """Where the time of a call goes, kernel by kernel and op by op of torch's; see `Executable.profile`."""

@@ -50,10 +50,23 @@ def module_path(node: fx.Node) -> str | None:
     None for what the model's own forward does, and where torch has not noted it. Of what backward does, the module
     whose gradients it is.
     """
+    modules = modules_of(node)
+    return (modules[-1][0] or None) if modules else None
+
+
+def modules_of(node: fx.Node) -> tuple[tuple[str, str], ...]:
+    """The paths and classes of the modules that made `node`, from the outermost in; the path of the model is empty."""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
-    path = next((str(path) for path, _ in reversed(_entries(stack))), "")
-    path = re.sub(r"\._modules\['(\w+)'\]|\[(\d+)\]", r".\1\2", path)
-    return _ROOT.sub(lambda match: match[1] or "", path).strip(".") or None
+    return tuple((_path(str(path)), _class_name(kind)) for path, kind in _entries(stack))
+
+
+def _path(noted: str) -> str:
+    path = re.sub(r"\._modules\['(\w+)'\]|\[(\d+)\]", r".\1\2", noted)
+    return _ROOT.sub(lambda match: match[1] or "", path).strip(".")
+
+
+def _class_name(kind: object) -> str:
+    return (kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))).rpartition(".")[2]
 
 
 def _entries(stack: Mapping[str, Any]) -> list[tuple[Any, Any]]:

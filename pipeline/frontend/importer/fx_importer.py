@@ -14,6 +14,7 @@ from pipeline.errors import LoweringError, PipelineError, UnsupportedOpError
 from pipeline.frontend.decompositions.random_op import draws_numbers
 from pipeline.frontend.fx_passes.source_lines import module_path, source_line
 from pipeline.frontend.importer.higher_order_ops import NodeImporter
+from pipeline.frontend.importer.module_paths import tell
 from pipeline.mlir import ir
 from pipeline.runtime.interface.signature import DTYPE_BYTES
 
@@ -36,6 +37,7 @@ class _Locations(fx_importer.ContextCache):
     def get_node_location(self, node: fx.Node) -> ir.Location:
         if node.graph is self.graph:
             self.node = node
+        tell(node)
         return node_location(node, self._c)
 
 

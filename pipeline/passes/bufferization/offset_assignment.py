@@ -30,7 +30,7 @@ def buffers_of(function: ir.Operation, alignment: int) -> list[Buffer]:
 
     Ops are numbered in program order, so that what a region needs lies within what the block around it needs.
     """
-    ops = _ops_in_sequence(function)
+    ops = ops_in_sequence(function)
     numbers = {op: number for number, op in enumerate(ops)}
     buffers = []
     for alloc in ops:
@@ -68,7 +68,7 @@ def become_view(buffer: Buffer, memory: ir.Value, start: ir.Value | None = None)
     replace(buffer.alloc, [view])
 
 
-def _ops_in_sequence(function: ir.Operation) -> list[ir.Operation]:
+def ops_in_sequence(function: ir.Operation) -> list[ir.Operation]:
     """The ops of a function and of its branches and loops, outer before inner; not those that run side by side."""
     found: list[ir.Operation] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,9 @@ class Profile:
         rows: what the compiled code spends it on, most first.
         peak: what this machine can do.
         calls: how many calls were measured.
+        sites: what each place in the code costs, in the order of the code; empty where torch runs some of the model.
+        events: the runs of the last call in the order of time: the number of the site, where -1 is the code as a whole,
+            and when the run began and ended in nanoseconds.
     """
 
     seconds: float
@@ -61,7 +64,8 @@ class Profile:
     rows: tuple[Row, ...]
     peak: Peak
     calls: int
-    _events: tuple[tuple[Site, int, int], ...] = field(repr=False, default=())
+    sites: tuple[Row, ...] = field(repr=False, default=())
+    events: tuple[tuple[int, int, int], ...] = field(repr=False, default=())
 
     @property
     def accounted(self) -> float:
@@ -77,24 +81,30 @@ class Profile:
         Raises:
             PipelineError: the file cannot be written.
         """
-        first = min((start for _, start, _ in self._events), default=0)
+        first = min((start for _, start, _ in self.events), default=0)
         events = [
             {
-                "name": site.name,
+                "name": "main" if site < 0 else self.sites[site].name,
                 "ph": "X",
                 "ts": (start - first) / 1e3,
                 "dur": (end - start) / 1e3,
                 "pid": 1,
                 "tid": 1,
-                "args": {"source": site.source, "module": site.module},
+                "args": self._args(site),
             }
-            for site, start, end in self._events
+            for site, start, end in self.events
         ]
         try:
             with replacing(Path(path)) as temporary:
                 temporary.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}))
         except OSError as error:
             raise PipelineError(f"{path}: cannot be written: {error.strerror}") from None
+
+    def _args(self, site: int) -> dict[str, str]:
+        """What a trace says of an event beside its name."""
+        if site < 0:
+            return {"source": "", "module": ""}
+        return {"source": self.sites[site].source, "module": self.sites[site].module}
 
 
 def measure(
@@ -115,30 +125,36 @@ def measure(
         seconds += time.perf_counter() - start
         nanoseconds = [old + new for old, new in zip(nanoseconds, record.nanoseconds(), strict=True)]
         runs = [old + new for old, new in zip(runs, record.runs(), strict=True)]
-    events = [(code.sites[site], start, end) for site, start, end in record.events()]
+    events = [(site - 1, start, end) for site, start, end in record.events()]
     return Profile(
         seconds=seconds / repeats,
         code_seconds=nanoseconds[0] / 1e9 / repeats,
         rows=tuple(sorted(measured_rows(code, nanoseconds, runs, repeats), key=lambda row: -row.seconds)),
         peak=measured_peak(),
         calls=repeats,
-        _events=tuple(sorted(events, key=lambda event: event[1])),
+        sites=tuple(_row(code, [number], nanoseconds, runs, repeats) for number in range(1, len(code.sites))),
+        events=tuple(sorted(events, key=lambda event: event[1])),
     )
 
 
 def measured_rows(code: Code, nanoseconds: list[int], runs: list[int], repeats: int) -> Iterator[Row]:
     """The rows of code whose sites ran so often and took so long in `repeats` calls of the model."""
-    kernels = {kernel.name: kernel for kernel in code.kernels}
     places: dict[Site, list[int]] = {}
     for number, site in enumerate(code.sites[1:], 1):
         places.setdefault(site, []).append(number)
-    for site, numbers in places.items():
-        times = sum(runs[number] for number in numbers) / repeats
-        kernel = kernels.get(site.name)
-        operations = None if kernel is None or kernel.operations is None else round(kernel.operations * times)
-        moved = None if kernel is None or kernel.bytes is None else round(kernel.bytes * times)
-        taken = sum(nanoseconds[number] for number in numbers) / 1e9 / repeats
-        yield Row(site.name, site.source, times, taken, operations, moved, site.module)
+    for numbers in places.values():
+        yield _row(code, numbers, nanoseconds, runs, repeats)
+
+
+def _row(code: Code, sites: Sequence[int], nanoseconds: list[int], runs: list[int], repeats: int) -> Row:
+    """What sites of one kernel and one place of the model cost together."""
+    site = code.sites[sites[0]]
+    kernel = next((kernel for kernel in code.kernels if kernel.name == site.name), None)
+    times = sum(runs[number] for number in sites) / repeats
+    operations = None if kernel is None or kernel.operations is None else round(kernel.operations * times)
+    moved = None if kernel is None or kernel.bytes is None else round(kernel.bytes * times)
+    taken = sum(nanoseconds[number] for number in sites) / 1e9 / repeats
+    return Row(site.name, site.source, times, taken, operations, moved, site.module)
 
 
 def _title(profile: Profile) -> str:
