@@ -113,9 +113,13 @@ class _Recorder(Instrumentation):
 
     def __init__(self, module: ir.Module):
         self._module, self._last, self._on_tensors = module, written(module), True
+        self._step: PipelineStep | None = None
 
     def before(self, step: PipelineStep, op: ir.Operation) -> None:
-        """A pass is about to run."""
+        """A pass is about to run on one of its ops."""
+        if step is self._step:
+            return
+        self._step = step
         self._on_tensors &= step.pass_.name not in MEMORY
         supervised.tell(_Begun(step.pass_.name, str(PassPipeline((step,))), self._on_tensors))
 
