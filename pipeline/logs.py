@@ -63,8 +63,14 @@ def is_verbose() -> bool:
 
 @functools.cache
 def set_up() -> None:
-    """Sets the levels that the environment asks for, once in a process; raises `OptionError` as `levels` does."""
+    """Sets the levels that the environment asks for, once in a process; raises `OptionError` as `levels` does.
+
+    Else the logs are silent, whatever the root says: who asks a program for its own lines asks for none of ours.
+    """
     wanted = levels(os.environ.get("PIPELINE_LOG", ""))
+    root = logging.getLogger("pipeline")
+    if root.level == logging.NOTSET:
+        root.setLevel(logging.WARNING)
     if is_verbose():
         wanted.setdefault("compile", logging.INFO)
     for name, level in wanted.items():

@@ -89,7 +89,8 @@ def test_passes_in_the_log_for_debugging(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_the_level_of_the_log_decides_as_verbose_does(caplog: pytest.LogCaptureFixture) -> None:
-    small()
+    with caplog.at_level(logging.DEBUG):
+        small()
     assert not [record for record in caplog.records if record.name.startswith("pipeline.")]
     with caplog.at_level(logging.INFO, "pipeline.passes"):
         small()

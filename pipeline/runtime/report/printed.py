@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _SHOWN = 30
 
 _HEADS = ("kernel", "kind", "calls", "FLOP", "bytes")
+_ALIGNED = ("left", "left", "right", "right", "right", "left")
 
 
 def as_text(executable: Executable) -> str:
@@ -48,7 +49,7 @@ def as_html(executable: Executable) -> str:
     )
     rows = [[*row, _place(kernel)] for row, kernel in zip(_rows(executable.kernels), _mains(executable), strict=True)]
     heads = "".join(f"<th>{escape(head)}</th>" for head in (*_HEADS, "first place"))
-    kernels = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    kernels = "".join(f"<tr>{''.join(map(_cell, row, _ALIGNED))}</tr>" for row in rows)
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{kernels}</tbody></table>" if rows else ""
     return f"<p>executable of <b>{escape(executable.name)}</b></p><table>{facts}</table>{table}"
 
@@ -127,6 +128,10 @@ def _amount(number: int | None) -> str:
 def _place(kernel: Kernel) -> str:
     """Where the last op of a kernel's first place comes from; not known of what was loaded."""
     return kernel.places[0].ops[-1].place if kernel.places and kernel.places[0].ops else ""
+
+
+def _cell(text: str, side: str) -> str:
+    return f"<td style='text-align:{side};white-space:nowrap'>{escape(text)}</td>"
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> list[str]:
