@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: gpu-check bench demo test test-quick format lint types lit pytest docs setup
+.PHONY: gpu-check bench bench-train demo test test-quick format lint types lit pytest docs setup
 
 demo: setup
 	$(BIN)/python examples/resnet18.py
@@ -54,6 +54,12 @@ bench: setup
 	$(BIN)/python benchmarks/compare.py $(BENCH) --write --no-warm --output build/bf16.jsonl \
 	  --contestants eager,pipeline,eager-bf16,pipeline-of-bf16,pipeline-bf16 \
 	  W4_ffn W5_encoder W8a_resnet18 W8c_bert W8e_mlp
+
+# Steps of training on one thread and on two; docs/training.md gets the tables. For a quiet machine.
+bench-train: setup
+	rm -f build/training.jsonl
+	$(BIN)/python benchmarks/compare.py --training $(BENCH) --write
+	$(BIN)/python benchmarks/compare.py --training $(BENCH) --write --threads 2
 
 # The reference of passes, then the site, in build/site; a link that leads nowhere is an error.
 docs: setup

@@ -7,7 +7,8 @@ of calls in turn, A B C A B C, on one processor while nothing else runs, so that
 drifts. What is not installed is left out; `--python iree=/some/venv/bin/python` names the Python that has it.
 
 Outcomes are lines of JSON in a file; what it has already is measured again only where workloads are named. Tables of
-them are printed (report.py), and with `--write` put into docs/performance.md with a picture.
+them are printed (report.py), and with `--write` put into docs/performance.md with a picture. With `--training` calls
+are steps of training (training_*.py), and the tables go to docs/training.md.
 """
 
 from __future__ import annotations
@@ -22,18 +23,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from contestants import CONTESTANTS
+import training_report
+from contestants import CONTESTANTS, Contestant
 from report import Lines, print_tables, write_page
 from rich.console import Console
+from training_contestants import TRAINERS
 
 FOLDER = Path(__file__).resolve().parent
 DEFAULT_OUTPUT = FOLDER.parent / "build" / "benchmarks.jsonl"
+TRAINING_OUTPUT = FOLDER.parent / "build" / "training.jsonl"
 
 #: A slice of calls; how many each contestant has of a workload, at least and at most; when it has had enough of them.
 SLICE_SECONDS = 0.03
@@ -59,12 +63,14 @@ class Settings:
         cpus: the processors that calls run on, one for each thread.
         malloc_tuned: whether malloc keeps the memory that it has got.
         warm: whether contestants with a cache compile again in a second process.
+        contestants: who may take part.
     """
 
     pythons: dict[str, str]
     cpus: tuple[int, ...]
     malloc_tuned: bool = False
     warm: bool = True
+    contestants: Mapping[str, Contestant] = field(default_factory=lambda: CONTESTANTS)
 
     @property
     def threads(self) -> int:
@@ -76,7 +82,7 @@ class Settings:
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         threads = dict.fromkeys(names, str(self.threads))
         malloc = MALLOC_TUNED if self.malloc_tuned else {}
-        own = CONTESTANTS[contestant].settings(folder, folder.parent)
+        own = self.contestants[contestant].settings(folder, folder.parent)
         return {**os.environ, "PYTHONPATH": str(FOLDER.parent), **threads, **malloc, **own}
 
 
@@ -170,7 +176,7 @@ def compiled(contestant: str, workload: str, settings: Settings, scratch: Path) 
     process = Process(contestant, workload, settings, folder)
     try:
         outcome: dict[str, Any] = process.answer(COMPILE_SECONDS)
-        if settings.warm and CONTESTANTS[contestant].has_cache:
+        if settings.warm and settings.contestants[contestant].has_cache:
             outcome |= _warm(contestant, workload, settings, folder)
     except Failure as failure:
         process.close()
@@ -262,10 +268,12 @@ def chosen_pythons(arguments: argparse.Namespace, console: Console) -> tuple[dic
     for text in arguments.python:
         names, _, path = text.partition("=")
         given |= dict.fromkeys(names.split(","), path)
-    wanted = arguments.contestants.split(",")
+    there = TRAINERS if arguments.training else CONTESTANTS
+    usual = [name for name, one in there.items() if one.by_default]
+    wanted = arguments.contestants.split(",") if arguments.contestants else usual
     for name in [*wanted, *given]:
-        if name not in CONTESTANTS:
-            sys.exit(f"unknown contestant {name!r}; there are: {', '.join(CONTESTANTS)}")
+        if name not in there:
+            sys.exit(f"unknown contestant {name!r}; there are: {', '.join(there)}")
     pythons, versions = {}, {}
     for name in dict.fromkeys(["eager", *wanted]):
         python = given.get(name, sys.executable)
@@ -275,7 +283,7 @@ def chosen_pythons(arguments: argparse.Namespace, console: Console) -> tuple[dic
             console.print(f"{name} is left out: {python} has no {missing}", soft_wrap=True)
             continue
         pythons[name] = python
-        package = CONTESTANTS[name].packages[0]
+        package = there[name].packages[0]
         versions[package] = found["versions"][package]
     return pythons, versions
 
@@ -283,34 +291,39 @@ def chosen_pythons(arguments: argparse.Namespace, console: Console) -> tuple[dic
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="by default those that the file has not")
-    usual = ",".join(name for name, one in CONTESTANTS.items() if one.by_default)
-    parser.add_argument("--contestants", default=usual, metavar="NAME,...", help="default: %(default)s")
+    parser.add_argument("--training", action="store_true", help="steps of training instead of inference")
+    parser.add_argument("--contestants", metavar="NAME,...", help="default: all but those in bf16")
     parser.add_argument("--python", action="append", default=[], metavar="NAME,...=PATH", help="who runs contestants")
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument("--malloc-tuned", action="store_true", help="malloc keeps the memory that it has got")
     parser.add_argument("--no-warm", action="store_true", help="do not compile again with a full cache")
-    parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--output", type=Path, metavar="FILE", help=f"default: {DEFAULT_OUTPUT}")
     parser.add_argument("--report", action="store_true", help="measure nothing, print the tables of the file")
     parser.add_argument("--write", action="store_true", help="put tables and picture into docs/")
-    return parser.parse_args(arguments)
+    chosen = parser.parse_args(arguments)
+    chosen.output = chosen.output or (TRAINING_OUTPUT if chosen.training else DEFAULT_OUTPUT)
+    return chosen
 
 
 def measure(arguments: argparse.Namespace, console: Console) -> None:
     """Measures what the file of outcomes does not have yet."""
+    from training_workloads import TRAINING
     from workloads import WORKLOADS
 
+    workloads = TRAINING if arguments.training else WORKLOADS
     for name in arguments.workloads:
-        if name not in WORKLOADS:
-            sys.exit(f"unknown workload {name!r}; there are: {', '.join(WORKLOADS)}")
+        if name not in workloads:
+            sys.exit(f"unknown workload {name!r}; there are: {', '.join(workloads)}")
     cpus = tuple(sorted(os.sched_getaffinity(0)))[: arguments.threads]
     if len(cpus) < arguments.threads:
         sys.exit(f"--threads {arguments.threads}: there are {len(cpus)} processors")
     pythons, versions = chosen_pythons(arguments, console)
-    settings = Settings(pythons, cpus, arguments.malloc_tuned, not arguments.no_warm)
+    there = TRAINERS if arguments.training else CONTESTANTS
+    settings = Settings(pythons, cpus, arguments.malloc_tuned, not arguments.no_warm, there)
     lines = Lines(arguments.output)
     lines.append({"machine": machine(versions)})
     with tempfile.TemporaryDirectory(prefix="benchmark-") as scratch:
-        for name in arguments.workloads or WORKLOADS:
+        for name in arguments.workloads or workloads:
             if not arguments.workloads and lines.has(name, pythons, settings.threads, settings.malloc_tuned):
                 continue
             with console.status(name):
@@ -334,6 +347,11 @@ def main(arguments: list[str]) -> None:
     if not chosen.report:
         measure(chosen, console)
     lines = Lines(chosen.output)
+    if chosen.training:
+        print(training_report.tables(lines))
+        if chosen.write:
+            training_report.write_page(lines)
+        return
     print_tables(lines)
     if chosen.write:
         write_page(lines, console)

@@ -107,13 +107,9 @@ def status(name: str) -> float:
 def error(results: list[Any], workload: Any) -> float:
     """The largest difference from PyTorch eager in float64, in parts of the largest magnitude of that result."""
     import numpy as np
-    import torch
 
-    model, inputs = workload.make(in_python=True)
-    wanted = model.double()(*(one.double() if one.is_floating_point() else one for one in inputs))
     largest = 0.0
-    for got, want in zip(results, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
-        assert isinstance(want, torch.Tensor)
+    for got, want in zip(results, workload.expected(), strict=True):
         if got.shape != tuple(want.shape):
             raise ValueError(f"a result has the shape {got.shape}, not {tuple(want.shape)}")
         difference = np.abs(np.asarray(got, np.float64) - want.double().numpy()).max()
@@ -152,19 +148,31 @@ def move(cpus: list[int]) -> None:
 def serve(name: str, workload_name: str, threads: int, folder: Path, answer: Callable[[dict[str, Any]], None]) -> None:
     """Compiles, and answers requests until there are no more."""
     import torch
+    from training_contestants import TRAINERS
+    from training_workloads import TRAINING
     from workloads import WORKLOADS
 
-    contestant = CONTESTANTS[name]
+    workload = {**WORKLOADS, **TRAINING}[workload_name]
+    contestant = (TRAINERS if workload_name in TRAINING else CONTESTANTS)[name]
     contestant.preload()
     torch.set_num_threads(threads)
-    with torch.inference_mode() if contestant.runs_python else torch.no_grad():  # exporters cannot do with the former
+    with _gradients(contestant):
         with tempfile.TemporaryDirectory(dir=folder) as own:
-            run, report = compiled(contestant, WORKLOADS[workload_name], threads, Path(own))
+            run, report = compiled(contestant, workload, threads, Path(own))
         answer(report)
         for line in sys.stdin:
             request = json.loads(line)
             move(request["cpus"])
             answer(slice_of_calls(run, request["seconds"], threads))
+
+
+def _gradients(contestant: Contestant) -> Any:
+    """The mode of autograd that calls run in."""
+    import torch
+
+    if contestant.trains:
+        return torch.enable_grad()
+    return torch.inference_mode() if contestant.runs_python else torch.no_grad()  # exporters cannot do with the former
 
 
 def main() -> None:

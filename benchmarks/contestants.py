@@ -50,6 +50,7 @@ class Contestant:
         runs_python: whether it takes Python's own control flow.
         has_cache: whether a second process compiles faster than the first.
         by_default: whether it takes part unless it is named.
+        trains: whether its calls compute gradients.
     """
 
     packages: tuple[str, ...] = ("torch",)
@@ -57,6 +58,7 @@ class Contestant:
     runs_python = False
     has_cache = False
     by_default = True
+    trains = False
 
     def settings(self, own: Path, common: Path) -> dict[str, str]:
         """Environment variables of its process; what it caches goes to `own`, a folder of this workload.

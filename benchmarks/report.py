@@ -95,7 +95,7 @@ def write_page(lines: Lines, console: Console) -> None:
     is_bf16 = set(IN_BF16) <= set(lines.contestants(USUAL))
     start, end = (START_BF16, END_BF16) if is_bf16 else (START, END)
     before, rest = PAGE.read_text().split(start)
-    text = f"{_about(lines)}\n\n{_in_bf16(lines)}" if is_bf16 else tables(lines)
+    text = f"{about(lines)}\n\n{_in_bf16(lines)}" if is_bf16 else tables(lines)
     PAGE.write_text(f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}")
     if is_bf16:
         return
@@ -107,8 +107,8 @@ def write_page(lines: Lines, console: Console) -> None:
 
 def tables(lines: Lines) -> str:
     """All tables as Markdown."""
-    parts = [_about(lines)]
-    parts += [f"#### Times: {_described(setting)}\n\n{_times(lines, setting)}" for setting in lines.settings()]
+    parts = [about(lines)]
+    parts += [f"#### Times: {described(setting)}\n\n{_times(lines, setting)}" for setting in lines.settings()]
     if lines.workloads(USUAL):
         parts.append(f"#### Largest error, relative to the largest result in float64\n\n{_errors(lines)}")
         parts.append(f"#### Compilation, CPU seconds: capture + the rest\n\n{_compilation(lines)}")
@@ -123,7 +123,8 @@ def tables(lines: Lines) -> str:
     return "\n\n".join(parts)
 
 
-def _about(lines: Lines) -> str:
+def about(lines: Lines) -> str:
+    """What figures depend on, in a sentence."""
     machine = lines.machine
     if not machine:
         return "Nothing has been measured yet."
@@ -134,7 +135,8 @@ def _about(lines: Lines) -> str:
     )
 
 
-def _described(setting: Setting) -> str:
+def described(setting: Setting) -> str:
+    """The setting in words."""
     threads, malloc_tuned = setting
     return f"{threads} thread{'s' * (threads > 1)}{', malloc tuned' * malloc_tuned}"
 

@@ -67,6 +67,12 @@ class Workload:
         model, inputs = (self.in_python or self.create)() if in_python else self.create()
         return model.eval().requires_grad_(False), inputs
 
+    def expected(self) -> tuple[torch.Tensor, ...]:
+        """The results of a call, by PyTorch eager in float64."""
+        model, inputs = self.make(in_python=True)
+        results = model.double()(*(one.double() if one.is_floating_point() else one for one in inputs))
+        return results if isinstance(results, tuple) else (results,)
+
 
 def _with_statistics(model: nn.Module) -> nn.Module:
     """The model, its batch norms as if trained: with the initial ones a wrong one would go unnoticed."""

@@ -10,12 +10,16 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # scripts, not a package
 
 import contestant_process
 import report
+import training_report
+import training_workloads
+from training_contestants import TRAINERS
 
 FOLDER = Path(report.__file__).parent
 
@@ -96,6 +100,31 @@ def test_wrong_arguments(tmp_path, arguments, message):
     with pytest.raises(SystemExit) as raised:
         run(*arguments, "--output", tmp_path / "lines.jsonl")
     assert message in str(raised.value)
+
+
+def test_a_step_of_training(tmp_path):
+    def create():
+        layers = [torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)]
+        return training_workloads.WithLoss(torch.nn.Sequential(*layers)), (torch.randn(5, 6), torch.arange(5) % 3)
+
+    workload = training_workloads.TrainingWorkload(create)
+    for contestant in (TRAINERS["eager"], TRAINERS["pipeline"]):
+        run, report = contestant_process.compiled(contestant, workload, 1, tmp_path)
+        assert report["error"] < 1e-5
+        assert run().requires_grad
+
+
+def test_the_table_of_training(tmp_path, capsys, monkeypatch):
+    page = tmp_path / "training.md"
+    page.write_text("before\n<!-- training -->\nold\n<!-- /training -->\nafter\n")
+    monkeypatch.setattr(training_report, "PAGE", page)
+    lines = lines_of(tmp_path, outcome("eager", "T11_mlp"), outcome("pipeline", "T11_mlp", ratio=1.5))
+    run("--training", "--report", "--write", "--output", lines.path)
+    assert "| T11_mlp | 2.00 | 1.50 | 2e-07 | 1 | 92 / 92 |" in page.read_text()
+    assert page.read_text().startswith("before\n<!-- training -->") and page.read_text().endswith("\nafter\n")
+    assert "old" not in page.read_text()
+    with pytest.raises(SystemExit, match="unknown workload 'W2c_rnncell'; there are: T1_bert"):
+        run("--training", SMALLEST)
 
 
 def test_a_contestant_that_fails_says_why(tmp_path):

@@ -150,10 +150,11 @@ def _mamba():
     return transformers.MambaForCausalLM(transformers.MambaConfig(**sizes, use_cache=False))
 
 
-def _resnet(block):
-    from timm.models import resnet
+def _resnet():
+    """The blocks of a ResNet-50, narrow."""
+    from timm.models.resnet import Bottleneck, ResNet
 
-    return resnet.ResNet(getattr(resnet, block), (1, 1, 1, 1), channels=(4, 6, 8, 8), stem_width=8, num_classes=5)
+    return ResNet(Bottleneck, (1, 1, 1, 1), channels=(4, 6, 8, 8), stem_width=8, num_classes=5)
 
 
 def _mobile_net():
@@ -185,8 +186,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor]]] = 
     "t5": (_t5, _tokens),
     "mamba": (_mamba, _tokens),
     "unet": (UNet, _rows(2, 3, 8, 12)),
-    "resnet of two convolutions": (lambda: _resnet("BasicBlock"), _rows(3, 3, 32, 32)),
-    "resnet of bottlenecks": (lambda: _resnet("Bottleneck"), _rows(3, 3, 32, 32)),
+    "resnet": (_resnet, _rows(3, 3, 32, 32)),
     "mobilenet": (_mobile_net, _rows(3, 3, 16, 16)),
     "generator": (Generator, _rows(4, 8)),
     "bags": (Bags, _tokens),
