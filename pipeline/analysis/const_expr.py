@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.dialects.fusion import BARRIER
 from pipeline.ir.attributes import MUTABLE, WEIGHT
-from pipeline.ir.element_types import byte_size
+from pipeline.ir.element_types import byte_size, element_type
 from pipeline.mlir import captured_values, ir
 
 _PURE = ("tensor.", "linalg.", "arith.", "math.", BARRIER)
@@ -21,7 +21,8 @@ class ConstExprs:
     weights behind it (a broadcast), nor what has an unknown size.
 
     Attributes:
-        growth: how many times as large what is computed may be.
+        growth: how many times as large what is computed may be; of integers, which are widened on the way to smaller
+            ones, `GROWTH` times.
         sources: for each such value, in program order, the arguments behind it; none for what comes from constants.
         refused: ops that read nothing else and are too large, with their bytes and those of the weights behind them.
     """
@@ -64,7 +65,8 @@ class ConstExprs:
             return False
         behind = self._behind(read)
         size, limit = sum(filter(None, sizes)), sum(byte_size(weight.type) or 0 for weight in behind)
-        if not behind or size <= self.growth * limit:
+        integers = all(isinstance(element_type(result), ir.IntegerType) for result in op.results)
+        if not behind or size <= (max(self.growth, GROWTH) if integers else self.growth) * limit:
             return True
         self.refused.append((op, size, limit))
         return False

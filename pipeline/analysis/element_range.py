@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.reshapes import RESHAPES
-from pipeline.mlir import constant_integer, defining_op, ir
+from pipeline.mlir import defining_op, ir
 
 _EXTENSIONS = ("arith.extsi", "arith.trunci", "arith.fptosi", "arith.sitofp")
 _ROUNDINGS = ("math.roundeven", "math.round", "math.floor", "math.ceil", "math.trunc", "math.rint")
@@ -51,6 +51,9 @@ class _Ranges:
         op = defining_op(value)
         if op is None or self._ops > _MOST_OPS:
             return whole
+        number = _constant(value)
+        if number is not None:
+            return ElementRange(number, number)
         if op.name in RESHAPES:
             return self.of_tensor(op.operands[0])
         view = structured(op)
@@ -84,8 +87,9 @@ class _Ranges:
             inner = self._of_element(op.operands[0], view)
             return inner if inner.least >= 0 else ElementRange(0, 2 ** op.operands[0].type.width - 1)
         if op.name == "arith.andi":
-            masks = [mask for mask in map(constant_integer, op.operands) if mask is not None and mask >= 0]
-            return ElementRange(0, masks[0]) if masks else _ALL
+            sides = [self._of_element(operand, view) for operand in op.operands]
+            masks = [side.most for side in sides if side.least >= 0]
+            return ElementRange(0, min(masks)) if masks else _ALL
         if op.name == "arith.select":
             return self._of_select(op, view)
         if op.name in (*_LARGER, *_SMALLER, "arith.addi", "arith.subi", "arith.shrui"):
@@ -148,9 +152,11 @@ def _of_type(kind: ir.Type) -> ElementRange:
 
 
 def _constant(value: ir.Value) -> float | None:
-    """The number that a value is known to be."""
+    """The number that a value is known to be, or all elements of a tensor."""
     op = defining_op(value)
     if op is None or op.name != "arith.constant":
         return None
     attribute = op.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
     return attribute.value if isinstance(attribute, (ir.IntegerAttr, ir.FloatAttr)) else None

@@ -146,7 +146,7 @@ FORMS: dict[str, Form] = {
     "bytes that wrap": (
         lambda x, q, s, z: data(x) @ ((q - z).float() * s),
         {"q": int8(K, N), "s": scale(N), "z": int8(N)},
-        FUSED,
+        BYTES,
     ),
     "bytes less integers of 16 bits": (
         lambda x, q, s, z: data(x) @ ((q - z).float() * s),

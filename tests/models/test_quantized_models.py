@@ -96,6 +96,32 @@ def test_torchao_with_torch_compile(config: str) -> None:
     assert {weight.type.dtype for weight in executable.signature.weights} >= {"int8"}
 
 
+@pytest.mark.parametrize("config", ["int4 weights in groups", "int8 data, int4 weights"])
+@pytest.mark.parametrize("how", ["compile", "torch.compile"])
+def test_four_bits_are_kept_two_to_a_byte(config: str, how: str) -> None:
+    model, x = quantized(config), torch.randn(1, 128)
+    run: Callable[[torch.Tensor], torch.Tensor]
+    if how == "compile":
+        run = executable = pipeline.compile(model, (x,), fallback="error")
+    else:
+        run = torch.compile(model, backend="pipeline", options={"fallback": "error"})
+        run(x)
+        (executable,) = pipeline.executables(run)
+    check(run(x), model(x), 0.01)
+    packed = [remark for remark in executable.remarks if remark.pass_name == "pack-nibbles"]
+    assert [remark.kind for remark in packed] == ["passed"] * 3
+    weights = 3 * 128 * 256
+    assert executable.memory.prepared <= weights * (0.5 + 5 / 32) + 512  # scales of f32 and zero points of bytes
+    with torch.no_grad():
+        held = model.down.weight.qdata
+        held[3, 5] = 9
+    with pytest.raises(pipeline.PipelineError, match="is not in its range, -8 to 7"):
+        run(x)
+    with torch.no_grad():
+        held[3, 5] = -8
+    check(run(x), model(x), 0.01)
+
+
 def test_bytes_that_change_are_prepared_again() -> None:
     model, x = quantized("int8 weights"), torch.randn(3, 128)
     compiled = torch.compile(model, backend="pipeline")

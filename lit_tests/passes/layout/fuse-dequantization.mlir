@@ -157,3 +157,39 @@ func.func @of_a_scalar(%x: tensor<3x16xf32>, %q: tensor<16x8xi8> {pipeline.weigh
   %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x8xf32>) outs(%init : tensor<3x8xf32>) -> tensor<3x8xf32>
   return %r : tensor<3x8xf32>
 }
+
+// -----
+
+// Integers that are wider on the way from bytes to bytes are no weight of their own: the mask is @prepare's.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @through_wide
+// CHECK: %[[MASKED:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<64x64xi8>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[MASKED]] : tensor<3x64xf32>, tensor<64x64xi8>)
+// CHECK-NOT: arith.andi
+func.func @through_wide(%x: tensor<3x64xf32>, %w: tensor<64x64xi8> {pipeline.weight = "w"}, %y: tensor<3x64xf32>) -> tensor<3x64xf32> {
+  %mask = arith.constant 15 : i32
+  %wide = tensor.empty() : tensor<64x64xi32>
+  %bytes = tensor.empty() : tensor<64x64xi8>
+  %floats = tensor.empty() : tensor<64x64xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%w : tensor<64x64xi8>) outs(%wide : tensor<64x64xi32>) {
+  ^bb0(%in: i8, %out: i32):
+    %0 = arith.extsi %in : i8 to i32
+    %1 = arith.andi %0, %mask : i32
+    linalg.yield %1 : i32
+  } -> tensor<64x64xi32>
+  %b = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<64x64xi32>) outs(%bytes : tensor<64x64xi8>) {
+  ^bb0(%in: i32, %out: i8):
+    %0 = arith.trunci %in : i32 to i8
+    linalg.yield %0 : i8
+  } -> tensor<64x64xi8>
+  %c = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<64x64xi8>) outs(%floats : tensor<64x64xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %0 = arith.sitofp %in : i8 to f32
+    linalg.yield %0 : f32
+  } -> tensor<64x64xf32>
+  // expected-remark @below {{passed: dequantizes its weight of i8 as it reads it}}
+  %r = linalg.matmul ins(%x, %c : tensor<3x64xf32>, tensor<64x64xf32>) outs(%y : tensor<3x64xf32>) -> tensor<3x64xf32>
+  return %r : tensor<3x64xf32>
+}

@@ -14,7 +14,7 @@ from torch._prims_common import compute_elementwise_output_logical_to_physical_p
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from pipeline.frontend.complex_numbers import on_parts
-from pipeline.frontend.decompositions import quantized
+from pipeline.frontend.decompositions import affine, quantized
 from pipeline.frontend.decompositions.convolutions import convolution
 from pipeline.frontend.decompositions.integer_operands import in_their_common_type
 from pipeline.frontend.decompositions.low_precision import compute_in_float32, factors_in_float32
@@ -50,14 +50,16 @@ def decomposition_table(random: str = "philox") -> Mapping[Any, Callable[..., An
 
     It has quantized ops once somebody has loaded them. With `random="eager"` ops that draw numbers stay whole.
     """
-    return _table(quantized.is_loaded(), random)
+    return _table(quantized.is_loaded(), affine.is_loaded(), random)
 
 
 @functools.cache
-def _table(with_quantized: bool, random: str) -> Mapping[Any, Callable[..., Any]]:
+def _table(with_quantized: bool, with_affine: bool, random: str) -> Mapping[Any, Callable[..., Any]]:
     table = {**get_decomposition_table(), **get_decompositions(_TORCHS), **for_each(), **REPLACEMENTS, **RECURRENT}
     if with_quantized:
         table.update(quantized.decompositions())
+    if with_affine:
+        table.update(affine.decompositions())
     table[aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
     table[aten.var_mean.correction] = _var_mean
     table[aten._scaled_dot_product_flash_attention_for_cpu_backward.default] = flash_attention_backward

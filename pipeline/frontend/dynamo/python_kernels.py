@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch._C import DispatchKey
 
+from pipeline.frontend.decompositions import affine
 from pipeline.frontend.decompositions.replacements import REPLACEMENTS
 
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
@@ -20,8 +21,11 @@ _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 
 @contextlib.contextmanager
 def replacements_first() -> Iterator[None]:
-    """Within, torch's kernels in Python of ops that `REPLACEMENTS` has are ours."""
-    replaced: list[tuple[torch._ops.OpOverload, DispatchKey, Callable[..., Any]]] = []
+    """Within, torch's kernels in Python of ops that `REPLACEMENTS` has are ours, and those of torchao's."""
+    replaced: list[tuple[torch._ops.OpOverload, DispatchKey, Callable[..., Any] | None]] = []
+    for op, function in affine.decompositions().items():
+        replaced.append((op, DispatchKey.CompositeImplicitAutograd, None))
+        _set(op, DispatchKey.CompositeImplicitAutograd, function)
     for op, function in REPLACEMENTS.items():
         for key in _KEYS:
             kernel = getattr(op, "py_kernels", {}).get(key)
@@ -35,8 +39,11 @@ def replacements_first() -> Iterator[None]:
             _set(op, key, kernel)
 
 
-def _set(op: torch._ops.OpOverload, key: DispatchKey, kernel: Callable[..., Any]) -> None:
-    op.py_kernels[key] = kernel
+def _set(op: torch._ops.OpOverload, key: DispatchKey, kernel: Callable[..., Any] | None) -> None:
+    if kernel is None:
+        del op.py_kernels[key]
+    else:
+        op.py_kernels[key] = kernel
     op._dispatch_cache.clear()
 
 

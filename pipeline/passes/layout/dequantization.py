@@ -205,7 +205,7 @@ class _SourceReader:
     def _is_source(self, value: ir.Value) -> bool:
         """Whether a tensor is read as it is."""
         if self._weights is not None:
-            return value in self._weights
+            return value in self._weights and not (_is_wide_integer(value) and _count(value) == self._count)
         return _is_quantized(value) or self.is_small(value)
 
     def _expression(self, view: LinalgOp, value: ir.Value, inputs: Sequence[Expression]) -> Expression:
@@ -263,6 +263,12 @@ def _is_known(value: ir.Value, view: LinalgOp) -> bool:
 
 def _is_quantized(value: ir.Value) -> bool:
     return isinstance(value.type, ir.RankedTensorType) and is_quantized(value.type.element_type)
+
+
+def _is_wide_integer(value: ir.Value) -> bool:
+    """Whether a tensor has integers of more bits than quantized ones: they come from these, or become such."""
+    kind = value.type.element_type if isinstance(value.type, ir.RankedTensorType) else None
+    return isinstance(kind, ir.IntegerType) and not is_quantized(kind)
 
 
 def _count(value: ir.Value) -> int | None:
