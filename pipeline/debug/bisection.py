@@ -111,7 +111,7 @@ class Search:
 
     def _found(self, before: Snapshot, wrong: Snapshot) -> Finding:
         self.say(f"pass '{wrong.name}' changes the numbers; reducing the program")
-        judge = judge_of(wrong.pipeline, self._tolerance, has_crashed=False)
+        judge = judge_of(wrong.pipeline, self._tolerance)
         part = reduced(Part(before.module(self._context), self.called.call), judge)
         verdict = judge(part)
         return Finding("wrong", wrong.name, wrong.pipeline, part, verdict.problem or "", verdict.expected, verdict.got)
@@ -123,7 +123,7 @@ class Search:
         whole = Part(trail.snapshots[-1].module(self._context), self.called.call)
         on_tensors = trail.tensor_passes is None
         pipeline = pipeline if on_tensors else trail.pipeline_behind
-        judge = judge_of(pipeline, 0.0, has_crashed=True)
+        judge = judge_of(pipeline, 0.0, trail.failure)
         part = reduced(whole, judge)
         verdict = judge(part)
         problem = verdict.problem or trail.failure

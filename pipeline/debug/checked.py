@@ -57,7 +57,7 @@ class Checker(Instrumentation):
     def _finding(self, step: PipelineStep) -> Finding:
         before = ir.Module.parse(self._last, self._called.program.module.context)
         pipeline = str(PassPipeline((step,)))
-        judge = judge_of(pipeline, self._tolerance, has_crashed=False)
+        judge = judge_of(pipeline, self._tolerance)
         part = reduced(Part(before, self._called.call), judge)
         verdict = judge(part)
         return Finding("wrong", step.pass_.name, pipeline, part, verdict.problem or "", verdict.expected, verdict.got)

@@ -11,7 +11,19 @@ import numpy as np
 from pipeline.debug.interpreter.number_types import own_dtype
 from pipeline.debug.tracing import Call, value_of
 from pipeline.ir.attributes import ARGUMENT, IN_PLACE, PREPARED, UPDATED
-from pipeline.mlir import callee, captured_values, defining_op, function, ir, ops_of, symbol_name, terminator, walk
+from pipeline.ir.rewriting import inline_block
+from pipeline.mlir import (
+    called_function,
+    callee,
+    captured_values,
+    defining_op,
+    function,
+    ir,
+    ops_of,
+    symbol_name,
+    terminator,
+    walk,
+)
 from pipeline.targets.common.module_summary import sources_of
 
 _CHEAP = ("arith.constant", "tensor.empty")
@@ -19,10 +31,15 @@ _CHEAP = ("arith.constant", "tensor.empty")
 
 @dataclass(frozen=True)
 class Part:
-    """A program, and what it is run on."""
+    """A program, and what it is run on.
+
+    Attributes:
+        kernels: the names of the kernels and groups that it was inside of, outermost first.
+    """
 
     module: ir.Module
     call: Call
+    kernels: tuple[str, ...] = ()
 
     @property
     def ops(self) -> int:
@@ -39,8 +56,7 @@ class Part:
 
 def ops_to_keep(module: ir.Module) -> list[int]:
     """The numbers of the ops of @main that compute something."""
-    block = function(module, "main").regions[0].blocks[0]
-    ops = [op.operation for op in block.operations]
+    ops = [op.operation for op in _body(module).operations]
     return [number for number, op in enumerate(ops[:-1]) if not _is_cheap(op)]
 
 
@@ -73,7 +89,42 @@ def extract(whole: Part, kept: Collection[int], values: Mapping[ir.Value, Any]) 
     with module.context:
         _drop_unused_arguments(main)
         _drop_unused_functions(module)
-    return Part(module, call)
+    return Part(module, call, whole.kernels)
+
+
+def unwrapped(whole: Part, values: Mapping[ir.Value, Any]) -> Part | None:
+    """The program with what is inside of its one op in the place of that: a group's ops, a kernel's, a branch's.
+
+    None if it has several ops, or one that has nothing inside which runs once.
+    """
+    numbers = ops_to_keep(whole.module)
+    if len(numbers) != 1:
+        return None
+    module = _copy(whole.module)
+    ops = [[op.operation for op in _body(one).operations] for one in (whole.module, module)]
+    original, op = (of_module[numbers[0]] for of_module in ops)
+    name: tuple[str, ...] = ()
+    if op.name == "fusion.group":
+        name = (ir.StringAttr(op.attributes["label"]).value,)
+        block, arguments = op.regions[0].blocks[0], list(op.operands)
+    elif op.name == "func.call":
+        name = (callee(op),)
+        block, arguments = called_function(op).regions[0].blocks[0], list(op.operands)
+    elif op.name == "scf.if" and len(op.results):
+        block, arguments = op.regions[0 if values[original.operands[0]] else 1].blocks[0], []
+    else:
+        return None
+    for result, value in zip(op.results, inline_block(block, arguments, op), strict=True):
+        result.replace_all_uses_with(value)
+    op.erase()
+    with module.context:
+        _drop_unused_arguments(function(module, "main"))
+        _drop_unused_functions(module)
+    return Part(module, whole.call, (*whole.kernels, *name))
+
+
+def _body(module: ir.Module) -> ir.Block:
+    return function(module, "main").regions[0].blocks[0]
 
 
 def _copy(module: ir.Module) -> ir.Module:

@@ -43,10 +43,10 @@ class Finding:
 
     @property
     def kernels(self) -> list[str]:
-        """The names of the kernels and groups that the part has."""
+        """The names of the kernels and groups that the part has or is inside of."""
         calls = [callee(call) for call in walk(self.part.module, "func.call")]
         groups = [ir.StringAttr(group.attributes["label"]).value for group in walk(self.part.module, "fusion.group")]
-        return list(dict.fromkeys([*calls, *groups]))
+        return list(dict.fromkeys([*self.part.kernels, *calls, *groups]))
 
     @property
     def ops(self) -> list[str]:

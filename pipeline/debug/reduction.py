@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from pipeline.debug.extraction import Part, extract, ops_to_keep, prepare_alone, without_prepare
+from pipeline.debug.extraction import Part, extract, ops_to_keep, prepare_alone, unwrapped, without_prepare
 from pipeline.debug.interpreter import FailedCheck
 from pipeline.debug.judgement import RunResults, difference
 from pipeline.debug.tracing import outcome, trace
@@ -14,6 +15,9 @@ from pipeline.errors import PipelineError
 from pipeline.mlir import ir
 from pipeline.passmanager.pass_pipeline import PassPipeline, watched
 from pipeline.supervised import Lost
+
+#: How many letters of a message tell it from others.
+_MUCH = 80
 
 #: Ops are tried one by one when there are no more than these left.
 _FEW = 40
@@ -38,22 +42,28 @@ class Verdict:
 Judge = Callable[[Part], Verdict]
 
 
-def judge_of(pipeline: str, tolerance: float, has_crashed: bool) -> Judge:
-    """Judges a pass on programs; where it crashed it is only asked whether it still does."""
+def judge_of(pipeline: str, tolerance: float, failure: str | None = None) -> Judge:
+    """Judges a pass on programs; where it failed it is only asked whether it still does for the same reason."""
 
     def judge(part: Part) -> Verdict:
-        expected = RunResults() if has_crashed else outcome(part.module, part.call)
+        expected = RunResults() if failure is not None else outcome(part.module, part.call)
         try:
             after = _after(part, pipeline)
         except (Lost, PipelineError) as error:
-            got = RunResults(failure=f"the pass failed: {error}")
-            return Verdict(got.failure if has_crashed else None, expected, got)
-        if has_crashed:
+            got = RunResults(failure=str(error))
+            return Verdict(got.failure if failure is not None and _alike(failure, str(error)) else None, expected, got)
+        if failure is not None:
             return Verdict(None, expected, RunResults(), after)
         got = outcome(after, part.call)
         return Verdict(difference(expected, got, tolerance), expected, got, after)
 
     return judge
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two messages say the same but for names, types and numbers."""
+    first, second = (re.sub(r"'[^']*'|@\w+|\S*\d\S*", "", text)[:_MUCH] for text in (one, other))
+    return first == second
 
 
 def _after(part: Part, pipeline: str) -> ir.Module:
@@ -71,20 +81,31 @@ def _after(part: Part, pipeline: str) -> ir.Module:
 def reduced(whole: Part, judge: Judge) -> Part:
     """The smallest part that is found in which the pass still does wrong; `whole` if none is."""
     try:
-        best = next((entry for entry in _entries(whole) if _is_wrong(entry, judge)), whole)
-        values = trace(best.module, best.call).values
+        part = next((entry for entry in _entries(whole) if _is_wrong(entry, judge)), whole)
+        while True:
+            part = _window(part, judge)
+            inner = unwrapped(part, trace(part.module, part.call).values)
+            if inner is None or not _is_wrong(inner, judge):
+                return part
+            part = inner
     except FailedCheck:  # there are no values that its parts could be called with
         return whole
-    numbers = ops_to_keep(best.module)
-    numbers = _shortest_prefix(numbers, lambda kept: _is_wrong(extract(best, kept, values), judge))
-    numbers = _shortest_suffix(numbers, lambda kept: _is_wrong(extract(best, kept, values), judge))
-    if len(numbers) <= _FEW:
-        for number in list(numbers):
-            fewer = [other for other in numbers if other != number]
-            if fewer and _is_wrong(extract(best, fewer, values), judge):
-                numbers = fewer
-    part = extract(best, numbers, values)
-    return part if _is_wrong(part, judge) else best
+
+
+def _window(whole: Part, judge: Judge) -> Part:
+    """Some ops in a row of @main, without those of them that the pass does not need to go wrong."""
+    values, numbers = trace(whole.module, whole.call).values, ops_to_keep(whole.module)
+
+    def is_wrong(kept: Collection[int]) -> bool:
+        return _is_wrong(extract(whole, kept, values), judge)
+
+    numbers = _shortest_suffix(_shortest_prefix(numbers, is_wrong), is_wrong)
+    for number in list(numbers) if 1 < len(numbers) <= _FEW else []:
+        fewer = [other for other in numbers if other != number]
+        if fewer and is_wrong(fewer):
+            numbers = fewer
+    part = extract(whole, numbers, values)
+    return part if _is_wrong(part, judge) else whole
 
 
 def _entries(whole: Part) -> Iterator[Part]:
