@@ -26,8 +26,8 @@ _NEXT = {"linalg": "fused", "fused": "kernels", "kernels": "code"}
 
 _LAST = "llvm"
 
-#: Of an option's value: tables of fusion rules say much.
-_LONGEST = 200
+#: Options that change nothing about the code.
+_SILENT = ("cache", "verbose")
 
 
 class _MlirEnds(Exception):
@@ -100,5 +100,5 @@ def _chosen(options: Options) -> dict[str, str]:
     """The options that are not as they are by default."""
     usual: Any = Options()
     values = {field.name: getattr(options, field.name) for field in fields(options)}
-    chosen = {name: str(value) for name, value in values.items() if value != getattr(usual, name)}
-    return {name: value if len(value) <= _LONGEST else f"{value[:_LONGEST]} …" for name, value in chosen.items()}
+    chosen = {name: value for name, value in values.items() if value != getattr(usual, name) and name not in _SILENT}
+    return {name: "a FusionRules" if isinstance(value, FusionRules) else str(value) for name, value in chosen.items()}
