@@ -44,8 +44,10 @@ def test_the_report_of_a_network():
     boxes = {box["id"]: box for box in contents.graphs["imported"]["boxes"]}
     assert boxes["@main|first.norm"]["parent"] == "@main|first"
 
-    edges = [edge for edge in contents.edges if residual["id"] in edge["to"]]
-    assert edges and all(edge["reason"] and edge["change"] for edge in edges)
+    edges = [edge for edge in contents.edges if edge["to"] == residual["id"]]
+    assert {edge["from"] for edge in edges} == {called["fill_1"]["id"], called["fused_conv2d_add_relu"]["id"]}
+    assert all(edge["reason"] and edge["change"] for edge in edges)
+    assert contents.nodes["relu"] == {"path": "first", "op": "aten.relu", "source": contents.nodes["relu"]["source"]}
     assert {edge["key"] for edge in edges} <= REASONS.keys()
     said = {remark["pass_name"] for remark in contents.remarks if remark["kernel"] == residual["kernel"]}
     assert "tile-and-vectorize" in said

@@ -61,7 +61,7 @@ def record(
             pass
     recording.remarks = [asdict(remark) | {"change": remark.change} for remark in remarks]
     for node in nodes:
-        recording.nodes[node.name] = _merged(recording.nodes.get(node.name), ModelNode(node.path, node.source))
+        recording.nodes[node.name] = _merged(recording.nodes.get(node.name), ModelNode(node.path, node.op, node.source))
         recording.classes.update(node.modules)
     return recording
 
@@ -70,7 +70,8 @@ def _merged(known: ModelNode | None, new: ModelNode) -> ModelNode:
     """What nodes of one name in several branches have in common."""
     if known is None or known == new:
         return new
-    return ModelNode(common_path([known.path, new.path]), new.source if known.source == new.source else None)
+    same = (new.op if known.op == new.op else "", new.source if known.source == new.source else None)
+    return ModelNode(common_path([known.path, new.path]), *same)
 
 
 class _StageWatch:
