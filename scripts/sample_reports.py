@@ -21,7 +21,7 @@ def main(folder: Path) -> None:
     import pipeline
 
     folder.mkdir(parents=True, exist_ok=True)
-    makers = {"resnet18": resnet18, "bert": WORKLOADS["W8c_bert"].make, "branch": branches, "loop": rounds}
+    makers = {"resnet18": resnet18, "bert": WORKLOADS["W8c_bert"].create, "branch": branches, "loop": rounds}
     for name, make in makers.items():
         model, inputs = make()
         path = folder / f"{name}.html"

@@ -12,7 +12,8 @@ _NOISE = 0.05
 _KEYS: tuple[Callable[[Mapping[str, Any]], Any], ...] = (
     lambda kernel: (kernel["name"], kernel["words"], kernel["lines"], kernel["operations"]),
     lambda kernel: (kernel["words"], kernel["lines"], kernel["operations"]),
-    lambda kernel: (kernel["words"], kernel["lines"]),
+    lambda kernel: ([word for word in kernel["words"] if word != "cast"], kernel["lines"], kernel["operations"]),
+    lambda kernel: (kernel["name"], kernel["words"], kernel["lines"]),
     lambda kernel: (kernel["name"], kernel["words"]),
 )
 
@@ -80,6 +81,7 @@ def _row(
     known = second or first
     assert known is not None
     times = (_seconds(before, first), _seconds(after, second))
+    single = (_seconds(before, first, single=True), _seconds(after, second, single=True))
     return {
         "name": known["name"],
         "was": first["name"] if first is not None and first["name"] != known["name"] else None,
@@ -87,16 +89,17 @@ def _row(
         "source": (known["lines"] or [""])[0],
         "places": [kernel and kernel["calls"] for kernel in (first, second)],
         "seconds": times,
-        "change": "appeared" if first is None else "went" if second is None else _change(*times),
+        "change": "appeared" if first is None else "went" if second is None else _change(*single),
     }
 
 
-def _seconds(report: Mapping[str, Any], kernel: Mapping[str, Any] | None) -> float | None:
-    """What the runs of a kernel take; None where nothing was measured, or where no call runs it."""
+def _seconds(report: Mapping[str, Any], kernel: Mapping[str, Any] | None, *, single: bool = False) -> float | None:
+    """What all runs of a kernel in a call take, or a single one; None where nothing was measured or nothing ran."""
     if kernel is None or report["profile"] is None:
         return None
-    found = [site["seconds"] for site in report["profile"]["sites"] if site["name"] == kernel["name"]]
-    return sum(found) if found else None
+    found = [site for site in report["profile"]["sites"] if site["name"] == kernel["name"] and site["runs"]]
+    runs = sum(site["runs"] for site in found) if single else 1
+    return sum(site["seconds"] for site in found) / runs if found else None
 
 
 def _change(before: float | None, after: float | None) -> str:

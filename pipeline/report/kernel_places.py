@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline.report.recording import Graph
@@ -17,6 +17,7 @@ class KernelPlaces:
     def __init__(self, graph: Graph):
         kernels = {node.id for node in graph.nodes if node.kind == "kernel"}
         self._calls = [node for node in graph.nodes if node.kind == "kernel" and node.box not in kernels]
+        self._inputs = {node.id: node.inputs for node in graph.nodes}
         entries = {box.id: box.parent for box in graph.boxes}
         self._entry = {node.id: _outermost(node.box, entries) for node in self._calls}
 
@@ -34,29 +35,46 @@ class KernelPlaces:
         return [next(left[name]) if name in left else None for name in names]
 
     def edges(self, remarks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """What was said of edges that are still there: from which calls to which, why, and what would change it."""
+        """What was said of edges between two calls that are still there: which, why two, and what would change that."""
         missed = [remark for remark in remarks if remark["edge"] and remark["kind"] == "missed"]
         decided = [remark for remark in missed if remark["pass_name"] == _DECIDES] or missed
-        found = []
+        found: dict[tuple[Any, ...], dict[str, Any]] = {}
         for remark in decided:
             producer, consumer = remark["edge"]
-            found.append(
-                {
+            for source, reader in self._pairs(producer["nodes"], consumer["nodes"]):
+                edge = {
+                    "from": source,
+                    "to": reader,
                     "producer": _shown(producer),
                     "consumer": _shown(consumer),
-                    "from": self._holding(producer["nodes"]),
-                    "to": self._holding(consumer["nodes"]),
-                    "reason": remark["reason"],
-                    "key": remark["key"],
-                    "change": remark["change"],
+                    **{name: remark[name] for name in ("reason", "key", "change")},
                 }
-            )
-        return found
+                found.setdefault((source, reader, remark["key"], remark["reason"]), edge)
+        return list(found.values())
+
+    def _pairs(self, producer: Sequence[str], consumer: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """The calls of which the one has the producer, and the other, which reads its results, the consumer."""
+        holders = self._holding(producer)
+        for reader in self._holding(consumer):
+            yield from ((source, reader) for source in holders if source in self._read_by(reader))
 
     def _holding(self, origins: Sequence[str]) -> list[str]:
         """The calls that hold all these nodes of the captured graph."""
         wanted = set(origins)
         return [node.id for node in self._calls if wanted and wanted <= set(node.origins)]
+
+    def _read_by(self, call: str) -> set[str]:
+        """The calls whose results a call reads, be it through copies."""
+        found: set[str] = set()
+        waiting, seen = [call], {call}
+        while waiting:
+            for source in self._inputs.get(waiting.pop(), ()):
+                if source in self._entry:
+                    found.add(source)
+                elif source not in seen:
+                    waiting.append(source)
+                seen.add(source)
+        return found
 
 
 def _shown(subject: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,10 +11,12 @@ class ModelNode:
 
     Attributes:
         path: the module of the model that calls it, `encoder.layer.3.attention`; empty for the model itself.
+        op: what it calls, `aten.relu.default`.
         source: the line of the model's source, `file.py:12`, where known.
     """
 
     path: str
+    op: str = ""
     source: str | None = None
 
 

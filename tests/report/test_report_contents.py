@@ -44,8 +44,10 @@ def test_the_report_of_a_network():
     boxes = {box["id"]: box for box in contents.graphs["imported"]["boxes"]}
     assert boxes["@main|first.norm"]["parent"] == "@main|first"
 
-    edges = [edge for edge in contents.edges if residual["id"] in edge["to"]]
-    assert edges and all(edge["reason"] and edge["change"] for edge in edges)
+    edges = [edge for edge in contents.edges if edge["to"] == residual["id"]]
+    assert {edge["from"] for edge in edges} == {called["fill_1"]["id"], called["fused_conv2d_add_relu"]["id"]}
+    assert all(edge["reason"] and edge["change"] for edge in edges)
+    assert contents.nodes["relu"] == {"path": "first", "op": "aten.relu", "source": contents.nodes["relu"]["source"]}
     assert {edge["key"] for edge in edges} <= REASONS.keys()
     said = {remark["pass_name"] for remark in contents.remarks if remark["kernel"] == residual["kernel"]}
     assert "tile-and-vectorize" in said
@@ -193,27 +195,28 @@ def test_comparisons():
     """Kernels of two reports are paired by what they compute and where; times that are about equal are the same."""
 
     def report(**times):
-        names = list(times)
+        sites = [
+            {"name": name, "source": "f.py:1", "node": name, "seconds": seconds, "runs": runs}
+            for name, (seconds, runs) in times.items()
+        ]
+        kernel = {"lines": ["f.py:1"], "operations": 1, "kind": "matmul", "calls": 1}
         return {
             "summary": {"title": "N", "target": "t", "options": {}, "made": ""},
-            "kernels": [
-                {"name": n, "words": [n[0]], "lines": ["f.py:1"], "operations": 1, "kind": "matmul", "calls": 1}
-                for n in names
-            ],
-            "graphs": {"imported": {"nodes": []}, "compiled": {"nodes": [{"id": n, "module": n[0]} for n in names]}},
-            "profile": {
-                "seconds": 1.0,
-                "sites": [{"name": n, "source": "f.py:1", "node": n, "seconds": s} for n, s in times.items()],
-            },
+            "kernels": [{**kernel, "name": name, "words": name.split("_")[:2]} for name in times],
+            "graphs": {"imported": {"nodes": []}, "compiled": {"nodes": [{"id": n, "module": n[0]} for n in times]}},
+            "profile": {"seconds": 1.0, "sites": sites},
             "memory": {"footprint": None},
             "passes": [],
         }
 
-    found = compare(report(a=1.0, b=1.0, c=1.0, d=1.0, x=1.0), report(a=1.01, b=2.0, c=0.5, d_0=1.0, y=3.0), ("A", "B"))
+    before = report(a=(1.0, 1), b=(1.0, 1), c=(1.0, 1), d_add_1=(1.0, 1), e=(1.0, 1), f=(1.0, 1), x=(1.0, 1))
+    after = report(a=(1.01, 1), b=(2, 1), c=(0.5, 1), d_add_2=(1.0, 1), e=(2.0, 2), f_cast=(1.0, 1), y=(3.0, 1))
+    found = compare(before, after, ("A", "B"))
     rows = {row["name"]: row for row in found["kernels"]}
-    changes = {"a": "same", "b": "slower", "c": "faster", "d_0": "same", "x": "went", "y": "appeared"}
+    changes = {"a": "same", "b": "slower", "c": "faster", "d_add_2": "same", "e": "same", "f_cast": "same"}
+    changes |= {"x": "went", "y": "appeared"}
     assert {name: row["change"] for name, row in rows.items()} == changes
-    assert rows["d_0"]["was"] == "d"
+    assert (rows["d_add_2"]["was"], rows["f_cast"]["was"], rows["a"]["was"]) == ("d_add_1", "f", None)
     (line,) = found["lines"]
-    assert line["name"] == "f.py:1" and line["seconds"] == pytest.approx([5.0, 7.51])
+    assert line["name"] == "f.py:1" and line["seconds"] == pytest.approx([7.0, 10.51])
     assert {row["name"]: row["change"] for row in found["modules"]}["y"] == "slower"

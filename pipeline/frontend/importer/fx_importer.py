@@ -37,7 +37,7 @@ class _Locations(fx_importer.ContextCache):
     def get_node_location(self, node: fx.Node) -> ir.Location:
         if node.graph is self.graph:
             self.node = node
-        tell(node)
+        tell(node, target_name(node))
         return node_location(node, self._c)
 
 

@@ -20,11 +20,13 @@ class NodePlace:
 
     Attributes:
         modules: the paths and classes of the modules that it is in, outermost first; the path of the model is empty.
+        op: what it calls, `aten.relu.default`.
         source: the line of the model's source, `file.py:12`, where known.
     """
 
     name: str
     modules: tuple[tuple[str, str], ...]
+    op: str
     source: str | None
 
     @property
@@ -44,10 +46,10 @@ def told() -> Iterator[list[NodePlace]]:
         _listener.reset(token)
 
 
-def tell(node: fx.Node) -> None:
-    """Says that a node is imported; nothing happens where nobody asks."""
+def tell(node: fx.Node, op: str) -> None:
+    """Says that a node is imported, which calls `op`; nothing happens where nobody asks."""
     places = _listener.get()
     if places is None or node.op in ("placeholder", "output"):
         return
     line = source_line(node)
-    places.append(NodePlace(node.name, modules_of(node), f"{line[0]}:{line[1]}" if line else None))
+    places.append(NodePlace(node.name, modules_of(node), op, f"{line[0]}:{line[1]}" if line else None))

@@ -17,7 +17,7 @@ function comparisonView(data) {
       card("Figures", h("div", { class: "sides" }, h("span", {}), h("h3", {}, first), h("h3", {}, second), h("span", {}),
         h("span", {}, "options"), h("span", { class: "mono" }, options(before)), h("span", { class: "mono" }, options(after)), h("span", {}),
         facts.map(([name, key, format]) => [h("span", {}, name), h("b", {}, format(before[key])), h("b", {}, format(after[key])), h("span", { class: "hint" }, ratio(before[key], after[key]))]))),
-      card("Kernels", h("p", { class: "hint" }, data.measured ? `Times of all places of a kernel in one call; what differs by ${percent(data.noise)} or less is called the same.` : "One of the reports has no times: kernels that appeared and went are shown."), comparedTable("kernel", data.kernels, data, true)),
+      card("Kernels", h("p", { class: "hint" }, data.measured ? `Times of all places of a kernel in one call. Faster or slower is said of a single run, the same of what differs by ${percent(data.noise)} or less.` : "One of the reports has no times: kernels that appeared and went are shown."), comparedTable("kernel", data.kernels, data, true)),
       data.measured ? h("div", { class: "columns" }, card("By line of the model", comparedTable("line", data.lines, data)), card("By module", comparedTable("module", data.modules, data))) : null)),
   ];
 }

@@ -51,11 +51,18 @@ class Details {
     ];
   }
 
+  /** The nodes of the captured graph that something was made of. */
+  captured(node) {
+    const found = node.origins.filter((name) => this.report.nodes[name]);
+    return found.map((name) => h("p", { class: "mono" }, `${name}: ${this.report.nodes[name].op}`, " ", h("small", {}, this.report.nodes[name].path)));
+  }
+
   op(stage, node) {
     const became = stage === "imported" ? this.report.graphs.compiled.nodes.filter((other) => other.kind === "kernel" && node.origins.some((name) => other.origins.includes(name))) : [];
     return [
       this.heading(node.label, [[node.op || node.kind], node.module && [node.module]]),
       node.types.length ? h("p", { class: "mono" }, node.types.join(", ")) : null,
+      this.section("Captured as", this.captured(node)),
       this.section("Lines of the model", this.lines(node)),
       became.length ? this.section("Became", h("ul", { class: "links" }, became.map((other) => h("li", {}, link(other.label, () => this.go.node("compiled", other.id)), " ", other.module)))) : null,
       this.section("Reads and feeds", this.wires(stage, node)),
@@ -105,7 +112,7 @@ class Details {
   /** The ops as imported that a kernel was made of. */
   ops(node) {
     const found = this.report.graphs.imported.nodes.filter((other) => other.kind === "op" && other.origins.some((name) => node.origins.includes(name)));
-    return found.map((other) => [link(other.label, () => this.go.node("imported", other.id)), " "]);
+    return found.map((other) => [link(other.label, () => this.go.node("imported", other.id)), " "]).concat(this.captured(node));
   }
 
   schedule(name) {
@@ -118,13 +125,12 @@ class Details {
   }
 
   neighbours(node) {
-    const edges = this.report.edges.filter((edge) => edge.from.includes(node.id) || edge.to.includes(node.id));
+    const edges = this.report.edges.filter((edge) => edge.from === node.id || edge.to === node.id);
     return edges.map((edge) => {
-      const away = edge.from.includes(node.id) ? edge.to : edge.from;
-      const other = edge.from.includes(node.id) ? edge.consumer : edge.producer;
-      const target = away.find((id) => id !== node.id);
+      const feeds = edge.from === node.id;
+      const [other, id] = feeds ? [edge.consumer, edge.to] : [edge.producer, edge.from];
       return h("div", { class: "edge-why" },
-        h("p", {}, edge.from.includes(node.id) ? "→ " : "← ", target ? link(other.label, () => this.go.node("compiled", target)) : other.label, " ", h("small", {}, short(other.source))),
+        h("p", {}, feeds ? "→ " : "← ", link(this.report.nodeOf("compiled", id).label, () => this.go.node("compiled", id)), ` (${other.label}) `, h("small", {}, short(other.source))),
         h("p", {}, edge.key ? h("span", { class: "badge" }, edge.key) : null, " ", edge.reason.replace(/^is not in a group with its producer, [\w.]+: /, "")),
         edge.change ? h("p", { class: "change" }, h("b", {}, "To change it: "), edge.change) : null);
     });
@@ -171,7 +177,7 @@ class Details {
       changes.forEach((functions, number) => {
         for (const change of functions) {
           const own = name && isOf(change.function, name);
-          const before = (change.function === "main" || change.function === "prepare") && change.lines.some((line) => (line[0] === "+" || line[0] === "-") && words.some((word) => word.test(line)));
+          const before = this.report.passes[number].stage !== "code" && (change.function === "main" || change.function === "prepare") && change.lines.some((line) => (line[0] === "+" || line[0] === "-") && words.some((word) => word.test(line)));
           if (own || before) found.push([number, change]);
         }
       });

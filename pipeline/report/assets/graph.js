@@ -40,7 +40,6 @@ class GraphView {
     return h("div", { class: "toolbar" }, this.switch,
       button("Open all", "open all boxes", () => this.openAll(true)),
       button("Close all", "close all boxes", () => this.openAll(false)),
-      h("span", { class: "spring" }),
       this.legend(),
       button("−", "zoom out", () => this.zoom(1 / 1.25)), button("+", "zoom in", () => this.zoom(1.25)),
       button("Fit", "fit the graph into the window", () => this.fit()));

@@ -38,7 +38,7 @@ function head(report, search, tabs) {
   ].filter(Boolean);
   return h("header", { class: "head" },
     h("div", { class: "head-row" },
-      h("div", {}, h("h1", {}, summary.title), h("p", { class: "hint" }, [summary.target, ...Object.entries(summary.options).filter(([name]) => name !== "cache").map(([name, value]) => `${name}=${value}`), summary.made.replace("T", " ").slice(0, 16)].join(" · "))),
+      h("div", {}, h("h1", {}, summary.title), h("p", { class: "hint" }, [summary.target, ...Object.entries(summary.options).map(([name, value]) => `${name}=${value}`), summary.made.replace("T", " ").slice(0, 16)].join(" · "))),
       h("ul", { class: "tiles" }, tiles.map(([value, name]) => h("li", {}, h("b", {}, value), " ", h("span", {}, name)))),
       search),
     tabs,

@@ -26,8 +26,8 @@ _NEXT = {"linalg": "fused", "fused": "kernels", "kernels": "code"}
 
 _LAST = "llvm"
 
-#: Of an option's value: tables of fusion rules say much.
-_LONGEST = 200
+#: Options that change nothing about the code.
+_SILENT = ("cache", "verbose")
 
 
 class _MlirEnds(Exception):
@@ -61,7 +61,7 @@ def record(
             pass
     recording.remarks = [asdict(remark) | {"change": remark.change} for remark in remarks]
     for node in nodes:
-        recording.nodes[node.name] = _merged(recording.nodes.get(node.name), ModelNode(node.path, node.source))
+        recording.nodes[node.name] = _merged(recording.nodes.get(node.name), ModelNode(node.path, node.op, node.source))
         recording.classes.update(node.modules)
     return recording
 
@@ -70,7 +70,8 @@ def _merged(known: ModelNode | None, new: ModelNode) -> ModelNode:
     """What nodes of one name in several branches have in common."""
     if known is None or known == new:
         return new
-    return ModelNode(common_path([known.path, new.path]), new.source if known.source == new.source else None)
+    same = (new.op if known.op == new.op else "", new.source if known.source == new.source else None)
+    return ModelNode(common_path([known.path, new.path]), *same)
 
 
 class _StageWatch:
@@ -100,5 +101,5 @@ def _chosen(options: Options) -> dict[str, str]:
     """The options that are not as they are by default."""
     usual: Any = Options()
     values = {field.name: getattr(options, field.name) for field in fields(options)}
-    chosen = {name: str(value) for name, value in values.items() if value != getattr(usual, name)}
-    return {name: value if len(value) <= _LONGEST else f"{value[:_LONGEST]} …" for name, value in chosen.items()}
+    chosen = {name: value for name, value in values.items() if value != getattr(usual, name) and name not in _SILENT}
+    return {name: "a FusionRules" if isinstance(value, FusionRules) else str(value) for name, value in chosen.items()}
