@@ -20,7 +20,7 @@ from pipeline.tools.isolation import Progress
 from pipeline.tools.opt_report import Report
 from pipeline.tools.printing import AsmStyle, IRPrinter, When
 from pipeline.tools.reproducer import Recipe, write_reproducer
-from pipeline.tools.source import SEPARATOR, NamedText, write, write_bytes
+from pipeline.tools.source import SEPARATOR, NamedText, write_bytes
 
 
 @dataclasses.dataclass
@@ -42,7 +42,6 @@ class Job:
         self.recipe = recipe
         self.progress = progress
         self.report = Report(arguments)
-        self._bytecode = b""
 
     def run(self, chunks: Sequence[NamedText]) -> int:
         """Does it all; returns the exit code. Raises `OptionError` for what is wrong with the command line."""
@@ -55,11 +54,9 @@ class Job:
             sys.stderr.write(f"{pipeline}\n")
         printed = [self._process(number, chunk, pipeline) for number, chunk in enumerate(chunks)]
         self.report.print_measurements()
-        outputs = [text for text in printed if text is not None]
-        if outputs and self.arguments.emit_bytecode:
-            write_bytes(self.arguments.output, self._bytecode)
-        elif outputs:
-            write(self.arguments.output, f"{SEPARATOR}\n".join(outputs))
+        outputs = [output for output in printed if output is not None]
+        if outputs:
+            write_bytes(self.arguments.output, f"{SEPARATOR}\n".encode().join(outputs))
         return self.report.print_problems()
 
     def _check_names(self) -> None:
@@ -72,20 +69,20 @@ class Job:
             if not registry.is_pass(name):
                 raise registry.unknown_pass(name)
 
-    def _process(self, number: int, source: NamedText, pipeline: PassPipeline) -> str | None:
-        """The IR that comes out of one chunk, as text; None if it fails, which is then reported."""
+    def _process(self, number: int, source: NamedText, pipeline: PassPipeline) -> bytes | None:
+        """The IR that comes out of one chunk, as text or bytecode; None if it fails, which is then reported."""
         found: list[Diagnostic] = []
         failure: CompileError | None = None
-        text = None
+        output = None
         with remarks.collect() as made:
             try:
-                text = self._compile(number, source, pipeline, found)
+                output = self._compile(number, source, pipeline, found)
             except CompileError as error:
                 failure = error
         self.report.add(source, found, failure, made)
-        return text
+        return output
 
-    def _compile(self, number: int, source: NamedText, pipeline: PassPipeline, found: list[Diagnostic]) -> str:
+    def _compile(self, number: int, source: NamedText, pipeline: PassPipeline, found: list[Diagnostic]) -> bytes:
         """Parses, runs the passes and prints; what MLIR says without failing is added to `found`."""
         ctx = context()
         ctx.enable_multithreading(not self.arguments.mlir_disable_threading)
@@ -101,10 +98,8 @@ class Job:
             self._run_passes(number, source, pipeline, module)
             self.progress.set(number, "printing")
             with self.report.timing.phase("Output"):
-                if self.arguments.emit_bytecode:
-                    self._bytecode = bytecode(module.operation)
-                    return ""
-                return self._style(source).text(module.operation)
+                op = module.operation
+                return bytecode(op) if self.arguments.emit_bytecode else self._style(source).text(op).encode()
 
     def _parse(self, source: NamedText, ctx: ir.Context) -> ir.Module:
         try:
