@@ -65,7 +65,7 @@ def trace(module: ir.Module, call: Call, exact: bool = False, sources: Sources |
     """Runs @prepare, if there is one, and @main; floats in float64 unless `exact`.
 
     Args:
-        sources: of the first parameters, where they are not marked any more; the others are memory for results.
+        sources: of the first parameters, for when they are not marked any more; the others are memory for results.
 
     Raises:
         UnknownOp: the module has an op that the interpreter does not know; names it.
@@ -75,7 +75,8 @@ def trace(module: ir.Module, call: Call, exact: bool = False, sources: Sources |
     if "main" not in functions:
         raise PipelineError("the module has no function @main")
     interpretation = Interpretation(functions, Precision(exact))
-    known = sources_in(module) if sources is None else sources
+    is_marked = sources is None or PLACES_OF_RESULTS not in functions["main"].attributes
+    known = sources_in(module) if sources is None or is_marked else sources
     with module.context, np.errstate(all="ignore"):
         prepared: list[np.ndarray] = []
         if "prepare" in functions:
