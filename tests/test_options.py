@@ -24,6 +24,7 @@ def model():
         ({"disabled": []}, "unknown option 'disabled', did you mean 'disable'?"),
         ({"capturing": "export"}, "unknown option 'capturing', did you mean 'capture'?"),
         ({"zzz": 1}, "unknown option 'zzz'; there are target, cpu, capture, disable, passes"),
+        ({"check": 1}, "check: expected True or False, got 1"),
         ({"tune": True}, "tune: expected a number of seconds from 0 or None, got True"),
         ({"tune": -1}, "tune: expected a number of seconds from 0 or None, got -1"),
         ({"tune": float("nan")}, "tune: expected a number of seconds from 0 or None, got nan"),

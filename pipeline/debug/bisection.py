@@ -74,8 +74,8 @@ class Search:
     def _context(self) -> ir.Context:
         return self.called.program.module.context
 
-    def _outcome(self, snapshot: Snapshot, exact: bool = False) -> RunResults:
-        return outcome(snapshot.module(self._context), self.called.call, exact)
+    def _outcome(self, snapshot: Snapshot) -> RunResults:
+        return outcome(snapshot.module(self._context), self.called.call, sources=snapshot.sources)
 
     @cached_property
     def _tolerance(self) -> float:
@@ -87,7 +87,7 @@ class Search:
         for start, end in zip(starts, [*starts[1:], len(snapshots)], strict=True):
             number = self._first_wrong(snapshots[start:end])
             if number is not None:
-                return self._found(snapshots[start + number - 1], snapshots[start + number])
+                return self._found(trail, snapshots[start + number - 1], snapshots[start + number])
         return None
 
     def _first_wrong(self, snapshots: Sequence[Snapshot]) -> int | None:
@@ -109,31 +109,34 @@ class Search:
                 right = middle
         return wrong
 
-    def _found(self, before: Snapshot, wrong: Snapshot) -> Finding:
+    def _found(self, trail: Trail, before: Snapshot, wrong: Snapshot) -> Finding:
         self.say(f"pass '{wrong.name}' changes the numbers; reducing the program")
-        judge = judge_of(wrong.pipeline, self._tolerance)
+        if before.sources is not None:  # what has memory for its results is no program of its own
+            before = trail.marked
+        pipeline = trail.pipeline_between(before, wrong)
+        judge = judge_of(pipeline, self._tolerance)
         part = reduced(Part(before.module(self._context), self.called.call), judge)
         verdict = judge(part)
-        return Finding("wrong", wrong.name, wrong.pipeline, part, verdict.problem or "", verdict.expected, verdict.got)
+        return Finding("wrong", wrong.name, pipeline, part, verdict.problem or "", verdict.expected, verdict.got)
 
     def _failed_pass(self, trail: Trail) -> Finding:
         assert trail.failed is not None
         name, pipeline = trail.passes[trail.failed]
         self.say(f"pass '{name}' fails; reducing the program")
-        whole = Part(trail.snapshots[-1].module(self._context), self.called.call)
-        on_tensors = trail.tensor_passes is None
-        pipeline = pipeline if on_tensors else trail.pipeline_behind
+        before = trail.snapshots[-1]
+        if trail.kernels is not None:
+            before, pipeline = trail.snapshots[trail.kernels], trail.pipeline_behind
         judge = judge_of(pipeline, 0.0, trail.failure)
-        part = reduced(whole, judge)
+        part = reduced(Part(before.module(self._context), self.called.call), judge)
         verdict = judge(part)
         problem = verdict.problem or trail.failure
         return Finding("failed", name, pipeline, part, problem, RunResults(), RunResults(failure=problem))
 
     def _wrong_code(self, trail: Trail) -> Finding | None:
         assert trail.code is not None
-        last = trail.snapshots[-1]
         self.say("running the executable")
-        problem, expected, got = compared(self.called, trail.code, last.module(self._context), trail.stages)
+        module = trail.marked.module(self._context)
+        problem, expected, got = compared(self.called, trail.code, module, trail.stages)
         if problem is None:
             return None
         self.say(f"the code is wrong: {problem}; trying its kernels one by one")

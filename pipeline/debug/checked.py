@@ -9,8 +9,8 @@ from pipeline.debug.finding import Finding
 from pipeline.debug.judgement import FOLDED, difference, tolerance_of
 from pipeline.debug.program_call import ProgramCall
 from pipeline.debug.reduction import judge_of, reduced
-from pipeline.debug.tracing import outcome
-from pipeline.debug.trail import MEMORY, written
+from pipeline.debug.tracing import Sources, outcome, sources_in
+from pipeline.debug.trail import LAST, MEMORY, written
 from pipeline.errors import CheckError
 from pipeline.mlir import ir
 from pipeline.passmanager.pass_pipeline import PassPipeline
@@ -27,36 +27,44 @@ class Checker(Instrumentation):
         self._tolerance = tolerance_of(module, FOLDED)
         self._reference = outcome(module, called.call)
         self._last, self._on_tensors = written(module), True
+        self._sources: Sources | None = None
+        self._marked, self._since = self._last, list[PipelineStep]()
 
     def before(self, step: PipelineStep, op: ir.Operation) -> None:
         """A pass is about to run."""
-        self._on_tensors &= step.pass_.name not in MEMORY
+        self._on_tensors &= step.pass_.name not in LAST
+        if step.pass_.name in MEMORY and self._sources is None:
+            self._sources = sources_in(self._called.program.module)
 
     def after(self, step: PipelineStep, op: ir.Operation) -> None:
-        """It has run."""
+        """It has run on one of its ops."""
         if not self._on_tensors:
             return
         now = written(self._called.program.module)
+        if self._since[-1:] != [step]:  # else it has run on another of its ops
+            self._since.append(step)
         if now == self._last:
             return
-        got = outcome(self._called.program.module, self._called.call)
+        got = outcome(self._called.program.module, self._called.call, sources=self._sources)
         if step.pass_.name in ROUNDING:
             self._reference = got
         elif difference(self._reference, got, self._tolerance) is not None:
             raise CheckError(f"check: {self._finding(step)}")
         self._last = now
+        if self._sources is None:
+            self._marked, self._since = now, []
 
     def check_code(self, code: Code | DeviceCode) -> None:
-        """Compares the code with the program as it was before the first pass that makes memory of tensors."""
-        module = ir.Module.parse(self._last, self._called.program.module.context)
+        """Compares the code with the program as it was before its results had memory of the caller's."""
+        module = ir.Module.parse(self._marked, self._called.program.module.context)
         problem, expected, got = compared(self._called, code, module)
         if problem is not None:
             where = "check: the numbers change behind the passes on tensors (pipeline-bisect finds out in which kernel)"
             raise CheckError(f"{where}: {problem}\n  expected: {expected}\n  got: {got}")
 
     def _finding(self, step: PipelineStep) -> Finding:
-        before = ir.Module.parse(self._last, self._called.program.module.context)
-        pipeline = str(PassPipeline((step,)))
+        before = ir.Module.parse(self._marked, self._called.program.module.context)
+        pipeline = str(PassPipeline(tuple(self._since)))
         judge = judge_of(pipeline, self._tolerance)
         part = reduced(Part(before, self._called.call), judge)
         verdict = judge(part)

@@ -43,7 +43,9 @@ class Finding:
 
     @property
     def kernels(self) -> list[str]:
-        """The names of the kernels and groups that the part has or is inside of."""
+        """Those that the part has or is inside of, groups among them; of a slow pass those that it makes slower."""
+        if self.kind == "slower":
+            return list(self.part.kernels)
         calls = [callee(call) for call in walk(self.part.module, "func.call")]
         groups = [ir.StringAttr(group.attributes["label"]).value for group in walk(self.part.module, "fusion.group")]
         return list(dict.fromkeys([*self.part.kernels, *calls, *groups]))
@@ -66,7 +68,7 @@ class Finding:
         lines = [f"{what}: {self.problem}"]
         if self.kernels:
             lines.append(f"  in kernel {', '.join(self.kernels)}")
-        lines += [f"  op: {op}" for op in self.ops[:8]]
+        lines += [f"  op: {op}" for op in self.ops[:8]] if self.kind != "slower" else []
         if self.kind in ("wrong", "lowering"):
             lines += [f"  expected: {self.expected}", f"  got: {self.got}"]
         return "\n".join(lines)

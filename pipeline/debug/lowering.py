@@ -53,7 +53,7 @@ class Lowering:
 
     def _blamed(self, part: Part) -> str | None:
         """The pass without which a kernel is right; None if there is none that may be left out."""
-        behind = self.trail.passes[self.trail.tensor_passes or 0 :]
+        behind = self.trail.passes[self.trail.kernel_passes :]
         names = [name for name in dict.fromkeys(name for name, _ in behind) if not registry.is_mandatory(name)]
         if not names or not self._is_right_without(part, names):
             return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pipeline.debug.extraction import Part, extract, ops_to_keep, prepare_alone, unwrapped, without_prepare
 from pipeline.debug.interpreter import FailedCheck
 from pipeline.debug.judgement import RunResults, difference
-from pipeline.debug.tracing import outcome, trace
+from pipeline.debug.tracing import outcome, sources_in, trace
 from pipeline.debug.trail import in_child, written
 from pipeline.errors import PipelineError
 from pipeline.mlir import ir
@@ -54,7 +54,7 @@ def judge_of(pipeline: str, tolerance: float, failure: str | None = None) -> Jud
             return Verdict(got.failure if failure is not None and _alike(failure, str(error)) else None, expected, got)
         if failure is not None:
             return Verdict(None, expected, RunResults(), after)
-        got = outcome(after, part.call)
+        got = outcome(after, part.call, sources=sources_in(part.module))
         return Verdict(difference(expected, got, tolerance), expected, got, after)
 
     return judge

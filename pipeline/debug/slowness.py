@@ -17,11 +17,16 @@ from pipeline.debug.trail import Trail, in_child
 from pipeline.errors import PipelineError
 from pipeline.options import Options
 from pipeline.passmanager import registry
+from pipeline.runtime.device.device_code import DeviceCode
+from pipeline.runtime.interface.code import Code
 from pipeline.supervised import Lost
 from pipeline.tuning.measure import gain
 
 #: How many times as fast the code has to be without a pass for that to be to blame.
 _LEAST = 1.1
+
+#: How many kernels are named.
+_KERNELS = 3
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class SlowPass:
 
     def _slowest(self, names: Sequence[str]) -> tuple[str, float]:
         """One of some passes, by halves, and how many times as fast the code is without it."""
-        times = self._gain_without(names)
+        times = self._gain_without(names) if len(names) == 1 else 0.0
         while len(names) > 1:
             halves = names[: len(names) // 2], names[len(names) // 2 :]
             gains = [self._gain_without(half) for half in halves]
@@ -60,21 +65,13 @@ class SlowPass:
 
     def _gain_without(self, names: Sequence[str]) -> float:
         """How many times as fast the code is without some passes; 0 where there is none without them."""
-        from pipeline.compiler import target_for
-        from pipeline.lowering import lower
-
         self.say(f"compiling it without {', '.join(names) if len(names) < 4 else f'{len(names)} passes'}")
-        options = replace(self.options, disable=(*self.options.disable, *names))
-        target = target_for(options)
-
         with_them = self.trail.code
         assert with_them is not None
 
         def work() -> float:
-            rules = options.fusion_rules or target.fusion_rules
-            code = lower(self.called.program, target, rules, options, lambda stage, module: None)
-            calls = [self.called.timed(self.called.executable(one)) for one in (with_them, code)]
-            return gain(*calls)
+            executables = [self.called.executable(code) for code in (with_them, self._code(names))]
+            return gain(*(self.called.timed(executable) for executable in executables))
 
         try:
             times = in_child(self.called.program.module.context, work)
@@ -83,11 +80,44 @@ class SlowPass:
         self.say(f"it runs {times:.2f} times as fast")
         return times
 
+    def _code(self, left_out: Sequence[str], profile: bool = False) -> Code | DeviceCode:
+        """The code without some passes; uses up the program, in a child."""
+        from pipeline.compiler import target_for
+        from pipeline.lowering import lower
+
+        options = replace(self.options, disable=(*self.options.disable, *left_out), profile=profile)
+        target = target_for(options)
+        rules = options.fusion_rules or target.fusion_rules
+        return lower(self.called.program, target, rules, options, lambda stage, module: None)
+
+    def _slower_kernels(self, name: str) -> tuple[str, ...]:
+        """The kernels that take the most time more with a pass; none for devices, whose kernels are not timed."""
+        if isinstance(self.trail.code, DeviceCode):
+            return ()
+        self.say("timing its kernels")
+        times = [self._times(left_out) for left_out in ((), (name,))]
+        more = {kernel: seconds - times[1].get(kernel, 0.0) for kernel, seconds in times[0].items()}
+        most = sorted(more, key=lambda kernel: -more[kernel])[:_KERNELS]
+        return tuple(kernel for kernel in most if more[kernel] > 0)
+
+    def _times(self, left_out: Sequence[str]) -> dict[str, float]:
+        """The seconds that each kernel takes in a call."""
+
+        def work() -> dict[str, float]:
+            executable = self.called.executable(self._code(left_out, profile=True))
+            found: dict[str, float] = {}
+            for row in executable.profile(*self.called.args, **self.called.kwargs).rows:
+                found[row.name] = found.get(row.name, 0.0) + row.seconds
+            return found
+
+        return in_child(self.called.program.module.context, work)
+
     def _finding(self, name: str, times: float) -> Finding:
         changed = [number for number, snapshot in enumerate(self.trail.snapshots) if snapshot.name == name]
         before = self.trail.snapshots[changed[0] - 1 if changed else self.trail.kernels or 0]
         pipeline = next(pipeline for known, pipeline in self.trail.passes if known == name)
-        part = Part(before.module(self.called.program.module.context), self.called.call)
+        module = before.module(self.called.program.module.context)
+        part = Part(module, self.called.call, self._slower_kernels(name))
         problem = f"the code runs {times:.2f} times as fast without it"
         return Finding("slower", name, pipeline, part, problem, RunResults(), RunResults())
 

@@ -13,7 +13,10 @@ from pipeline.debug.interpreter import FailedCheck, Interpretation
 from pipeline.debug.interpreter.number_types import Precision
 from pipeline.debug.judgement import RunResults
 from pipeline.errors import PipelineError
+from pipeline.ir.attributes import IN_PLACE, PLACES_OF_RESULTS
 from pipeline.mlir import context, function, ir, parse, symbol_name
+from pipeline.passes.bufferization.results_to_out_params import places_of_results
+from pipeline.passes.bufferization.updated_arguments import updates_of
 from pipeline.runtime.call.array_libraries import as_numpy, as_pairs, library_of
 from pipeline.runtime.interface.signature import ParameterSource
 from pipeline.targets.common.module_summary import check_messages, entry_names, sources_of
@@ -49,8 +52,20 @@ class Trace:
     values: dict[ir.Value, Any]
 
 
-def trace(module: ir.Module, call: Call, exact: bool = False) -> Trace:
+#: Where the parameters of @main and @prepare come from.
+Sources = Mapping[str, tuple[ParameterSource, ...]]
+
+
+def sources_in(module: ir.Module) -> Sources:
+    """What the marks on parameters say, as long as these are there: until results have memory of the caller's."""
+    return {name: sources_of(function(module, name)) for name in entry_names(module)}
+
+
+def trace(module: ir.Module, call: Call, exact: bool = False, sources: Sources | None = None) -> Trace:
     """Runs @prepare, if there is one, and @main; floats in float64 unless `exact`.
+
+    Args:
+        sources: of the first parameters, for when they are not marked any more; the others are memory for results.
 
     Raises:
         UnknownOp: the module has an op that the interpreter does not know; names it.
@@ -60,16 +75,20 @@ def trace(module: ir.Module, call: Call, exact: bool = False) -> Trace:
     if "main" not in functions:
         raise PipelineError("the module has no function @main")
     interpretation = Interpretation(functions, Precision(exact))
+    is_marked = sources is None or PLACES_OF_RESULTS not in functions["main"].attributes
+    known = sources_in(module) if sources is None or is_marked else sources
     with module.context, np.errstate(all="ignore"):
-        prepared, _ = _run(interpretation, "prepare", call, []) if "prepare" in functions else ([], {})
-        results, values = _run(interpretation, "main", call, prepared)
+        prepared: list[np.ndarray] = []
+        if "prepare" in functions:
+            prepared, _ = _run(functions["prepare"], interpretation, call, [], known["prepare"])
+        results, values = _run(functions["main"], interpretation, call, prepared, known["main"])
     return Trace(results, prepared, values)
 
 
-def outcome(module: ir.Module, call: Call, exact: bool = False) -> RunResults:
+def outcome(module: ir.Module, call: Call, exact: bool = False, sources: Sources | None = None) -> RunResults:
     """What becomes of a run: the results, or the check that failed."""
     try:
-        return RunResults(tuple(trace(module, call, exact).results))
+        return RunResults(tuple(trace(module, call, exact, sources).results))
     except FailedCheck as failed:
         return RunResults(failure=str(failed))
 
@@ -80,30 +99,42 @@ def _functions(module: ir.Module) -> list[ir.Operation]:
 
 
 def _run(
-    interpretation: Interpretation, name: str, call: Call, prepared: Sequence[np.ndarray]
+    entry: ir.Operation,
+    interpretation: Interpretation,
+    call: Call,
+    prepared: Sequence[np.ndarray],
+    sources: Sequence[ParameterSource],
 ) -> tuple[list[np.ndarray], dict[ir.Value, Any]]:
     """The results and all values of an entry; raises `FailedCheck` if one of its checks leaves its number."""
-    entry = interpretation.functions[name]
-    arguments = _arguments(interpretation, name, call, prepared)
-    traced = interpretation.traced(name, arguments)
-    for source, value in zip(sources_of(entry), arguments, strict=True):
-        if source.kind == "status" and value.any():
-            raise FailedCheck(check_messages(entry.parent)[int(value[0]) - 1])
-    return traced
-
-
-def _arguments(
-    interpretation: Interpretation, name: str, call: Call, prepared: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    entry = interpretation.functions[name]
-    kinds = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value).inputs
-    values = []
-    for number, (kind, source) in enumerate(zip(kinds, sources_of(entry), strict=True)):
+    name = symbol_name(entry)
+    kinds = list(ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value).inputs)
+    memory = [ParameterSource("workspace")] * (len(kinds) - len(sources))
+    arguments = []
+    for number, (kind, source) in enumerate(zip(kinds, [*sources, *memory], strict=True)):
         given = value_of(source, call, prepared) if source.kind in _GIVEN else np.zeros(_known_sizes(kind), np.int64)
         if given is None:
             raise PipelineError(f"{source.kind} {source.name or source.index} of @{name}: no value is given for it")
-        values.append(_held(interpretation.precision, given, kind, f"argument {number} of @{name}"))
-    return values
+        arguments.append(_held(interpretation.precision, given, kind, f"argument {number} of @{name}"))
+    results, values = interpretation.traced(name, arguments)
+    for source, value in zip(sources, arguments, strict=False):
+        if source.kind == "status" and value.any():
+            raise FailedCheck(check_messages(entry.parent)[int(value[0]) - 1])
+    if PLACES_OF_RESULTS in entry.attributes:
+        return _in_their_places(entry, results, arguments), values
+    return results, values
+
+
+def _in_their_places(
+    entry: ir.Operation, results: Sequence[np.ndarray], arguments: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """All results in order, those among them that lie in memory of the caller's."""
+    places = places_of_results(entry)
+    returned, written = iter(results), iter(arguments[len(arguments) - places.count("parameter") :])
+    updated = {update.number: arguments[update.argument.arg_number] for update in updates_of(entry, IN_PLACE)}
+    return [
+        updated[number] if place == "argument" else next(written if place == "parameter" else returned)
+        for number, place in enumerate(places)
+    ]
 
 
 #: The kinds of parameters that a call has values for; the others are memory for what the code itself leaves there.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline import supervised
+from pipeline.debug.tracing import Sources, sources_in
 from pipeline.errors import CompileError, PipelineError
 from pipeline.fusion_rules.rules import FusionRules
 from pipeline.mlir import ir, text
@@ -20,8 +21,11 @@ from pipeline.runtime.interface.code import Code
 from pipeline.supervised import Lost, ResourceLimits
 from pipeline.targets import Target
 
-#: The first passes that have @main take memory; from there on there is no program on tensors to interpret.
+#: The passes that have @main take memory, for its results, too; then it is not marked where its parameters come from.
 MEMORY = ("add-workspace", "results-to-out-params")
+
+#: The first passes that make buffers or blocks of threads of tensors: from there on there is nothing to interpret.
+LAST = ("one-shot-bufferize", "tile-groups-to-blocks", "mark-flash-attention")
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,15 @@ class Snapshot:
         name: of the pass; empty for the module as imported.
         pipeline: the pass as a pipeline for pipeline-opt.
         bytecode: the module.
+        sources: where its parameters come from, once they are not marked any more.
+        number: how many passes made it.
     """
 
     name: str
     pipeline: str
     bytecode: bytes
+    sources: Sources | None = None
+    number: int = 0
 
     def module(self, context: ir.Context) -> ir.Module:
         """The module, in a context that has the dialects of the one that it comes from."""
@@ -52,8 +60,9 @@ class Trail:
         passes: all passes that were begun, as (name, pipeline).
         failed: the number in `passes` of the one that crashed or raised an error; None if none did.
         failure: what it said.
-        tensor_passes: how many of `passes` there are before tensors become memory.
+        tensor_passes: how many of `passes` there are before tensors become buffers.
         kernels: the number in `snapshots` of the module that the target was given.
+        kernel_passes: how many of `passes` made that.
         code: what came out, if nothing failed.
         stages: the text of the stages on the way there.
     """
@@ -64,14 +73,23 @@ class Trail:
     failure: str = ""
     tensor_passes: int | None = None
     kernels: int | None = None
+    kernel_passes: int = 0
     code: Code | DeviceCode | None = None
     stages: dict[str, str] = field(default_factory=dict)
 
     @property
+    def marked(self) -> Snapshot:
+        """The last module whose parameters are marked."""
+        return [snapshot for snapshot in self.snapshots if snapshot.sources is None][-1]
+
+    def pipeline_between(self, before: Snapshot, after: Snapshot) -> str:
+        """The passes that made one module of another."""
+        return join([pipeline for _, pipeline in self.passes[before.number : after.number]])
+
+    @property
     def pipeline_behind(self) -> str:
-        """The passes behind those on tensors, as a pipeline for pipeline-opt."""
-        behind = self.passes[self.tensor_passes :] if self.tensor_passes is not None else []
-        return join([pipeline for _, pipeline in behind])
+        """The passes behind the module that the target was given, as a pipeline for pipeline-opt."""
+        return join([pipeline for _, pipeline in self.passes[self.kernel_passes :]])
 
 
 def join(pipelines: Sequence[str]) -> str:
@@ -114,13 +132,16 @@ class _Recorder(Instrumentation):
     def __init__(self, module: ir.Module):
         self._module, self._last, self._on_tensors = module, written(module), True
         self._step: PipelineStep | None = None
+        self._sources: Sources | None = None
 
     def before(self, step: PipelineStep, op: ir.Operation) -> None:
         """A pass is about to run on one of its ops."""
         if step is self._step:
             return
         self._step = step
-        self._on_tensors &= step.pass_.name not in MEMORY
+        self._on_tensors &= step.pass_.name not in LAST
+        if step.pass_.name in MEMORY and self._sources is None:
+            self._sources = sources_in(self._module)
         supervised.tell(_Begun(step.pass_.name, str(PassPipeline((step,))), self._on_tensors))
 
     def after(self, step: PipelineStep, op: ir.Operation) -> None:
@@ -130,7 +151,7 @@ class _Recorder(Instrumentation):
         now = written(self._module)
         if now != self._last:
             self._last = now
-            supervised.tell(Snapshot(step.pass_.name, str(PassPipeline((step,))), now))
+            supervised.tell(Snapshot(step.pass_.name, str(PassPipeline((step,))), now, self._sources))
 
 
 def follow(program: Program, target: Target, rules: str | FusionRules, options: Options) -> Trail:
@@ -145,11 +166,12 @@ def follow(program: Program, target: Target, rules: str | FusionRules, options: 
 
     def hear(told: Snapshot | _Begun | _StageText) -> None:
         if isinstance(told, Snapshot):
-            trail.snapshots.append(told)
+            trail.snapshots.append(replace(told, number=len(trail.passes)))
             return
         if isinstance(told, _StageText):
             trail.stages[told.name] = told.text
-            trail.kernels = len(trail.snapshots) - 1 if told.name == "kernels" else trail.kernels
+            if told.name == "kernels":
+                trail.kernels, trail.kernel_passes = len(trail.snapshots) - 1, len(trail.passes)
             return
         if not told.on_tensors and trail.tensor_passes is None:
             trail.tensor_passes = len(trail.passes)

@@ -85,3 +85,15 @@ class TanhToErf(Pass):
         for tangent in walk(op, "math.tanh"):
             with before(tangent):
                 replace(tangent, [math.ErfOp(tangent.operands[0]).result])
+
+
+@dataclass(frozen=True)
+class TanhToSine(Pass):
+    """Make sines of hyperbolic tangents in the tiles of kernels."""
+
+    name: ClassVar[str] = "tanh-to-sine"
+
+    def run(self, op: ir.Operation) -> None:
+        for tangent in walk(op, "math.tanh"):
+            with before(tangent):
+                replace(tangent, [math.SinOp(tangent.operands[0]).result])

@@ -93,13 +93,21 @@ def test_a_pass_that_makes_code_slower(monkeypatch):
     found = debug.bisect(model, args, passes={"linalg": "many-sines"}, slower=True)
     assert (found.kind, found.pass_name) == ("slower", "many-sines")
     assert "5.00 times as fast" in str(found)
+    assert any("sin" in kernel for kernel in found.kernels)
 
 
-def test_a_pass_behind_tensors(monkeypatch):
+def test_passes_of_the_lowering(monkeypatch):
+    """Up to bufferization they are found as those before; behind it by the kernel that is wrong, compiled alone."""
     from pipeline.targets.cpu import build
 
-    monkeypatch.setattr(build, "BUFFERIZE", f"{build.BUFFERIZE.rstrip()}, tanh-to-erf")
     model, args = even()
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "BUFFERIZE", build.BUFFERIZE.replace("tile-groups,", "tile-groups, tanh-to-sine,"))
+        found = debug.bisect(model, args)
+        assert (found.kind, found.pass_name, found.part.ops) == ("wrong", "tanh-to-sine", 1)
+        with pytest.raises(CheckError, match="pass 'tanh-to-sine' changes the numbers"):
+            pipeline.compile(model, args, check=True)
+    monkeypatch.setattr(build, "BUFFERIZE", f"{build.BUFFERIZE.rstrip()}, tanh-to-erf")
     found = debug.bisect(model, args)
     assert (found.kind, found.pass_name) == ("lowering", "tanh-to-erf")
     assert found.kernels and all("tanh" in kernel for kernel in found.kernels)
