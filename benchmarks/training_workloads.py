@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from workloads import Made, Workload  # makes torchvision importable, which the others import
+from workloads import Made, Workload, define_missing_operators
 
 _TEXT = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
 _NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -89,6 +89,7 @@ class TrainingWorkload(Workload):
 
     def make(self, in_python: bool = False) -> Made:
         """The module, for training, and the arguments of a step."""
+        define_missing_operators()  # transformers and torchvision
         torch.manual_seed(0)
         model, inputs = self.create()
         return model.train(), inputs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections import namedtuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from torch.export import Dim
 
 import pipeline
 from pipeline import ArgumentError, PipelineError
+from pipeline.runtime.call.arguments import is_shared
 
 Pair = namedtuple("Pair", ["first", "second"])
 
@@ -207,3 +210,20 @@ def test_a_number_as_argument():
 def test_wrong_dynamic_shapes_are_one_clear_error():
     with pytest.raises(PipelineError, match="could not capture"):
         pipeline.compile(nn.ReLU(), (torch.ones(2),), dynamic_shapes=({0: Dim("n"), 1: Dim("m")},))
+
+
+def test_what_shares_memory_is_found_as_by_comparing_all_pairs():
+    shared = 0
+    for seed in range(300):
+        rng = random.Random(seed)
+        places = []
+        for _ in range(rng.randrange(1, 7)):
+            begin = rng.randrange(40)
+            places.append((begin, begin + rng.randrange(8), rng.random() < 0.6, rng.random() < 0.3))
+        pairs = any(
+            one[0] < other[1] and other[0] < one[1] and (one[2] or other[2]) and (one[3] or other[3])
+            for one, other in itertools.combinations([place for place in places if place[0] < place[1]], 2)
+        )
+        assert is_shared(places) == pairs
+        shared += pairs
+    assert 60 < shared < 240

@@ -43,10 +43,52 @@ def test_both_ways(form, dtype):
         assert one.stride() == other.stride() == torch.empty(one.shape).stride()
 
 
+class Step(nn.Module):
+    """A step of an optimizer, without one."""
+
+    def forward(self, parameter, momentum, gradient, unused):
+        momentum.mul_(0.9).add_(gradient)
+        parameter.sub_(momentum)
+        return momentum.sum(), gradient * 2
+
+
+def test_arguments_that_are_written_to():
+    args = [nn.Parameter(torch.ones(5)), torch.zeros(5), torch.arange(5.0), torch.ones(3)]
+    with torch.no_grad():
+        exe = pipeline.compile(Step(), tuple(one.detach().clone() for one in args))
+        versions = [one._version for one in args]
+        for step in range(3):
+            expected = [one.detach().clone() for one in args]
+            Step()(*expected)
+            result = exe._fast.call(tuple(args), exe._bound)
+            torch.testing.assert_close([one.detach() for one in args], expected)
+            torch.testing.assert_close(result, (expected[1].sum(), expected[2] * 2))
+            assert [one._version - before for one, before in zip(args, versions, strict=True)] == [step + 1] * 2 + [
+                0
+            ] * 2
+        shared = torch.zeros(8)
+        for bad in ((shared[:5], shared[3:]), (args[0], args[0])):
+            assert exe._fast.call((*bad, *args[2:]), exe._bound) is NotImplemented
+        with pytest.raises(ArgumentError, match="shares memory"):
+            exe(shared[:5], shared[3:], *args[2:])
+        assert not shared.any()
+
+
+def test_checks_that_fail():
+    exe = pipeline.compile(Function(lambda table, place, unused: table[place] * 2), (X, torch.tensor([1]), X))
+    assert exe._layout.status is not None
+    short, long = both_ways(exe, X, torch.tensor([2]), X)
+    assert torch.equal(short, long)
+    assert exe._fast.call((X, torch.tensor([3]), X), exe._bound) is NotImplemented
+    with pytest.raises(pipeline.PipelineError, match="out of range"):
+        exe(X, torch.tensor([3]), X)
+    assert torch.equal(exe(nn.Parameter(X), torch.tensor([0]), X), X[:1] * 2)
+
+
 X = torch.arange(12.0).view(3, 4)
 OTHERS = {
     "transposed": X.t().contiguous().t(),
-    "a parameter": nn.Parameter(X),
+    "a buffer of a subclass": nn.Buffer(X.as_subclass(type("Other", (torch.Tensor,), {}))),
     "numpy": X.numpy(),
     "negated view": torch.view_as_complex(torch.stack((X, X), -1)).conj().imag.neg(),
 }
@@ -79,13 +121,14 @@ class Counts(nn.Module):
         return x * 2
 
 
-def index(x, i):
+def write_where_checked(x, i):
+    x.add_(1)
     return x[i]
 
 
 NOT_FAST = {
-    "mutation": lambda: pipeline.compile(Counts(), (X,)),
-    "checks": lambda: pipeline.compile(Function(index), (X, torch.tensor([1]))),
+    "mutation of a weight": lambda: pipeline.compile(Counts(), (X,)),
+    "checks and writes": lambda: pipeline.compile(Function(write_where_checked), (X.clone(), torch.tensor([1]))),
     "dynamic": lambda: pipeline.compile(Function(lambda x: x * 2), (X,), dynamic_shapes=(({0: Dim("n")},),)),
     "returns its argument": lambda: pipeline.compile(Function(lambda x: (x, x * 2)), (X,)),
     "dictionary": lambda: pipeline.compile(Function(lambda x: {"y": x * 2}), (X,)),

@@ -152,6 +152,13 @@ class ArgumentReader:
             for argument, leaf in zip(self._signature.arguments, leaves, strict=True)
             if argument.kind == "tensor"
         ]
+        places = [(one[1], one[2], True, argument.mutated) for argument, one in tensors]
+        places += [(one[1], one[2], False, one[0] in self._mutated_weights) for one in weights]
+        if is_shared(places):
+            self._refuse_overlap(tensors, weights)
+
+    def _refuse_overlap(self, tensors: list[tuple[Argument, Extent]], weights: Sequence[Extent]) -> None:
+        """Says which tensors share memory."""
         for argument, one in tensors:
             for other in (*(place for _, place in tensors), *weights):
                 if other is one or not overlap(one, other):
@@ -162,6 +169,28 @@ class ArgumentReader:
                     )
                 if other[0] in self._mutated_weights:
                     raise ArgumentError(f"{one[0]}: shares memory with {other[0]}, which is written to; pass a copy")
+
+
+#: Where a tensor's bytes begin and end, whether it is an argument, and whether it is written to.
+_Place = tuple[int, int, bool, bool]
+
+
+def is_shared(places: list[_Place]) -> bool:
+    """Whether two places overlap, one of them an argument and one written to.
+
+    By their order in memory: an optimizer's step has thousands of places, and all pairs of them would take longer than
+    its code.
+    """
+    reach: dict[tuple[bool, bool], int] = {}  # how far the places before go, by whether they are arguments and written
+    for begin, end, is_argument, is_written in sorted(places):
+        if begin == end:
+            continue
+        for (argument_before, written_before), furthest in reach.items():
+            if furthest > begin and (is_argument or argument_before) and (is_written or written_before):
+                return True
+        kind = (is_argument, is_written)
+        reach[kind] = max(end, reach.get(kind, 0))
+    return False
 
 
 def _holds(condition: str, known: Mapping[str, int]) -> bool:

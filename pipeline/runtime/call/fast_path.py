@@ -1,17 +1,20 @@
 """The short way of a call: what most calls need, checked in a microsecond a tensor; everything else goes the long way.
 
-It takes torch tensors by position where all sizes are known and nothing is mutated. Whatever it does not expect, it
-leaves to `Executable`'s own checks, which then find what is wrong and say so.
+It takes torch tensors and parameters by position where all sizes are known, and has code write to them in place, as
+optimizers do. Whatever it does not expect, it leaves to `Executable`'s own checks, which then find what is wrong and
+say so.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from pipeline.runtime.call.arguments import is_shared
 from pipeline.runtime.call.array_libraries import torch_library
 from pipeline.runtime.call.result_pool import ResultMemory, is_small
 from pipeline.runtime.call.slot_layout import SlotLayout
@@ -32,7 +35,7 @@ class FastPath:
         memory: ResultMemory,
     ):
         torch = sys.modules["torch"]
-        self._tensor, self._strided = torch.Tensor, torch.strided
+        self._tensors, self._strided = frozenset({torch.Tensor, torch.nn.Parameter}), torch.strided
         kinds = [argument.type for argument in signature.arguments]
         starts = {index: start for index, start, _, _ in layout.argument_slots}
         self._arguments = [
@@ -45,11 +48,19 @@ class FastPath:
         self._results = [
             (_maker(memory, shape, dtype, orders[index]), slot) for index, slot, shape, dtype in layout.moved
         ]
-        self._order = None if signature.result_tree == LEAF else [result.index for result in signature.results]
+        made = [index for index, _, _, _ in layout.moved]
+        order = [made.index(result.index) for result in signature.results]
+        self._order = None if signature.result_tree == LEAF else order
         self._collect = tuple if signature.result_tree.kind == "tuple" else list
         self._place = workspace.place if workspace.is_needed else None
         self._address, self._size = layout.workspace
         self._seed, self._draw = layout.seed, torch_library().seed
+        self._status, self._failure = layout.status, layout.slots - 1
+        written = {mutation.argument for mutation in signature.mutations}
+        self._written = [number for number in range(len(kinds)) if number in written]
+        sizes = [math.prod(shape) * dtype.itemsize for dtype, shape, _ in self._arguments]
+        self._places = [(size, number in written) for number, size in enumerate(sizes)]
+        self._mark_written = torch.autograd.graph.increment_version
         self._copy = (ctypes.c_int64 * layout.slots).from_buffer_copy
 
     def call(self, args: tuple[Any, ...], weights: BoundWeights) -> Any:
@@ -57,11 +68,11 @@ class FastPath:
         if len(args) != self._count:
             return NotImplemented
         slots = self._copy(weights.template)
-        tensor, strided = self._tensor, self._strided
+        tensors, strided = self._tensors, self._strided
         try:
             for arg, (dtype, shape, slot) in zip(args, self._arguments, strict=False):
                 if (
-                    type(arg) is not tensor
+                    type(arg) not in tensors
                     or arg.layout is not strided
                     or arg.dtype is not dtype
                     or arg.shape != shape
@@ -77,6 +88,8 @@ class FastPath:
                 slots[slot] = address
         except RuntimeError:  # nested, or inside of torch.func, where tensors have neither sizes nor memory
             return NotImplemented
+        if self._written and self._is_shared(args, weights):
+            return NotImplemented
         results = []
         for make, slot in self._results:
             result = make()
@@ -86,23 +99,36 @@ class FastPath:
             slots[self._address], slots[self._size] = self._place()
         if self._seed is not None:
             slots[self._seed] = self._draw()
-        watch = weights.watch
-        if watch.run(ctypes.addressof(slots), watch.record):
+        watch, address = weights.watch, ctypes.addressof(slots)
+        if self._status is not None:
+            slots[self._failure] = 0  # where the addresses of arguments that are not read went
+            slots[self._status] = address + 8 * self._failure
+        if watch.run(address, watch.record) or self._status is not None and slots[self._failure]:
             return NotImplemented
+        if self._written:
+            self._mark_written([args[number] for number in self._written])
         if self._order is None:
             return results[0]
         return self._collect([results[index] for index in self._order])
+
+    def _is_shared(self, args: tuple[Any, ...], weights: BoundWeights) -> bool:
+        """Whether an argument that is written to shares memory with another one, or with a weight."""
+        starts = [arg.data_ptr() for arg in args]
+        places = [
+            (start, start + size, True, is_written)
+            for start, (size, is_written) in zip(starts, self._places, strict=True)
+        ]
+        return is_shared([*places, *((begin, end, False, False) for _, begin, end in weights.extents)])
 
 
 def suits(signature: Signature, layout: SlotLayout) -> bool:
     """Whether calls of the executable may go the short way."""
     if (
         "torch" not in sys.modules
-        or layout.status is not None
         or layout.profile is not None
         or layout.kept
         or any(dims for _, _, dims, _ in layout.argument_slots)
-        or signature.mutations
+        or not _writes_in_place(signature, layout)
     ):
         return False
     arguments, results = signature.arguments, signature.results
@@ -118,6 +144,13 @@ def suits(signature: Signature, layout: SlotLayout) -> bool:
         and (signature.result_tree.kind == "leaf" or _is_flat(signature.result_tree))
         and len({result.index for result in results}) == len(results) == len(layout.moved)
     )
+
+
+def _writes_in_place(signature: Signature, layout: SlotLayout) -> bool:
+    """Whether all that is mutated are arguments to which the code writes itself, which it does before no check."""
+    moved = {index for index, _, _, _ in layout.moved}
+    in_place = all(mutation.argument is not None and mutation.result not in moved for mutation in signature.mutations)
+    return in_place and not (signature.mutations and layout.status is not None)
 
 
 def _is_flat(tree: Tree) -> bool:
