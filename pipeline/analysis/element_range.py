@@ -85,6 +85,9 @@ class _Ranges:
         if op.name == "arith.extui":
             inner = self._of_element(op.operands[0], view)
             return inner if inner.least >= 0 else ElementRange(0, 2 ** op.operands[0].type.width - 1)
+        if op.name == "math.absi":
+            inner = self._of_element(op.operands[0], view)
+            return inner if inner.least >= 0 else _ALL
         if op.name == "arith.andi":
             sides = [self._of_element(operand, view) for operand in op.operands]
             masks = [side.most for side in sides if side.least >= 0]
