@@ -238,12 +238,17 @@ class Spectrogram(nn.Module):
 
 
 class QuantizedLinear(nn.Module):
-    """A linear layer of weights in bytes, with a scale and a zero point for each group of a column."""
+    """A linear layer of weights in bytes, with a scale and a zero point for each group of a column.
 
-    def __init__(self, length: int, columns: int, group: int | None, of_bytes: bool):
+    Those of four bits are held in bytes, too, as torchao does, and masked.
+    """
+
+    def __init__(self, length: int, columns: int, group: int | None, of_bytes: bool, bits: int = 8):
         super().__init__()
         groups = 1 if group is None else length // group
-        self.register_buffer("q", torch.randint(-127, 128, (columns, groups, length // groups), dtype=torch.int8))
+        self.least, self.most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+        shape = (columns, groups, length // groups)
+        self.register_buffer("q", torch.randint(self.least + 1, self.most + 1, shape, dtype=torch.int8))
         self.register_buffer("scale", torch.rand(columns, groups, 1) / length)
         self.register_buffer("zero", None if group is None else torch.randint(-8, 8, (columns, groups, 1)).float())
         self.of_bytes = of_bytes
@@ -253,5 +258,6 @@ class QuantizedLinear(nn.Module):
         if self.of_bytes:
             step = x.abs().amax(1, keepdim=True) / 127
             x = (x / step).round().clamp(-127, 127).to(torch.int8).float() * step
-        weight = self.q.float() if self.zero is None else self.q.float() - self.zero
+        q = (self.q if self.most > 7 else ((self.q - self.least) & 15) + self.least).float()
+        weight = q if self.zero is None else q - self.zero
         return F.linear(x, (weight * self.scale).flatten(1))

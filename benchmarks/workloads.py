@@ -162,14 +162,16 @@ def _transforms(rows: int, n: int, kind: Callable[[], nn.Module], of_pairs: bool
     return Workload(lambda: (kind(), (torch.randn(shape),)), flops=5 * rows * n * math.log2(n), bytes=16 * rows * n)
 
 
-def _quantized(rows: int, length: int, hidden: int, group: int | None = None, of_bytes: bool = False) -> Workload:
+def _quantized(
+    rows: int, length: int, hidden: int, group: int | None = None, of_bytes: bool = False, bits: int = 8
+) -> Workload:
     """A feed-forward layer of two of those."""
 
     def make() -> Made:
-        layers = [QuantizedLinear(*sizes, group, of_bytes) for sizes in ((length, hidden), (hidden, length))]
+        layers = [QuantizedLinear(*sizes, group, of_bytes, bits) for sizes in ((length, hidden), (hidden, length))]
         return nn.Sequential(layers[0], nn.SiLU(), layers[1]), (torch.randn(rows, length),)
 
-    return Workload(make, flops=4 * rows * length * hidden, bytes=2 * length * hidden)
+    return Workload(make, flops=4 * rows * length * hidden, bytes=2 * length * hidden * bits / 8)
 
 
 def _image_like() -> tuple[torch.Tensor, ...]:
@@ -246,4 +248,7 @@ WORKLOADS = {
     "W12b_int8_groups_row": _quantized(1, 2048, 5632, 32),
     "W12c_bytes_row": _quantized(1, 2048, 5632, of_bytes=True),
     "W12d_bytes_512": _quantized(512, 768, 3072, of_bytes=True),
+    "W12e_int4_row": _quantized(1, 2048, 5632, 32, bits=4),
+    "W12f_int4_8rows": _quantized(8, 2048, 5632, 32, bits=4),
+    "W12g_int4_512": _quantized(512, 768, 3072, 32, bits=4),
 }

@@ -12,7 +12,6 @@ _EXTENSIONS = ("arith.extsi", "arith.trunci", "arith.fptosi", "arith.sitofp")
 _ROUNDINGS = ("math.roundeven", "math.round", "math.floor", "math.ceil", "math.trunc", "math.rint")
 _LARGER = ("arith.maximumf", "arith.maxnumf", "arith.maxsi")
 _SMALLER = ("arith.minimumf", "arith.minnumf", "arith.minsi")
-_COMPARISONS = ("arith.cmpi", "arith.cmpf")
 
 #: Of more ops ranges are no longer computed.
 _MOST_OPS = 200
@@ -86,34 +85,18 @@ class _Ranges:
         if op.name == "arith.extui":
             inner = self._of_element(op.operands[0], view)
             return inner if inner.least >= 0 else ElementRange(0, 2 ** op.operands[0].type.width - 1)
+        if op.name == "math.absi":
+            inner = self._of_element(op.operands[0], view)
+            return inner if inner.least >= 0 else _ALL
         if op.name == "arith.andi":
             sides = [self._of_element(operand, view) for operand in op.operands]
             masks = [side.most for side in sides if side.least >= 0]
             return ElementRange(0, min(masks)) if masks else _ALL
         if op.name == "arith.select":
-            return self._of_select(op, view)
+            return _either(*(self._of_element(value, view) for value in list(op.operands)[1:]))
         if op.name in (*_LARGER, *_SMALLER, "arith.addi", "arith.subi", "arith.shrui"):
             return _of_pair(op.name, *(self._of_element(operand, view) for operand in op.operands))
         return _ALL
-
-    def _of_select(self, op: ir.Operation, view: LinalgOp) -> ElementRange:
-        """That of both sides; of `x < c ? c : x` and the like what is larger, or smaller, than c."""
-        condition, then, otherwise = op.operands
-        first, second = (self._of_element(value, view) for value in (then, otherwise))
-        compare = defining_op(condition)
-        bound = _constant(then)
-        if compare is None or compare.name not in _COMPARISONS or bound is None or compare.operands[0] != otherwise:
-            return _either(first, second)
-        if _constant(compare.operands[1]) != bound:
-            return _either(first, second)
-        return {"less": _larger, "more": _smaller}.get(_direction(compare), _either)(first, second)
-
-
-def _direction(compare: ir.Operation) -> str:
-    """Whether a comparison is true for what is less, or for what is more."""
-    predicate = ir.IntegerAttr(compare.attributes["predicate"]).value
-    less, more = ((2, 3), (4, 5)) if compare.name == "arith.cmpi" else ((4, 5, 11, 12), (2, 3, 9, 10))
-    return "less" if predicate in less else "more" if predicate in more else ""
 
 
 def _of_pair(name: str, left: ElementRange, right: ElementRange) -> ElementRange:

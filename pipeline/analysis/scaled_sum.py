@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from pipeline.analysis.product_body import arguments_behind, dequantized_input, sums_products
 from pipeline.ir.indexing_maps import moves
@@ -13,6 +14,9 @@ from pipeline.mlir import defining_op, ir
 
 #: Ops that are undone on a sum of their results; what is quantized is their first operand, or any of the two.
 _LEFT, _ANY = ("arith.subf", "arith.divf"), ("arith.mulf", "arith.addf")
+
+#: Those for which data is summed up, and of how many rows at most: a row takes as long as a vector of weights.
+_SHIFTS, _FEW = ("arith.subf", "arith.addf"), 2
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class ScaledSum:
         weight: the number of the input that is quantized.
         depth: within how many of the loops of the sum the scale and the shift change, outermost first.
         nibble: the number of four bits that the core is computed from, if it is.
+        entry: what of the core is computed from that number alone; None if nothing is.
     """
 
     data: ir.Value
@@ -35,11 +40,12 @@ class ScaledSum:
     weight: int
     depth: int
     nibble: Nibble | None
+    entry: ir.Value | None
 
     @property
     def has_shift(self) -> bool:
         """Whether data has to be summed up, too."""
-        return any(op.name in ("arith.subf", "arith.addf") for op in self.steps)
+        return any(op.name in _SHIFTS for op in self.steps)
 
 
 def scaled_sum_of(view: LinalgOp) -> ScaledSum | None:
@@ -61,9 +67,11 @@ def scaled_sum_of(view: LinalgOp) -> ScaledSum | None:
             within = _depth(other, view)
             if within > inner or (nibble is not None and not arguments_behind(other)):
                 break  # what is constant is in a table of all numbers of four bits
+            if op.name in _SHIFTS and not _is_for_few_rows(view, weight):
+                break
             steps, depth, core = [op, *steps], max(depth, within), inside
         if steps or nibble is not None:
-            return ScaledSum(data, core, tuple(steps), weight, depth, nibble)
+            return ScaledSum(data, core, tuple(steps), weight, depth, nibble, _entry(core, nibble, view))
     return None
 
 
@@ -71,6 +79,26 @@ def inputs_behind(value: ir.Value, view: LinalgOp) -> list[int]:
     """The numbers of the operands whose elements a value is computed from; it may come from outside of a body."""
     arguments = arguments_behind(value)
     return [number for number, argument in enumerate(view.body.arguments) if argument in arguments]
+
+
+def _is_for_few_rows(view: LinalgOp, weight: int) -> bool:
+    """Whether few rows of data share each element of a weight."""
+    shared = [loop for loop in range(view.loops) if not view.reductions[loop]]
+    sizes = [view.sizes[loop] for loop in shared if moves(view.maps[weight], loop) == "fixed"]
+    return None not in sizes and prod(size or 0 for size in sizes) <= _FEW
+
+
+def _entry(core: ir.Value, nibble: Nibble | None, view: LinalgOp) -> ir.Value | None:
+    """What of a core is computed from a number of four bits alone."""
+    if nibble is None:
+        return None
+    weight = view.body.arguments[nibble.operand]
+    while inputs_behind(core, view) != [nibble.operand]:
+        peeled = _outermost(core, weight)
+        if peeled is None:
+            return None
+        core = peeled[1]
+    return core
 
 
 def _factors(view: LinalgOp) -> Iterator[tuple[ir.Value, ir.Value]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -48,3 +51,27 @@ def test_operators_with_underscores_are_not_taken_for_in_place_ones() -> None:
     x, y = torch.randn(2, 3, 4)
     executable = pipeline.compile(AndOfComparisons(), (x, y))
     assert torch.equal(executable(x, y), (x > 0) & (y > 0))
+
+
+class Attention(nn.Module):
+    """Attention of few queries to many keys, with a mask."""
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        shared = q.shape[1] != k.shape[1]
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=shared)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("heads", [2, 6])
+def test_masked_attention_scales_queries_alone(heads: int, dtype: torch.dtype) -> None:
+    """Keys are a cache, of which each step reads all; a row of which the mask leaves nothing is 0."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, count, rows, 24, dtype=dtype) for count, rows in ((heads, 3), (2, 40), (2, 40)))
+    mask = torch.where(torch.rand(1, 1, 3, 40) < 0.3, float("-inf"), torch.randn(1, 1, 3, 40)).to(dtype)
+    mask[:, :, 1] = float("-inf")
+    executable = pipeline.compile(Attention(), (q, k, v, mask), fallback="error")
+    bound = 1e-5 if dtype == torch.float32 else 2e-2
+    torch.testing.assert_close(executable(q, k, v, mask), Attention()(q, k, v, mask), rtol=bound, atol=bound)
+    generics = re.findall(r"linalg\.generic(.*?)\n    \} -> \(?tensor<([\dx]+)x", executable.ir("linalg"), re.DOTALL)
+    multiplied = [math.prod(map(int, shape.split("x"))) for body, shape in generics if "arith.mulf" in body]
+    assert multiplied and max(multiplied) < k.numel()

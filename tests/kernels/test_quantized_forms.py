@@ -89,6 +89,11 @@ FORMS: dict[str, Form] = {
         {"q": int8(K, N), "s": scale(3, 1, 5, 1)},
         FUSED,
     ),
+    "groups that are dims": (
+        lambda x, q, s: x @ (q.float() * s).flatten(1).T,
+        {"q": int8(N, 3, 32), "s": scale(N, 3, 1)},
+        FUSED,
+    ),
     "one weight of two products": (
         lambda x, q, s: (x @ (q.float() * s)).relu() @ (q.float() * s).T,
         {"q": int8(K, N), "s": scale(N)},

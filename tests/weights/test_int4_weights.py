@@ -25,7 +25,7 @@ def remarks(executable: pipeline.Executable, name: str) -> list[str]:
 
 #: (inputs, outputs): whole panels of whole words, columns and sums that fill none, sums of bytes that are no words, and
 #: one that has half a byte.
-SIZES = [(128, 256), (320, 33), (64, 250), (192, 1030), (100, 64), (260, 96), (65, 80)]
+SIZES = [(512, 256), (320, 33), (64, 250), (192, 1030), (100, 64), (260, 96), (65, 80)]
 
 
 class Layers(nn.Module):
@@ -112,6 +112,30 @@ def test_columns_of_zeros_and_large_weights() -> None:
     exact = x.double() @ rounded(model.weight, 32).T
     assert (got[:, 3] == 0).all()
     torch.testing.assert_close(got.double(), exact, rtol=1e-5, atol=1e-5)
+
+
+class Masked(nn.Module):
+    """A product with numbers of four bits without a sign, and a zero point for each group of a column."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("q", torch.randint(0, 256, (256, 16, 32), dtype=torch.uint8))
+        self.register_buffer("scale", torch.rand(256, 16, 1) / 50)
+        self.register_buffer("zero", torch.randint(0, 16, (256, 16, 1)).float())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ (((self.q & 15).to(x.dtype) - self.zero) * self.scale).flatten(1).T
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+def test_zero_points_of_groups(rows: int) -> None:
+    """Of one row, data is summed up for them; of many, they are taken away from weights that come from the table."""
+    torch.manual_seed(0)
+    model, x = Masked(), torch.randn(rows, 512)
+    executable = pipeline.compile(model, (x,))
+    torch.testing.assert_close(executable(x).double(), model.double()(x.double()), rtol=1e-5, atol=2e-5)
+    assert remarks(executable, "pack-nibbles") == ["reads its weight of 4 bits two to a byte"]
+    assert "reads its weight in panels of 32 columns of quads, its scales, too" in remarks(executable, "pack-weights")
 
 
 def test_torch_compile_takes_the_option() -> None:

@@ -193,3 +193,28 @@ func.func @through_wide(%x: tensor<3x64xf32>, %w: tensor<64x64xi8> {pipeline.wei
   %r = linalg.matmul ins(%x, %c : tensor<3x64xf32>, tensor<64x64xf32>) outs(%y : tensor<3x64xf32>) -> tensor<3x64xf32>
   return %r : tensor<3x64xf32>
 }
+
+// -----
+
+// Groups that are dims of the weight are joined: the loop of the sum is split into them.
+
+#id = affine_map<(n, g, k) -> (n, g, k)>
+#group = affine_map<(n, g, k) -> (n, g)>
+
+// CHECK-LABEL: func.func @dims
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<3x2x32xf32>, tensor<2x32x8xi8>, tensor<2x8xf32>)
+func.func @dims(%x: tensor<3x64xf32>, %w: tensor<8x2x32xi8> {pipeline.weight = "w"}, %s: tensor<8x2xf32> {pipeline.weight = "s"}, %y: tensor<3x8xf32>) -> tensor<3x8xf32> {
+  %floats = tensor.empty() : tensor<8x2x32xf32>
+  %a = linalg.generic {indexing_maps = [#id, #group, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%w, %s : tensor<8x2x32xi8>, tensor<8x2xf32>) outs(%floats : tensor<8x2x32xf32>) {
+  ^bb0(%in: i8, %scale: f32, %out: f32):
+    %0 = arith.sitofp %in : i8 to f32
+    %1 = arith.mulf %0, %scale : f32
+    linalg.yield %1 : f32
+  } -> tensor<8x2x32xf32>
+  %flat = tensor.collapse_shape %a [[0], [1, 2]] : tensor<8x2x32xf32> into tensor<8x64xf32>
+  %e = tensor.empty() : tensor<64x8xf32>
+  %t = linalg.transpose ins(%flat : tensor<8x64xf32>) outs(%e : tensor<64x8xf32>) permutation = [1, 0]
+  // expected-remark @below {{passed: dequantizes its weight of i8 as it reads it}}
+  %r = linalg.matmul ins(%x, %t : tensor<3x64xf32>, tensor<64x8xf32>) outs(%y : tensor<3x8xf32>) -> tensor<3x8xf32>
+  return %r : tensor<3x8xf32>
+}

@@ -112,30 +112,25 @@ def _attention(
     so that a view of the result that was right when exported fails (GPT-2 with a batch). Remove when torch._decomp's
     `scaled_dot_product_flash_attention_for_cpu` keeps the layout that the op itself has, `empty_like(query)`.
     """
+    dtype = query.dtype
+    if attn_mask is not None and dtype.itemsize == 2:  # as torch's own decomposition does
+        query, key, value = query.float(), key.float(), value.float()
     scores = attention_scores(query, key, is_causal, scale, attn_mask)
-    if attn_mask is None:
-        output = _weighted(scores, value, query.size(1) // value.size(1))
-    else:  # a row may be masked as a whole, which torch's own decomposition takes care of
-        output, _ = aten._scaled_dot_product_attention_math.default(
-            query,
-            key,
-            value,
-            attn_mask=attn_mask,
-            dropout_p=dropout_p,
-            is_causal=is_causal,
-            dropout_mask=None,
-            scale=scale,
-            enable_gqa=query.size(1) != key.size(1),
-        )
+    output = _weighted(scores, value, query.size(1) // value.size(1), attn_mask is not None).to(dtype)
     order, _ = compute_elementwise_output_logical_to_physical_perm(query)
     back = [order.index(dim) for dim in range(4)]
     return output.permute(order).contiguous().permute(back), log_sum_exp(scores)
 
 
-def _weighted(scores: torch.Tensor, value: torch.Tensor, repeats: int) -> torch.Tensor:
-    """softmax(scores) @ value, each head of which is that of `repeats` queries; in float32 for 16 bits."""
+def _weighted(scores: torch.Tensor, value: torch.Tensor, repeats: int, is_masked: bool) -> torch.Tensor:
+    """softmax(scores) @ value, each head of which is that of `repeats` queries; in float32 for 16 bits.
+
+    With a mask, a row of which it leaves nothing is 0.
+    """
     if repeats != 1:
         value = value.repeat_interleave(repeats, 1)
+    if is_masked:
+        return aten._safe_softmax.default(scores, -1) @ value
     weights = torch.softmax(scores, -1, dtype=torch.float32 if value.dtype.itemsize == 2 else None).to(value.dtype)
     return weights @ value
 

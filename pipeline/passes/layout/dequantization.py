@@ -115,6 +115,35 @@ def squeezed(source: Source) -> Source:
     return Source(value, tuple(source.places[dim] for dim in kept))
 
 
+def joined(source: Source, loops: int) -> Source:
+    """A source whose groups are dims of their own with each of them and what is in it as one dim, read along a loop.
+
+    q[n, k / 32, k % 32]  ->  q[n, k]
+    """
+    sizes = ir.RankedTensorType(source.value.type).shape
+    groups: list[list[int]] = []
+    for dim, place in enumerate(source.places):
+        if groups and _splits_loop(source.places[groups[-1][-1]], place, sizes[dim]):
+            groups[-1].append(dim)
+        else:
+            groups.append([dim])
+    if len(groups) == len(sizes):
+        return source
+    kept = [prod(sizes[dim] for dim in group) for group in groups]
+    kind = ir.RankedTensorType.get(kept, source.value.type.element_type)
+    places = [_joined([(source.places[dim], sizes[dim]) for dim in group]) for group in groups]
+    value = tensor.CollapseShapeOp(kind, source.value, groups).result
+    return Source(value, tuple(ir.AffineMap.get(loops, 0, places).results))
+
+
+def _splits_loop(outer: ir.AffineExpr, inner: ir.AffineExpr, size: int) -> bool:
+    """Whether two indices are loop / size and loop % size."""
+    if not isinstance(inner, ir.AffineModExpr):
+        return False
+    loop = ir.AffineBinaryExpr(inner).lhs
+    return (outer, inner) == (ir.AffineExpr.get_floor_div(loop, size), ir.AffineExpr.get_mod(loop, size))
+
+
 def columns_last(source: Source, column: ir.AffineExpr) -> Source:
     """A source whose innermost dim is the one of the columns of a result, if it has one."""
     if column not in source.places[:-1]:

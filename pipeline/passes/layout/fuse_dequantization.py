@@ -17,6 +17,7 @@ from pipeline.passes.layout.dequantization import (
     Dequantized,
     Source,
     columns_last,
+    joined,
     read_dequantized,
     read_loops,
     squeezed,
@@ -73,13 +74,16 @@ class FuseDequantization(PatternPass):
 
     def _fuse(self, product: LinalgOp, number: int, dequantized: Dequantized) -> bool:
         kind = ir.RankedTensorType(dequantized.quantized.value.type).element_type
-        if not dequantized.quantized.lies_along_loops:
+        with before(product.op):
+            quantized = joined(dequantized.quantized, product.loops)
+        if not quantized.lies_along_loops:
             self.missed(product.op, f"its weight of {kind} is dequantized apart: it does not lie along the loops")
             return False
         self.passed(product.op, f"dequantizes its weight of {kind} as it reads it")
         column = product.maps[2].results[len(product.maps[2].results) - 1]
         with before(product.op):
-            sources = [columns_last(squeezed(source), column) for source in dequantized.sources]
+            read = [quantized, *dequantized.sources[1:]]
+            sources = [columns_last(squeezed(source), column) for source in read]
             made = _reading(product, number, sources, dequantized)
         groups = _groups(product, sources)
         replace(product.op, list(made.results))

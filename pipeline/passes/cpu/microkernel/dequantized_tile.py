@@ -184,8 +184,8 @@ class DequantizedTile(RegisterTile):
 
     def words(self, at: dict[int, ir.Value], bytes_: int, loop: int) -> list[_Term]:
         """The terms of the eight nibbles of the words that begin at a byte of loop `bytes_`."""
-        nibble = self.sum.nibble
-        assert nibble is not None
+        nibble, entry = self.sum.nibble, self.sum.entry
+        assert nibble is not None and entry is not None
         table, known = self._table(), dict[tuple[int, int], ir.Value]()
         self.prefetch(at, WORD_BYTES)
 
@@ -199,13 +199,13 @@ class DequantizedTile(RegisterTile):
         for number in range(WORD_BYTES * HALVES):
             byte = arith.AddIOp(at[bytes_], as_index(number // HALVES)).result
             inside = {**at, bytes_: byte, loop: as_index(number % HALVES)}
-            terms.append(_Term(inside, {self.sum.core: self._looked_up(table, word, number)}))
+            terms.append(_Term(inside, {entry: self._looked_up(table, word, number)}))
         return terms
 
     def _looked_up(
         self, table: ir.Value, word: Callable[[int, int], ir.Value], number: int
     ) -> Callable[[int, int], ir.Value]:
-        """The cores of the nibbles of a number in words."""
+        """What the nibbles of a number in words become."""
         known: dict[ir.Value, ir.Value] = {}
 
         def core(row: int, column: int) -> ir.Value:
@@ -217,13 +217,13 @@ class DequantizedTile(RegisterTile):
         return core
 
     def _table(self) -> ir.Value:
-        """The cores of all numbers of four bits."""
-        nibble = self.sum.nibble
-        assert nibble is not None
+        """What all numbers of four bits become."""
+        nibble, entry = self.sum.nibble, self.sum.entry
+        assert nibble is not None and entry is not None
         kind = ir.VectorType.get([LANES], nibble.value.type)
         numbers = ir.DenseElementsAttr.get(np.arange(LANES, dtype=np.int8), type=kind)
         value = arith.ConstantOp(kind, numbers).result
-        return self.value(self.sum.core, _Term({}, {nibble.value: lambda row, column: value}), 0, 0)
+        return self.value(entry, _Term({}, {nibble.value: lambda row, column: value}), 0, 0)
 
     def _load_words(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """A vector of words of four bytes that lie side by side."""
@@ -287,7 +287,9 @@ class DequantizedEmitter(NestEmitter):
         nibble = self._sum.nibble
         assert nibble is not None
         indexing, bytes_ = self.view.maps[nibble.operand], self.view.summed[-2]
-        return self.tile.lanes == LANES and lies_in_groups(indexing, self.tile.vector_dim, bytes_, WORD_BYTES)
+        if self._sum.entry is None or self.tile.lanes != LANES:
+            return False
+        return lies_in_groups(indexing, self.tile.vector_dim, bytes_, WORD_BYTES)
 
     def _blocks_of_sums(self) -> Blocks | None:
         """Groups are blocks of their own."""
