@@ -28,7 +28,7 @@ def kernels(contents):
 def test_the_report_of_a_network():
     """Kernels in their modules, with their lines, schedules, neighbours, times, passes and memory."""
     model, args = net()
-    exe = pipeline.compile(model, args, num_threads=1)
+    exe = pipeline.capture(model, args).compile(num_threads=1)
     contents = contents_of(exe, args, {}, 2)
     assert contents.summary["title"] == "Net" and contents.summary["missing"] == []
     assert contents.summary["options"] == {"num_threads": "1"}

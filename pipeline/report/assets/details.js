@@ -112,7 +112,7 @@ class Details {
   /** The ops as imported that a kernel was made of. */
   ops(node) {
     const found = this.report.graphs.imported.nodes.filter((other) => other.kind === "op" && other.origins.some((name) => node.origins.includes(name)));
-    return found.map((other) => [link(other.label, () => this.go.node("imported", other.id)), " "]).concat(this.captured(node));
+    return [h("p", { class: "chips" }, found.map((other) => link(other.label, () => this.go.node("imported", other.id)))), this.captured(node)];
   }
 
   schedule(name) {
@@ -140,7 +140,7 @@ class Details {
     const known = (id) => this.report.nodeOf(stage, id);
     const from = node.inputs.map(known).filter(Boolean);
     const to = this.report.graphs[stage].nodes.filter((other) => other.inputs.includes(node.id));
-    const links = (nodes) => nodes.map((other) => [link(other.label, () => this.go.node(stage, other.id)), " "]);
+    const links = (nodes) => h("span", { class: "chips" }, nodes.map((other) => link(other.label, () => this.go.node(stage, other.id))));
     return h("dl", { class: "wires" },
       from.length ? [h("dt", {}, "reads"), h("dd", {}, links(from))] : null,
       node.reads.length ? [h("dt", {}, "weights"), h("dd", {}, node.reads.map((name) => h("span", { class: "badge" }, name)))] : null,

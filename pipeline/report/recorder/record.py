@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from pipeline.frontend.importer.module_paths import told
+from pipeline.frontend.node_places import told
 from pipeline.fusion_rules.rules import FusionRules
 from pipeline.lowering import lower
 from pipeline.mlir import ir
