@@ -130,6 +130,9 @@ def _time(page):
 
 def _passes(page):
     page.click("#tab-passes")
+    page.waits_for(".pass-content .code", "torch.aten.convolution")
+    page.click(".pass-content [role=tab]", "fused")
+    page.waits_for(".pass-content .code", "fusion.group")
     shown = len(page.all(".pass"))
     page.click(".pass", "fold-batch-norm")
     page.waits_for(".pass-content", "folded 4 operations per element into the weights of conv2d")

@@ -53,6 +53,8 @@ def record(
         watch = PassWatch(recording, remarks)
         stages = _StageWatch(recording, watch)
         program = source.program(stages)
+        if not recording.imported.boxes:  # what was captured once gives the texts of its stages
+            stages("linalg", program.module)
         watch.start(program.module)
         try:
             with watched(watch):
@@ -84,6 +86,8 @@ class _StageWatch:
     def __call__(self, stage: str, code: ir.Module | str) -> None:
         """Is called with the module, or with its text where there is no module."""
         if isinstance(code, str):
+            if stage == "torch":
+                keep(self._recording, stage, {"main": code})
             return
         self._watch.stage = _NEXT.get(stage, self._watch.stage)
         keep(self._recording, stage, texts_of(code))
