@@ -88,6 +88,9 @@ def test_branches_and_loops_are_boxes():
     homes = {node.box for node in branch.compiled.nodes if node.id in results.inputs}
     assert homes == {kinds["then"].id, kinds["else"].id}
 
+    whole, *inside = [node for node in loop.compiled.nodes if node.kind == "kernel"]
+    assert inside and {name for node in inside for name in node.origins} == {"mm", "tanh"} <= set(whole.origins)
+
     product = next(node for node in loop.imported.nodes if node.label == "matmul")
     tanh = next(node for node in loop.imported.nodes if node.label == "tanh")
     assert tanh.inputs == (product.id,) and tanh.id in product.inputs  # from the round before

@@ -32,7 +32,7 @@ class Details {
   }
 
   kernel(node) {
-    const kernel = this.report.kernelByName.get(node.kernel) || { name: node.kernel, kind: "kernel", ops: [], calls: 1, lines: [] };
+    const kernel = this.report.kernelByName.get(node.kernel) || { name: node.kernel, kind: this.report.kindOf(node), ops: [], calls: 1, lines: [] };
     const site = this.report.sites.get(node.id);
     return [
       this.heading(kernel.name, [[kernel.kind, `k-${kernel.kind}`], node.module && [node.module], [plural(kernel.calls, "place")]]),
