@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline import gc_pause, interrupts
 from pipeline.compiler import Observer, captured_source, compile_source, target_for
 from pipeline.errors import OptionError
+from pipeline.frontend.node_places import NodePlace, tell, told
 from pipeline.options import Options
 from pipeline.program import Dump, Program, ProgramSource
 from pipeline.remarks import Remark, collect, repeat
@@ -82,6 +83,7 @@ class _Import:
     weights_library: str
     stages: tuple[tuple[str, str], ...]
     remarks: tuple[Remark, ...]
+    places: tuple[NodePlace, ...]
 
     def program(self) -> Program:
         """The Program, with a module of its own."""
@@ -108,6 +110,8 @@ class _ImportedOnce(ProgramSource):
             dump(stage, text)
         for remark in self._import.remarks:
             repeat(remark)
+        for place in self._import.places:
+            tell(place)
         return self._import.program()
 
     def _imported(self, dump: Dump) -> tuple[Program, _Import]:
@@ -119,7 +123,7 @@ class _ImportedOnce(ProgramSource):
             stages.append((stage, code if isinstance(code, str) else text(code.operation, elements=None)))
             dump(*stages[-1])
 
-        with collect() as remarks:
+        with collect() as remarks, told() as places:
             program = self._source.program(keep)
         bytecode = io.BytesIO()
         program.module.operation.write_bytecode(bytecode)
@@ -131,6 +135,7 @@ class _ImportedOnce(ProgramSource):
             program.weights_library,
             tuple(stages),
             tuple(remarks),
+            tuple(places),
         )
         return program, kept
 

@@ -15,11 +15,10 @@ class KernelPlaces:
     """Looks nodes of the graph of kernels up."""
 
     def __init__(self, graph: Graph):
-        kernels = {node.id for node in graph.nodes if node.kind == "kernel"}
-        self._calls = [node for node in graph.nodes if node.kind == "kernel" and node.box not in kernels]
+        self._calls = {node.id: node for node in graph.nodes if node.kind == "kernel"}
         self._inputs = {node.id: node.inputs for node in graph.nodes}
         entries = {box.id: box.parent for box in graph.boxes}
-        self._entry = {node.id: _outermost(node.box, entries) for node in self._calls}
+        self._entry = {node.id: _outermost(node.box, entries) for node in self._calls.values()}
 
     def of_sites(self, names: Sequence[str]) -> list[str | None]:
         """The calls in @main that are timed, by the names of what is timed there in the order of the program.
@@ -27,8 +26,8 @@ class KernelPlaces:
         None for copies, and for all calls of a kernel of which there are more or fewer than in the graph.
         """
         calls: dict[str, list[str]] = {}
-        for node in self._calls:
-            if self._entry[node.id] == "@main":
+        for node in self._calls.values():
+            if self._entry[node.id] == "@main":  # not in another kernel
                 calls.setdefault(str(node.kernel), []).append(node.id)
         counts = {name: list(names).count(name) for name in set(names)}
         left = {name: iter(ids) for name, ids in calls.items() if len(ids) == counts.get(name)}
@@ -61,7 +60,7 @@ class KernelPlaces:
     def _holding(self, origins: Sequence[str]) -> list[str]:
         """The calls that hold all these nodes of the captured graph."""
         wanted = set(origins)
-        return [node.id for node in self._calls if wanted and wanted <= set(node.origins)]
+        return [id for id, node in self._calls.items() if wanted and wanted <= set(node.origins)]
 
     def _read_by(self, call: str) -> set[str]:
         """The calls whose results a call reads, be it through copies."""
@@ -69,7 +68,7 @@ class KernelPlaces:
         waiting, seen = [call], {call}
         while waiting:
             for source in self._inputs.get(waiting.pop(), ()):
-                if source in self._entry:
+                if source in self._calls:
                     found.add(source)
                 elif source not in seen:
                     waiting.append(source)

@@ -106,9 +106,10 @@ def _packed(value: Any) -> str:
 
 
 def _library(name: str) -> str:
-    """A library with its licence in front."""
+    """A library with its licence in front, and without the address of its source map, which browsers would look for."""
     licence = _asset(f"{Path(name).parent}/LICENSE")
-    return f"/*\n{licence}*/\n{_asset(name)}"
+    code = re.sub(r"//# sourceMappingURL=.*", "", _asset(name))
+    return f"/*\n{licence}*/\n{code}"
 
 
 def _asset(name: str) -> str:

@@ -28,7 +28,7 @@ def kernels(contents):
 def test_the_report_of_a_network():
     """Kernels in their modules, with their lines, schedules, neighbours, times, passes and memory."""
     model, args = net()
-    exe = pipeline.compile(model, args, num_threads=1)
+    exe = pipeline.capture(model, args).compile(num_threads=1)
     contents = contents_of(exe, args, {}, 2)
     assert contents.summary["title"] == "Net" and contents.summary["missing"] == []
     assert contents.summary["options"] == {"num_threads": "1"}
@@ -87,6 +87,9 @@ def test_branches_and_loops_are_boxes():
     results = branch.compiled.nodes[-1]
     homes = {node.box for node in branch.compiled.nodes if node.id in results.inputs}
     assert homes == {kinds["then"].id, kinds["else"].id}
+
+    whole, *inside = [node for node in loop.compiled.nodes if node.kind == "kernel"]
+    assert inside and {name for node in inside for name in node.origins} == {"mm", "tanh"} <= set(whole.origins)
 
     product = next(node for node in loop.imported.nodes if node.label == "matmul")
     tanh = next(node for node in loop.imported.nodes if node.label == "tanh")

@@ -18,7 +18,10 @@ def test_the_pages(tmp_path, subtests):
     paths = {make.__name__: tmp_path / f"{make.__name__}.html" for make in (net, branches, rounds)}
     for make in (net, branches, rounds):
         model, args = make()
-        pipeline.compile(model, args, num_threads=1).report(paths[make.__name__], *args, repeats=1)
+        exe = pipeline.compile(model, args, num_threads=1)
+        exe.report(paths[make.__name__], *args, repeats=1)
+    exe.save(tmp_path / "rounds.pipeline")
+    pipeline.load(tmp_path / "rounds.pipeline").report(tmp_path / "file.html")
     comparison = compare(read(paths["net"]), read(paths["branches"]), ("net", "branches"))
     write_page(tmp_path / "diff.html", comparison_page("net → branches", comparison))
     with browser() as page:
@@ -31,6 +34,7 @@ def test_the_pages(tmp_path, subtests):
             (_a_branch, paths["branches"]),
             (_a_loop, paths["rounds"]),
             (_a_comparison, tmp_path / "diff.html"),
+            (_a_file, tmp_path / "file.html"),
         ):
             with subtests.test(look.__name__):
                 page.open(path)
@@ -130,6 +134,9 @@ def _time(page):
 
 def _passes(page):
     page.click("#tab-passes")
+    page.waits_for(".pass-content .code", "torch.aten.convolution")
+    page.click(".pass-content [role=tab]", "fused")
+    page.waits_for(".pass-content .code", "fusion.group")
     shown = len(page.all(".pass"))
     page.click(".pass", "fold-batch-norm")
     page.waits_for(".pass-content", "folded 4 operations per element into the weights of conv2d")
@@ -170,6 +177,15 @@ def _a_loop(page):
     assert any(name.startswith("loop_") for name in page.nodes())
     page.click("#stage-imported")
     assert {"while", "do", "matmul", "tanh"} <= page.nodes()
+
+
+def _a_file(page):
+    """What is not there is said, in every view."""
+    page.waits_for(".missing", "it was loaded from a file")
+    page.waits_for(".missing", "give report() the arguments of a call")
+    for view in ("time", "passes", "memory", "source", "about", "model"):
+        page.click(f"#tab-{view}")
+    page.waits_for("td", "loop_")
 
 
 def _a_comparison(page):

@@ -14,7 +14,8 @@ from pipeline.errors import LoweringError, PipelineError, UnsupportedOpError
 from pipeline.frontend.decompositions.random_op import draws_numbers
 from pipeline.frontend.fx_passes.source_lines import module_path, source_line
 from pipeline.frontend.importer.higher_order_ops import NodeImporter
-from pipeline.frontend.importer.module_paths import tell
+from pipeline.frontend.importer.module_paths import place_of
+from pipeline.frontend.node_places import is_asked, tell
 from pipeline.mlir import ir
 from pipeline.runtime.interface.signature import DTYPE_BYTES
 
@@ -37,7 +38,8 @@ class _Locations(fx_importer.ContextCache):
     def get_node_location(self, node: fx.Node) -> ir.Location:
         if node.graph is self.graph:
             self.node = node
-        tell(node, target_name(node))
+        if node.op not in ("placeholder", "output") and is_asked():
+            tell(place_of(node, target_name(node)))
         return node_location(node, self._c)
 
 

@@ -36,3 +36,25 @@ function diffBlock(change) {
   const cut = change.cut ? h("div", { class: "d-gap" }, `${change.cut} more lines are not kept`) : null;
   return h("div", { class: "code diff", tabindex: "0", "aria-label": `changes of ${change.function}` }, rows, cut);
 }
+
+const STAGE_NAMES = { torch: "torch", linalg: "linalg", fused: "fused", kernels: "kernel", buffers: "buffers", loops: "loops", gpu: "gpu", llvm: "LLVM" };
+
+/** A function, or what became of a kernel, at each stage. */
+function stagesOf(name) {
+  const place = h("div", { class: "ir" }, nothing("unpacking…"));
+  part("texts").then((texts) => {
+    const found = Object.keys(texts).map((stage) => [stage, Object.keys(texts[stage]).filter((other) => isOf(other, name)).map((other) => texts[stage][other]).join("\n\n")]);
+    const own = Object.fromEntries(found.filter(([, text]) => text));
+    const stages = Object.keys(own);
+    if (!stages.length) { replaced(place, nothing("not recorded")); return; }
+    const view = h("div");
+    const tabs = stages.map((stage) => h("button", { type: "button", role: "tab", onclick: () => show(stage) }, STAGE_NAMES[stage] || stage));
+    const show = (stage) => {
+      tabs.forEach((tab, number) => tab.setAttribute("aria-selected", String(stages[number] === stage)));
+      replaced(view, codeBlock(own[stage], mlir, `${stage} of ${name}`));
+    };
+    replaced(place, h("div", { class: "tabs small", role: "tablist" }, tabs), view);
+    show(stages[0]);
+  });
+  return place;
+}

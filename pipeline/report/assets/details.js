@@ -1,7 +1,5 @@
 // What is known of the kernel or op that is chosen.
 
-const STAGE_NAMES = { torch: "torch", linalg: "linalg", fused: "fused", kernels: "kernel", buffers: "buffers", loops: "loops", gpu: "gpu", llvm: "LLVM" };
-
 class Details {
   /** go: {node(stage, id), pass(number, function), line(source)} bring something into sight. */
   constructor(report, go) {
@@ -34,7 +32,7 @@ class Details {
   }
 
   kernel(node) {
-    const kernel = this.report.kernelByName.get(node.kernel) || { name: node.kernel, kind: "kernel", ops: [], calls: 1, lines: [] };
+    const kernel = this.report.kernelByName.get(node.kernel) || { name: node.kernel, kind: this.report.kindOf(node), ops: [], calls: 1, lines: [] };
     const site = this.report.sites.get(node.id);
     return [
       this.heading(kernel.name, [[kernel.kind, `k-${kernel.kind}`], node.module && [node.module], [plural(kernel.calls, "place")]]),
@@ -44,7 +42,7 @@ class Details {
       this.section("Chosen for it", this.schedule(kernel.name)),
       this.section("Not fused with", this.neighbours(node)),
       this.section("Reads and feeds", this.wires("compiled", node)),
-      this.section("IR", this.ir(kernel.name)),
+      this.section("IR", stagesOf(kernel.name)),
       this.section("What passes made of it", this.way(kernel.name, node.origins)),
       this.section("Remarks", this.remarks(kernel.name)),
       this.section("Called in", this.others(node)),
@@ -112,7 +110,7 @@ class Details {
   /** The ops as imported that a kernel was made of. */
   ops(node) {
     const found = this.report.graphs.imported.nodes.filter((other) => other.kind === "op" && other.origins.some((name) => node.origins.includes(name)));
-    return found.map((other) => [link(other.label, () => this.go.node("imported", other.id)), " "]).concat(this.captured(node));
+    return [h("p", { class: "chips" }, found.map((other) => link(other.label, () => this.go.node("imported", other.id)))), this.captured(node)];
   }
 
   schedule(name) {
@@ -140,32 +138,12 @@ class Details {
     const known = (id) => this.report.nodeOf(stage, id);
     const from = node.inputs.map(known).filter(Boolean);
     const to = this.report.graphs[stage].nodes.filter((other) => other.inputs.includes(node.id));
-    const links = (nodes) => nodes.map((other) => [link(other.label, () => this.go.node(stage, other.id)), " "]);
+    const links = (nodes) => h("span", { class: "chips" }, nodes.map((other) => link(other.label, () => this.go.node(stage, other.id))));
     return h("dl", { class: "wires" },
       from.length ? [h("dt", {}, "reads"), h("dd", {}, links(from))] : null,
       node.reads.length ? [h("dt", {}, "weights"), h("dd", {}, node.reads.map((name) => h("span", { class: "badge" }, name)))] : null,
       to.length ? [h("dt", {}, "feeds"), h("dd", {}, links(to))] : null,
       h("dt", {}, "gives"), h("dd", { class: "mono" }, node.types.join(", ") || "–"));
-  }
-
-  /** The function of a kernel at each stage. */
-  ir(name) {
-    const place = h("div", { class: "ir" }, nothing("unpacking…"));
-    part("texts").then((texts) => {
-      const found = Object.keys(texts).map((stage) => [stage, Object.keys(texts[stage]).filter((other) => isOf(other, name)).map((other) => texts[stage][other]).join("\n\n")]);
-      const own = Object.fromEntries(found.filter(([, text]) => text));
-      const stages = Object.keys(own);
-      if (!stages.length) { replaced(place, nothing("not recorded")); return; }
-      const view = h("div");
-      const tabs = stages.map((stage) => h("button", { type: "button", role: "tab", onclick: () => show(stage) }, STAGE_NAMES[stage] || stage));
-      const show = (stage) => {
-        tabs.forEach((tab, number) => tab.setAttribute("aria-selected", String(stages[number] === stage)));
-        replaced(view, codeBlock(own[stage], mlir, `${stage} of ${name}`));
-      };
-      replaced(place, h("div", { class: "tabs small", role: "tablist" }, tabs), view);
-      show(stages[0]);
-    });
-    return place;
   }
 
   /** The passes that changed the function of a kernel, or before there was one, what became it. */

@@ -177,7 +177,7 @@ class GraphView {
   box(spot, tree) {
     const box = tree.boxes.get(spot.id);
     const node = tree.nodes.get(spot.id);
-    const kind = box ? `b-${box.kind}` : `b-kernel k-${this.report.kinds.get(node.kernel)}`;
+    const kind = box ? `b-${box.kind}` : `b-kernel k-${this.report.kindOf(node)}`;
     const title = this.label(spot.id).title;
     const time = node && this.timeOf(spot.id);
     const chosen = node ? () => this.choose(spot.id) : () => this.toggle(spot.id);

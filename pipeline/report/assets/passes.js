@@ -6,7 +6,8 @@ class PassesView {
     this.onlyChanging = true;
     this.current = null;
     this.list = h("ol", { class: "pass-list" });
-    this.content = h("div", { class: "pass-content" }, nothing("Choose a pass to see what it changed."));
+    this.content = h("div", { class: "pass-content" }, nothing("Choose a pass to see what it changed. Here is the program at each stage."),
+      ["main", "prepare"].map((name) => [h("h3", {}, `@${name}`), stagesOf(name)]));
     const only = h("input", { type: "checkbox", checked: true, onchange: (event) => { this.onlyChanging = event.target.checked; this.fill(); } });
     const total = sum(report.passes.map((pass) => pass.seconds));
     this.element = !report.passes.length

@@ -4,7 +4,7 @@
 function indexed(report) {
   report.kernelByName = new Map(report.kernels.map((kernel) => [kernel.name, kernel]));
   report.kinds = new Map(report.kernels.map((kernel) => [kernel.name, kernel.kind]));
-  report.kindOf = (node) => node.kernel ? report.kinds.get(node.kernel) : node.kind === "op" ? opKind(node) : node.kind;
+  report.kindOf = (node) => node.kernel ? report.kinds.get(node.kernel) ?? opKind(node) : node.kind === "op" ? opKind(node) : node.kind;
   report.sites = new Map((report.profile?.sites || []).filter((site) => site.node).map((site) => [site.node, site]));
   report.times = new Map([...report.sites].map(([id, site]) => [id, site.seconds]));
   report.longest = Math.max(...report.times.values(), 1e-12);

@@ -5,7 +5,7 @@ const MOST_FOUND = 40;
 function searchBox(report, go) {
   const entries = entriesOf(report, go);
   const list = h("ul", { id: "found", role: "listbox", "aria-label": "found", hidden: true });
-  const input = h("input", { type: "search", placeholder: "Search kernels, ops, modules, lines, passes  ( / )", role: "combobox", "aria-label": "search", "aria-expanded": "false", "aria-controls": "found", autocomplete: "off" });
+  const input = h("input", { type: "search", placeholder: "Search kernels, ops, lines, passes  ( / )", role: "combobox", "aria-label": "search", "aria-expanded": "false", "aria-controls": "found", autocomplete: "off" });
   let found = [];
   let at = -1;
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from pipeline.analysis.concat import INSERT
 from pipeline.analysis.op_naming import group_label
@@ -184,14 +185,20 @@ class _EntryReader:
             self._read_kernel(op, own, inner)
 
     def _read_kernel(self, call: ir.Operation, box: str, origins: list[list[str]]) -> None:
-        """Adds the ops of the kernel that is called; where they come from is another thing in each place."""
-        function = called_function(call)
-        inner = _EntryReader(function, self._boxes, self._nodes, within=f"{box}/")
+        """Adds the ops of the kernel that is called; where they come from is another thing in each place.
+
+        A loop that is a kernel calls others, and comes from what those come from.
+        """
+        function, place = called_function(call), len(self._nodes) - 1
+        inner = _EntryReader(function, self._boxes, self._nodes, self._groups, f"{box}/")
         inner._given = dict.fromkeys(function.regions[0].blocks[0].arguments, ())
         ops = _shown_in(function)
         inner._ids = {op: inner._new_id() for op in ops}
         for number, op in enumerate(ops):
             inner._add(op, box, origins[number] if len(origins) == len(ops) else None)
+        inside = [name for node in self._nodes[place + 1 :] for name in node.origins]
+        node = self._nodes[place]
+        self._nodes[place] = replace(node, origins=tuple(dict.fromkeys((*node.origins, *inside))))
 
     def _from(self, value: ir.Value) -> tuple[str, ...]:
         """The nodes that a value comes from, through what shows it otherwise; names of weights after a `$`."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from pipeline.frontend.importer.module_paths import told
+from pipeline.frontend.node_places import told
 from pipeline.fusion_rules.rules import FusionRules
 from pipeline.lowering import lower
 from pipeline.mlir import ir
@@ -53,6 +53,8 @@ def record(
         watch = PassWatch(recording, remarks)
         stages = _StageWatch(recording, watch)
         program = source.program(stages)
+        if not recording.imported.boxes:  # what was captured once gives the texts of its stages
+            stages("linalg", program.module)
         watch.start(program.module)
         try:
             with watched(watch):
@@ -84,6 +86,8 @@ class _StageWatch:
     def __call__(self, stage: str, code: ir.Module | str) -> None:
         """Is called with the module, or with its text where there is no module."""
         if isinstance(code, str):
+            if stage == "torch":
+                keep(self._recording, stage, {"main": code})
             return
         self._watch.stage = _NEXT.get(stage, self._watch.stage)
         keep(self._recording, stage, texts_of(code))
