@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from pipeline.ir.linalg_op import LinalgOp, structured
@@ -55,6 +56,8 @@ class _Ranges:
             return ElementRange(number, number)
         if op.name in RESHAPES:
             return self.of_tensor(op.operands[0])
+        if op.name == "tensor.concat":
+            return functools.reduce(_either, map(self.of_tensor, op.operands))
         view = structured(op)
         if view is None or len(op.results) != 1 or not view.is_elementwise:
             return whole
@@ -90,11 +93,14 @@ class _Ranges:
             return inner if inner.least >= 0 else _ALL
         if op.name == "arith.andi":
             sides = [self._of_element(operand, view) for operand in op.operands]
+            if all(side.least == side.most for side in sides):
+                number = int(sides[0].least) & int(sides[1].least)
+                return ElementRange(number, number)
             masks = [side.most for side in sides if side.least >= 0]
             return ElementRange(0, min(masks)) if masks else _ALL
         if op.name == "arith.select":
             return _either(*(self._of_element(value, view) for value in list(op.operands)[1:]))
-        if op.name in (*_LARGER, *_SMALLER, "arith.addi", "arith.subi", "arith.shrui"):
+        if op.name in (*_LARGER, *_SMALLER, "arith.addi", "arith.subi", "arith.shrui", "arith.shrsi"):
             return _of_pair(op.name, *(self._of_element(operand, view) for operand in op.operands))
         return _ALL
 

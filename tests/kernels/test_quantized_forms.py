@@ -117,7 +117,7 @@ FORMS: dict[str, Form] = {
     "sum of the weight": (lambda x, q, s: x.sum() + (q.float() * s).sum(0), {"q": int8(K, N), "s": scale(N)}, FUSED),
     "float64": (lambda x, q, s: x.double() @ (q.double() * s.double()), {"q": int8(K, N), "s": scale(N)}, None),
     "int16": (lambda x, q, s: x @ (q.float() * s), {"q": int8(K, N).to(torch.int16) * 9, "s": scale(N)}, None),
-    "nibbles": (lambda x, q, s: x @ (nibbles(q) * s), {"q": uint8(K // 2, N), "s": scale(N)}, None),
+    "nibbles": (lambda x, q, s: x @ (nibbles(q) * s), {"q": uint8(K // 2, N), "s": scale(N)}, FUSED),
     "convolution": (
         lambda x, q, s: nn.functional.conv1d(x[:, None], q.float() * s),
         {"q": int8(16, 1, 9), "s": scale(16, 1, 1)},

@@ -138,6 +138,36 @@ def test_zero_points_of_groups(rows: int) -> None:
     assert "reads its weight in panels of 32 columns of quads, its scales, too" in remarks(executable, "pack-weights")
 
 
+class PackedByTorch(nn.Module):
+    """A product with weights as torch packs them on this machine."""
+
+    def __init__(self, columns: int, dtype: torch.dtype) -> None:
+        super().__init__()
+        numbers = torch.randint(0, 16, (columns, 512), dtype=torch.int32)
+        self.register_buffer("packed", torch.ops.aten._convert_weight_to_int4pack_for_cpu(numbers, 1))
+        self.register_buffer("scales_and_zeros", (torch.rand(16, columns, 2) / 50).to(dtype))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result = torch.ops.aten._weight_int4pack_mm_for_cpu(x, self.packed, 32, self.scales_and_zeros)
+        return torch.relu(result)
+
+
+@pytest.mark.parametrize("columns", [256, 80])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_weights_that_torch_has_packed(dtype: torch.dtype, columns: int) -> None:
+    """They are packed anew where torch's order is known; else torch runs the op."""
+    torch.manual_seed(0)
+    model = PackedByTorch(columns, dtype)
+    for rows in (1, 5):
+        x = torch.randn(rows, 512, dtype=dtype)
+        executable = pipeline.compile(model, (x,))
+        bound = 1e-5 if dtype == torch.float32 else 2e-2
+        torch.testing.assert_close(executable(x), model(x), rtol=bound, atol=bound)
+        if torch.backends.cpu.get_cpu_capability() == "AVX512":
+            assert remarks(executable, "pack-nibbles") == ["reads its weight of 4 bits two to a byte"]
+            assert executable.memory.prepared <= 512 * columns // 2 + 4 * 2 * 16 * columns
+
+
 def test_torch_compile_takes_the_option() -> None:
     model, x = nn.Linear(256, 256).eval(), torch.randn(3, 256)
     compiled = torch.compile(model, backend="pipeline", options={"weights": "int4", "group": 32})

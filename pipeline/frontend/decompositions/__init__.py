@@ -75,6 +75,8 @@ def _table(with_quantized: bool, with_affine: bool, random: str) -> Mapping[Any,
     table[aten._native_multi_head_attention.default] = multi_head_attention
     table[aten._masked_softmax.default] = masked_softmax
     table[aten._weight_int8pack_mm.default] = quantized.int8_product
+    if quantized.knows_int4_packing():
+        table[aten._weight_int4pack_mm_for_cpu.default] = quantized.int4_product
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
     table = in_their_common_type(compute_in_float32(factors_in_float32(table)))
     table = require_sizes(on_parts(give_a_dim(table)))

@@ -15,6 +15,9 @@ import torch
 #: The module that registers the ops, if anybody has asked for them.
 _MODULE = "torch.ao.quantization.fx._decomposed"
 
+#: How many columns of a weight of four bits torch packs together.
+_COLUMNS = 64
+
 #: Functions of that module that are arithmetic on tensors alone, by the op that they are.
 _TORCHS = {
     "quantize_per_tensor.default": "quantize_per_tensor",
@@ -57,6 +60,33 @@ def _overload(library: Any, name: str) -> Any:
 def int8_product(x: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
     """`aten._weight_int8pack_mm`: x @ weight.T * scales, added up in float32 and rounded once."""
     return (x.to(torch.float32) @ weight.to(torch.float32).T * scales.to(torch.float32)).to(x.dtype)
+
+
+def knows_int4_packing() -> bool:
+    """Whether `int4_product` reads weights as torch packs them on this machine."""
+    return torch.backends.cpu.get_cpu_capability() == "AVX512"
+
+
+def int4_product(x: torch.Tensor, packed: torch.Tensor, group: int, scales_and_zeros: torch.Tensor) -> torch.Tensor:
+    """`aten._weight_int4pack_mm_for_cpu`: x @ ((q - 8) * scale + zero).T, added up in float32 and rounded once.
+
+    `packed` is as torch packs for AVX-512: for each step of the sum, of 64 columns the first 32 are the lower halves of
+    bytes; of columns that are left, each other one is.
+
+    Args:
+        packed: uint8, [N, K / 2]; scales_and_zeros: [K / group, N, 2].
+    """
+    n, k = packed.shape[0], 2 * packed.shape[1]
+    whole = n // _COLUMNS * _COLUMNS
+    blocks = packed[:whole].reshape(-1, k, _COLUMNS // 2)
+    parts = [torch.stack([blocks & 15, blocks >> 4], 1).transpose(2, 3).reshape(whole, k)]
+    if whole < n:
+        rest = packed[whole:].reshape(k, -1)
+        parts.append(torch.stack([rest & 15, rest >> 4], 2).reshape(k, -1).T)
+    q = torch.cat(parts).reshape(n, k // group, group)
+    scale, zero = (part.T.unsqueeze(2) for part in scales_and_zeros.to(torch.float32).unbind(2))
+    weight = (q.to(torch.float32) - 8) * scale + zero
+    return (x.to(torch.float32) @ weight.flatten(1).T).to(x.dtype)
 
 
 def quantize_by_tensors(

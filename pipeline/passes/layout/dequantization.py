@@ -116,32 +116,35 @@ def squeezed(source: Source) -> Source:
 
 
 def joined(source: Source, loops: int) -> Source:
-    """A source whose groups are dims of their own with each of them and what is in it as one dim, read along a loop.
+    """A source with dims that a loop goes through one inside of the other as one dim.
 
     q[n, k / 32, k % 32]  ->  q[n, k]
     """
     sizes = ir.RankedTensorType(source.value.type).shape
     groups: list[list[int]] = []
+    places: list[ir.AffineExpr] = []
     for dim, place in enumerate(source.places):
-        if groups and _splits_loop(source.places[groups[-1][-1]], place, sizes[dim]):
-            groups[-1].append(dim)
-        else:
+        whole = _whole(places[-1], place, sizes[dim]) if places else None
+        if whole is None:
             groups.append([dim])
+            places.append(place)
+        else:
+            groups[-1].append(dim)
+            places[-1] = whole
     if len(groups) == len(sizes):
         return source
     kept = [prod(sizes[dim] for dim in group) for group in groups]
     kind = ir.RankedTensorType.get(kept, source.value.type.element_type)
-    places = [_joined([(source.places[dim], sizes[dim]) for dim in group]) for group in groups]
     value = tensor.CollapseShapeOp(kind, source.value, groups).result
     return Source(value, tuple(ir.AffineMap.get(loops, 0, places).results))
 
 
-def _splits_loop(outer: ir.AffineExpr, inner: ir.AffineExpr, size: int) -> bool:
-    """Whether two indices are loop / size and loop % size."""
-    if not isinstance(inner, ir.AffineModExpr):
-        return False
-    loop = ir.AffineBinaryExpr(inner).lhs
-    return (outer, inner) == (ir.AffineExpr.get_floor_div(loop, size), ir.AffineExpr.get_mod(loop, size))
+def _whole(outer: ir.AffineExpr, inner: ir.AffineExpr, size: int) -> ir.AffineExpr | None:
+    """The index whose quotient and remainder by a size two indices are; None if there is none."""
+    whole = ir.AffineBinaryExpr(inner).lhs if isinstance(inner, ir.AffineModExpr) else None
+    if whole is None or inner != ir.AffineExpr.get_mod(whole, size):
+        return None
+    return whole if outer == ir.AffineExpr.get_floor_div(whole, size) else None
 
 
 def columns_last(source: Source, column: ir.AffineExpr) -> Source:
@@ -220,7 +223,8 @@ class _SourceReader:
         """How the element at `places` is computed from those of the sources, of which there may be more now."""
         self._count_op()
         op = defining_op(value)
-        if op is not None and op.name in RESHAPES and _count(value) is not None:
+        is_read = self._is_source(value) and _is_quantized(value) and Source(value, places).lies_along_loops
+        if op is not None and op.name in RESHAPES and _count(value) is not None and not is_read:
             before = _before_expand if op.name == "tensor.expand_shape" else _before_collapse
             return self.read(op.operands[0], self._places(before(op, places)))
         view = structured(op) if not self._is_source(value) else None
@@ -316,14 +320,8 @@ def _joined(parts: Sequence[tuple[ir.AffineExpr, int]]) -> ir.AffineExpr:
     """The index along dims that lie behind each other, from the index along each and its size."""
     index: ir.AffineExpr = ir.AffineConstantExpr.get(0)
     for place, size in [(place, size) for place, size in parts if size != 1]:
-        whole = ir.AffineBinaryExpr(place).lhs if isinstance(place, ir.AffineModExpr) else None
-        if whole is not None and (ir.AffineExpr.get_floor_div(whole, size), ir.AffineExpr.get_mod(whole, size)) == (
-            index,
-            place,
-        ):
-            index = whole
-        else:
-            index = ir.AffineExpr.get_add(ir.AffineExpr.get_mul(index, size), place)
+        whole = _whole(index, place, size)
+        index = whole or ir.AffineExpr.get_add(ir.AffineExpr.get_mul(index, size), place)
     return index
 
 
