@@ -14,7 +14,7 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from pipeline import fusions
+from pipeline import debug, fusions
 from pipeline.errors import (
     ArgumentError,
     ArtifactError,
@@ -53,6 +53,7 @@ __all__ = [
     "__version__",
     "capture",
     "compile",
+    "debug",
     "executables",
     "fuse_into",
     "fusions",

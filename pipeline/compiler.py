@@ -152,7 +152,7 @@ def _compile_whole(
         with recorded() as steps, watched(*filter(None, [checker])):
             code = lower(program, target, options.fusion_rules or target.fusion_rules, options, stages, tuner)
         if checker is not None and (target.runs_here or isinstance(code, DeviceCode)):
-            checker.check_code(code)
+            checker.check_code(code, stages.texts)
         passes = str(PassPipeline(tuple(steps)))
         outcome = Outcome(code, program.signature, program.weights_library, tuple(remarks), stages.texts, passes)
         tuned = tuner is None or tuner.complete

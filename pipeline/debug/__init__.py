@@ -1,14 +1,12 @@
 """Owns the search for what a compilation does wrong: a reference that interprets IR on tensors, and a bisector.
 
-    from pipeline import debug
-
-    found = debug.bisect(model, (x,))  # the first pass that changes the numbers, or crashes; None if none does
+    found = pipeline.debug.bisect(model, (x,))  # the first pass that changes the numbers, or crashes; None if none does
     print(found)
-    debug.interpret(exe.ir("fused"), x)  # what IR on tensors gives, with no pass and no code generator
+    pipeline.debug.interpret(exe.ir("fused"), x)  # what IR on tensors gives, with no pass and no code generator
 
 `interpreter/` is the reference. `trail` runs the passes in a child and keeps the module after each, `bisection` finds
 the pass, `extraction` and `reduction` the ops; `lowering` goes on where tensors have become memory. This room stands
-above the compiler, which does not need it.
+above the compiler, which asks `checked` alone, where `check=True` says so.
 """
 
 from __future__ import annotations

@@ -18,6 +18,10 @@ from pipeline.supervised import Lost
 _TIMES_ROUNDING = 16
 
 
+class NoDevice(PipelineError):
+    """Code cannot be run, since the device that it is for is not here."""
+
+
 def compared(
     called: ProgramCall, code: Code | DeviceCode, module: ir.Module, stages: Mapping[str, str] | None = None
 ) -> tuple[str | None, RunResults, RunResults]:
@@ -27,14 +31,14 @@ def compared(
     and underflow as that does.
 
     Raises:
-        PipelineError: the code is for a device that is not here.
+        NoDevice: the code is for a device that is not here.
     """
     wide = outcome(module, called.call)
     try:
         results = in_child(module.context, lambda: called.executed(called.executable(code, stages)))
     except (Lost, PipelineError) as error:
         if isinstance(code, DeviceCode) and not isinstance(error, Lost):
-            raise PipelineError(f"the passes on tensors are right, but the code cannot be run here: {error}") from None
+            raise NoDevice(f"the passes on tensors are right, but the code cannot be run here: {error}") from None
         got = RunResults(failure=f"the call failed: {error}")
         return difference(wide, got, 0.0), wide, got
     if wide.failure is not None:

@@ -60,7 +60,6 @@ class Trail:
         passes: all passes that were begun, as (name, pipeline).
         failed: the number in `passes` of the one that crashed or raised an error; None if none did.
         failure: what it said.
-        tensor_passes: how many of `passes` there are before tensors become buffers.
         kernels: the number in `snapshots` of the module that the target was given.
         kernel_passes: how many of `passes` made that.
         code: what came out, if nothing failed.
@@ -71,7 +70,6 @@ class Trail:
     passes: list[tuple[str, str]] = field(default_factory=list)
     failed: int | None = None
     failure: str = ""
-    tensor_passes: int | None = None
     kernels: int | None = None
     kernel_passes: int = 0
     code: Code | DeviceCode | None = None
@@ -107,11 +105,10 @@ def written(module: ir.Module) -> bytes:
 
 @dataclass(frozen=True)
 class _Begun:
-    """A pass that is about to run, on tensors or on memory."""
+    """A pass that is about to run."""
 
     name: str
     pipeline: str
-    on_tensors: bool
 
 
 @dataclass(frozen=True)
@@ -142,7 +139,7 @@ class _Recorder(Instrumentation):
         self._on_tensors &= step.pass_.name not in LAST
         if step.pass_.name in MEMORY and self._sources is None:
             self._sources = sources_in(self._module)
-        supervised.tell(_Begun(step.pass_.name, str(PassPipeline((step,))), self._on_tensors))
+        supervised.tell(_Begun(step.pass_.name, str(PassPipeline((step,)))))
 
     def after(self, step: PipelineStep, op: ir.Operation) -> None:
         """It has run."""
@@ -173,8 +170,6 @@ def follow(program: Program, target: Target, rules: str | FusionRules, options: 
             if told.name == "kernels":
                 trail.kernels, trail.kernel_passes = len(trail.snapshots) - 1, len(trail.passes)
             return
-        if not told.on_tensors and trail.tensor_passes is None:
-            trail.tensor_passes = len(trail.passes)
         trail.passes.append((told.name, told.pipeline))
 
     try:

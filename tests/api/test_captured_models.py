@@ -41,7 +41,7 @@ X = torch.randn(5, 8)
 def test_python_and_the_import_run_once(net, monkeypatch):
     imports = []
     functionalize = sources.functionalize
-    monkeypatch.setattr(sources, "functionalize", lambda exported: imports.append(1) or functionalize(exported))
+    monkeypatch.setattr(sources, "functionalize", lambda *given: imports.append(1) or functionalize(*given))
     captured = pipeline.capture(net, (X,))
     runs = net.runs
     for options in ({}, {"precision": "bf16"}, {"num_threads": 1}, {"disable": ("form-groups",)}):

@@ -117,6 +117,8 @@ def test_gpus(monkeypatch):
     model, args = odd()
     with pytest.raises(pipeline.PipelineError, match="passes on tensors are right, but the code cannot be run here"):
         debug.bisect(model, args, target="cuda:sm_80")
+    remarks = pipeline.compile(model, args, target="cuda:sm_80", check=True).remarks
+    assert any(remark.pass_name == "check" and "cannot be run here" in remark.reason for remark in remarks)
     monkeypatch.setattr(device_executable, "DeviceExecutable", SimulatedExecutable)
     assert debug.bisect(model, args, target="cuda:sm_80") is None
     for target in ("cuda:sm_80", "vulkan"):

@@ -118,6 +118,23 @@ def test_each_op_rounds_unless_floats_are_wide():
     assert debug.interpret(SOFT, x, exact=False)[0].tolist() == [258, 258]
 
 
+def test_affine_indices_in_bodies():
+    text = """
+    #id = affine_map<(i) -> (i)>
+    func.func @main(%x: tensor<5xi64>) -> tensor<5xi64> {
+      %r = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%x : tensor<5xi64>) {
+      ^bb0(%out: i64):
+        %i = linalg.index 0 : index
+        %j = affine.apply affine_map<(i) -> ((i * 2 + 1) mod 5)>(%i)
+        %k = affine.min affine_map<(i) -> (i, 3)>(%j)
+        %e = tensor.extract %x[%k] : tensor<5xi64>
+        linalg.yield %e : i64
+      } -> tensor<5xi64>
+      return %r : tensor<5xi64>
+    }"""
+    assert debug.interpret(text, torch.arange(10, 15))[0].tolist() == [11, 13, 10, 12, 13]
+
+
 def test_an_op_that_is_not_known_is_named():
     text = SOFT.replace("tensor.dim %x, %c1 : tensor<2x3xbf16>", "vector.vscale")
     with pytest.raises(pipeline.PipelineError, match="the interpreter does not know the op 'vector.vscale'"):

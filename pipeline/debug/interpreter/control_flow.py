@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -70,4 +71,4 @@ def _affine(frame: Frame, op: ir.Operation, operands: list[Any]) -> list[Any]:
     indexing = ir.AffineMapAttr(op.attributes["map"]).value
     dims, symbols = operands[: indexing.n_dims], operands[indexing.n_dims :]
     values = [np.asarray(index_at(result, dims, symbols)) for result in indexing.results]
-    return [np.asarray(np.min(values) if op.name == "affine.min" else np.max(values))]
+    return [functools.reduce(np.minimum if op.name == "affine.min" else np.maximum, values)]
