@@ -9,7 +9,7 @@ from typing import ClassVar
 from pipeline.ir.attributes import KERNEL, LINES
 from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, build_generic, copy_block, iterator_types, replace
-from pipeline.mlir import arith, defining_op, ir, refusal, tensor
+from pipeline.mlir import arith, defining_op, ir, linalg, refusal, tensor
 from pipeline.passes.tensor.sort_lowering import sort_lines
 from pipeline.passes.tensor.tensor_loop_nest import loops, sizes_of
 from pipeline.passmanager.patterns import PatternPass, pattern
@@ -98,6 +98,7 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
     Where that has whole rows, a row is written at a time.
     """
     updates, indices, original = op.operands
+    original = _filled(original)
     dims = list(ir.DenseI64ArrayAttr(op.attributes["dimension_map"]))
     sizes, around = sizes_of(original), sizes_of(updates)
     width = _width_of_rows(updates, original, dims)
@@ -122,6 +123,19 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
         return [tensor.InsertOp(kept, target, safe).result]
 
     return loops(around, [original], one_update)
+
+
+def _filled(value: ir.Value) -> ir.Value:
+    """dense<c> : tensor   ->   fill(c): what is written to is made where it is wanted, not copied from the code."""
+    constant = defining_op(value)
+    if constant is None or constant.name != "arith.constant":
+        return value
+    elements = constant.attributes["value"]
+    if not isinstance(elements, ir.DenseElementsAttr) or not elements.is_splat:
+        return value
+    kind = ir.RankedTensorType(value.type)
+    number = arith.ConstantOp(kind.element_type, elements.get_splat_value()).result
+    return linalg.fill(number, outs=[tensor.EmptyOp(kind.shape, kind.element_type).result])
 
 
 def _width_of_rows(updates: ir.Value, original: ir.Value, dims: list[int]) -> int | None:
