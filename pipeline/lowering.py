@@ -13,7 +13,7 @@ from pipeline.fusion_rules.rules import FusionRules, lend
 from pipeline.fusions import lender
 from pipeline.mlir import ir
 from pipeline.options import Options
-from pipeline.passmanager.pass_pipeline import PassPipeline, observed, recorded
+from pipeline.passmanager.pass_pipeline import PassPipeline, recorded, watched
 from pipeline.program import Dump, Program
 from pipeline.runtime.device.device_code import DeviceCode
 from pipeline.runtime.interface.code import Code
@@ -150,7 +150,7 @@ def lower(
             _run(OUTLINE, module, options)
         _run(options.passes.get("kernels", ""), module, options)
         if tuner is not None:
-            with recorded(), observed(None):  # what is measured
+            with recorded(), watched():  # what is measured
                 tuner.run(module)
         with timing.stage("outline"):
             _run(target.kernel_passes(), module, options)
