@@ -61,7 +61,9 @@ bench-train: setup
 	$(BIN)/python benchmarks/compare.py --training $(BENCH) --write
 	$(BIN)/python benchmarks/compare.py --training $(BENCH) --write --threads 2
 
-# The reference of passes, then the site, in build/site; a link that leads nowhere is an error.
+# The reference of passes, sample reports in build/reports, then the site, in build/site; a link that leads nowhere is
+# an error.
 docs: setup
 	$(BIN)/python -m pipeline.tools.docs
+	$(BIN)/python scripts/sample_reports.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
