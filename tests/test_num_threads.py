@@ -239,18 +239,26 @@ def test_a_forked_process_goes_on_with_one_thread(tmp_path):
     subprocess.run([sys.executable, "-c", FORK, str(tmp_path / "net")], env=environment, check=True, timeout=100)
 
 
-def test_torch_and_kernels_have_the_same_number():
-    """They are on one libgomp, so that what torch is told holds for both."""
-    library = openmp_team._libgomp()
-    assert library is not None and Path(library._name).name.startswith("libgomp")
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        assert library.omp_get_max_threads() == 1
-        torch.set_num_threads(2)
-        assert library.omp_get_max_threads() == 2
-    finally:
-        torch.set_num_threads(before)
+OWN_COPIES = """
+import {first}
+import {second}
+from pipeline.runtime.native import openmp_team
+
+maps = open("/proc/self/maps").read()
+assert "scikit_learn.libs/libgomp" in maps and "torch/lib/libgomp" in maps
+team = openmp_team.TeamSize(openmp_team.ctypes.c_int32(0))
+for number in (1, 3, 2):
+    torch.set_num_threads(number)
+    assert team.team() == number
+"""
+
+
+@pytest.mark.parametrize(("first", "second"), [("torch", "sklearn.datasets"), ("sklearn.datasets", "torch")])
+def test_torch_and_kernels_have_the_same_number(first, second):
+    """They are on one libgomp, so that what torch is told holds for both, whatever packages bring one of their own."""
+    script = OWN_COPIES.format(first=first, second=second)
+    environment = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=100)
 
 
 def test_without_libgomp(monkeypatch, eager_to_share):

@@ -111,12 +111,19 @@ def _most() -> Callable[[], int]:
 
 
 def _libgomp() -> Any:
-    """The libgomp that is in this process already, as torch's is, or else the system's; None if there is none."""
+    """A library by which libgomp's functions are found, or None if there is none.
+
+    Where torch is in the process, it is torch's own library, which finds the libgomp that it was linked to: other
+    packages (scikit-learn) bring copies of libgomp, each with threads and settings of its own. Else it is the libgomp
+    that is there already, or the system's.
+    """
     with open("/proc/self/maps") as maps:
-        loaded = re.findall(r"(/\S*libgomp\S*\.so\S*)$", maps.read(), re.MULTILINE)
-    for name in [*dict.fromkeys(loaded), "libgomp.so.1"]:
+        loaded = dict.fromkeys(re.findall(r"(/\S*/(?:libtorch_cpu|libgomp)\S*\.so\S*)$", maps.read(), re.MULTILINE))
+    for name in [*sorted(loaded, key=lambda path: "/libtorch_cpu" not in path), "libgomp.so.1"]:
         try:
-            return ctypes.CDLL(name)
+            library = ctypes.CDLL(name)
+            if all(hasattr(library, function) for function in _FUNCTIONS):
+                return library
         except OSError:
             continue
     return None
