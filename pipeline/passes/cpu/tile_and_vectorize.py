@@ -16,9 +16,10 @@ from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.schedule import Schedule, schedule_of
 from pipeline.mlir import ir, walk
 from pipeline.passes.cpu.microkernel.cache_blocks import cache_blocks_of
+from pipeline.passes.cpu.microkernel.coalesced_loops import coalesce
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
-from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_tile, fits_fold, fits_tile
+from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_tile, fits_fold, fits_tile, lanes_of
 from pipeline.passmanager.base import Pass
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class TileAndVectorize(Pass):
     a sum, has partial results in vectors instead, which are combined at the end of each row; elementwise ops that
     compute what it reads run in the same loop. What scales a group of a sum's terms, as where weights are dequantized,
     is applied to the sum of the group; numbers of four bits are looked up in a table of their floats. Edges are masked,
-    or done element by element where a mask would be dear or wrong. What has neither form is left for
+    or done element by element where a mask would be dear or wrong. Elementwise ops over small dims run over collapsed
+    buffers. What has neither form is left for
     convert-linalg-to-loops, with a remark.
     """
 
@@ -67,6 +69,10 @@ class TileAndVectorize(Pass):
             self.missed(generic, problem or "a loop is bounded by no operand's dimension")
             return
         if schedule.winograd != 0 and self._by_winograd(view):
+            return
+        made = coalesce(view, lanes_of(view, self.vector_bytes))
+        if made is not None:
+            self._vectorize(made, schedule)
             return
         tile = choose_tile(view, self.vector_bytes, self.registers, self.masked_bits, schedule)
         if isinstance(tile, str):

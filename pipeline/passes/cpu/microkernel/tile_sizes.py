@@ -62,7 +62,7 @@ def choose_tile(
     A schedule's rows and vectors are those of sums that have rows, as far as their loops are long enough.
     """
     parallel = [dim for dim, reduction in enumerate(view.reductions) if not reduction]
-    lanes = _lanes(view, vector_bytes)
+    lanes = lanes_of(view, vector_bytes)
     candidates = [dim for dim in parallel if view.sizes[dim] != 1 and _can_be_vector_dim(view, dim, lanes)]
     if not candidates:
         crossing = _crossing(view, lanes, masked_bits)
@@ -166,7 +166,7 @@ def _can_be_crossed(operand: ir.Value) -> bool:
     return isinstance(kind, (ir.FloatType, ir.IntegerType)) and kind.width in (16, 32, 64)
 
 
-def _lanes(view: LinalgOp, vector_bytes: int) -> int:
+def lanes_of(view: LinalgOp, vector_bytes: int) -> int:
     """How many elements a vector has: as many as fit of the widest operand, or of the widest value for small ones."""
     widths = [element_type(operand).width for operand in view.operands]
     if max(widths) < _SMALL:

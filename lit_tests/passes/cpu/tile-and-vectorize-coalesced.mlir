@@ -1,0 +1,97 @@
+// RUN: pipeline-opt %s --split-input-file --tile-and-vectorize="vector-bytes=64 registers=32" --canonicalize --cse | FileCheck %s
+
+// Elements that follow each other are run over in one loop where the innermost one would leave vectors partly empty.
+
+#all = affine_map<(a, b, c) -> (a, b, c)>
+
+// CHECK-LABEL: func.func @taps_of_weights
+// CHECK-DAG: %[[X:.*]] = memref.collapse_shape %arg0 {{.*}} : memref<40x3x3xf32> into memref<360xf32>
+// CHECK-DAG: %[[Y:.*]] = memref.collapse_shape %arg1 {{.*}} : memref<40x3x3xf32> into memref<360xf32>
+// CHECK: scf.for %[[I:.*]] = %c0 to %c352 step %c16
+// CHECK: vector.load %[[X]][%[[I]]]
+// CHECK: vector.store %{{.*}}, %[[Y]][%[[I]]]
+// CHECK: vector.maskedstore %[[Y]]
+func.func @taps_of_weights(%x: memref<40x3x3xf32>, %y: memref<40x3x3xf32>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : memref<40x3x3xf32>) outs(%y : memref<40x3x3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %negative = arith.negf %in : f32
+    linalg.yield %negative : f32
+  }
+  return
+}
+
+// -----
+
+// What has one element for a plane bounds the loops that become one; a size that is not known may be among them.
+
+#all = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#channel = affine_map<(n, c, h, w) -> (c)>
+
+// CHECK-LABEL: func.func @planes
+// CHECK: memref.collapse_shape %arg0 {{\[}}[0], [1], [2, 3]] : memref<2x5x?x7xf32> into memref<2x5x?xf32>
+// CHECK: memref.load %arg1
+func.func @planes(%x: memref<2x5x?x7xf32>, %bias: memref<5xf32>, %y: memref<2x5x?x7xf32>) {
+  linalg.generic {indexing_maps = [#all, #channel, #all],
+                  iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x, %bias : memref<2x5x?x7xf32>, memref<5xf32>) outs(%y : memref<2x5x?x7xf32>) {
+  ^bb0(%in: f32, %b: f32, %out: f32):
+    %sum = arith.addf %in, %b : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(a, b) -> (a, b)>
+
+// CHECK-LABEL: func.func @must_not_fire_for_full_vectors
+// CHECK-NOT: memref.collapse_shape
+func.func @must_not_fire_for_full_vectors(%x: memref<3x32xf32>, %y: memref<3x32xf32>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<3x32xf32>) outs(%y : memref<3x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %negative = arith.negf %in : f32
+    linalg.yield %negative : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(a, b) -> (a, b)>
+
+// CHECK-LABEL: func.func @must_not_fire_for_rows_apart
+// CHECK-NOT: memref.collapse_shape
+func.func @must_not_fire_for_rows_apart(%x: memref<9x7xf32, strided<[8, 1]>>, %y: memref<9x7xf32>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<9x7xf32, strided<[8, 1]>>) outs(%y : memref<9x7xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %negative = arith.negf %in : f32
+    linalg.yield %negative : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(a, b) -> (a, b)>
+#rows = affine_map<(a, b) -> (b)>
+
+// CHECK-LABEL: func.func @must_not_fire_across_a_broadcast_or_a_counter
+// CHECK-NOT: memref.collapse_shape
+func.func @must_not_fire_across_a_broadcast_or_a_counter(%x: memref<9x7xf32>, %r: memref<7xf32>, %y: memref<9x7xf32>, %z: memref<9x7xindex>) {
+  linalg.generic {indexing_maps = [#all, #rows, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %r : memref<9x7xf32>, memref<7xf32>) outs(%y : memref<9x7xf32>) {
+  ^bb0(%in: f32, %row: f32, %out: f32):
+    %sum = arith.addf %in, %row : f32
+    linalg.yield %sum : f32
+  }
+  linalg.generic {indexing_maps = [#all], iterator_types = ["parallel", "parallel"]} outs(%z : memref<9x7xindex>) {
+  ^bb0(%out: index):
+    %place = linalg.index 1 : index
+    linalg.yield %place : index
+  }
+  return
+}
