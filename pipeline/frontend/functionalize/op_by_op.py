@@ -158,6 +158,7 @@ class _Tracer:
         except Exception as error:  # torch raises many types, and says of which op where it traces a whole program
             raise NotPlainError from error
         graph.eliminate_dead_code()
+        graph.owning_module = None  # its class would live as long: torch's tracing takes longer with each one
         return _Fragment(graph, structure[-1], _shares(graph)) if all(map(_is_plain, graph.nodes)) else None
 
 
