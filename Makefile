@@ -2,12 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: gpu-check bench bench-train demo test test-quick format lint types lit pytest docs setup
+.PHONY: gpu-check bench bench-train demo test test-quick checks format lint types lit pytest docs setup
 
 demo: setup
 	$(BIN)/python examples/resnet18.py
 
-test: format lint types lit pytest
+test: checks pytest
+
+# All but pytest, side by side, each with its output in one piece: pytest's summary comes last.
+checks: setup
+	$(MAKE) --no-print-directory -j2 --output-sync=target format lint types lit
 
 setup: .venv/ready
 
@@ -28,11 +32,11 @@ types: setup
 lit: setup
 	$(BIN)/lit -q lit_tests
 
-pytest: setup lit
+pytest: setup
 	$(BIN)/pytest -n auto --dist worksteal
 
 # For the daily round: what tests/quick.txt names is of every kind, and takes a minute or two.
-test-quick: format lint types lit
+test-quick: checks
 	$(BIN)/pytest -n auto --dist worksteal @tests/quick.txt
 
 # For a machine with an NVIDIA GPU: kernels and models against PyTorch, times into docs/performance.md. See docs/gpu.md.

@@ -115,7 +115,7 @@ class _ImportedOnce(ProgramSource):
         return self._import.program()
 
     def _imported(self, dump: Dump) -> tuple[Program, _Import]:
-        from pipeline.mlir import text
+        from pipeline.mlir import shared_context, text
 
         stages: list[tuple[str, str]] = []
 
@@ -123,7 +123,7 @@ class _ImportedOnce(ProgramSource):
             stages.append((stage, code if isinstance(code, str) else text(code.operation, elements=None)))
             dump(*stages[-1])
 
-        with collect() as remarks, told() as places:
+        with collect() as remarks, told() as places, shared_context(allowed=False):
             program = self._source.program(keep)
         bytecode = io.BytesIO()
         program.module.operation.write_bytecode(bytecode)

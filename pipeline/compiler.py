@@ -141,10 +141,11 @@ def _compile_whole(
         if kept is not None:
             return _take(Outcome.from_bytes(kept), source, options, observer)
     from pipeline.lowering import lower  # loads MLIR
+    from pipeline.mlir import shared_context
     from pipeline.passmanager.pass_pipeline import PassPipeline, recorded, watched
 
     stages = _Stages(observer)
-    with gc_pause.left(), collect() as remarks:
+    with gc_pause.left(), shared_context(), collect() as remarks:
         with timing.stage("import"):
             program = source.program(stages)
         tuner = _tuner(options)

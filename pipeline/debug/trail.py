@@ -11,7 +11,7 @@ from pipeline import supervised
 from pipeline.debug.tracing import Sources, sources_in
 from pipeline.errors import CompileError, PipelineError
 from pipeline.fusion_rules.rules import FusionRules
-from pipeline.mlir import ir, text
+from pipeline.mlir import ir, single_threaded, text
 from pipeline.options import Options
 from pipeline.passmanager.pass_pipeline import PassPipeline, watched
 from pipeline.passmanager.pass_runner import Instrumentation, PipelineStep
@@ -183,8 +183,5 @@ def in_child(context: ir.Context, work: Any, hear: Any = lambda told: None) -> A
     """What `work` returns in a child; raises what it raises, or `Lost` if it crashes or runs away."""
     if not supervised.is_possible():
         raise PipelineError("bisect: this system has no child processes, in which what crashes could be tried")
-    context.enable_multithreading(False)  # a child has no threads but the one that forked
-    try:
+    with single_threaded(context):
         return supervised.run(work, ResourceLimits.of_environment(), hear)
-    finally:
-        context.enable_multithreading(True)

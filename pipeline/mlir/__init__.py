@@ -59,6 +59,7 @@ from pipeline.mlir.queries import (
     walk_innermost_first,
     walk_where,
 )
+from pipeline.mlir.shared_context import context_for, shared_context, single_threaded
 
 __all__ = [
     "PassManager",
@@ -74,6 +75,7 @@ __all__ = [
     "clone",
     "constant_integer",
     "context",
+    "context_for",
     "defining_op",
     "diagnostic",
     "diagnostics",
@@ -100,6 +102,8 @@ __all__ = [
     "run_pipeline",
     "scf",
     "seen_through",
+    "shared_context",
+    "single_threaded",
     "symbol_name",
     "tensor",
     "terminator",

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from pipeline import supervised
 from pipeline.diagnostics import Diagnostic, Severity
 from pipeline.errors import CompileError
-from pipeline.mlir.bindings import PassManager, ir
+from pipeline.mlir.bindings import ir
+from pipeline.mlir.shared_context import pass_manager
 
 #: When the verifier looks at what passes make: after each of them, which takes longer than most of them do, once after
 #: the last, or never.
@@ -111,10 +112,8 @@ def _refuse_unknown_ops(root: ir.Operation) -> None:
 def run_pipeline(op: ir.Operation, pipeline: str, *, verify: Verification = "end") -> None:
     """Runs a textual pipeline of MLIR's own passes on `op`; raises `CompileError` naming the pipeline if it fails."""
     supervised.announce(pipeline)
-    manager = PassManager.parse(pipeline, op.context)
-    manager.enable_verifier(verify == "each")
     try:
-        manager.run(op)
+        pass_manager(pipeline, op.context, verify == "each").run(op)
         if verify == "end":
             op.verify()
     except ir.MLIRError as error:

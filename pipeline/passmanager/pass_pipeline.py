@@ -57,6 +57,11 @@ def watched(*watchers: Instrumentation) -> Iterator[None]:
         _watchers.reset(token)
 
 
+#: Pipelines by their texts: every compilation runs the same ones. Of more, all are forgotten.
+_parsed: dict[str, tuple[PipelineStep, ...]] = {}
+_MOST_PARSED = 500
+
+
 @dataclass(frozen=True)
 class PassPipeline:
     """A checked pass pipeline, ready to run on modules; `str` gives its text again."""
@@ -66,7 +71,12 @@ class PassPipeline:
     @classmethod
     def parse(cls, text: str) -> Self:
         """The pipeline that `text` describes; raises `OptionError` for anything wrong with it."""
-        return cls(tuple(PipelineParser(text).pipeline()))
+        steps = _parsed.get(text)
+        if steps is None or not all(map(_is_registered, steps)):
+            if len(_parsed) >= _MOST_PARSED:
+                _parsed.clear()
+            steps = _parsed[text] = tuple(PipelineParser(text).pipeline())
+        return cls(steps)
 
     def __str__(self) -> str:
         return _nested(list(self.steps))
@@ -140,6 +150,11 @@ def usual_verification() -> Verification:
     if said not in get_args(Verification):
         raise OptionError(f"PIPELINE_VERIFY is {said!r}, expected one of {', '.join(get_args(Verification))}")
     return cast(Verification, said)
+
+
+def _is_registered(step: PipelineStep) -> bool:
+    """Whether a pass is still what its name stands for: plugins come and go."""
+    return isinstance(step.pass_, MlirPass) or registry.find(step.pass_.name) is type(step.pass_)
 
 
 def _is_of_the_house(step: PipelineStep) -> bool:

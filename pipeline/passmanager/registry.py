@@ -48,9 +48,14 @@ def _known() -> dict[str, type[Pass]]:
         return _classes
 
 
+def find(name: str) -> type[Pass] | None:
+    """The pass called `name`; None if there is none."""
+    return _known().get(name)
+
+
 def get(name: str) -> type[Pass]:
     """The pass called `name`; raises `OptionError` with the nearest name if there is none."""
-    known = _known().get(name)
+    known = find(name)
     if known is None:
         raise unknown_pass(name)
     return known

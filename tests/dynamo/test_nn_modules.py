@@ -13,13 +13,14 @@ from torch import nn
 
 import pipeline
 
-#: So many modules share a graph without gradients, which takes less time than a graph for each.
-_TOGETHER = 14
+#: So many modules share a graph, without gradients and with them, which takes less time than a graph for each.
+_TOGETHER, _TRAINED_TOGETHER = 14, 7
 
 #: What has no lowering here: torch runs it, see `test_what_torch_runs`.
 RUN_BY_TORCH = ("CTCLoss", "FractionalMaxPool2d", "FractionalMaxPool3d")
 
 _NAMES = sorted(CASES.keys() - set(RUN_BY_TORCH))
+_TRAINED = [name for name in _NAMES if not name.startswith("Lazy")]
 
 
 def made(name: str) -> tuple[nn.Module, Any]:
@@ -70,31 +71,42 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     return [one for one in pytree.tree_leaves(value) if isinstance(one, torch.Tensor)]
 
 
-@pytest.mark.parametrize("name", [name for name in _NAMES if not name.startswith("Lazy")])
-def test_training(name):
-    model, inputs = made(name)
-    reference = copy.deepcopy(model.train())
-    compiled = torch.compile(model, backend="pipeline")
+def _trained(function: Any, modules: Any, inputs: list[Any]) -> list[tuple[Any, list[torch.Tensor | None], Any]]:
+    """Of each of the modules that a function calls: its result, the gradients, and its state after that."""
+    firsts = [given[0].clone() for given in inputs]
+    for first in firsts:
+        first.requires_grad_(first.is_floating_point())
+    results = function([(first, *given[1:]) for first, given in zip(firsts, inputs, strict=True)])
+    for result in _tensors(results):
+        if result.requires_grad:
+            result.square().sum().backward(retain_graph=True)
+    return [
+        (result, [first.grad, *(parameter.grad for parameter in module.parameters())], module.state_dict())
+        for result, first, module in zip(results, firsts, modules, strict=True)
+    ]
 
-    def run(function: Any) -> tuple[Any, list[torch.Tensor | None]]:
-        first = inputs[0].clone()
-        if first.is_floating_point():
-            first.requires_grad_()
-        result = function(first, *inputs[1:])
-        for one in _tensors(result):
-            if one.requires_grad:
-                one.square().sum().backward(retain_graph=True)
-        module = getattr(function, "_orig_mod", function)
-        return result, [first.grad, *(parameter.grad for parameter in module.parameters())]
 
-    (ours, our_gradients), (theirs, their_gradients) = run(compiled), run(reference)
-    assert [one.requires_grad for one in _tensors(ours)] == [one.requires_grad for one in _tensors(theirs)]
-    if name in RANDOM:
-        assert [one.shape for one in _tensors(ours)] == [one.shape for one in _tensors(theirs)]
-        return
-    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(our_gradients, their_gradients, rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(model.state_dict(), reference.state_dict(), rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("first", range(0, len(_TRAINED), _TRAINED_TOGETHER))
+def test_training(first):
+    names = _TRAINED[first : first + _TRAINED_TOGETHER]
+    cases = [made(name) for name in names]
+    model, inputs = Together([module for module, _ in cases]).train(), [given for _, given in cases]
+    reference = copy.deepcopy(model)
+    ours = _trained(torch.compile(model, backend="pipeline"), model.all, inputs)
+    theirs = _trained(reference, reference.all, inputs)
+    for name, (our_result, our_gradients, our_state), (result, gradients, state) in zip(
+        names, ours, theirs, strict=True
+    ):
+        pairs = list(zip(_tensors(our_result), _tensors(result), strict=True))
+        assert all(mine.requires_grad == other.requires_grad and mine.shape == other.shape for mine, other in pairs), (
+            name
+        )
+        if name in RANDOM:
+            continue
+        said = {"msg": lambda text, name=name: f"{name}: {text}"}
+        torch.testing.assert_close(our_result, result, rtol=1e-4, atol=1e-5, **said)
+        torch.testing.assert_close(our_gradients, gradients, rtol=1e-3, atol=1e-4, **said)
+        torch.testing.assert_close(our_state, state, rtol=1e-4, atol=1e-5, **said)
 
 
 @pytest.mark.parametrize("norm_first", [False, True])

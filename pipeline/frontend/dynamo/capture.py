@@ -18,6 +18,7 @@ from torch.fx.traceback import preserve_node_meta
 
 from pipeline.frontend.capture.capture import capturing
 from pipeline.frontend.capture.keyword_overloads import written_as_attributes
+from pipeline.frontend.capture.traces_without_modules import traces_without_modules
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.dynamo.python_kernels import replacements_first
 from pipeline.frontend.functionalize.effect_tokens import drop_effect_tokens, linalg_checks_taken_apart
@@ -130,6 +131,8 @@ def decomposed(graph: fx.GraphModule, random: str = "philox") -> fx.GraphModule:
         detect_fake_mode(examples) or contextlib.nullcontext(),
         enable_python_dispatcher(),
         preserve_node_meta(),
+        capturing,
+        traces_without_modules(),
     ):
         trace = make_fx(
             _Reshaping(graph).run,

@@ -27,6 +27,8 @@ from torch.export.graph_signature import ExportGraphSignature, OutputKind, Outpu
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from pipeline.frontend.capture.traces_without_modules import traces_without_modules
+
 aten = torch.ops.aten
 
 #: Ops whose results are tensors that lie in the memory of others, which torch leaves as they are.
@@ -142,6 +144,7 @@ class _Tracer:
             self.state.enter_context(_ignore_backend_decomps())
             self.state.enter_context(torch.no_grad())
             self.state.enter_context(enable_python_dispatcher())
+            self.state.enter_context(traces_without_modules())
         structure: list[pytree.TreeSpec] = []
 
         def run(*tensors: torch.Tensor) -> list[Any]:
@@ -158,6 +161,7 @@ class _Tracer:
         except Exception as error:  # torch raises many types, and says of which op where it traces a whole program
             raise NotPlainError from error
         graph.eliminate_dead_code()
+        graph.owning_module = None  # its class would live as long: torch's tracing takes longer with each one
         return _Fragment(graph, structure[-1], _shares(graph)) if all(map(_is_plain, graph.nodes)) else None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils._pytree import tree_leaves
 
 from pipeline import timing
 from pipeline.errors import CaptureError, PipelineError, UnsupportedOpError, UnsupportedTypeError
@@ -25,7 +26,7 @@ from pipeline.frontend.importer.update_marks import update_marks
 from pipeline.frontend.numbers.boxes import box_result, is_number, value_of
 from pipeline.frontend.shapes.promises import Promises
 from pipeline.ir.attributes import ARGUMENT, MUTABLE, WEIGHT
-from pipeline.mlir import context, function, ir
+from pipeline.mlir import context, context_for, function, ir
 from pipeline.program import Dump, Program
 from pipeline.runtime.interface.pytree import LEAF, Tree
 from pipeline.runtime.interface.signature import DTYPE_BYTES, Argument, Mutation, Result, Signature, TensorType, Weight
@@ -217,7 +218,8 @@ class GraphReader:
     def _imported(self) -> ir.Module:
         try:
             simplify(self.graph)
-            return import_graph(self.graph, context())
+            is_alone = _has_constants(self.graph)
+            return import_graph(self.graph, context() if is_alone else context_for(len(self.graph.nodes)))
         except PipelineError:
             raise
         except Exception as error:  # torch and the importer raise many types
@@ -243,6 +245,14 @@ class GraphReader:
                         mark[MUTABLE] = ir.UnitAttr.get()
                 marks.append(ir.DictAttr.get(mark | update_marks(main, signature, which)))
             main.attributes["arg_attrs"] = ir.ArrayAttr.get([*marks, *seed_marks(main, len(marks))])
+
+
+def _has_constants(graph: fx.Graph) -> bool:
+    """Whether a graph reads tensors of its own, which a context keeps, by names that are numbered in it."""
+    return any(
+        node.op == "get_attr" or any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves((node.args, node.kwargs)))
+        for node in graph.nodes
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.errors import PipelineError
 from pipeline.ir.tensor_types import tensor_type
-from pipeline.mlir import context, function, ir, parse
+from pipeline.mlir import context, context_for, function, ir, parse
 from pipeline.program import Dump, Program, ProgramSource
 from pipeline.runtime.interface.pytree import LEAF, Tree
 from pipeline.runtime.interface.signature import Argument, Result, Signature, TensorType
@@ -35,7 +35,7 @@ def from_mlir(source: str, name: str, dump: Dump) -> Program:
     where no argument is a tensor of torch's. In the IR of a model's stages the weights are marked: here, where there is
     no model, they are arguments as any other.
     """
-    module = parse(source, context(), name)
+    module = parse(source, _context(source), name)
     main = function(module, "main")
     if "arg_attrs" in main.attributes:
         del main.attributes["arg_attrs"]
@@ -54,6 +54,11 @@ def from_mlir(source: str, name: str, dump: Dump) -> Program:
     )
     dump("linalg", module)
     return Program(module, signature, weights_library="numpy")
+
+
+def _context(source: str) -> ir.Context:
+    """What a module is parsed into; a context keeps resources, by names that are numbered in it."""
+    return context() if "dense_resource" in source else context_for(source.count("\n"))
 
 
 def _argument(number: int, kind: ir.Type) -> Argument:

@@ -23,7 +23,7 @@ from pipeline.frontend.importer.torch_to_linalg import (
     take_over,
 )
 from pipeline.frontend.shapes.promises import Promises
-from pipeline.mlir import ir, text
+from pipeline.mlir import ir, single_threaded, text
 from pipeline.remarks import Remark, collect, note, repeat, source_line
 from pipeline.supervised import Lost, ResourceLimits
 
@@ -41,18 +41,17 @@ def lower_supervised(module: ir.Module, dump: Dump, promises: Promises) -> tuple
     if is_harmless(module) or not supervised.is_possible():
         return module, lower_to_linalg(module, dump, promises)
     limits = ResourceLimits.of_environment()
-    module.context.enable_multithreading(False)  # a child has no threads but the one that forked
     try:
-        bytecode, raised = supervised.run(lambda: _lower(module, promises), limits, lambda told: _hear(told, dump))
+        with single_threaded(module.context):
+            bytecode, raised = supervised.run(lambda: _lower(module, promises), limits, lambda told: _hear(told, dump))
         load_dialects(module.context)
         return ir.Module.parse(bytecode, module.context), raised
     except Lost as lost:
-        raise _blamed(module, lost, limits) from None
+        with single_threaded(module.context):
+            raise _blamed(module, lost, limits) from None
     except OSError as error:
         note("lowering", "missed", "builtin.module", f"not in a process of its own, which cannot be ended: {error}")
         return module, lower_to_linalg(module, dump, promises)
-    finally:
-        module.context.enable_multithreading(True)
 
 
 @dataclass(frozen=True)
