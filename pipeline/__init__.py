@@ -14,7 +14,7 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from pipeline import debug, fusions
+from pipeline import debug, fusions, generation
 from pipeline.errors import (
     ArgumentError,
     ArtifactError,
@@ -59,6 +59,7 @@ __all__ = [
     "executables",
     "fuse_into",
     "fusions",
+    "generation",
     "load",
     "load_rules",
     "manual_seed",
