@@ -37,10 +37,10 @@ def test_nothing_of_the_cache_is_copied(llama):
     for exe in (lm.prefill, lm.decode):
         assert [kind for kind, _ in remarks(exe)] == ["passed"] * 4, remarks(exe)
         text = in_buffers(exe)
-        main = text[text.index("func.func @main") :]
-        whole = re.compile(rf"memref.copy .*x{SLOTS}[x>].* to")
-        assert not whole.search(text)
-    assert "memref.alloc(" not in main  # a step allocates nothing of a size that is known at the call only
+        assert not re.search(rf"memref.copy .*x{SLOTS}[x>].* to", text)
+    # What a step allocates is a mask, and a number for each of the four heads and each slot, before and after softmax.
+    allocated = re.findall(r"memref.alloc\(.*: memref<(.*\?.*)>", text)
+    assert 0 < len(allocated) <= 5 and set(allocated) <= {"1x?xi1", "1x2x2x1x?xf32", "2x2x?xf32"}
 
 
 def test_the_cache_stays_where_it_is(llama):

@@ -7,14 +7,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from pipeline import compiler
+from pipeline import compiler, gc_pause, interrupts, progress
 from pipeline.errors import CaptureError, OptionError
 from pipeline.frontend.generation.cached_attention import (
     CacheView,
     KeyValueBuffers,
-    attending_to_buffers,
     layer_shapes,
 )
+from pipeline.frontend.generation.entry_source import EntrySource
+from pipeline.options import Options
 from pipeline.runtime.executable import Executable
 
 #: How many slots are a whole number of the widest vectors.
@@ -84,6 +85,7 @@ def compile_entries(
             keys and values of an attention.
         OptionError: the model has fewer positions than `max_length`.
     """
+    chosen = Options.create(options)
     _check(model, max_length)
     ids, padding = torch.ones(batch, 2, dtype=torch.int64), torch.zeros(batch, dtype=torch.int64)
     with torch.no_grad():
@@ -93,14 +95,16 @@ def compile_entries(
     length = torch.export.Dim.AUTO(min=2, max=slots)
     prompt = ids.new_ones(batch, min(5, slots))
     filled = torch.arange(min(7, slots))
-    with torch.no_grad(), attending_to_buffers(model):
-        prefill = compiler.compile(
-            PromptEntry(model, cache), (prompt, padding), dynamic_shapes=({1: length}, None), **options
-        )
-        decode = compiler.compile(
-            StepEntry(model, cache), (ids[:, :1], padding, filled), dynamic_shapes=(None, None, {0: length}), **options
-        )
-    return prefill, decode
+    return (
+        _compiled(PromptEntry(model, cache), (prompt, padding), ({1: length}, None), chosen),
+        _compiled(StepEntry(model, cache), (ids[:, :1], padding, filled), (None, None, {0: length}), chosen),
+    )
+
+
+def _compiled(entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any, options: Options) -> Executable:
+    with gc_pause.left(), interrupts.kept(), progress.reported(options.verbose):
+        source = EntrySource(entry, args, dynamic_shapes, options)
+        return compiler.compile_source(source, options, compiler.target_for(options))
 
 
 def _check(model: nn.Module, max_length: int) -> None:
