@@ -38,6 +38,7 @@ def test_nothing_of_the_cache_is_copied(llama):
         assert [kind for kind, _ in remarks(exe)] == ["passed"] * 4, remarks(exe)
         text = in_buffers(exe)
         assert not re.search(rf"memref.copy .*x{SLOTS}[x>].* to", text)
+    assert sum(kernel.calls for kernel in lm.decode.kernels if kernel.name.startswith("attention")) == 2
     # What a step allocates is a mask, and a number for each of the four heads and each slot, before and after softmax.
     allocated = re.findall(r"memref.alloc\(.*: memref<(.*\?.*)>", text)
     assert 0 < len(allocated) <= 5 and set(allocated) <= {"1x?xi1", "1x2x2x1x?xf32", "2x2x?xf32"}
