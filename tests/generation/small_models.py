@@ -21,7 +21,8 @@ _HIDDEN = {
     "num_attention_heads": 4,
     "max_position_embeddings": 256,
 }
-_SHARED = {**_SIZES, **_HIDDEN, "num_key_value_heads": 2}
+_SHALLOW = {"num_hidden_layers": 1}  # where layers do not differ, a test of one says as much
+_SHARED = _SIZES | _HIDDEN | {"num_key_value_heads": 2}
 
 
 def _decoder(name, **options):
@@ -29,13 +30,13 @@ def _decoder(name, **options):
 
 
 _MODELS = {
-    "gpt2": _decoder("GPT2", n_embd=32, n_layer=2, n_head=4, n_positions=256, **_SIZES),
+    "gpt2": _decoder("GPT2", n_embd=32, n_layer=1, n_head=4, n_positions=256, **_SIZES),
     "llama": _decoder("Llama", **_SHARED),
-    "mistral": _decoder("Mistral", **_SHARED, sliding_window=9),
+    "mistral": _decoder("Mistral", **_SHARED | _SHALLOW, sliding_window=9),
     "qwen2": _decoder("Qwen2", **_SHARED, use_sliding_window=True, sliding_window=8, max_window_layers=1),
-    "gemma": _decoder("Gemma", **{**_SHARED, "num_key_value_heads": 1}, head_dim=16),
+    "gemma": _decoder("Gemma", **_SHARED | _SHALLOW | {"num_key_value_heads": 1}, head_dim=16),
     "gemma2": _decoder("Gemma2", **_SHARED, head_dim=16, sliding_window=6),
-    "phi": _decoder("Phi", **{**_SIZES, **_HIDDEN}),
+    "phi": _decoder("Phi", **_SIZES | _HIDDEN | _SHALLOW),
 }
 
 NAMES = tuple(_MODELS)

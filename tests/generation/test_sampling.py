@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import transformers as tf
 from generation.small_models import VOCABULARY, eager, prompt, small_model
 
 import pipeline
@@ -115,5 +116,8 @@ def test_what_is_refused(llama):
             lm.generate(ids, **settings)
     with pytest.raises(OptionError, match="256 positions"):
         pipeline.generation.compile(model, max_length=300)
+    bloom = tf.BloomConfig(vocab_size=VOCABULARY, hidden_size=32, n_layer=1, n_head=2)
+    with pytest.raises(CaptureError, match="its attention is its own"):
+        pipeline.generation.compile(tf.AutoModelForCausalLM.from_config(bloom), max_length=8)
     with pytest.raises(CaptureError, match="one of transformers' decoders"):
         pipeline.generation.compile(torch.nn.Linear(2, 2), max_length=8)

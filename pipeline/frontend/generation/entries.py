@@ -113,6 +113,11 @@ def _check(model: nn.Module, max_length: int) -> None:
         raise CaptureError(
             f"{type(model).__name__}: expected one of transformers' decoders, such as AutoModelForCausalLM gives"
         )
+    if not getattr(model, "_supports_attention_backend", False):
+        raise CaptureError(
+            f"{type(model).__name__}: its attention is its own, none of transformers' attention functions, so that it "
+            "cannot be given this cache; compile it with pipeline.compile"
+        )
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
     if positions is not None and max_length > positions:
         raise OptionError(f"max_length: the model has {positions} positions, {max_length} are too many")
