@@ -14,7 +14,7 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from pipeline import debug, fusions
+from pipeline import debug, fusions, generation
 from pipeline.errors import (
     ArgumentError,
     ArtifactError,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pipeline.frontend.dynamo import executables
     from pipeline.frontend.dynamo.training_executable import TrainingExecutable
     from pipeline.frontend.stop_fusion import stop_fusion
+    from pipeline.runtime.bundle import Bundle
     from pipeline.runtime.executable import Executable
 
 __version__ = "0.1.0"
@@ -43,6 +44,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ArgumentError",
     "ArtifactError",
+    "Bundle",
     "CaptureError",
     "CompileError",
     "FusionError",
@@ -57,6 +59,7 @@ __all__ = [
     "executables",
     "fuse_into",
     "fusions",
+    "generation",
     "load",
     "load_rules",
     "manual_seed",
@@ -155,8 +158,12 @@ def capture(
     return captured.capture(model, args, kwargs, dynamic_shapes, options)
 
 
-#: What is found when it is first asked for, since it imports torch: the module that has it.
-_LATER = {"executables": "pipeline.frontend.dynamo", "stop_fusion": "pipeline.frontend.stop_fusion"}
+#: What is found when it is first asked for, since it takes long to import: the module that has it.
+_LATER = {
+    "Bundle": "pipeline.runtime.bundle",
+    "executables": "pipeline.frontend.dynamo",
+    "stop_fusion": "pipeline.frontend.stop_fusion",
+}
 
 
 def __getattr__(name: str) -> Any:

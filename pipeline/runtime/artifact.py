@@ -13,7 +13,7 @@ import importlib.util
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +33,19 @@ from pipeline.runtime.native.object_loader import host_features
 from pipeline.runtime.weights.weight_source import FixedWeights
 
 if TYPE_CHECKING:
+    from pipeline.runtime.device.device_code import DeviceCode
     from pipeline.runtime.executable import Executable
 
 #: Goes up with every change of the format or of how code is called; an artifact of another version is refused.
 VERSION = 6
 
+#: What begins the name of a weight.
+WEIGHT = "weights/"
+
+#: The key of the metadata of files with several entries, see `pipeline.runtime.bundle`.
+BUNDLE_KEY = "pipeline bundle"
+
 _KEY = "pipeline artifact"
-_WEIGHT = "weights/"
 _CODE = "code/"
 
 
@@ -86,19 +92,31 @@ def _contents(
     code: Any, signature: Signature, weights: Mapping[str, Any], name: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The tensors and the metadata of an artifact."""
-    arrays = {key: as_numpy(weight) for key, weight in weights.items()}
-    tensors = {_WEIGHT + key: as_pairs(array) for key, array in arrays.items()}
-    tensors |= {
-        f"{_CODE}{number}": np.frombuffer(object_file, np.uint8) for number, object_file in enumerate(code.objects)
-    }
-    sums = {key: checksum(array) for key, array in sorted(arrays.items())}
+    tensors, sums = weight_tensors(weights)
+    tensors |= code_tensors(_CODE, code)
     manifest = {"name": name, "code": code.to_json(), "signature": signature.to_json(), "weights": sums}
-    header = {"version": VERSION, "sha256": _digest(manifest, code.objects), "manifest": manifest}
-    return tensors, {_KEY: json.dumps(header)}
+    return tensors, {_KEY: header_of(manifest, code.objects)}
+
+
+def weight_tensors(weights: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Weights as tensors of a file, and the checksums that its manifest has of them."""
+    arrays = {key: as_numpy(weight) for key, weight in weights.items()}
+    tensors = {WEIGHT + key: as_pairs(array) for key, array in arrays.items()}
+    return tensors, {key: checksum(array) for key, array in sorted(arrays.items())}
+
+
+def code_tensors(prefix: str, code: Any) -> dict[str, Any]:
+    """Object files as tensors of a file, whose names begin with `prefix`."""
+    objects = enumerate(code.objects)
+    return {f"{prefix}{number}": np.frombuffer(object_file, np.uint8) for number, object_file in objects}
+
+
+def header_of(manifest: Mapping[str, Any], objects: tuple[bytes, ...]) -> str:
+    """What the metadata of a file says: the manifest, and a digest of all that would crash the process if damaged."""
+    return json.dumps({"version": VERSION, "sha256": _digest(manifest, objects), "manifest": manifest})
 
 
 def _digest(manifest: Mapping[str, Any], objects: tuple[bytes, ...]) -> str:
-    """Of what would crash the process if it were damaged."""
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode() + b"".join(objects)).hexdigest()
 
 
@@ -110,64 +128,121 @@ def load(path: str | Path, library: ArrayLibrary | None = None) -> Executable:
     Weights stay in the file, of which memory has what is read. So replace a file that is in use, as `save` does, and do
     not write to it.
     """
-    from pipeline.runtime.loading import code_from_json, make_executable
-
     path = Path(path)
+    header, mapped = open_file(path, _KEY)
+    manifest = header["manifest"]
+    objects = read_objects(path, mapped, manifest, _CODE)
+    check_digest(path, header, objects)
+    code, signature = code_of(path, manifest, objects)
+    weights = read_weights(path, mapped, [signature], manifest["weights"])
+    executable = executable_of(code, signature, weights, mapped, library)
+    executable.name = manifest.get("name", path.stem)  # artifacts made before it was kept lack it
+    return executable
+
+
+def open_file(path: Path, key: str) -> tuple[dict[str, Any], MappedFile]:
+    """The header that a file has under a key of its metadata, and its tensors.
+
+    Raises:
+        ArtifactError: it cannot be read, or is of another kind or version.
+    """
     try:
         with safe_open(path, "numpy") as file:
-            header = _header(path, file.metadata() or {})
-        mapped = MappedFile(path)
+            header = _header(path, file.metadata() or {}, key)
+        return header, MappedFile(path)
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read: {error}") from error
     except (SafetensorError, KeyError, ValueError) as error:
         raise ArtifactError(f"{path}: no artifact, or cut short: {error}") from error
+
+
+def read_objects(path: Path, mapped: MappedFile, manifest: Mapping[str, Any], prefix: str) -> tuple[bytes, ...]:
+    """The object files that a manifest counts; `prefix` is that of `code_tensors`."""
     try:
-        manifest = header["manifest"]
-        count = manifest["code"]["objects"]
-        objects = tuple(mapped.tensors[f"{_CODE}{number}"].tobytes() for number in range(count))
-        if _digest(manifest, objects) != header["sha256"]:
-            raise ArtifactError(f"{path}: the code in it is damaged")
+        return tuple(mapped.tensors[f"{prefix}{number}"].tobytes() for number in range(manifest["code"]["objects"]))
+    except (KeyError, TypeError) as error:
+        raise ArtifactError(f"{path}: its manifest is damaged: {error!r}") from error
+
+
+def code_of(path: Path, manifest: Mapping[str, Any], objects: tuple[bytes, ...]) -> tuple[Code | DeviceCode, Signature]:
+    """Code and signature as a manifest describes them; raises `ArtifactError` where this CPU cannot run the code."""
+    from pipeline.runtime.loading import code_from_json
+
+    try:
         code = code_from_json(manifest["code"], objects)
         signature = Signature.from_json(manifest["signature"])
     except (KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: its manifest is damaged: {error!r}") from error
     if isinstance(code, Code):
         _check_cpu(path, code)
-    weights = {
-        name.removeprefix(_WEIGHT): tensor for name, tensor in mapped.tensors.items() if name.startswith(_WEIGHT)
-    }
-    missing = [weight.name for weight in signature.weights if weight.name not in weights]
+    return code, signature
+
+
+def check_digest(path: Path, header: Mapping[str, Any], objects: tuple[bytes, ...]) -> None:
+    """Raises `ArtifactError` if the code, or what is said about it, is not what was written."""
+    if _digest(header["manifest"], objects) != header["sha256"]:
+        raise ArtifactError(f"{path}: the code in it is damaged")
+
+
+def read_weights(
+    path: Path, mapped: MappedFile, signatures: Sequence[Signature], sums: Mapping[str, str]
+) -> dict[str, Any]:
+    """The weights in a file, which has all that `sums` names, their checksums."""
+    weights = {name.removeprefix(WEIGHT): tensor for name, tensor in mapped.tensors.items() if name.startswith(WEIGHT)}
+    missing = [name for name in sums if name not in weights]
     if missing:
         raise ArtifactError(f"{path}: the weights {', '.join(missing)} are missing")
-    types = {weight.name: weight.type.dtype for weight in signature.weights}
+    types = {weight.name: weight.type.dtype for signature in signatures for weight in signature.weights}
     weights = {name: from_pairs(tensor, types.get(name)) for name, tensor in weights.items()}
-    damaged = [name for name, tensor in weights.items() if checksum(tensor) != manifest["weights"].get(name)]
+    damaged = [name for name, tensor in weights.items() if checksum(tensor) != sums.get(name)]
     if damaged:
         raise ArtifactError(f"{path}: the weights {', '.join(damaged)} are damaged")
-    executable = make_executable(
+    return weights
+
+
+def executable_of(
+    code: Code | DeviceCode,
+    signature: Signature,
+    weights: Mapping[str, Any],
+    mapped: MappedFile,
+    library: ArrayLibrary | None,
+) -> Executable:
+    """An executable of what was read."""
+    from pipeline.runtime.loading import make_executable
+
+    return make_executable(
         code,
         signature,
         FixedWeights(weights),
         library,
-        release=lambda names: mapped.release(_WEIGHT + name for name in names),
+        release=lambda names: mapped.release(WEIGHT + name for name in names),
     )
-    executable.name = manifest.get("name", path.stem)  # artifacts made before it was kept lack it
-    return executable
 
 
-def _header(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
-    """The JSON in the file's metadata; raises `ArtifactError` if there is none of this version."""
-    if _KEY not in metadata:
-        raise ArtifactError(f"{path}: a safetensors file, but no artifact; pipeline.compile(...).save() makes those")
+def _header(path: Path, metadata: Mapping[str, str], key: str) -> dict[str, Any]:
+    """The JSON in the file's metadata; raises `ArtifactError` if there is none of this kind and version."""
+    if key not in metadata:
+        raise ArtifactError(f"{path}: {_instead(metadata)}")
     try:
-        header = json.loads(metadata[_KEY])
+        header = json.loads(metadata[key])
     except ValueError as error:
         raise ArtifactError(f"{path}: its header is damaged: {error}") from error
     if header.get("version") != VERSION:
         raise ArtifactError(
             f"{path}: has version {header.get('version')}, this pipeline reads version {VERSION}; compile it again"
         )
+    if not isinstance(header.get("manifest"), dict) or "sha256" not in header:
+        raise ArtifactError(f"{path}: its manifest is damaged: there is none")
     return header
+
+
+def _instead(metadata: Mapping[str, str]) -> str:
+    """What a file is that is not what was wanted."""
+    if BUNDLE_KEY in metadata:
+        return "has several entries; pipeline.Bundle.load reads it, and pipeline.generation.load a language model"
+    if _KEY in metadata:
+        return "has one entry and no name for it; pipeline.load reads it"
+    return "a safetensors file, but no artifact; pipeline.compile(...).save() makes those"
 
 
 def _check_cpu(path: Path, code: Code) -> None:

@@ -186,6 +186,15 @@ class Executable:
         """The machine code, as object files that call each other."""
         return self._code.objects
 
+    @property
+    def buffers(self) -> dict[str, Any]:
+        """The tensors of the model that calls write to, by name, where they lie: a cache, a count of steps.
+
+        They may be written to between calls, to set a cache back. Those of an artifact are NumPy arrays.
+        """
+        live = self.weights
+        return {weight.name: live[weight.name] for weight in self.signature.weights if weight.mutated}
+
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Runs the model.
 
@@ -374,6 +383,16 @@ class Executable:
     def assert_not_fused(self, *names: str) -> None:
         """Raises `FusionError` if one kernel computes all of `names`, which are those of `assert_fused`."""
         check_not_fused(self.kernels, names)
+
+    @property
+    def weights(self) -> dict[str, Any]:
+        """The tensors of the model that the code reads, by name, buffers among them."""
+        return live_weights(self.signature, self._source)
+
+    def code_for_file(self) -> tuple[Code, Signature]:
+        """What a file has of it beside its weights; raises `PipelineError` for what no file can have."""
+        self._externals.check_saving()
+        return self._code, self.signature
 
     def save(self, path: str | Path, *, prepacked: bool = False) -> None:
         """Writes code, weights and signature to one file, whole or not at all; `pipeline.load` reads it back.

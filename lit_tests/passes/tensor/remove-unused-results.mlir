@@ -142,3 +142,33 @@ func.func @side_effect(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
   } -> (tensor<4xf32>, tensor<4xf32>)
   return %r#0 : tensor<4xf32>
 }
+
+// -----
+
+// Casts that nobody reads, of a softmax whose size is known at run time only; and one that is read.
+
+#rows = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// CHECK-LABEL: func.func @unread_casts
+// CHECK: %[[MAX:.*]] = linalg.generic
+// CHECK: } -> tensor<4xf32>
+// CHECK-NEXT: %[[CAST:.*]] = tensor.cast %[[MAX]]
+// CHECK-NEXT: return %[[CAST]] : tensor<?xf32>
+func.func @unread_casts(%x: tensor<4x?xf32>, %max: tensor<4xf32>, %index: tensor<4xi64>) -> tensor<?xf32> {
+  // expected-remark @below {{passed: dropped 1 of 2 results}}
+  %r:2 = linalg.generic {indexing_maps = [#rows, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x?xf32>) outs(%max, %index : tensor<4xf32>, tensor<4xi64>) {
+  ^bb0(%in: f32, %m: f32, %i: i64):
+    %k = linalg.index 1 : index
+    %k64 = arith.index_cast %k : index to i64
+    %greater = arith.cmpf ogt, %in, %m : f32
+    %new = arith.maximumf %in, %m : f32
+    %new_index = arith.select %greater, %k64, %i : i64
+    linalg.yield %new, %new_index : f32, i64
+  } -> (tensor<4xf32>, tensor<4xi64>)
+  %read = tensor.cast %r#0 : tensor<4xf32> to tensor<?xf32>
+  %unread = tensor.cast %r#1 : tensor<4xi64> to tensor<?xi64>
+  %again = tensor.cast %unread : tensor<?xi64> to tensor<4xi64>
+  return %read : tensor<?xf32>
+}

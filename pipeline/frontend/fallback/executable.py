@@ -251,6 +251,10 @@ class FallbackExecutable(Executable):
         """Raises `PipelineError`: an artifact has no torch that could run ops."""
         raise PipelineError(f"{path}: cannot be saved; {self._not_one_code()}")
 
+    def code_for_file(self) -> NoReturn:
+        """Raises `PipelineError`, as `save` does."""
+        raise PipelineError(f"cannot be saved; {self._not_one_code()}")
+
     def _not_one_code(self) -> str:
         ops = "".join(f"\n  {fallback}" for fallback in self.fallbacks)
         count = "1 op" if len(self.fallbacks) == 1 else f"{len(self.fallbacks)} ops"

@@ -16,11 +16,20 @@ class RemoveUnusedResults(PatternPass):
     """Drop unused results of a linalg.generic that has others, such as the argmax beside the maximum of a softmax.
 
     A result goes together with its init and the ops that only it needs. It stays if another result is computed from it,
-    or if its init is what says how often a loop runs.
+    or if its init is what says how often a loop runs. Casts that nobody reads use no result: those of sizes that are
+    known at run time only have some.
     """
 
     name: ClassVar[str] = "remove-unused-results"
     anchor: ClassVar[str] = "func.func"
+
+    @pattern("tensor.cast", users_first=True)
+    def erase(self, cast: ir.Operation) -> bool:
+        """tensor.cast %argmax (unused)   ->   nothing"""
+        if not is_unused(cast.results[0]):
+            return False
+        cast.erase()
+        return True
 
     @pattern("linalg.generic", users_first=True)
     def remove(self, generic: ir.Operation) -> bool:

@@ -1,0 +1,155 @@
+"""Keys and values in buffers of a module, and the attention that reads them.
+
+Keys lie as [batch * heads, width, slots] and values as [batch * heads, slots, width], so that both products of an
+attention read them row by row as they are, and queries that share keys and values are rows of one product: nothing is
+transposed, repeated or copied in a step. A step reads the slots that are filled, not all that there are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers.cache_utils import Cache
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from pipeline.errors import CaptureError
+
+#: The name of `cached_attention` among transformers' attentions.
+ATTENTION = "pipeline-cached"
+
+#: What models hand to their attention that does not change what it computes, when it does not train.
+_IDLE = {"dropout", "position_ids", "is_causal", "output_attentions", "output_hidden_states", "use_cache"}
+
+
+@dataclass(frozen=True)
+class LayerShape:
+    """What a layer caches for a row and a token: `heads` vectors of `key_width` and `value_width` elements."""
+
+    heads: int
+    key_width: int
+    value_width: int
+    dtype: torch.dtype
+
+
+class KeyValueBuffers(nn.Module):
+    """The cache: buffers `keys_0`, `values_0`, `keys_1`, ... for `slots` tokens of each of `batch` rows."""
+
+    def __init__(self, layers: Sequence[LayerShape], batch: int, slots: int):
+        super().__init__()
+        for number, layer in enumerate(layers):
+            rows = batch * layer.heads
+            keys = torch.zeros(rows, layer.key_width, slots, dtype=layer.dtype)
+            values = torch.zeros(rows, slots, layer.value_width, dtype=layer.dtype)
+            self.register_buffer(f"keys_{number}", keys, persistent=False)
+            self.register_buffer(f"values_{number}", values, persistent=False)
+
+    def of_layer(self, number: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The keys and the values of a layer."""
+        return getattr(self, f"keys_{number}"), getattr(self, f"values_{number}")
+
+
+class CacheView(Cache):
+    """The cache as a model sees it that puts tokens to the slots from `first` up to `end`.
+
+    Where these are the first there are, attention needs only what the model has just computed.
+    """
+
+    def __init__(self, buffers: KeyValueBuffers, first: int | torch.SymInt, end: int | torch.SymInt):
+        super().__init__(layers=[])
+        self._buffers, self._first, self._end = buffers, first, end
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Writes [batch, heads, length, width] to its slots; returns what is to be read, as the buffers have it."""
+        keys, values = self._buffers.of_layer(layer_idx)
+        new_keys = key_states.transpose(2, 3).flatten(0, 1)
+        new_values = value_states.flatten(0, 1)
+        keys[:, :, self._first : self._end] = new_keys
+        values[:, self._first : self._end] = new_values
+        if isinstance(self._first, int) and self._first == 0:
+            return new_keys, new_values
+        return keys[:, :, : self._end], values[:, : self._end]
+
+    def get_seq_length(self, layer_idx: int = 0) -> Any:
+        """How many slots are filled."""
+        return self._first
+
+
+def cached_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
+    """transformers' attention on what `CacheView.update` gives.
+
+    Args:
+        query: [batch, heads, length, width], of the last tokens.
+        key, value: see above.
+        attention_mask: bool[batch, 1, length, slots], whether a query sees what is in a slot.
+
+    Returns:
+        [batch, length, heads, width], and no weights.
+    """
+    unknown = sorted(name for name, given in others.items() if given is not None and name not in _IDLE)
+    if unknown:
+        raise CaptureError(f"{type(module).__name__}: its attention takes {unknown[0]}, which generation has not yet")
+    batch, heads, length, width = query.shape
+    rows, slots = key.shape[0], key.shape[2]
+    shared = batch * heads // rows
+    factor = width**-0.5 if scaling is None else scaling
+    scores = torch.bmm((query * factor).reshape(rows, shared * length, width), key)
+    scores = scores.view(batch, rows // batch, shared, length, slots).float()
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    if sliding_window is not None:
+        attention_mask = attention_mask & _in_window(length, slots, sliding_window)
+    # A padding token sees nothing: it may see all alike, as in eager mode, but there must be no NaN in what it leaves.
+    scores = torch.where(attention_mask[:, :, None], scores, torch.finfo(torch.float32).min)
+    weights = torch.softmax(scores, -1).to(value.dtype)
+    found = torch.bmm(weights.view(rows, shared * length, slots), value)
+    return found.view(batch, heads, length, value.shape[2]).transpose(1, 2), None
+
+
+def _in_window(length: int | torch.SymInt, slots: int | torch.SymInt, window: int) -> torch.Tensor:
+    """bool[length, slots]: whether a slot is among the last `window` up to that of a query."""
+    own = torch.arange(length)[:, None] + (slots - length)
+    return own - torch.arange(slots)[None] < window
+
+
+@contextlib.contextmanager
+def attending_to_buffers(model: nn.Module) -> Iterator[None]:
+    """Has a model of transformers use `cached_attention` meanwhile."""
+    ALL_ATTENTION_FUNCTIONS.register(ATTENTION, cached_attention)
+    configs = {id(part.config): part.config for part in model.modules() if hasattr(part, "config")}
+    before = [(config, config._attn_implementation_internal) for config in configs.values()]
+    try:
+        for config, _ in before:
+            config._attn_implementation_internal = ATTENTION
+        yield
+    finally:
+        for config, kind in before:
+            config._attn_implementation_internal = kind
+
+
+def layer_shapes(run: Callable[[], Any]) -> list[LayerShape]:
+    """What the layers of a model cache; `run` runs it on something and returns transformers' cache."""
+    cache = run()
+    layers = getattr(cache, "layers", None)
+    if not layers or any(getattr(layer, "keys", None) is None for layer in layers):
+        raise CaptureError("the model keeps other things than keys and values from token to token: no cache for those")
+    return [
+        LayerShape(layer.keys.shape[1], layer.keys.shape[3], layer.values.shape[3], layer.keys.dtype)
+        for layer in layers
+    ]

@@ -1,0 +1,123 @@
+"""The two entries of a language model: a prompt, which fills the cache, and a token after those in the cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from pipeline import compiler, gc_pause, interrupts, progress
+from pipeline.errors import CaptureError, OptionError
+from pipeline.frontend.generation.cached_attention import (
+    CacheView,
+    KeyValueBuffers,
+    layer_shapes,
+)
+from pipeline.frontend.generation.entry_source import EntrySource
+from pipeline.options import Options
+from pipeline.runtime.executable import Executable
+
+#: How many slots are a whole number of the widest vectors.
+_ALIGNED_SLOTS = 16
+
+
+class PromptEntry(nn.Module):
+    """Takes a prompt into an empty cache.
+
+    Takes int64[batch, length], and int64[batch] with how many tokens at the start of a row are padding; returns the
+    logits after the last token, f32[batch, vocabulary].
+    """
+
+    def __init__(self, model: nn.Module, cache: KeyValueBuffers):
+        super().__init__()
+        self.model, self.cache = model, cache
+
+    def forward(self, input_ids: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
+        """See the class."""
+        length = input_ids.shape[1]
+        slots = torch.arange(length)
+        positions = (slots[None] - padding[:, None]).clamp(min=0)
+        seen = (slots[None] <= slots[:, None])[None] & (slots[None] >= padding[:, None])[:, None]
+        return _logits(self.model, input_ids, seen[:, None], positions, CacheView(self.cache, 0, length))
+
+
+class StepEntry(nn.Module):
+    """Takes one token after those in the cache.
+
+    Takes int64[batch, 1]; padding as of the prompt; and `slots`, int64[filled], the numbers from 0, one for each slot
+    that is filled then, that of the new token included. Returns the logits, f32[batch, vocabulary].
+    """
+
+    def __init__(self, model: nn.Module, cache: KeyValueBuffers):
+        super().__init__()
+        self.model, self.cache = model, cache
+
+    def forward(self, input_ids: torch.Tensor, padding: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
+        """See the class."""
+        filled = slots.shape[0]
+        seen = (slots[None] >= padding[:, None])[:, None, None]
+        positions = filled - 1 - padding[:, None]
+        return _logits(self.model, input_ids, seen, positions, CacheView(self.cache, filled - 1, filled))
+
+
+def _logits(
+    model: nn.Module, input_ids: torch.Tensor, seen: torch.Tensor, positions: torch.Tensor, cache: CacheView
+) -> torch.Tensor:
+    results = model(
+        input_ids=input_ids,
+        attention_mask=seen,
+        position_ids=positions,
+        past_key_values=cache,
+        use_cache=True,
+        logits_to_keep=1,
+    )
+    return results.logits[:, -1].float()
+
+
+def compile_entries(
+    model: nn.Module, max_length: int, batch: int, options: dict[str, Any]
+) -> tuple[Executable, Executable]:
+    """The executables of `PromptEntry` and `StepEntry`, which share the model's weights and one cache.
+
+    Raises:
+        CaptureError: the model is none of transformers' that predict the next token, or keeps something else than
+            keys and values of an attention.
+        OptionError: the model has fewer positions than `max_length`.
+    """
+    chosen = Options.create(options)
+    _check(model, max_length)
+    ids, padding = torch.ones(batch, 2, dtype=torch.int64), torch.zeros(batch, dtype=torch.int64)
+    with torch.no_grad():
+        shapes = layer_shapes(lambda: model(input_ids=ids[:1], use_cache=True).past_key_values)
+    slots = -(-max_length // _ALIGNED_SLOTS) * _ALIGNED_SLOTS
+    cache = KeyValueBuffers(shapes, batch, slots)
+    length = torch.export.Dim.AUTO(min=2, max=slots)
+    prompt = ids.new_ones(batch, min(5, slots))
+    filled = torch.arange(min(7, slots))
+    return (
+        _compiled(PromptEntry(model, cache), (prompt, padding), ({1: length}, None), chosen),
+        _compiled(StepEntry(model, cache), (ids[:, :1], padding, filled), (None, None, {0: length}), chosen),
+    )
+
+
+def _compiled(entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any, options: Options) -> Executable:
+    with gc_pause.left(), interrupts.kept(), progress.reported(options.verbose):
+        source = EntrySource(entry, args, dynamic_shapes, options)
+        return compiler.compile_source(source, options, compiler.target_for(options))
+
+
+def _check(model: nn.Module, max_length: int) -> None:
+    config = getattr(model, "config", None)
+    if config is None or not hasattr(model, "generate") or getattr(config, "is_encoder_decoder", False):
+        raise CaptureError(
+            f"{type(model).__name__}: expected one of transformers' decoders, such as AutoModelForCausalLM gives"
+        )
+    if not getattr(model, "_supports_attention_backend", False):
+        raise CaptureError(
+            f"{type(model).__name__}: its attention is its own, none of transformers' attention functions, so that it "
+            "cannot be given this cache; compile it with pipeline.compile"
+        )
+    positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+    if positions is not None and max_length > positions:
+        raise OptionError(f"max_length: the model has {positions} positions, {max_length} are too many")

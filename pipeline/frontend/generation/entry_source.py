@@ -1,0 +1,140 @@
+"""An entry of a language model as a source of a Program, which is exported when the disk cache has no outcome for it.
+
+torch.export takes seconds for each entry of a model of some layers, most of which goes into torch's own reasoning about
+symbolic sizes. A decoder of transformers is told by less than its graph: its classes and what their files say, its
+config, the numbers in its modules, the types of its weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+from torch import nn
+
+from pipeline.frontend.capture.module_weights import ModuleWeights
+from pipeline.frontend.generation.cached_attention import attending_to_buffers
+from pipeline.frontend.sources import exported_source
+from pipeline.options import Options
+from pipeline.program import Dump, Program, ProgramSource
+
+if TYPE_CHECKING:
+    from pipeline.frontend.importer.graph_reader import CapturedGraph, TypeOf
+
+#: Values that are told by their text.
+_PLAIN = (bool, int, float, str, type(None))
+
+#: The names under which torch's modules keep hooks.
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+
+
+class EntrySource(ProgramSource):
+    """An entry, `PromptEntry` or `StepEntry`, with example arguments."""
+
+    def __init__(self, entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any, options: Options):
+        self.name = type(entry.model).__name__
+        self._entry, self._args, self._shapes, self._options = entry, args, dynamic_shapes, options
+        named = (*entry.named_parameters(remove_duplicate=False), *entry.named_buffers(remove_duplicate=False))
+        self._weights = ModuleWeights(entry, dict(named))
+        self._exported: ProgramSource | None = None
+
+    def _source(self) -> ProgramSource:
+        """What torch.export makes of it."""
+        if self._exported is None:
+            with torch.no_grad(), attending_to_buffers(self._entry.model):
+                options = self._options
+                self._exported = exported_source(
+                    self._entry, self._args, None, self._shapes, options.capture, options.random
+                )
+        return self._exported
+
+    def program(self, dump: Dump) -> Program:
+        """Exports and imports it."""
+        return self._source().program(dump)
+
+    def captured(self, type_of: TypeOf) -> CapturedGraph | None:
+        """Exports and reads it."""
+        return self._source().captured(type_of)
+
+    def fingerprint(self) -> str | None:
+        """What the entry is told by; None for a model with hooks, methods of an object's own, or tensors apart."""
+        try:
+            return "\n".join(_lines(self._entry, self._args, self._shapes))
+        except _Unknown:
+            return None
+
+    def example(self) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """The example arguments."""
+        return self._args, {}
+
+    def tensors(self) -> Mapping[str, Any]:
+        """The parameters and buffers, those of the cache among them."""
+        return self._weights.tensors()
+
+    def holders(self) -> tuple[dict[str, Any], ...]:
+        """Those of the modules."""
+        return self._weights.holders()
+
+
+class _Unknown(Exception):
+    """Text does not tell what a module computes."""
+
+
+def _lines(entry: nn.Module, args: tuple[Any, ...], shapes: Any) -> Iterator[str]:
+    yield f"transformers {transformers.__version__}, default {torch.get_default_dtype()}"
+    yield f"{[(arg.dtype, tuple(arg.shape)) for arg in args]} {shapes}"
+    yield entry.model.config.to_json_string(use_diff=False)
+    kinds: dict[type, None] = {}
+    for name, module in entry.named_modules(remove_duplicate=False):
+        kinds.setdefault(type(module))
+        yield f"module {name}: {type(module).__module__}.{type(module).__qualname__} {module.extra_repr()}"
+        yield from _own(module)
+    first: dict[int, str] = {}
+    named = (*entry.named_parameters(remove_duplicate=False), *entry.named_buffers(remove_duplicate=False))
+    for name, tensor in named:
+        kind = f"{tensor.dtype}{tuple(tensor.shape)}{tensor.stride()} {tensor.requires_grad}"
+        yield f"weight {name}: {kind} {first.setdefault(id(tensor), name)}"
+    yield from sorted({_file(kind) for kind in kinds})
+
+
+def _own(module: nn.Module) -> Iterator[str]:
+    """What a module has of its own besides modules and weights."""
+    if any(module.__dict__.get(hooks) for hooks in _HOOKS):
+        raise _Unknown
+    for name, value in sorted(module.__dict__.items()):
+        if name in ("_parameters", "_buffers", "_modules", *_HOOKS) or name.startswith("_non_persistent"):
+            continue
+        if isinstance(value, torch.Tensor) or (callable(value) and hasattr(type(module), name)):
+            raise _Unknown
+        yield f"  {name} {value!r}" if isinstance(value, _PLAIN) else f"  {name} {_said(value)}"
+
+
+def _said(value: Any) -> str:
+    """A value that isn't plain by its name, or that of its class; a config is told as a whole."""
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return f"({', '.join(sorted(map(_said, value)) if isinstance(value, (set, frozenset)) else map(_said, value))})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_said(item)}' for key, item in value.items())}}}"
+    if isinstance(value, _PLAIN):
+        return repr(value)
+    if isinstance(value, torch.Tensor):
+        raise _Unknown
+    kind = value if inspect.isfunction(value) or isinstance(value, type) else type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _file(kind: type) -> str:
+    """What a class is defined in: torch by its version, which is known; else the file's digest."""
+    package = kind.__module__.partition(".")[0]
+    if package in ("torch", "builtins"):
+        return package
+    path = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    if path is None:
+        raise _Unknown
+    return f"file {kind.__module__} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"

@@ -1,0 +1,87 @@
+"""Which token comes next: scores as transformers' processors make them of logits, and a draw.
+
+Draws are torch's where the caller has torch's tensors, from its default generator, as eager mode's; else those of
+NumPy, seeded by `pipeline.manual_seed` or the operating system.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline.generation.settings import Settings
+from pipeline.runtime.call import generator
+
+#: Takes probabilities, f32[rows, vocabulary], and gives a token for each row.
+Draw = Callable[[np.ndarray], np.ndarray]
+
+
+def next_tokens(logits: np.ndarray, before: np.ndarray, settings: Settings, draw: Draw) -> np.ndarray:
+    """A token for each row, int64[rows], from f32[rows, vocabulary]; `before` are those so far, [rows, count]."""
+    scores = logits
+    if settings.repetition_penalty != 1:
+        scores = _without_repetition(scores, before, settings.repetition_penalty)
+    if not settings.do_sample:
+        return scores.argmax(-1)
+    if settings.temperature != 1:
+        scores = scores / np.float32(settings.temperature)
+    if settings.top_k:
+        scores = _best(scores, settings.top_k)
+    if settings.top_p < 1:
+        scores = _nucleus(scores, settings.top_p)
+    if settings.min_p:
+        likely = _softmax(scores)
+        scores = np.where(likely < settings.min_p * likely.max(-1, keepdims=True), -np.inf, scores)
+    return draw(_softmax(scores))
+
+
+def torch_draw(likely: np.ndarray) -> np.ndarray:
+    """A draw from torch's default generator."""
+    torch = sys.modules["torch"]
+    return torch.multinomial(torch.from_numpy(likely), 1)[:, 0].numpy()
+
+
+def numpy_draw() -> Draw:
+    """A draw from a generator of its own, seeded by the package's."""
+    random = np.random.default_rng(generator.draw() % 2**64)
+
+    def draw(likely: np.ndarray) -> np.ndarray:
+        summed = likely.astype(np.float64).cumsum(-1)
+        places = random.random((len(likely), 1)) * summed[:, -1:]
+        return (summed <= places).sum(-1).clip(max=likely.shape[-1] - 1)
+
+    return draw
+
+
+def _without_repetition(scores: np.ndarray, before: np.ndarray, penalty: float) -> np.ndarray:
+    """Scores of tokens that there are already divided by the penalty, negative ones multiplied."""
+    found = np.take_along_axis(scores, before, -1)
+    changed = scores.copy()
+    np.put_along_axis(changed, before, np.where(found < 0, found * penalty, found / penalty).astype(found.dtype), -1)
+    return changed
+
+
+def _best(scores: np.ndarray, count: int) -> np.ndarray:
+    """The `count` highest scores and their equals; -inf for the rest."""
+    if count >= scores.shape[-1]:
+        return scores
+    least = np.partition(scores, -count, -1)[:, -count, None]
+    return np.where(scores < least, -np.inf, scores)
+
+
+def _nucleus(scores: np.ndarray, share: float) -> np.ndarray:
+    """The most likely tokens, as many as have `share` of the probability; -inf for the rest."""
+    order = scores.argsort(-1, kind="stable")
+    rising = _softmax(np.take_along_axis(scores, order, -1)).cumsum(-1)
+    drop = rising <= np.float32(1 - share)
+    drop[:, -1] = False
+    dropped = np.empty_like(drop)
+    np.put_along_axis(dropped, order, drop, -1)
+    return np.where(dropped, -np.inf, scores)
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return (powers / powers.sum(-1, keepdims=True)).astype(np.float32)

@@ -1,0 +1,74 @@
+"""How tokens are chosen and when to stop, in transformers' words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from pipeline.errors import OptionError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `generate` goes by; names and defaults are those of transformers' GenerationConfig.
+
+    Attributes:
+        max_new_tokens: how many tokens at most; None for as many as the cache has room for.
+        do_sample: whether tokens are drawn; else each is the most likely one.
+        temperature, top_k, top_p, min_p: which tokens are drawn, and how likely; 0 or None for all tokens.
+        repetition_penalty: what the scores of tokens are divided by that there are already; 1 for nothing.
+        eos_token_id: the tokens that end a row.
+        pad_token_id: what follows in a row that has ended; None for the first that ends one.
+    """
+
+    max_new_tokens: int | None = None
+    do_sample: bool = False
+    temperature: float = 1.0
+    top_k: int | None = 50
+    top_p: float = 1.0
+    min_p: float | None = None
+    repetition_penalty: float = 1.0
+    eos_token_id: tuple[int, ...] = ()
+    pad_token_id: int | None = None
+
+    @staticmethod
+    def of_config(config: Mapping[str, Any]) -> Settings:
+        """What a generation config says about these, and defaults for the rest."""
+        return Settings().but(**{field.name: config[field.name] for field in fields(Settings) if field.name in config})
+
+    def but(self, **given: Any) -> Settings:
+        """These with those that are given; None for one that stays.
+
+        Raises:
+            OptionError: there is no such setting, or its value is out of range; says which.
+        """
+        known = [field.name for field in fields(self)]
+        unknown = sorted(given.keys() - set(known))
+        if unknown:
+            raise OptionError(f"generate has no setting {unknown[0]!r}; it has {', '.join(known)}")
+        given = {name: value for name, value in given.items() if value is not None}
+        if isinstance(given.get("eos_token_id"), int):
+            given["eos_token_id"] = (given["eos_token_id"],)
+        changed = replace(self, **given)
+        changed = replace(changed, eos_token_id=tuple(changed.eos_token_id))
+        changed._check()
+        return changed
+
+    @property
+    def filler(self) -> int:
+        """What follows in a row that has ended."""
+        return self.eos_token_id[0] if self.pad_token_id is None and self.eos_token_id else self.pad_token_id or 0
+
+    def _check(self) -> None:
+        ranges = {
+            "max_new_tokens": (self.max_new_tokens is None or self.max_new_tokens >= 0, "a number from 0"),
+            "temperature": (self.temperature > 0, "a number above 0; leave do_sample out for no randomness"),
+            "top_k": (self.top_k is None or self.top_k >= 0, "a number from 0, which is for all tokens"),
+            "top_p": (0 < self.top_p <= 1, "a number above 0, and 1 at most"),
+            "min_p": (self.min_p is None or 0 <= self.min_p <= 1, "a number from 0 to 1"),
+            "repetition_penalty": (self.repetition_penalty > 0, "a number above 0"),
+        }
+        for name, (holds, expected) in ranges.items():
+            if not holds:
+                raise OptionError(f"{name}: expected {expected}, got {getattr(self, name)}")

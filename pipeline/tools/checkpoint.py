@@ -1,0 +1,43 @@
+"""A folder of a checkpoint of transformers, compiled for pipeline-generate."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from pipeline import generation
+from pipeline.errors import PipelineError
+from pipeline.generation.language_model import LanguageModel
+
+#: How many tokens the cache has room for where nobody says, of models that have as many positions.
+_MAX_LENGTH = 1024
+
+
+def compile_checkpoint(arguments: argparse.Namespace) -> LanguageModel:
+    """Loads the checkpoint, its tokenizer and generation config, and compiles it; nothing is downloaded.
+
+    Raises:
+        PipelineError: it cannot be loaded, or transformers is not there.
+    """
+    options: dict[str, Any] = {"precision": arguments.precision, "weights": arguments.weights}
+    if arguments.group is not None:
+        options["group"] = arguments.group
+    model = _loaded(arguments.model)
+    positions = getattr(model.config.get_text_config(), "max_position_embeddings", None) or _MAX_LENGTH
+    lm = generation.compile(model, arguments.max_length or min(_MAX_LENGTH, positions), **options)
+    tokenizer = Path(arguments.model) / "tokenizer.json"
+    lm.tokenizer = tokenizer.read_bytes() if tokenizer.is_file() else None
+    return lm
+
+
+def _loaded(folder: str) -> Any:
+    try:
+        from transformers import AutoModelForCausalLM
+    except ImportError:
+        raise PipelineError("a checkpoint needs the package transformers: pip install transformers") from None
+    try:
+        model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # transformers raises many types
+        raise PipelineError(f"{folder}: transformers cannot load it: {error}") from error
+    return model.eval().requires_grad_(False)

@@ -1,0 +1,63 @@
+"""Small random language models of transformers, one of each kind, and prompts."""
+
+from __future__ import annotations
+
+import torch
+import transformers as tf
+
+VOCABULARY = 97
+
+_SIZES = {
+    "vocab_size": VOCABULARY,
+    "bos_token_id": 1,
+    "eos_token_id": None,
+    "pad_token_id": 0,
+    "tie_word_embeddings": False,  # such a model repeats a token
+}
+_HIDDEN = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 256,
+}
+_SHALLOW = {"num_hidden_layers": 1}  # where layers do not differ, a test of one says as much
+_SHARED = _SIZES | _HIDDEN | {"num_key_value_heads": 2}
+
+
+def _decoder(name, **options):
+    return lambda: tf.AutoModelForCausalLM.from_config(getattr(tf, f"{name}Config")(**options))
+
+
+_MODELS = {
+    "gpt2": _decoder("GPT2", n_embd=32, n_layer=1, n_head=4, n_positions=256, **_SIZES),
+    "llama": _decoder("Llama", **_SHARED),
+    "mistral": _decoder("Mistral", **_SHARED | _SHALLOW, sliding_window=9),
+    "qwen2": _decoder("Qwen2", **_SHARED, use_sliding_window=True, sliding_window=8, max_window_layers=1),
+    "gemma": _decoder("Gemma", **_SHARED | _SHALLOW | {"num_key_value_heads": 1}, head_dim=16),
+    "gemma2": _decoder("Gemma2", **_SHARED, head_dim=16, sliding_window=6),
+    "phi": _decoder("Phi", **_SIZES | _HIDDEN | _SHALLOW),
+}
+
+NAMES = tuple(_MODELS)
+
+
+def small_model(name):
+    """The model in evaluation; its weights are large enough that tokens do not repeat at once."""
+    torch.manual_seed(0)
+    model = _MODELS[name]().eval().requires_grad_(False)
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            parameter.mul_(6)
+    return model
+
+
+def prompt(rows, length, seed=1):
+    """Tokens [rows, length], none of which is padding."""
+    return torch.randint(2, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(seed))
+
+
+def eager(model, ids, **settings):
+    """What transformers generates in eager mode."""
+    mask = settings.pop("attention_mask", torch.ones_like(ids))
+    return model.generate(ids, attention_mask=mask, **settings)

@@ -1,0 +1,82 @@
+"""A step writes to the cache where it is, and moves no more than the new token's keys and values."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from generation.small_models import eager, prompt, small_model
+from updates.support import remarks
+
+import pipeline
+from pipeline.mlir import context, parse
+from pipeline.passmanager.pass_pipeline import PassPipeline
+
+SLOTS = 240
+
+
+@pytest.fixture(scope="module")
+def llama():
+    model = small_model("llama")
+    return model, pipeline.generation.compile(model, max_length=SLOTS, cache=False)
+
+
+def in_buffers(exe):
+    """Its IR once it has buffers."""
+    until_then, found, _ = exe.passes.partition(",profile-kernels,")
+    assert found
+    module = parse(exe.ir("linalg"), context())
+    PassPipeline.parse(f"{until_then})").run(module)
+    return str(module)
+
+
+def test_nothing_of_the_cache_is_copied(llama):
+    _, lm = llama
+    for exe in (lm.prefill, lm.decode):
+        assert [kind for kind, _ in remarks(exe)] == ["passed"] * 4, remarks(exe)
+        text = in_buffers(exe)
+        assert not re.search(rf"memref.copy .*x{SLOTS}[x>].* to", text)
+    assert sum(kernel.calls for kernel in lm.decode.kernels if kernel.name.startswith("attention")) == 2
+    # What a step allocates is a mask, and a number for each of the four heads and each slot, before and after softmax.
+    allocated = re.findall(r"memref.alloc\(.*: memref<(.*\?.*)>", text)
+    assert 0 < len(allocated) <= 5 and set(allocated) <= {"1x?xi1", "1x2x2x1x?xf32", "2x2x?xf32"}
+
+
+def test_the_cache_stays_where_it_is(llama):
+    model, lm = llama
+    buffers = lm.buffers
+    assert list(buffers) == [f"cache.{kind}_{layer}" for layer in (0, 1) for kind in ("keys", "values")]
+    places = [buffer.data_ptr() for buffer in buffers.values()]
+    assert places == [buffer.data_ptr() for buffer in lm.prefill.buffers.values()]
+    ids = prompt(1, 12)
+    lm.generate(ids, max_new_tokens=5)
+    filled = [buffer.clone() for buffer in lm.buffers.values()]
+    cache = model(ids, use_cache=True).past_key_values
+    for layer in (0, 1):
+        torch.testing.assert_close(filled[2 * layer][:, :, :12], cache.layers[layer].keys[0].transpose(1, 2))
+        torch.testing.assert_close(filled[2 * layer + 1][:, :12], cache.layers[layer].values[0])
+    assert not any(buffer[:, 16:].any() for buffer in filled[1::2])  # the last token is not in it
+    next(lm.stream(ids[:, :3], max_new_tokens=1))
+    for before, now in zip(filled, lm.buffers.values(), strict=True):
+        changed = (before != now).any(0).any(0 if now.shape[2] == SLOTS else 1)
+        assert not changed[3:].any()
+    assert places == [buffer.data_ptr() for buffer in lm.buffers.values()]
+    lm.reset()
+    assert not any(buffer.any() for buffer in lm.buffers.values())
+    assert torch.equal(lm.generate(ids, max_new_tokens=9), eager(model, ids, max_new_tokens=9))
+
+
+def test_weights_that_change_are_seen(llama):
+    model, lm = llama
+    ids = prompt(1, 6)
+    before = lm.generate(ids, max_new_tokens=20)
+    weight = model.lm_head.weight
+    kept = weight.clone()
+    with torch.no_grad():
+        weight.copy_(weight.flip(0))
+    assert torch.equal(lm.generate(ids, max_new_tokens=20), eager(model, ids, max_new_tokens=20))
+    with torch.no_grad():
+        weight.copy_(kept)
+    assert np.array_equal(lm.generate(ids, max_new_tokens=20), before)
