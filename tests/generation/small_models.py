@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import torch
 import transformers as tf
+from torchvision_ops import define_missing_operators
+
+define_missing_operators()  # transformers imports torchvision where there is one
 
 VOCABULARY = 97
 
