@@ -38,6 +38,8 @@ def exported_source(
     """Exports a model; see `pipeline.frontend.capture.capture.capture`, and `Options` for `random`."""
     name = _name(model)
     model, (args, keywords) = loaded(model), checked_arguments(args, kwargs)
+    if hasattr(model, "completed"):  # what runs an ONNX graph, whose inputs have shapes of their own
+        args, dynamic_shapes = model.completed(args, dynamic_shapes)
     exported = export(model, args, keywords, dynamic_shapes, mode)
     parameters = parameters_of(model, args or (), keywords, exported)
     is_module = isinstance(model, nn.Module) and not isinstance(model, torch.jit.ScriptModule)

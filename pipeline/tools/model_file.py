@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.frontend.capture.file_kinds import EXPORTED, MLIR, TORCH_FILES
+from pipeline.frontend.capture.file_kinds import EXPORTED, MLIR, ONNX, TORCH_FILES
 from pipeline.plugins import one_line
 from pipeline.tools.example_arguments import example_arguments
 from pipeline.tools.quiet import load_torch_silently
@@ -33,7 +33,7 @@ class Model:
 
 
 #: What the names of files with a model end in.
-_ENDINGS = (".py", EXPORTED, MLIR, *TORCH_FILES)
+_ENDINGS = (".py", EXPORTED, MLIR, ONNX, *TORCH_FILES)
 
 
 def is_model(name: str) -> bool:
