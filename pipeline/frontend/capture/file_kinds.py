@@ -16,4 +16,8 @@ TORCH_FILES = (".pt", ".pth", ".jit", ".ts", ".torchscript")
 
 EXPORTED = ".pt2"
 MLIR = ".mlir"
+
+#: Files of MLIR: text, bytecode, and what `jax.export` serializes.
+MLIR_FILES = (MLIR, ".mlirbc", ".stablehlo", ".tosa", ".jaxexport")
+
 ONNX = ".onnx"
