@@ -166,7 +166,13 @@ def as_torch(value: Any) -> Any:
     """What ONNX's helpers give, as pipeline takes it."""
     from pipeline.frontend.onnx.element_types import as_tensor
 
-    return [as_torch(item) for item in value] if isinstance(value, list) else as_tensor(value) if value is not None else None
+    return (
+        [as_torch(item) for item in value]
+        if isinstance(value, list)
+        else as_tensor(value)
+        if value is not None
+        else None
+    )
 
 
 def as_array(value: Any) -> Any:

@@ -179,7 +179,9 @@ def loaded(model: Any) -> Any:
     model = without_compile(model)
     if isinstance(model, ExportedProgram) or callable(model):
         return model
-    kinds = "an nn.Module, a function, ScriptModule, ExportedProgram, the path of a .pt2, TorchScript or ONNX file, or MLIR"
+    kinds = (
+        "an nn.Module, a function, ScriptModule, ExportedProgram, the path of a .pt2, TorchScript or ONNX file, or MLIR"
+    )
     hint = "; it holds weights: build the module and load_state_dict them" if isinstance(model, dict) else ""
     raise PipelineError(f"model: expected {kinds}, got {type(model).__name__}{hint}")
 

@@ -66,9 +66,7 @@ def _chain(op: ir.Operation, index: ir.Value, blocks: list[ir.Block], number: in
 def _equal(a: ir.Value, b: ir.Value) -> ir.Value:
     equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
     kind = ir.IntegerType.get_signless(1)
-    return ir.Operation.create(
-        "arith.cmpi", results=[kind], operands=[a, b], attributes={"predicate": equal}
-    ).result
+    return ir.Operation.create("arith.cmpi", results=[kind], operands=[a, b], attributes={"predicate": equal}).result
 
 
 def _branches(op: ir.Operation, condition: ir.Value, blocks: list[ir.Block]) -> list[ir.Value]:

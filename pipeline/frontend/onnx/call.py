@@ -87,7 +87,13 @@ def attributes_of(node: Any, outer: dict[str, Any]) -> dict[str, Any]:
 
 def _value(attribute: Any) -> Any:
     kinds = AttributeProto
-    plain = {kinds.FLOAT: "f", kinds.INT: "i", kinds.GRAPH: "g", kinds.TYPE_PROTO: "tp", kinds.SPARSE_TENSOR: "sparse_tensor"}
+    plain = {
+        kinds.FLOAT: "f",
+        kinds.INT: "i",
+        kinds.GRAPH: "g",
+        kinds.TYPE_PROTO: "tp",
+        kinds.SPARSE_TENSOR: "sparse_tensor",
+    }
     lists = {kinds.FLOATS: "floats", kinds.INTS: "ints", kinds.GRAPHS: "graphs"}
     if attribute.type in plain:
         return getattr(attribute, plain[attribute.type])

@@ -105,7 +105,10 @@ class GraphRun:
     def _function(self, function: Any, imports: Any, call: Call, inputs: list[Any]) -> list[Any]:
         versions = {**self.versions, **{_UNNAMED.get(each.domain, each.domain): each.version for each in imports}}
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
-        given = {**{name: attributes_of(_Holder([each]), {})[name] for name, each in defaults.items()}, **call.attributes}
+        given = {
+            **{name: attributes_of(_Holder([each]), {})[name] for name, each in defaults.items()},
+            **call.attributes,
+        }
         inner = GraphRun(versions, self._functions, self.inputs, given, self.four_bits)
         padded = [*inputs, *[None] * (len(function.input) - len(inputs))]
         env = dict(zip(function.input, padded, strict=False))

@@ -84,7 +84,9 @@ class OnnxModule(nn.Module):
 
     def _run(self, inputs: Sequence[Any]) -> Any:
         if len(inputs) != len(self.input_names):
-            raise CaptureError(f"the model takes {', '.join(self.input_names) or 'nothing'}; got {len(inputs)} arguments")
+            raise CaptureError(
+                f"the model takes {', '.join(self.input_names) or 'nothing'}; got {len(inputs)} arguments"
+            )
         env: dict[str, Any] = {}
         for name, (own, values) in self._constants.items():
             tensor = getattr(self, own)

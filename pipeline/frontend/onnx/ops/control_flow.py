@@ -104,7 +104,11 @@ def _rolled(call: Call, graph: Any, limit: Any, goes_on: Any, carried: list[torc
         if not bounded:
             raise call.error("a loop without a greatest number of rounds has no results of each round; give it one")
         rooms = _rooms(call, region, graph, limit, carried)
-    most = limit if isinstance(limit, torch.Tensor) else torch.scalar_tensor(2**62 if limit is None else limit, dtype=torch.int64)
+    most = (
+        limit
+        if isinstance(limit, torch.Tensor)
+        else torch.scalar_tensor(2**62 if limit is None else limit, dtype=torch.int64)
+    )
     first = goes_on if isinstance(goes_on, torch.Tensor) else torch.tensor(goes_on)
     number = torch.zeros((), dtype=torch.int64)
     state = (number, first.reshape(()).clone(), *(value.clone() for value in carried), *rooms)
@@ -255,4 +259,3 @@ def _free_names(graph: Any) -> Iterator[str]:
             if attribute.HasField("g"):
                 yield from _free_names(attribute.g)
     yield from (value.name for value in graph.output)
-

@@ -138,7 +138,9 @@ def col2im(call: Call, x: torch.Tensor, image: Any, block: Any) -> torch.Tensor:
     columns = x.reshape(n * channels, taps, *counts)
     units = torch.eye(taps, dtype=x.dtype).reshape(taps, 1, *sizes)
     nothing = [0] * len(sizes)
-    full = torch.ops.aten.convolution(columns, units, None, windows.strides, nothing, windows.dilations, True, nothing, 1)
+    full = torch.ops.aten.convolution(
+        columns, units, None, windows.strides, nothing, windows.dilations, True, nothing, 1
+    )
     around = [
         number
         for at in reversed(range(len(sizes)))

@@ -17,7 +17,9 @@ def batch_normalization(
     epsilon = call.get("epsilon", 1e-5)
     if not call.get("training_mode"):
         if scale.dtype != x.dtype:
-            wide = F.batch_norm(x.to(scale.dtype), mean.to(scale.dtype), variance.to(scale.dtype), scale, bias, eps=epsilon)
+            wide = F.batch_norm(
+                x.to(scale.dtype), mean.to(scale.dtype), variance.to(scale.dtype), scale, bias, eps=epsilon
+            )
             return (wide.to(x.dtype),)
         return (F.batch_norm(x, mean.to(x.dtype), variance.to(x.dtype), scale, bias, eps=epsilon),)
     dims = [axis for axis in range(x.dim()) if axis != 1]

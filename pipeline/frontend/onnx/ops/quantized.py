@@ -23,9 +23,7 @@ def _along(value: torch.Tensor, x: torch.Tensor, axis: int, block: int) -> torch
 
 
 @op("QuantizeLinear")
-def quantize_linear(
-    call: Call, x: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor | None = None
-) -> torch.Tensor:
+def quantize_linear(call: Call, x: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor | None = None) -> torch.Tensor:
     """Rounded to even, saturated."""
     axis, block = call.get("axis", 1), call.get("block_size", 0)
     kind = _four_bits_or(call, zero)
@@ -171,4 +169,3 @@ def qlinear_conv(
     y = _integer_conv(call, _centred(x, x_zero, 0), _of_channels(weight, w_zero), bias)
     channels = w_scale.reshape(-1, *[1] * (x.dim() - 2)) if w_scale.numel() > 1 else w_scale.reshape(())
     return _requantized(y, x_scale.reshape(()) * channels / y_scale.reshape(()), y_zero.reshape(()))
-

@@ -177,7 +177,9 @@ def _weights(call: Call, source: torch.Tensor, kind: str, factor: Any) -> tuple[
     weights = []
     for tap in range(count):
         distance = (source - (first + tap)).abs() * scale
-        weights.append(_cubic(distance, call.get("cubic_coeff_a", -0.75)) if kind == "cubic" else (1 - distance).clamp(min=0))
+        weights.append(
+            _cubic(distance, call.get("cubic_coeff_a", -0.75)) if kind == "cubic" else (1 - distance).clamp(min=0)
+        )
     if scale < 1:
         total = sum(weights[1:], weights[0])
         weights = [weight / total for weight in weights]

@@ -148,7 +148,9 @@ def as_array(value: Any) -> np.ndarray:
 
 
 @on_known("Slice")
-def slices(call: Call, x: Known, starts: Any = None, ends: Any = None, axes: Any = None, steps: Any = None) -> Known | None:
+def slices(
+    call: Call, x: Known, starts: Any = None, ends: Any = None, axes: Any = None, steps: Any = None
+) -> Known | None:
     """Slices by known bounds."""
     first = call.numbers(starts, "starts") or []
     last = call.numbers(ends, "ends") or []

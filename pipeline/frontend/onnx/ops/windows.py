@@ -21,7 +21,9 @@ class Windows:
     @property
     def is_symmetric(self) -> bool:
         """Whether there is as much before as after."""
-        return all(isinstance(a, int) and isinstance(b, int) and a == b for a, b in zip(self.before, self.after, strict=True))
+        return all(
+            isinstance(a, int) and isinstance(b, int) and a == b for a, b in zip(self.before, self.after, strict=True)
+        )
 
     def around(self) -> list[Any]:
         """The pads as F.pad takes them: from the last dim to the first."""
