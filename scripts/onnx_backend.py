@@ -103,7 +103,7 @@ def by_runtime(case: Any) -> str | None:
         session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         names = [value.name for value in model.graph.input]
         for inputs, expected in data_of(case):
-            feeds = {name: value for name, value in zip(names, inputs, strict=True)}
+            feeds = dict(zip(names, inputs, strict=True))
             known = {value.name for value in session.get_inputs()}
             found = session.run(None, {name: value for name, value in feeds.items() if name in known})
             compare(expected, found, case)

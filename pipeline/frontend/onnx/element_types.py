@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from pipeline.errors import CaptureError
 
-_TORCH = {
+_TORCH: dict[int, torch.dtype] = {
     TensorProto.FLOAT: torch.float32,
     TensorProto.DOUBLE: torch.float64,
     TensorProto.FLOAT16: torch.float16,
@@ -33,10 +33,10 @@ _TORCH = {
 }
 
 #: Types of four bits, a value a byte.
-_IN_BYTES = {TensorProto.INT4: torch.int8, TensorProto.UINT4: torch.uint8}
+_IN_BYTES: dict[int, torch.dtype] = {TensorProto.INT4: torch.int8, TensorProto.UINT4: torch.uint8}
 
 #: Bounds of the types of four bits, for casts.
-FOUR_BITS = {TensorProto.INT4: (-8, 7), TensorProto.UINT4: (0, 15)}
+FOUR_BITS: dict[int, tuple[int, int]] = {TensorProto.INT4: (-8, 7), TensorProto.UINT4: (0, 15)}
 
 
 def torch_type(element_type: int, what: str) -> torch.dtype:

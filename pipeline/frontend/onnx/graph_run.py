@@ -70,9 +70,7 @@ class GraphRun:
             if call.name in str(error):
                 raise
             raise CaptureError(f"{call.name}: {error}") from None
-        for name, result in zip(node.output, results, strict=False):
-            if name:
-                env[name] = result
+        env.update((name, result) for name, result in zip(node.output, results, strict=False) if name)
 
     def _results(self, call: Call, domain: str, inputs: list[Any]) -> Sequence[Any]:
         name = call.node.op_type
@@ -158,7 +156,7 @@ class _Holder:
 def _definition(call: Call, domain: str, inputs: list[Any]) -> Any:
     """The FunctionProto by which ONNX defines an op, for inputs of these types; None where it has none."""
     try:
-        schema = onnx.defs.get_schema(call.node.op_type, call.version, domain)
+        schema: Any = onnx.defs.get_schema(call.node.op_type, call.version, domain)
     except onnx.defs.SchemaError:
         return None
     if schema.has_function:

@@ -60,9 +60,9 @@ def as_objects(values: Any) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values.astype(object)
     if not isinstance(values, (list, tuple)):
-        array = np.empty((), dtype=object)
-        array[()] = values
-        return array
+        single = np.empty((), dtype=object)
+        single[()] = values
+        return single
     if any(isinstance(value, (list, tuple)) for value in values):
         return np.stack([as_objects(value) for value in values])
     array = np.empty(len(values), dtype=object)

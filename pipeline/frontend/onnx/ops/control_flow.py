@@ -69,7 +69,7 @@ def _keeps_condition(graph: Any) -> bool:
         name = made[name].input[0]
     if name == graph.input[1].name:
         return True
-    known = {initializer.name: numpy_helper.to_array(initializer) for initializer in graph.initializer}
+    known: dict[str, Any] = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
     if name in made and made[name].op_type == "Constant":
         known[name] = attributes_of(made[name], {}).get("value")
     return known.get(name) is not None and bool(known[name])

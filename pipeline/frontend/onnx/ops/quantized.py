@@ -35,9 +35,8 @@ def quantize_linear(call: Call, x: torch.Tensor, scale: torch.Tensor, zero: torc
     y = torch.round(y)
     if zero is not None:
         y = y + _along(signed(zero) if dtype == torch.uint16 else zero, x, axis, block).to(torch.float32)
-    low, high = FOUR_BITS.get(kind, (None, None)) if kind is not None else (None, None)
-    if low is None:
-        low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    info = torch.iinfo(dtype)
+    low, high = FOUR_BITS.get(kind or 0, (info.min, info.max))
     y = y.clamp(low, high)
     return y.to(torch.int64).to(dtype) if dtype == torch.uint16 else y.to(dtype)
 

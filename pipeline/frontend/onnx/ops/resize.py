@@ -93,7 +93,7 @@ def _by_torch(call: Call, x: Any, axes: Any, sizes: Any, factors: Any, mode: str
         return None
     if call.get("antialias") or call.get("exclude_outside"):
         return None
-    targets = {axis: size for axis, size in zip(axes, sizes, strict=True)}
+    targets = dict(zip(axes, sizes, strict=True))
     wanted = [targets.get(axis, x.shape[axis]) for axis in spatial]
     whole = all(
         isinstance(factor, (int, float)) and isinstance(x.shape[axis], int) and factor * x.shape[axis] == targets[axis]
