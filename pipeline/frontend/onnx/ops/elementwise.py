@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from pipeline.frontend.onnx.call import Call
 from pipeline.frontend.onnx.ops.table import op
-from pipeline.frontend.onnx.ops.unsigned import in_signed, unsigned_divide, unsigned_less
+from pipeline.frontend.onnx.ops.unsigned import in_signed, refuse_64_bits, unsigned_less
 
 _UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "Abs": torch.abs,
@@ -106,8 +106,7 @@ def _aligned(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def div(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a / b; of integers towards zero."""
     b = _aligned(call, a, b)
-    if a.dtype == torch.uint64:
-        return unsigned_divide(a, b)
+    refuse_64_bits(a)
     if a.is_floating_point() or a.is_complex():
         return a / b
     return in_signed(lambda x, y: torch.div(x, y, rounding_mode="trunc"), a, b)
@@ -116,9 +115,7 @@ def div(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 @op("Mod")
 def mod(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """The remainder, with the sign of the divisor; with `fmod` that of the dividend."""
-    if a.dtype == torch.uint64:
-        quotient = unsigned_divide(a, b).view(torch.int64)
-        return (a.view(torch.int64) - quotient * b.view(torch.int64)).view(torch.uint64)
+    refuse_64_bits(a)
     return in_signed(torch.fmod if call.get("fmod") else torch.remainder, a, b)
 
 
@@ -139,11 +136,8 @@ def bit_shift(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a shifted by b bits; its types are unsigned."""
     if call.get("direction") == "LEFT":
         return in_signed(torch.bitwise_left_shift, a, b)
-    if a.dtype != torch.uint64:
-        return in_signed(torch.bitwise_right_shift, a, b)
-    bits, count = a.view(torch.int64), b.view(torch.int64)
-    halved = (bits >> 1) & 0x7FFFFFFFFFFFFFFF
-    return torch.where(count == 0, bits, halved >> (count - 1).clamp(min=0)).view(torch.uint64)
+    refuse_64_bits(a)
+    return in_signed(torch.bitwise_right_shift, a, b)
 
 
 @op("Max", "Min", "Sum", "Mean")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
+from pipeline.errors import CaptureError
+
 _SMALL = (torch.uint16, torch.uint32)
 _WIDE = (*_SMALL, torch.uint64)
-
-_LOWEST = -(2**63)
 
 
 def in_signed(function: Callable[..., torch.Tensor], *tensors: torch.Tensor) -> torch.Tensor:
@@ -37,21 +36,11 @@ def unsigned(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def unsigned_less(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a < b of 64 unsigned bits."""
-    return torch.bitwise_xor(signed(a), _LOWEST) < torch.bitwise_xor(signed(b), _LOWEST)
-
-
-def unsigned_divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """a // b of 64 unsigned bits: by half of a, corrected by one (Hacker's Delight, 9-3)."""
     x, y = signed(a), signed(b)
-    half = torch.bitwise_and(torch.bitwise_right_shift(x, 1), 0x7FFFFFFFFFFFFFFF)
-    divisor = torch.where(y > 0, y, 1)
-    quotient = torch.div(half, divisor, rounding_mode="trunc") * 2
-    rest = (x - quotient * y).view(torch.uint64)
-    quotient = quotient + torch.logical_not(unsigned_less(rest, b)).to(torch.int64)
-    large = torch.logical_not(unsigned_less(a, b)).to(torch.int64)  # of a divisor of 2^63 or more
-    return torch.where(y < 0, large, quotient).view(torch.uint64)
+    return torch.where((x < 0) == (y < 0), x < y, y < 0)
 
 
-def any_is_wide(tensors: Any) -> bool:
-    """Whether one of the tensors is of such a type."""
-    return any(isinstance(tensor, torch.Tensor) and tensor.dtype in _WIDE for tensor in tensors)
+def refuse_64_bits(tensor: torch.Tensor) -> None:
+    """Raises `CaptureError` for what 64 signed bits do not give: quotients, remainders, shifts to the right."""
+    if tensor.dtype == torch.uint64:
+        raise CaptureError("quotients and shifts to the right of uint64 are not supported; cast to int64 or uint32")
