@@ -13,11 +13,11 @@ from pipeline.frontend.onnx.element_types import torch_type
 from pipeline.frontend.onnx.known import Known
 
 if TYPE_CHECKING:
-    from pipeline.frontend.onnx.graph_run import GraphRun
+    from pipeline.frontend.onnx.graph_run import OnnxRun
 
 
 @dataclass(frozen=True)
-class Call:
+class NodeCall:
     """One node of a run.
 
     Attributes:
@@ -30,7 +30,7 @@ class Call:
 
     node: Any
     version: int
-    run: GraphRun
+    run: OnnxRun
     env: dict[str, Any]
     attributes: dict[str, Any]
 

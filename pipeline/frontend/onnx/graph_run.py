@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from pipeline.errors import CaptureError, PipelineError
-from pipeline.frontend.onnx.call import Call, attributes_of
+from pipeline.frontend.onnx.call import NodeCall, attributes_of
 from pipeline.frontend.onnx.element_types import as_tensor, onnx_type
 from pipeline.frontend.onnx.known import MOST_ELEMENTS, Known, all_known, as_tensor_value
 from pipeline.frontend.onnx.ops import ON_KNOWN, OPS
@@ -22,7 +22,7 @@ from pipeline.frontend.onnx.ops.table import Op
 _UNNAMED = {"ai.onnx": ""}
 
 
-class GraphRun:
+class OnnxRun:
     """A run of a graph, or of a function's or a region's.
 
     Attributes:
@@ -63,7 +63,7 @@ class GraphRun:
         inputs = [env[name] if name else None for name in node.input]
         attributes = attributes_of(node, self._attributes)
         domain = _UNNAMED.get(node.domain, node.domain)
-        call = Call(node, self.versions.get(domain, 1), self, env, attributes)
+        call = NodeCall(node, self.versions.get(domain, 1), self, env, attributes)
         try:
             results = self._results(call, domain, inputs)
         except PipelineError as error:
@@ -72,7 +72,7 @@ class GraphRun:
             raise CaptureError(f"{call.name}: {error}") from None
         env.update((name, result) for name, result in zip(node.output, results, strict=False) if name)
 
-    def _results(self, call: Call, domain: str, inputs: list[Any]) -> Sequence[Any]:
+    def _results(self, call: NodeCall, domain: str, inputs: list[Any]) -> Sequence[Any]:
         name = call.node.op_type
         if domain == "" and name in ON_KNOWN and all_known(inputs):
             known = ON_KNOWN[name](call, *inputs)
@@ -89,7 +89,7 @@ class GraphRun:
         results = found.function(call, *inputs)
         return results if isinstance(results, tuple) else (results,)
 
-    def _by_definition(self, call: Call, domain: str, inputs: list[Any]) -> Sequence[Any]:
+    def _by_definition(self, call: NodeCall, domain: str, inputs: list[Any]) -> Sequence[Any]:
         """Runs the model's own function, or the definition by other ops that ONNX has of an op."""
         own = self._functions.get((domain, call.node.op_type))
         if own is not None:
@@ -100,14 +100,14 @@ class GraphRun:
             raise CaptureError(f"the ONNX op {call.node.op_type}{where}, version {call.version}, is not supported")
         return self._function(defined, defined.opset_import, call, inputs)
 
-    def _function(self, function: Any, imports: Any, call: Call, inputs: list[Any]) -> list[Any]:
+    def _function(self, function: Any, imports: Any, call: NodeCall, inputs: list[Any]) -> list[Any]:
         versions = {**self.versions, **{_UNNAMED.get(each.domain, each.domain): each.version for each in imports}}
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
         given = {
             **{name: attributes_of(_Holder([each]), {})[name] for name, each in defaults.items()},
             **call.attributes,
         }
-        inner = GraphRun(versions, self._functions, self.inputs, given, self.four_bits)
+        inner = OnnxRun(versions, self._functions, self.inputs, given, self.four_bits)
         padded = [*inputs, *[None] * (len(function.input) - len(inputs))]
         env = dict(zip(function.input, padded, strict=False))
         inner.nodes(function.node, env)
@@ -130,7 +130,7 @@ def _is_plain(value: Known | None) -> bool:
     return is_small and all(isinstance(number, (bool, int, float)) for number in value.numbers())
 
 
-def _folded(op: Op, call: Call, inputs: list[Any]) -> tuple[Any, ...]:
+def _folded(op: Op, call: NodeCall, inputs: list[Any]) -> tuple[Any, ...]:
     """What an op gives for constants, computed here and now; nothing of it is traced."""
     with unset_fake_temporarily(), disable_proxy_modes_tracing():
         real = [None if value is None else Known(value.values, value.dtype) for value in inputs]
@@ -153,7 +153,7 @@ class _Holder:
         self.attribute = attribute
 
 
-def _definition(call: Call, domain: str, inputs: list[Any]) -> Any:
+def _definition(call: NodeCall, domain: str, inputs: list[Any]) -> Any:
     """The FunctionProto by which ONNX defines an op, for inputs of these types; None where it has none."""
     try:
         schema: Any = onnx.defs.get_schema(call.node.op_type, call.version, domain)

@@ -16,9 +16,9 @@ from onnx import numpy_helper
 from torch import nn
 
 from pipeline.errors import CaptureError
-from pipeline.frontend.onnx.call import Call, attributes_of
+from pipeline.frontend.onnx.call import NodeCall, attributes_of
 from pipeline.frontend.onnx.element_types import FOUR_BITS, as_tensor, torch_type
-from pipeline.frontend.onnx.graph_run import GraphRun, constant_value
+from pipeline.frontend.onnx.graph_run import OnnxRun, constant_value
 from pipeline.frontend.onnx.known import Known, as_tensor_value
 from pipeline.frontend.onnx.ops.movement import constant_array, dense
 
@@ -93,7 +93,7 @@ class OnnxModule(nn.Module):
             env[name] = tensor if values is None else Known(values, tensor.dtype, tensor)
         for value, given in zip(self._inputs, inputs, strict=True):
             env[value.name] = _input(value, given)
-        run = GraphRun(self._versions, self._functions, self.input_names, four_bits=self._four_bits)
+        run = OnnxRun(self._versions, self._functions, self.input_names, four_bits=self._four_bits)
         run.nodes([node for node in self._graph.node if node.output[0] not in self._constants], env)
         results = [_result(env[name]) for name in self.output_names]
         return results[0] if len(results) == 1 else tuple(results)
@@ -127,8 +127,8 @@ def _is_of_strings(node: Any) -> bool:
     )
 
 
-def _bare_call(node: Any) -> Call:
-    return Call(node, 0, GraphRun({}, {}, []), {}, attributes_of(node, {}))
+def _bare_call(node: Any) -> NodeCall:
+    return NodeCall(node, 0, OnnxRun({}, {}, []), {}, attributes_of(node, {}))
 
 
 def _input(value: Any, given: Any) -> Any:

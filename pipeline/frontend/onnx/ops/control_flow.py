@@ -11,7 +11,7 @@ from onnx import numpy_helper
 from torch._higher_order_ops.while_loop import while_loop_op
 
 from pipeline.errors import CaptureError
-from pipeline.frontend.onnx.call import Call, attributes_of
+from pipeline.frontend.onnx.call import NodeCall, attributes_of
 from pipeline.frontend.onnx.known import Known, as_tensor_value
 from pipeline.frontend.onnx.ops.table import op
 
@@ -20,12 +20,12 @@ UNROLLED = 32
 
 
 @op("If", as_given=(0,))
-def branch(call: Call, condition: Any) -> tuple[Any, ...]:
+def branch(call: NodeCall, condition: Any) -> tuple[Any, ...]:
     """One of two graphs."""
     graphs = (call.get("then_branch"), call.get("else_branch"))
     if isinstance(condition, Known):
         return tuple(call.run.region(graphs[0 if condition.numbers()[0] else 1], call.env, []))
-    region = _Region(call, graphs)
+    region = _Surroundings(call, graphs)
     functions = [region.function(graph, lambda operands: [], 0) for graph in graphs]
     layouts: list[Any] = []
     functions = [_flat(function, layouts) for function in functions]
@@ -47,7 +47,7 @@ def _flat(function: Callable[..., Any], layouts: list[Any]) -> Callable[..., Any
 
 
 @op("Loop", as_given=None)
-def loop(call: Call, rounds: Any, condition: Any, *carried: Any) -> tuple[Any, ...]:
+def loop(call: NodeCall, rounds: Any, condition: Any, *carried: Any) -> tuple[Any, ...]:
     """Rounds of a graph as long as its condition holds; results of each round are stacked."""
     graph = call.get("body")
     if any(isinstance(value, list) or value is None for value in carried) and rounds is not None:
@@ -75,7 +75,7 @@ def _keeps_condition(graph: Any) -> bool:
     return known.get(name) is not None and bool(known[name])
 
 
-def _unrolled(call: Call, graph: Any, count: int, carried: Sequence[Any]) -> tuple[Any, ...]:
+def _unrolled(call: NodeCall, graph: Any, count: int, carried: Sequence[Any]) -> tuple[Any, ...]:
     values, rows = list(carried), []
     for number in range(count):
         _, *results = call.run.region(graph, call.env, [Known.of(number), Known.of(True, torch.bool), *values])
@@ -86,7 +86,7 @@ def _unrolled(call: Call, graph: Any, count: int, carried: Sequence[Any]) -> tup
     return (*values, *(_no_rows(value, call) for value in graph.output[1 + len(carried) :]))
 
 
-def _no_rows(value: Any, call: Call) -> torch.Tensor:
+def _no_rows(value: Any, call: NodeCall) -> torch.Tensor:
     """The stack of no rounds' results, by the type that the graph declares."""
     from pipeline.frontend.onnx.element_types import torch_type
 
@@ -94,10 +94,10 @@ def _no_rows(value: Any, call: Call) -> torch.Tensor:
     return torch.empty([0, *(dim.dim_value for dim in kind.shape.dim)], dtype=torch_type(kind.elem_type, call.name))
 
 
-def _rolled(call: Call, graph: Any, limit: Any, goes_on: Any, carried: list[torch.Tensor]) -> tuple[Any, ...]:
+def _rolled(call: NodeCall, graph: Any, limit: Any, goes_on: Any, carried: list[torch.Tensor]) -> tuple[Any, ...]:
     """As a while_loop; what rounds give is written to rows of tensors that have room for all of them."""
     stacked = graph.output[1 + len(carried) :]
-    region = _Region(call, [graph])
+    region = _Surroundings(call, [graph])
     bounded = limit is not None
     rooms = []
     if stacked:
@@ -142,7 +142,9 @@ def _is_row(at: torch.Tensor, into: torch.Tensor) -> torch.Tensor:
     return (torch.arange(into.shape[0]) == at).reshape(-1, *[1] * (into.dim() - 1))
 
 
-def _rooms(call: Call, region: _Region, graph: Any, limit: Any, carried: list[torch.Tensor]) -> list[torch.Tensor]:
+def _rooms(
+    call: NodeCall, region: _Surroundings, graph: Any, limit: Any, carried: list[torch.Tensor]
+) -> list[torch.Tensor]:
     """Zeros for the results of all rounds."""
     from pipeline.frontend.torchscript.tensor_control_flow import without_trace
 
@@ -156,7 +158,7 @@ def _rooms(call: Call, region: _Region, graph: Any, limit: Any, carried: list[to
 
 
 @op("Scan", as_given=())
-def scan(call: Call, *values: torch.Tensor) -> tuple[Any, ...]:
+def scan(call: NodeCall, *values: torch.Tensor) -> tuple[Any, ...]:
     """A graph over the slices of sequences."""
     graph, count = call.get("body"), call.get("num_scan_inputs")
     if call.version < 9:
@@ -178,7 +180,7 @@ def scan(call: Call, *values: torch.Tensor) -> tuple[Any, ...]:
     return (*results[: len(state)], *moved)
 
 
-def _batched_scan(call: Call, graph: Any, count: int, values: Sequence[Any]) -> tuple[Any, ...]:
+def _batched_scan(call: NodeCall, graph: Any, count: int, values: Sequence[Any]) -> tuple[Any, ...]:
     """Version 8: over each sequence of a batch."""
     if values[0] is not None:
         raise call.error("sequences of several lengths are not supported; use version 9 of the op")
@@ -192,7 +194,7 @@ def _batched_scan(call: Call, graph: Any, count: int, values: Sequence[Any]) -> 
     return tuple(torch.stack(column) for column in zip(*runs, strict=True))
 
 
-def _scanned(call: Call, graph: Any, state: Sequence[Any], rows: list[torch.Tensor]) -> tuple[Any, ...]:
+def _scanned(call: NodeCall, graph: Any, state: Sequence[Any], rows: list[torch.Tensor]) -> tuple[Any, ...]:
     length = rows[0].shape[0]
     if isinstance(length, int) and length <= UNROLLED:
         values, stacks = list(state), []
@@ -202,7 +204,7 @@ def _scanned(call: Call, graph: Any, state: Sequence[Any], rows: list[torch.Tens
             values, stack = results[: len(state)], results[len(state) :]
             stacks.append(stack)
         return (*values, *(torch.stack(column) for column in zip(*stacks, strict=True)))
-    region = _Region(call, [graph])
+    region = _Surroundings(call, [graph])
 
     def step(*operands: torch.Tensor) -> list[torch.Tensor]:
         count = len(state) + len(rows)
@@ -212,10 +214,10 @@ def _scanned(call: Call, graph: Any, state: Sequence[Any], rows: list[torch.Tens
     return tuple(torch.ops.higher_order.scan(step, list(state), rows, region.operands))
 
 
-class _Region:
+class _Surroundings:
     """What graphs of a node take from outside, as operands of torch's control flow; their constants among them."""
 
-    def __init__(self, call: Call, graphs: Sequence[Any]):
+    def __init__(self, call: NodeCall, graphs: Sequence[Any]):
         self._call = call
         names = dict.fromkeys(name for graph in graphs for name in _free_names(graph))
         self._known = {name: call.env[name] for name in names if name in call.env}

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import op
 from pipeline.frontend.onnx.ops.windows import windows_of
 
 
 @op("Conv")
-def conv(call: Call, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+def conv(call: NodeCall, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """A convolution of any number of spatial dims."""
     windows = windows_of(call, list(weight.shape[2:]), list(x.shape[2:]))
     if windows.is_symmetric:
@@ -28,7 +28,9 @@ def conv(call: Call, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor |
 
 
 @op("ConvTranspose")
-def conv_transpose(call: Call, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+def conv_transpose(
+    call: NodeCall, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
     """A transposed convolution; of all of its elements those that the pads leave."""
     sizes = list(weight.shape[2:])
     rank = len(sizes)
@@ -51,7 +53,7 @@ def conv_transpose(call: Call, x: torch.Tensor, weight: torch.Tensor, bias: torc
     return F.pad(plain, flat) + bias.reshape(-1, *[1] * rank)
 
 
-def _crop(call: Call, spatial: list[Any], strides: list[int], full: list[Any], extra: list[int]) -> Any:
+def _crop(call: NodeCall, spatial: list[Any], strides: list[int], full: list[Any], extra: list[int]) -> Any:
     """What is cut off before and after, and what is padded."""
     rank = len(spatial)
     wanted, rule = call.get("output_shape"), call.get("auto_pad", "NOTSET")
@@ -71,7 +73,7 @@ def _crop(call: Call, spatial: list[Any], strides: list[int], full: list[Any], e
 
 @op("DeformConv")
 def deform_conv(
-    call: Call,
+    call: NodeCall,
     x: torch.Tensor,
     weight: torch.Tensor,
     offset: torch.Tensor,
@@ -121,7 +123,7 @@ def _bilinear(source: torch.Tensor, y: torch.Tensor, x: torch.Tensor, height: An
 
 
 @op("Col2Im", as_given=(1, 2))
-def col2im(call: Call, x: torch.Tensor, image: Any, block: Any) -> torch.Tensor:
+def col2im(call: NodeCall, x: torch.Tensor, image: Any, block: Any) -> torch.Tensor:
     """Columns of windows added up to an image: a transposed convolution with unit weights."""
     sizes, shape = call.numbers(block) or [], call.numbers(image) or []
     windows = windows_of(call, sizes, shape)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import op
 from pipeline.frontend.onnx.ops.unsigned import in_signed, refuse_64_bits, unsigned_less
 
@@ -70,7 +70,7 @@ _ORDER: dict[str, tuple[Callable[..., torch.Tensor], bool, bool]] = {
 
 
 @op(*_UNARY)
-def unary(call: Call, x: Any) -> Any:
+def unary(call: NodeCall, x: Any) -> Any:
     """A function of one tensor."""
     if isinstance(x, list) or x is None:  # Identity of a sequence or of an optional value
         return x
@@ -78,13 +78,13 @@ def unary(call: Call, x: Any) -> Any:
 
 
 @op(*_BINARY)
-def binary(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def binary(call: NodeCall, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A function of two tensors; before version 7 the second one is broadcast from `axis` on."""
     return in_signed(_BINARY[call.node.op_type], a, _aligned(call, a, b))
 
 
 @op(*_ORDER)
-def comparison(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def comparison(call: NodeCall, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A comparison of two tensors."""
     function, swapped, negated = _ORDER[call.node.op_type]
     b = _aligned(call, a, b)
@@ -94,7 +94,7 @@ def comparison(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.logical_not(less) if negated else less
 
 
-def _aligned(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _aligned(call: NodeCall, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """The second operand with trailing dims of one, where an early version says at which axis it begins."""
     axis = call.get("axis")
     if axis is None or not call.get("broadcast") or call.version >= 7:
@@ -103,7 +103,7 @@ def _aligned(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 @op("Div")
-def div(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def div(call: NodeCall, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a / b; of integers towards zero."""
     b = _aligned(call, a, b)
     refuse_64_bits(a)
@@ -113,14 +113,14 @@ def div(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 @op("Mod")
-def mod(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def mod(call: NodeCall, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """The remainder, with the sign of the divisor; with `fmod` that of the dividend."""
     refuse_64_bits(a)
     return in_signed(torch.fmod if call.get("fmod") else torch.remainder, a, b)
 
 
 @op("Pow")
-def power(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def power(call: NodeCall, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a to the power of b, in a's type."""
     b = _aligned(call, a, b)
     if a.dtype.is_floating_point:
@@ -132,7 +132,7 @@ def power(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 @op("BitShift")
-def bit_shift(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def bit_shift(call: NodeCall, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a shifted by b bits; its types are unsigned."""
     if call.get("direction") == "LEFT":
         return in_signed(torch.bitwise_left_shift, a, b)
@@ -141,7 +141,7 @@ def bit_shift(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 @op("Max", "Min", "Sum", "Mean")
-def variadic(call: Call, *tensors: torch.Tensor) -> torch.Tensor:
+def variadic(call: NodeCall, *tensors: torch.Tensor) -> torch.Tensor:
     """A function of any number of tensors."""
     functions = {"Max": torch.maximum, "Min": torch.minimum, "Sum": torch.add, "Mean": torch.add}
     name = call.node.op_type
@@ -149,21 +149,21 @@ def variadic(call: Call, *tensors: torch.Tensor) -> torch.Tensor:
     for tensor in tensors[1:]:
         if result.dtype == torch.uint64 and name in ("Max", "Min"):
             less = unsigned_less(result, tensor)
-            one, other = (tensor, result) if name == "Max" else (result, tensor)
-            result = torch.where(less, one.view(torch.int64), other.view(torch.int64)).view(torch.uint64)
+            left, right = (tensor, result) if name == "Max" else (result, tensor)
+            result = torch.where(less, left.view(torch.int64), right.view(torch.int64)).view(torch.uint64)
         else:
             result = in_signed(functions[name], result, tensor)
     return result / len(tensors) if name == "Mean" else result
 
 
 @op("Where")
-def where(call: Call, condition: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def where(call: NodeCall, condition: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Elements of a or b."""
     return in_signed(lambda x, y: torch.where(condition, x, y), a, b)
 
 
 @op("Clip")
-def clip(call: Call, x: torch.Tensor, low: Any = None, high: Any = None) -> torch.Tensor:
+def clip(call: NodeCall, x: torch.Tensor, low: Any = None, high: Any = None) -> torch.Tensor:
     """x between two bounds, which before version 11 are attributes; the upper one wins."""
     low = call.get("min") if low is None else low
     high = call.get("max") if high is None else high
@@ -177,7 +177,7 @@ def _like(value: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 @op("IsInf")
-def is_inf(call: Call, x: torch.Tensor) -> torch.Tensor:
+def is_inf(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """Which elements are infinite, of the signs that are asked for."""
     infinite = torch.isinf(x)
     if not call.get("detect_negative", 1):
@@ -186,7 +186,7 @@ def is_inf(call: Call, x: torch.Tensor) -> torch.Tensor:
 
 
 @op("Elu", "Celu", "LeakyRelu", "Selu", "HardSigmoid", "ThresholdedRelu", "Shrink", "Softplus", "Gelu", "Swish")
-def activation(call: Call, x: torch.Tensor) -> torch.Tensor:
+def activation(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """An activation with parameters."""
     alpha = call.get("alpha")
     match call.node.op_type:
@@ -216,7 +216,7 @@ def activation(call: Call, x: torch.Tensor) -> torch.Tensor:
 
 
 @op("PRelu")
-def prelu(call: Call, x: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
+def prelu(call: NodeCall, x: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
     """x, or slope times x where x is negative."""
     if call.version < 7 and slope.numel() > 1 and slope.dim() == 1:
         slope = slope.reshape(-1, *[1] * (x.dim() - 2))
@@ -224,7 +224,7 @@ def prelu(call: Call, x: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
 
 
 @op("Softmax", "LogSoftmax", "Hardmax")
-def softmax(call: Call, x: torch.Tensor) -> torch.Tensor:
+def softmax(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """Along an axis; before version 13 along all dims from the axis on, taken for one."""
     axis = call.get("axis", -1 if call.version >= 13 else 1)
     y = x if call.version >= 13 else x.flatten(axis % x.dim()) if axis % max(x.dim(), 1) < x.dim() else x

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import op
 
 
 @op("GridSample")
-def grid_sample(call: Call, x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+def grid_sample(call: NodeCall, x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
     """Pixels at the places of a grid."""
     names = {"linear": "bilinear", "cubic": "bicubic"}
     mode = call.get("mode", "linear")
@@ -26,13 +26,13 @@ def grid_sample(call: Call, x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor
 
 
 @op("AffineGrid", as_given=(1,))
-def affine_grid(call: Call, theta: torch.Tensor, size: Any) -> torch.Tensor:
+def affine_grid(call: NodeCall, theta: torch.Tensor, size: Any) -> torch.Tensor:
     """The grid of an affine map."""
     return F.affine_grid(theta, call.numbers(size) or [], align_corners=bool(call.get("align_corners")))
 
 
 @op("RoiAlign")
-def roi_align(call: Call, x: torch.Tensor, rois: torch.Tensor, batches: torch.Tensor) -> torch.Tensor:
+def roi_align(call: NodeCall, x: torch.Tensor, rois: torch.Tensor, batches: torch.Tensor) -> torch.Tensor:
     """Regions as images of one size, by bilinear samples."""
     height, width = call.get("output_height", 1), call.get("output_width", 1)
     ratio, scale = call.get("sampling_ratio", 0), call.get("spatial_scale", 1.0)
@@ -81,7 +81,7 @@ def _bilinear(x: torch.Tensor, batches: torch.Tensor, rows: torch.Tensor, column
 
 @op("NonMaxSuppression", as_given=(2,))
 def non_max_suppression(
-    call: Call,
+    call: NodeCall,
     boxes: torch.Tensor,
     scores: torch.Tensor,
     most: Any = None,
@@ -118,8 +118,8 @@ def _corners(boxes: torch.Tensor, by_centre: bool) -> torch.Tensor:
 
 def _overlaps(corners: torch.Tensor) -> torch.Tensor:
     """The intersection over union of each box with each other one."""
-    one, other = corners.unsqueeze(2), corners.unsqueeze(1)
-    low, high = torch.maximum(one[..., :2], other[..., :2]), torch.minimum(one[..., 2:], other[..., 2:])
+    first, second = corners.unsqueeze(2), corners.unsqueeze(1)
+    low, high = torch.maximum(first[..., :2], second[..., :2]), torch.minimum(first[..., 2:], second[..., 2:])
     common = (high - low).clamp(min=0).prod(-1)
     area = (corners[..., 2:] - corners[..., :2]).prod(-1)
     union = area.unsqueeze(2) + area.unsqueeze(1) - common

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import op
 
 
@@ -16,7 +16,7 @@ def _positive(index: torch.Tensor, size: Any) -> torch.Tensor:
 
 
 @op("Gather", as_given=(1,))
-def gather(call: Call, x: torch.Tensor, index: Any) -> torch.Tensor:
+def gather(call: NodeCall, x: torch.Tensor, index: Any) -> torch.Tensor:
     """Slices along an axis."""
     from pipeline.frontend.onnx.known import Known
 
@@ -31,14 +31,14 @@ def gather(call: Call, x: torch.Tensor, index: Any) -> torch.Tensor:
 
 
 @op("GatherElements")
-def gather_elements(call: Call, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+def gather_elements(call: NodeCall, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """Elements along an axis."""
     axis = call.get("axis", 0)
     return torch.gather(x, axis, _positive(index, x.shape[axis]))
 
 
 @op("GatherND")
-def gather_nd(call: Call, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+def gather_nd(call: NodeCall, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """Slices whose place is a row of `index`, per batch."""
     return x[_joint(x, index, call.get("batch_dims", 0))]
 
@@ -59,7 +59,7 @@ _REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
 @op("ScatterElements", "Scatter")
-def scatter_elements(call: Call, x: torch.Tensor, index: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+def scatter_elements(call: NodeCall, x: torch.Tensor, index: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
     """x with elements along an axis replaced, or combined with them."""
     axis = call.get("axis", 0)
     places = _positive(index, x.shape[axis])
@@ -70,7 +70,7 @@ def scatter_elements(call: Call, x: torch.Tensor, index: torch.Tensor, updates: 
 
 
 @op("ScatterND")
-def scatter_nd(call: Call, x: torch.Tensor, index: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+def scatter_nd(call: NodeCall, x: torch.Tensor, index: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
     """x with slices replaced, or combined with them, whose places are the rows of `index`."""
     how = call.get("reduction", "none")
     places = _joint(x, index, 0)
@@ -87,7 +87,7 @@ def scatter_nd(call: Call, x: torch.Tensor, index: torch.Tensor, updates: torch.
 
 
 @op("OneHot", as_given=(1,))
-def one_hot(call: Call, index: torch.Tensor, depth: Any, values: torch.Tensor) -> torch.Tensor:
+def one_hot(call: NodeCall, index: torch.Tensor, depth: Any, values: torch.Tensor) -> torch.Tensor:
     """values[1] at the index along a new axis, values[0] elsewhere."""
     count = int(call.number(depth))
     axis = call.get("axis", -1) % (index.dim() + 1)
@@ -99,7 +99,7 @@ def one_hot(call: Call, index: torch.Tensor, depth: Any, values: torch.Tensor) -
 
 @op("TensorScatter")
 def tensor_scatter(
-    call: Call, cache: torch.Tensor, update: torch.Tensor, begin: torch.Tensor | None = None
+    call: NodeCall, cache: torch.Tensor, update: torch.Tensor, begin: torch.Tensor | None = None
 ) -> torch.Tensor:
     """A cache with new rows from a place in each batch on."""
     axis = call.get("axis", -2) % cache.dim()
@@ -114,7 +114,7 @@ def tensor_scatter(
 
 
 @op("ArrayFeatureExtractor", domain="ai.onnx.ml")
-def array_feature_extractor(call: Call, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+def array_feature_extractor(call: NodeCall, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """Columns."""
     rows = x.reshape(1, -1) if x.dim() == 1 else x
     return rows.index_select(-1, index.reshape(-1))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import MICROSOFT, op
 
 
 @op("MatMulNBits", domain=MICROSOFT)
 def matmul_n_bits(
-    call: Call,
+    call: NodeCall,
     a: torch.Tensor,
     b: torch.Tensor,
     scales: torch.Tensor,
@@ -45,7 +45,7 @@ def _unpacked(packed: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 @op("FusedMatMul", domain=MICROSOFT)
-def fused_matmul(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def fused_matmul(call: NodeCall, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """alpha a b, either transposed."""
     a = a.transpose(-1, -2) if call.get("transA") else a
     b = b.transpose(-1, -2) if call.get("transB") else b
@@ -53,7 +53,7 @@ def fused_matmul(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 @op("Gelu", "FastGelu", "BiasGelu", "QuickGelu", domain=MICROSOFT)
-def gelu(call: Call, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+def gelu(call: NodeCall, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """GELU of x + bias."""
     x = x if bias is None else x + bias
     if call.node.op_type == "QuickGelu":
@@ -63,7 +63,7 @@ def gelu(call: Call, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch
 
 @op("SkipLayerNormalization", domain=MICROSOFT)
 def skip_layer_normalization(
-    call: Call,
+    call: NodeCall,
     x: torch.Tensor,
     skip: torch.Tensor,
     gamma: torch.Tensor,
@@ -76,14 +76,14 @@ def skip_layer_normalization(
 
 
 @op("SimplifiedLayerNormalization", domain="")
-def simplified_layer_normalization(call: Call, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+def simplified_layer_normalization(call: NodeCall, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     """A norm by the root of the mean square."""
     return F.rms_norm(x, [x.shape[-1]], scale, call.get("epsilon", 1e-5))
 
 
 @op("QLinearAdd", "QLinearMul", domain=MICROSOFT)
 def qlinear_binary(
-    call: Call,
+    call: NodeCall,
     a: torch.Tensor,
     a_scale: torch.Tensor,
     a_zero: torch.Tensor,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.element_types import FOUR_BITS, as_tensor, torch_type
 from pipeline.frontend.onnx.known import Known
 from pipeline.frontend.onnx.ops.table import op
@@ -18,14 +18,14 @@ from pipeline.frontend.onnx.ops.unsigned import in_signed, signed
 
 
 @op("Constant")
-def constant(call: Call) -> Any:
+def constant(call: NodeCall) -> Any:
     """A constant of the graph; the module has the large ones among its tensors, see there."""
     from pipeline.frontend.onnx.graph_run import constant_value
 
     return constant_value(constant_array(call))
 
 
-def constant_array(call: Call) -> np.ndarray:
+def constant_array(call: NodeCall) -> np.ndarray:
     """The value of a Constant."""
     if (value := call.get("value")) is not None:
         return np.asarray(value)
@@ -53,7 +53,7 @@ def dense(sparse: Any) -> np.ndarray:
 
 
 @op("ConstantOfShape", as_given=(0,))
-def constant_of_shape(call: Call, sizes: Any) -> torch.Tensor:
+def constant_of_shape(call: NodeCall, sizes: Any) -> torch.Tensor:
     """A tensor of one value."""
     value = call.get("value")
     value = np.zeros(1, np.float32) if value is None else value
@@ -62,7 +62,7 @@ def constant_of_shape(call: Call, sizes: Any) -> torch.Tensor:
 
 
 @op("Reshape", as_given=(1,))
-def reshape(call: Call, x: torch.Tensor, to: Any = None) -> torch.Tensor:
+def reshape(call: NodeCall, x: torch.Tensor, to: Any = None) -> torch.Tensor:
     """In another shape; a zero is a size that stays, unless `allowzero`."""
     sizes = call.numbers(to, "shape") or []
     if not call.get("allowzero"):
@@ -71,7 +71,7 @@ def reshape(call: Call, x: torch.Tensor, to: Any = None) -> torch.Tensor:
 
 
 @op("Flatten")
-def flatten(call: Call, x: torch.Tensor) -> torch.Tensor:
+def flatten(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """As a matrix."""
     axis = call.get("axis", 1)
     axis = axis + x.dim() if axis < 0 else axis
@@ -79,14 +79,14 @@ def flatten(call: Call, x: torch.Tensor) -> torch.Tensor:
 
 
 @op("Squeeze", as_given=(1,))
-def squeeze(call: Call, x: torch.Tensor, axes: Any = None) -> torch.Tensor:
+def squeeze(call: NodeCall, x: torch.Tensor, axes: Any = None) -> torch.Tensor:
     """Without dims of one."""
     chosen = call.numbers(axes, "axes")
     return x.squeeze() if chosen is None else x.squeeze(tuple(chosen))
 
 
 @op("Unsqueeze", as_given=(1,))
-def unsqueeze(call: Call, x: torch.Tensor, axes: Any = None) -> torch.Tensor:
+def unsqueeze(call: NodeCall, x: torch.Tensor, axes: Any = None) -> torch.Tensor:
     """With dims of one."""
     chosen = call.numbers(axes, "axes") or []
     rank = x.dim() + len(chosen)
@@ -96,20 +96,20 @@ def unsqueeze(call: Call, x: torch.Tensor, axes: Any = None) -> torch.Tensor:
 
 
 @op("Transpose")
-def transpose(call: Call, x: torch.Tensor) -> torch.Tensor:
+def transpose(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """With permuted dims, reversed by default."""
     return x.permute(call.get("perm", list(range(x.dim()))[::-1]))
 
 
 @op("Concat")
-def concat(call: Call, *tensors: torch.Tensor) -> torch.Tensor:
+def concat(call: NodeCall, *tensors: torch.Tensor) -> torch.Tensor:
     """Along an axis."""
     return torch.cat(tensors, call.get("axis", 1))
 
 
 @op("Slice", as_given=(1, 2, 3, 4))
 def slices(
-    call: Call, x: torch.Tensor, starts: Any = None, ends: Any = None, axes: Any = None, steps: Any = None
+    call: NodeCall, x: torch.Tensor, starts: Any = None, ends: Any = None, axes: Any = None, steps: Any = None
 ) -> torch.Tensor:
     """From starts to ends, by steps, which may be negative."""
     first, last = call.numbers(starts, "starts") or [], call.numbers(ends, "ends") or []
@@ -131,7 +131,7 @@ def _slice(x: torch.Tensor, axis: int, begin: Any, end: Any, step: int) -> torch
 
 
 @op("Split", as_given=(1,))
-def split(call: Call, x: torch.Tensor, sizes: Any = None) -> tuple[torch.Tensor, ...]:
+def split(call: NodeCall, x: torch.Tensor, sizes: Any = None) -> tuple[torch.Tensor, ...]:
     """In parts of given sizes, or of equal ones but for the last."""
     axis = call.get("axis", 0)
     given = call.numbers(sizes, "split")
@@ -145,7 +145,7 @@ def split(call: Call, x: torch.Tensor, sizes: Any = None) -> tuple[torch.Tensor,
 
 
 @op("Expand", as_given=(1,))
-def expand(call: Call, x: torch.Tensor, to: Any) -> torch.Tensor:
+def expand(call: NodeCall, x: torch.Tensor, to: Any) -> torch.Tensor:
     """Broadcast with a shape."""
     return _broadcast(x, call.numbers(to) or [])
 
@@ -157,7 +157,7 @@ def _broadcast(x: torch.Tensor, sizes: Sequence[Any]) -> torch.Tensor:
 
 
 @op("Tile", as_given=(1, 2))
-def tile(call: Call, x: torch.Tensor, repeats: Any, axis: Any = None) -> torch.Tensor:
+def tile(call: NodeCall, x: torch.Tensor, repeats: Any, axis: Any = None) -> torch.Tensor:
     """Repeated along each dim; before version 6 along one."""
     numbers = call.numbers(repeats) or []
     if call.version < 6:
@@ -168,7 +168,7 @@ def tile(call: Call, x: torch.Tensor, repeats: Any, axis: Any = None) -> torch.T
 
 
 @op("Pad", as_given=(1, 3))
-def pad(call: Call, x: torch.Tensor, pads: Any = None, value: Any = None, axes: Any = None) -> torch.Tensor:
+def pad(call: NodeCall, x: torch.Tensor, pads: Any = None, value: Any = None, axes: Any = None) -> torch.Tensor:
     """With more elements before and after; negative numbers take some away."""
     numbers = call.numbers(pads, "pads") or call.get("paddings") or []
     value = call.get("value", 0.0) if value is None else value
@@ -211,7 +211,7 @@ def _extended(x: torch.Tensor, axis: int, before: Any, after: Any, mode: str) ->
 
 
 @op("Cast")
-def cast(call: Call, x: torch.Tensor) -> torch.Tensor:
+def cast(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """In another type."""
     to = call.get("to")
     return cast_to(x, _NAMED[to] if isinstance(to, str) else to, call.get("saturate", 1), call.name)
@@ -247,7 +247,7 @@ def _to_float8(x: torch.Tensor, dtype: torch.dtype, saturate: bool) -> torch.Ten
 
 
 @op("CastLike")
-def cast_like(call: Call, x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+def cast_like(call: NodeCall, x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """In another tensor's type."""
     from pipeline.frontend.onnx.element_types import onnx_type
 
@@ -255,13 +255,13 @@ def cast_like(call: Call, x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 
 @op("BitCast")
-def bit_cast(call: Call, x: torch.Tensor) -> torch.Tensor:
+def bit_cast(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """The same bits in another type."""
     return x.view(call.dtype("to"))
 
 
 @op("DepthToSpace")
-def depth_to_space(call: Call, x: torch.Tensor) -> torch.Tensor:
+def depth_to_space(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """Blocks of channels become blocks of pixels."""
     block = call.get("blocksize")
     n, c, h, w = x.shape
@@ -273,7 +273,7 @@ def depth_to_space(call: Call, x: torch.Tensor) -> torch.Tensor:
 
 
 @op("SpaceToDepth")
-def space_to_depth(call: Call, x: torch.Tensor) -> torch.Tensor:
+def space_to_depth(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """Blocks of pixels become channels."""
     block = call.get("blocksize")
     n, c, h, w = x.shape
@@ -283,21 +283,21 @@ def space_to_depth(call: Call, x: torch.Tensor) -> torch.Tensor:
 
 
 @op("Trilu", as_given=(1,))
-def trilu(call: Call, x: torch.Tensor, k: Any = None) -> torch.Tensor:
+def trilu(call: NodeCall, x: torch.Tensor, k: Any = None) -> torch.Tensor:
     """The upper or lower triangle."""
     function = torch.triu if call.get("upper", 1) else torch.tril
     return function(x, call.number(k, default=0))
 
 
 @op("EyeLike")
-def eye_like(call: Call, x: torch.Tensor) -> torch.Tensor:
+def eye_like(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """Ones on a diagonal."""
     rows, columns = torch.arange(x.shape[0]).unsqueeze(1), torch.arange(x.shape[1])
     return (columns - rows == call.get("k", 0)).to(call.dtype("dtype", x.dtype))
 
 
 @op("Range", as_given=(0, 1, 2))
-def number_range(call: Call, start: Any, limit: Any, delta: Any) -> torch.Tensor:
+def number_range(call: NodeCall, start: Any, limit: Any, delta: Any) -> torch.Tensor:
     """Numbers from start to limit by delta."""
     if all(isinstance(value, Known) for value in (start, limit, delta)):
         numbers = [value.numbers()[0] for value in (start, limit, delta)]
@@ -313,7 +313,7 @@ def number_range(call: Call, start: Any, limit: Any, delta: Any) -> torch.Tensor
 
 
 @op("Dropout", as_given=(1, 2))
-def dropout(call: Call, x: torch.Tensor, ratio: Any = None, training: Any = None) -> tuple[Any, ...]:
+def dropout(call: NodeCall, x: torch.Tensor, ratio: Any = None, training: Any = None) -> tuple[Any, ...]:
     """x itself; in training elements are dropped."""
     rate = call.number(ratio, "ratio", 0.5)
     if training is not None and call.number(training) and rate:
@@ -324,7 +324,7 @@ def dropout(call: Call, x: torch.Tensor, ratio: Any = None, training: Any = None
 
 
 @op("ReverseSequence")
-def reverse_sequence(call: Call, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+def reverse_sequence(call: NodeCall, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """The first elements of each sequence in reverse order."""
     batch, time = call.get("batch_axis", 1), call.get("time_axis", 0)
     y = x.movedim((batch, time), (0, 1))
@@ -336,7 +336,7 @@ def reverse_sequence(call: Call, x: torch.Tensor, lengths: torch.Tensor) -> torc
 
 
 @op("CenterCropPad", as_given=(1,))
-def center_crop_pad(call: Call, x: torch.Tensor, to: Any) -> torch.Tensor:
+def center_crop_pad(call: NodeCall, x: torch.Tensor, to: Any) -> torch.Tensor:
     """Cropped and padded about the middle to given sizes."""
     sizes = call.numbers(to) or []
     for axis, size in zip(call.get("axes", range(x.dim())), sizes, strict=True):
@@ -351,7 +351,7 @@ def center_crop_pad(call: Call, x: torch.Tensor, to: Any) -> torch.Tensor:
 
 
 @op("Compress")
-def compress(call: Call, x: torch.Tensor, condition: torch.Tensor) -> torch.Tensor:
+def compress(call: NodeCall, x: torch.Tensor, condition: torch.Tensor) -> torch.Tensor:
     """The slices whose condition is true."""
     axis = call.get("axis")
     x = x.flatten() if axis is None else x

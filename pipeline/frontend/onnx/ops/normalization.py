@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import op
 
 
 @op("BatchNormalization")
 def batch_normalization(
-    call: Call, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor
+    call: NodeCall, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor
 ) -> tuple[torch.Tensor, ...]:
     """By running statistics; in training by the batch's, with new running ones."""
     epsilon = call.get("epsilon", 1e-5)
@@ -36,7 +36,7 @@ def batch_normalization(
 
 
 @op("InstanceNormalization")
-def instance_normalization(call: Call, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+def instance_normalization(call: NodeCall, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Over each channel of each image."""
     dims = list(range(2, x.dim()))
     shape = [-1, *[1] * (x.dim() - 2)]
@@ -48,7 +48,7 @@ def instance_normalization(call: Call, x: torch.Tensor, scale: torch.Tensor, bia
 
 @op("LayerNormalization")
 def layer_normalization(
-    call: Call, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor | None = None
+    call: NodeCall, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor | None = None
 ) -> tuple[torch.Tensor, ...]:
     """Over all dims from an axis on; with mean and reciprocal deviation if they are asked for."""
     axis, epsilon = call.get("axis", -1) % x.dim(), call.get("epsilon", 1e-5)
@@ -64,7 +64,7 @@ def layer_normalization(
 
 
 @op("RMSNormalization")
-def rms_normalization(call: Call, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+def rms_normalization(call: NodeCall, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     """By the root of the mean square over all dims from an axis on."""
     dims = list(range(call.get("axis", -1) % x.dim(), x.dim()))
     wide = x.to(torch.float32) if x.dtype.itemsize < 4 else x
@@ -73,7 +73,7 @@ def rms_normalization(call: Call, x: torch.Tensor, scale: torch.Tensor) -> torch
 
 
 @op("GroupNormalization")
-def group_normalization(call: Call, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+def group_normalization(call: NodeCall, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Over groups of channels; before version 21 with a scale for each group."""
     groups, epsilon = call.get("num_groups"), call.get("epsilon", 1e-5)
     if call.version < 21:
@@ -82,7 +82,7 @@ def group_normalization(call: Call, x: torch.Tensor, scale: torch.Tensor, bias: 
 
 
 @op("LRN")
-def local_response_normalization(call: Call, x: torch.Tensor) -> torch.Tensor:
+def local_response_normalization(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """By the squares of the channels around."""
     size, alpha = call.get("size"), call.get("alpha", 1e-4)
     before = (size - 1) // 2
@@ -92,7 +92,7 @@ def local_response_normalization(call: Call, x: torch.Tensor) -> torch.Tensor:
 
 
 @op("MeanVarianceNormalization")
-def mean_variance_normalization(call: Call, x: torch.Tensor) -> torch.Tensor:
+def mean_variance_normalization(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """To a mean of 0 and a variance of 1 along axes."""
     dims = call.get("axes", [0, 2, 3])
     mean = x.mean(dims, keepdim=True)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import op
 from pipeline.frontend.onnx.ops.windows import Windows, windows_of
 
@@ -16,11 +16,11 @@ _MAX_POOLS = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 _AVERAGE_POOLS: dict[int, Any] = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
 
-def _windows(call: Call, x: torch.Tensor) -> Windows:
+def _windows(call: NodeCall, x: torch.Tensor) -> Windows:
     return windows_of(call, list(call.get("kernel_shape")), list(x.shape[2:]))
 
 
-def _counts(call: Call, windows: Windows, spatial: list[Any]) -> list[Any]:
+def _counts(call: NodeCall, windows: Windows, spatial: list[Any]) -> list[Any]:
     """The numbers of windows; rounded up with `ceil_mode`, but none begins in the pad after."""
     counts = []
     for at, size in enumerate(spatial):
@@ -34,7 +34,7 @@ def _counts(call: Call, windows: Windows, spatial: list[Any]) -> list[Any]:
     return counts
 
 
-def _surrounded(call: Call, x: torch.Tensor, windows: Windows, value: Any) -> torch.Tensor:
+def _surrounded(call: NodeCall, x: torch.Tensor, windows: Windows, value: Any) -> torch.Tensor:
     """x with the pads, so that every window fits, and no more fit."""
     around = []
     for at, count in enumerate(_counts(call, windows, list(x.shape[2:]))):
@@ -45,7 +45,7 @@ def _surrounded(call: Call, x: torch.Tensor, windows: Windows, value: Any) -> to
 
 
 @op("MaxPool")
-def max_pool(call: Call, x: torch.Tensor) -> Any:
+def max_pool(call: NodeCall, x: torch.Tensor) -> Any:
     """The greatest element of each window, and its place."""
     windows = _windows(call, x)
     dtype = x.dtype
@@ -64,7 +64,7 @@ def max_pool(call: Call, x: torch.Tensor) -> Any:
     return pooled.to(dtype), _places(call, places, windows, x, list(surrounded.shape[2:]))
 
 
-def _places(call: Call, places: torch.Tensor, windows: Windows, x: torch.Tensor, around: list[Any]) -> torch.Tensor:
+def _places(call: NodeCall, places: torch.Tensor, windows: Windows, x: torch.Tensor, around: list[Any]) -> torch.Tensor:
     """Places in the padded image of each channel → in the whole input, by rows or by columns."""
     spatial = list(x.shape[2:])
     coordinates = []
@@ -82,7 +82,7 @@ def _places(call: Call, places: torch.Tensor, windows: Windows, x: torch.Tensor,
 
 
 @op("AveragePool")
-def average_pool(call: Call, x: torch.Tensor) -> torch.Tensor:
+def average_pool(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """The mean of each window, with or without its pad."""
     windows = _windows(call, x)
     counted = bool(call.get("count_include_pad"))
@@ -95,7 +95,7 @@ def average_pool(call: Call, x: torch.Tensor) -> torch.Tensor:
     return _sums(call, x, windows) / count
 
 
-def _sums(call: Call, x: torch.Tensor, windows: Windows, pad: float = 0.0) -> torch.Tensor:
+def _sums(call: NodeCall, x: torch.Tensor, windows: Windows, pad: float = 0.0) -> torch.Tensor:
     """The sum of each window, by a convolution with ones; what a last window lacks beyond the pads is 0."""
     if pad:
         within = F.pad(x, windows.around(), value=pad)
@@ -113,14 +113,14 @@ def _sums(call: Call, x: torch.Tensor, windows: Windows, pad: float = 0.0) -> to
 
 
 @op("LpPool")
-def lp_pool(call: Call, x: torch.Tensor) -> torch.Tensor:
+def lp_pool(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """The p-norm of each window."""
     p = call.get("p", 2)
     return _sums(call, x.abs() ** p, _windows(call, x)) ** (1 / p)
 
 
 @op("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
-def global_pool(call: Call, x: torch.Tensor) -> torch.Tensor:
+def global_pool(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """Of all elements of each channel."""
     dims = list(range(2, x.dim()))
     if call.node.op_type == "GlobalAveragePool":
@@ -132,7 +132,7 @@ def global_pool(call: Call, x: torch.Tensor) -> torch.Tensor:
 
 
 @op("MaxUnpool", as_given=(2,))
-def max_unpool(call: Call, x: torch.Tensor, places: torch.Tensor, shape: Any = None) -> torch.Tensor:
+def max_unpool(call: NodeCall, x: torch.Tensor, places: torch.Tensor, shape: Any = None) -> torch.Tensor:
     """Zeros with the elements at their places."""
     windows = _windows(call, x)
     natural = [

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import torch
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import op
 
 
 @op("MatMul")
-def matmul(call: Call, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def matmul(call: NodeCall, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """As NumPy's."""
     return torch.matmul(a, b)
 
 
 @op("Gemm")
-def gemm(call: Call, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
+def gemm(call: NodeCall, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
     """alpha a b + beta c, a linear layer where both are 1 and b is transposed."""
     alpha, beta = call.get("alpha", 1.0), call.get("beta", 1.0)
     a = a.t() if call.get("transA") else a
@@ -28,6 +28,6 @@ def gemm(call: Call, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = 
 
 
 @op("Einsum")
-def einsum(call: Call, *tensors: torch.Tensor) -> torch.Tensor:
+def einsum(call: NodeCall, *tensors: torch.Tensor) -> torch.Tensor:
     """By an equation."""
     return torch.einsum(call.get("equation").replace(" ", ""), *tensors)

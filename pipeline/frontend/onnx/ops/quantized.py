@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.element_types import FOUR_BITS, torch_type
 from pipeline.frontend.onnx.ops.convolutions import conv
 from pipeline.frontend.onnx.ops.table import op
@@ -23,7 +23,9 @@ def _along(value: torch.Tensor, x: torch.Tensor, axis: int, block: int) -> torch
 
 
 @op("QuantizeLinear")
-def quantize_linear(call: Call, x: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor | None = None) -> torch.Tensor:
+def quantize_linear(
+    call: NodeCall, x: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor | None = None
+) -> torch.Tensor:
     """Rounded to even, saturated."""
     axis, block = call.get("axis", 1), call.get("block_size", 0)
     kind = _four_bits_or(call, zero)
@@ -41,7 +43,7 @@ def quantize_linear(call: Call, x: torch.Tensor, scale: torch.Tensor, zero: torc
     return y.to(torch.int64).to(dtype) if dtype == torch.uint16 else y.to(dtype)
 
 
-def _four_bits_or(call: Call, zero: torch.Tensor | None) -> int | None:
+def _four_bits_or(call: NodeCall, zero: torch.Tensor | None) -> int | None:
     """The element type that the node names, or that its zero point has where that is one of four bits."""
     kind = call.get("output_dtype")
     return kind or call.run.four_bits.get(call.node.input[2] if zero is not None else "")
@@ -49,7 +51,7 @@ def _four_bits_or(call: Call, zero: torch.Tensor | None) -> int | None:
 
 @op("DequantizeLinear")
 def dequantize_linear(
-    call: Call, x: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor | None = None
+    call: NodeCall, x: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor | None = None
 ) -> torch.Tensor:
     """(q - zero point) * scale, in the scale's type."""
     axis, block = call.get("axis", 1), call.get("block_size", 0)
@@ -65,7 +67,7 @@ def _whole(x: torch.Tensor) -> torch.Tensor:
 
 
 @op("DynamicQuantizeLinear")
-def dynamic_quantize_linear(call: Call, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def dynamic_quantize_linear(call: NodeCall, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """To bytes, by the least and greatest elements."""
     low, high = x.amin().clamp(max=0), x.amax().clamp(min=0)
     scale = (high - low) / 255
@@ -77,7 +79,7 @@ def dynamic_quantize_linear(call: Call, x: torch.Tensor) -> tuple[torch.Tensor, 
 
 @op("MatMulInteger")
 def matmul_integer(
-    call: Call,
+    call: NodeCall,
     a: torch.Tensor,
     b: torch.Tensor,
     a_zero: torch.Tensor | None = None,
@@ -100,7 +102,7 @@ def _centred(x: torch.Tensor, zero: torch.Tensor | None, axis: int) -> torch.Ten
 
 @op("ConvInteger")
 def conv_integer(
-    call: Call,
+    call: NodeCall,
     x: torch.Tensor,
     weight: torch.Tensor,
     x_zero: torch.Tensor | None = None,
@@ -118,7 +120,7 @@ def _of_channels(weight: torch.Tensor, zero: torch.Tensor | None) -> torch.Tenso
     return wide - (shift.reshape(-1, *[1] * (weight.dim() - 1)) if shift.numel() > 1 else shift.reshape(()))
 
 
-def _integer_conv(call: Call, x: torch.Tensor, weight: torch.Tensor, bias: Any = None) -> torch.Tensor:
+def _integer_conv(call: NodeCall, x: torch.Tensor, weight: torch.Tensor, bias: Any = None) -> torch.Tensor:
     """In f64, in which sums of products of bytes are exact."""
     wide = conv(call, x.to(torch.float64), weight.to(torch.float64), None)
     whole = wide.to(torch.int32)
@@ -134,7 +136,7 @@ def _requantized(y: torch.Tensor, factor: torch.Tensor, zero: torch.Tensor) -> t
 
 @op("QLinearMatMul")
 def qlinear_matmul(
-    call: Call,
+    call: NodeCall,
     a: torch.Tensor,
     a_scale: torch.Tensor,
     a_zero: torch.Tensor,
@@ -153,7 +155,7 @@ def qlinear_matmul(
 
 @op("QLinearConv")
 def qlinear_conv(
-    call: Call,
+    call: NodeCall,
     x: torch.Tensor,
     x_scale: torch.Tensor,
     x_zero: torch.Tensor,

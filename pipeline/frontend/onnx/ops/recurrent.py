@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import op
 
 #: For each kind of cell, the gates of torch in places of ONNX's.
@@ -18,7 +18,7 @@ _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "R
 
 @op("LSTM", "GRU", "RNN")
 def recurrent(
-    call: Call,
+    call: NodeCall,
     x: torch.Tensor,
     w: torch.Tensor,
     r: torch.Tensor,
@@ -48,7 +48,7 @@ def _swapped(state: torch.Tensor | None) -> torch.Tensor | None:
     return None if state is None else state.transpose(0, 1)
 
 
-def _is_torch(call: Call, kind: str, directions: int) -> bool:
+def _is_torch(call: NodeCall, kind: str, directions: int) -> bool:
     """Whether torch has the same cell."""
     given = [name.capitalize() for name in call.get("activations") or []]
     plain = not given or given == _DEFAULTS[kind] * directions or (kind == "RNN" and given == ["Relu"] * directions)
@@ -63,7 +63,7 @@ def _permuted(kind: str, weight: torch.Tensor) -> torch.Tensor:
     return torch.cat([gates[place] for place in _GATES[kind]], 0)
 
 
-def _by_torch(call: Call, x: Any, w: Any, r: Any, b: Any, lengths: Any, h: Any, c: Any, p: Any) -> Sequence[Any]:
+def _by_torch(call: NodeCall, x: Any, w: Any, r: Any, b: Any, lengths: Any, h: Any, c: Any, p: Any) -> Sequence[Any]:
     kind, directions = call.node.op_type, w.shape[0]
     weights: list[torch.Tensor] = []
     for at in range(directions):
@@ -80,7 +80,7 @@ def _by_torch(call: Call, x: Any, w: Any, r: Any, b: Any, lengths: Any, h: Any, 
     return [y.reshape(*y.shape[:2], directions, -1).permute(0, 2, 1, 3), *states]
 
 
-def _by_steps(call: Call, x: Any, w: Any, r: Any, b: Any, lengths: Any, h: Any, c: Any, p: Any) -> Sequence[Any]:
+def _by_steps(call: NodeCall, x: Any, w: Any, r: Any, b: Any, lengths: Any, h: Any, c: Any, p: Any) -> Sequence[Any]:
     if not isinstance(x.shape[0], int):
         raise call.error("lengths, peepholes, clips and other activations need a number of steps that is not symbolic")
     ways = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[call.get("direction", "forward")]
@@ -107,7 +107,7 @@ def _direction(cell: Any, x: torch.Tensor, h: Any, c: Any, lengths: Any, backwar
     return torch.stack(ys), h, c
 
 
-def _cell(call: Call, at: int, ways: int, w: Any, r: Any, b: Any, p: Any) -> Callable[..., Any]:
+def _cell(call: NodeCall, at: int, ways: int, w: Any, r: Any, b: Any, p: Any) -> Callable[..., Any]:
     """One step of a direction: (x, h, c) → (h, c)."""
     kind = call.node.op_type
     functions = _activations(call, kind, at, ways)
@@ -142,7 +142,7 @@ def _cell(call: Call, at: int, ways: int, w: Any, r: Any, b: Any, p: Any) -> Cal
     return {"RNN": rnn, "GRU": gru, "LSTM": lstm}[kind]
 
 
-def _activations(call: Call, kind: str, at: int, ways: int) -> list[Any]:
+def _activations(call: NodeCall, kind: str, at: int, ways: int) -> list[Any]:
     names = call.get("activations") or _DEFAULTS[kind] * ways
     count = len(_DEFAULTS[kind])
     own = names[at * count : (at + 1) * count]
@@ -150,7 +150,7 @@ def _activations(call: Call, kind: str, at: int, ways: int) -> list[Any]:
     return [_activation(call, name.lower(), alphas, betas) for name in own]
 
 
-def _activation(call: Call, name: str, alphas: Any, betas: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+def _activation(call: NodeCall, name: str, alphas: Any, betas: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     plain = {"sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": torch.relu, "softplus": torch.nn.functional.softplus}
     plain["softsign"] = torch.nn.functional.softsign
     if name in plain:

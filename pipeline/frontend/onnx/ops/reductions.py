@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.known import Known
 from pipeline.frontend.onnx.ops.table import op
 
@@ -25,7 +25,7 @@ _REDUCTIONS = {
 
 
 @op(*_REDUCTIONS, as_given=(1,))
-def reduce(call: Call, x: torch.Tensor, axes: Any = None) -> torch.Tensor:
+def reduce(call: NodeCall, x: torch.Tensor, axes: Any = None) -> torch.Tensor:
     """Along axes, all of them by default."""
     dims = call.numbers(axes, "axes")
     name, keep = call.node.op_type, bool(call.get("keepdims", 1))
@@ -77,7 +77,7 @@ def _product(x: torch.Tensor, dims: list[int], keep: bool) -> torch.Tensor:
 
 
 @op("ArgMax", "ArgMin")
-def arg_extreme(call: Call, x: torch.Tensor) -> torch.Tensor:
+def arg_extreme(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """The place of the greatest or least element, the first one or the last one."""
     axis, keep = call.get("axis", 0), bool(call.get("keepdims", 1))
     function = torch.argmax if call.node.op_type == "ArgMax" else torch.argmin
@@ -87,7 +87,7 @@ def arg_extreme(call: Call, x: torch.Tensor) -> torch.Tensor:
 
 
 @op("CumSum", "CumProd", as_given=(1,))
-def scan(call: Call, x: torch.Tensor, axis: Any) -> torch.Tensor:
+def scan(call: NodeCall, x: torch.Tensor, axis: Any) -> torch.Tensor:
     """Sums or products of all elements up to each one."""
     dim = call.number(axis) % x.dim()
     is_sum = call.node.op_type == "CumSum"
@@ -100,7 +100,7 @@ def scan(call: Call, x: torch.Tensor, axis: Any) -> torch.Tensor:
 
 
 @op("TopK", as_given=(1,))
-def top_k(call: Call, x: torch.Tensor, k: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+def top_k(call: NodeCall, x: torch.Tensor, k: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
     """The k greatest or least elements and their places; of equal ones the first."""
     axis, largest = call.get("axis", -1), bool(call.get("largest", 1))
     values, places = torch.sort(x, dim=axis, descending=largest, stable=True)
@@ -109,7 +109,7 @@ def top_k(call: Call, x: torch.Tensor, k: Any = None) -> tuple[torch.Tensor, tor
 
 
 @op("Unique")
-def unique(call: Call, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def unique(call: NodeCall, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Unique elements or slices, where they are first, which one each is, and how many."""
     axis, is_sorted = call.get("axis"), call.get("sorted", 1)
     if axis is None:
@@ -128,25 +128,25 @@ def unique(call: Call, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 @op("LpNormalization")
-def lp_normalization(call: Call, x: torch.Tensor) -> torch.Tensor:
+def lp_normalization(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """Divided by the norm along an axis; 0 where that is 0."""
     norm = torch.linalg.vector_norm(x, call.get("p", 2), call.get("axis", -1), keepdim=True)
     return torch.where(norm == 0, torch.zeros_like(x), x / norm)
 
 
 @op("Det")
-def determinant(call: Call, x: torch.Tensor) -> torch.Tensor:
+def determinant(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """Of matrices."""
     return torch.linalg.det(x)
 
 
 @op("NonZero")
-def non_zero(call: Call, x: torch.Tensor) -> torch.Tensor:
+def non_zero(call: NodeCall, x: torch.Tensor) -> torch.Tensor:
     """The places of elements that are not 0, a column each."""
     return torch.nonzero(x).t() if x.dim() else torch.nonzero(x.reshape(1)).t().narrow(0, 0, 0)
 
 
 @op("Identity", as_given=(0,))
-def identity(call: Call, x: Any) -> Any:
+def identity(call: NodeCall, x: Any) -> Any:
     """The value itself: a tensor, a list, or nothing."""
     return x if not isinstance(x, Known) else x

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import op
 
 
 @op("Upsample", as_given=(1,))
-def upsample(call: Call, x: torch.Tensor, scales: Any = None) -> torch.Tensor:
+def upsample(call: NodeCall, x: torch.Tensor, scales: Any = None) -> torch.Tensor:
     """Larger by factors."""
     factors = call.numbers(scales, "scales") or []
     sizes = [math.floor(size * factor) for size, factor in zip(x.shape, factors, strict=True)]
@@ -21,7 +21,7 @@ def upsample(call: Call, x: torch.Tensor, scales: Any = None) -> torch.Tensor:
 
 
 @op("Resize", as_given=(1, 2, 3))
-def resize(call: Call, x: torch.Tensor, roi: Any = None, scales: Any = None, sizes: Any = None) -> torch.Tensor:
+def resize(call: NodeCall, x: torch.Tensor, roi: Any = None, scales: Any = None, sizes: Any = None) -> torch.Tensor:
     """To sizes, or by factors."""
     if call.version < 11:  # version 10 has no region of interest
         roi, scales, sizes = None, roi, None
@@ -43,7 +43,7 @@ def _floor(value: Any) -> Any:
     return math.floor(value) if isinstance(value, (int, float)) else torch.sym_int(value)
 
 
-def _kept_ratio(call: Call, own: list[Any], sizes: list[Any]) -> tuple[list[Any], list[Any]]:
+def _kept_ratio(call: NodeCall, own: list[Any], sizes: list[Any]) -> tuple[list[Any], list[Any]]:
     """The sizes and factors, by the policy of aspect ratios."""
     factors = [size / before for size, before in zip(sizes, own, strict=True)]
     policy = call.get("keep_aspect_ratio_policy", "stretch")
@@ -54,7 +54,7 @@ def _kept_ratio(call: Call, own: list[Any], sizes: list[Any]) -> tuple[list[Any]
 
 
 def _resized(
-    call: Call,
+    call: NodeCall,
     x: torch.Tensor,
     axes: list[int],
     sizes: list[Any],
@@ -86,7 +86,9 @@ def _is_same(before: Any, after: Any, factor: Any, region: Any) -> bool:
     return region is None and known and before == after and float(factor) == 1.0
 
 
-def _by_torch(call: Call, x: Any, axes: Any, sizes: Any, factors: Any, mode: str, nearest: str) -> torch.Tensor | None:
+def _by_torch(
+    call: NodeCall, x: Any, axes: Any, sizes: Any, factors: Any, mode: str, nearest: str
+) -> torch.Tensor | None:
     """By F.interpolate, where that is the same: the spatial dims of images, sizes and factors that agree."""
     spatial = list(range(2, x.dim()))
     if x.dim() not in (3, 4, 5) or sorted(axes) != spatial[-len(axes) :] or not x.is_floating_point():
@@ -112,7 +114,7 @@ def _by_torch(call: Call, x: Any, axes: Any, sizes: Any, factors: Any, mode: str
 
 
 def _axis(
-    call: Call, x: torch.Tensor, axis: int, size: Any, factor: Any, bounds: Any, mode: str, nearest: str
+    call: NodeCall, x: torch.Tensor, axis: int, size: Any, factor: Any, bounds: Any, mode: str, nearest: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """One axis, and which of its places lie outside of the region."""
     before = x.shape[axis]
@@ -168,7 +170,7 @@ def _nearest(source: torch.Tensor, mode: str) -> torch.Tensor:
     return torch.ceil(source - 0.5).to(torch.int64)
 
 
-def _weights(call: Call, source: torch.Tensor, kind: str, factor: Any) -> tuple[torch.Tensor, list[torch.Tensor]]:
+def _weights(call: NodeCall, source: torch.Tensor, kind: str, factor: Any) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """The first of the neighbours of each place, and the weights of them all."""
     scale = min(float(factor), 1.0) if call.get("antialias") else 1.0
     support = (1 if kind != "cubic" else 2) / scale

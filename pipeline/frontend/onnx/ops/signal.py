@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import op
 
 
 @op("DFT", as_given=(1, 2))
-def dft(call: Call, x: torch.Tensor, length: Any = None, axis: Any = None) -> torch.Tensor:
+def dft(call: NodeCall, x: torch.Tensor, length: Any = None, axis: Any = None) -> torch.Tensor:
     """Along one axis."""
     dim = call.number(axis, "axis", 1 if call.version < 20 else -2)
     dim = dim % x.dim()
@@ -30,7 +30,7 @@ def dft(call: Call, x: torch.Tensor, length: Any = None, axis: Any = None) -> to
 
 @op("STFT", as_given=(1, 3))
 def stft(
-    call: Call, x: torch.Tensor, step: Any, window: torch.Tensor | None = None, length: Any = None
+    call: NodeCall, x: torch.Tensor, step: Any, window: torch.Tensor | None = None, length: Any = None
 ) -> torch.Tensor:
     """Of frames of a signal."""
     size = call.number(length) if length is not None else window.shape[0]  # type: ignore[union-attr]

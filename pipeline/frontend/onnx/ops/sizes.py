@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.element_types import torch_type
 from pipeline.frontend.onnx.known import Known, as_objects, sizes_of
 from pipeline.frontend.onnx.ops.table import on_known, op
 
 
 @op("Shape", as_given=(0,))
-def shape(call: Call, x: Any) -> Known:
+def shape(call: NodeCall, x: Any) -> Known:
     """The sizes from `start` to `end`."""
     sizes = Known.of(list(x.values.shape)) if isinstance(x, Known) else sizes_of(x)
     return Known(sizes.values[call.get("start", 0) : call.get("end")], torch.int64)
 
 
 @op("Size", as_given=(0,))
-def size(call: Call, x: Any) -> Known:
+def size(call: NodeCall, x: Any) -> Known:
     """The number of elements."""
     return Known.of(math.prod(x.values.shape if isinstance(x, Known) else x.shape))
 
@@ -75,7 +75,7 @@ def _is_of_sizes(*values: Any) -> bool:
 
 
 @on_known(*_BINARY)
-def arithmetic(call: Call, *values: Known) -> Known | None:
+def arithmetic(call: NodeCall, *values: Known) -> Known | None:
     """Arithmetic of integers."""
     if not _is_of_sizes(*values) or len(values) < 2 or call.version < 7 or call.get("fmod"):
         return None
@@ -86,19 +86,19 @@ def arithmetic(call: Call, *values: Known) -> Known | None:
 
 
 @on_known(*_COMPARISONS)
-def comparison(call: Call, a: Known, b: Known) -> Known | None:
+def comparison(call: NodeCall, a: Known, b: Known) -> Known | None:
     """Comparisons; what is asked of a symbol is checked at each call."""
     return None if call.version < 7 else _elementwise(_COMPARISONS[call.node.op_type], torch.bool, a, b)
 
 
 @on_known("Not")
-def negation(call: Call, x: Known) -> Known:
+def negation(call: NodeCall, x: Known) -> Known:
     """Logical not."""
     return _elementwise(lambda value: not value, torch.bool, x)
 
 
 @on_known("Neg", "Abs")
-def unary(call: Call, x: Known) -> Known | None:
+def unary(call: NodeCall, x: Known) -> Known | None:
     """-x and |x|."""
     if not _is_of_sizes(x):
         return None
@@ -106,7 +106,7 @@ def unary(call: Call, x: Known) -> Known | None:
 
 
 @on_known("Floor", "Ceil")
-def rounding(call: Call, x: Known) -> Known | None:
+def rounding(call: NodeCall, x: Known) -> Known | None:
     """Whole floats."""
     function = math.floor if call.node.op_type == "Floor" else math.ceil
     if any(isinstance(number, torch.SymFloat) for number in x.numbers()):
@@ -115,7 +115,7 @@ def rounding(call: Call, x: Known) -> Known | None:
 
 
 @on_known("Cast")
-def cast(call: Call, x: Known) -> Known | None:
+def cast(call: NodeCall, x: Known) -> Known | None:
     """Of integers to other integers."""
     to = torch_type(call.get("to"), "Cast")
     if not _is_of_sizes(x) or to not in (torch.int64, torch.int32, torch.bool):
@@ -126,13 +126,13 @@ def cast(call: Call, x: Known) -> Known | None:
 
 
 @on_known("Identity", "Dropout")
-def identity(call: Call, x: Known, *_: Any) -> Known | None:
+def identity(call: NodeCall, x: Known, *_: Any) -> Known | None:
     """The value itself."""
     return x if call.node.op_type == "Identity" else None
 
 
 @on_known("Gather")
-def gather(call: Call, x: Known, index: Known) -> Known:
+def gather(call: NodeCall, x: Known, index: Known) -> Known:
     """Slices along an axis."""
     axis = call.get("axis", 0)
     return Known(_take(x.values, index.values, axis), x.dtype)
@@ -149,7 +149,7 @@ def as_array(value: Any) -> np.ndarray:
 
 @on_known("Slice")
 def slices(
-    call: Call, x: Known, starts: Any = None, ends: Any = None, axes: Any = None, steps: Any = None
+    call: NodeCall, x: Known, starts: Any = None, ends: Any = None, axes: Any = None, steps: Any = None
 ) -> Known | None:
     """Slices by known bounds."""
     first = call.numbers(starts, "starts") or []
@@ -165,26 +165,26 @@ def slices(
 
 
 @on_known("Concat")
-def concat(call: Call, *values: Known) -> Known:
+def concat(call: NodeCall, *values: Known) -> Known:
     """Along an axis."""
     return Known(np.concatenate([value.values for value in values], axis=call.get("axis", 1)), values[0].dtype)
 
 
 @on_known("Unsqueeze")
-def unsqueeze(call: Call, x: Known, axes: Any = None) -> Known:
+def unsqueeze(call: NodeCall, x: Known, axes: Any = None) -> Known:
     """With dims of one."""
     return Known(np.expand_dims(x.values, tuple(call.numbers(axes, "axes") or ())), x.dtype)
 
 
 @on_known("Squeeze")
-def squeeze(call: Call, x: Known, axes: Any = None) -> Known:
+def squeeze(call: NodeCall, x: Known, axes: Any = None) -> Known:
     """Without dims of one."""
     chosen = call.numbers(axes, "axes")
     return Known(as_array(np.squeeze(x.values, None if chosen is None else tuple(chosen))), x.dtype)
 
 
 @on_known("Reshape")
-def reshape(call: Call, x: Known, to: Any = None) -> Known | None:
+def reshape(call: NodeCall, x: Known, to: Any = None) -> Known | None:
     """In another shape."""
     sizes = call.numbers(to, "shape") or []
     if any(not isinstance(number, int) for number in sizes):
@@ -194,7 +194,7 @@ def reshape(call: Call, x: Known, to: Any = None) -> Known | None:
 
 
 @on_known("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin")
-def reduce(call: Call, x: Known, axes: Any = None) -> Known | None:
+def reduce(call: NodeCall, x: Known, axes: Any = None) -> Known | None:
     """Of a vector of sizes."""
     if x.values.ndim != 1 or not x.values.size or not _is_of_sizes(x) or x.dtype == torch.bool:
         return None
@@ -209,13 +209,13 @@ def reduce(call: Call, x: Known, axes: Any = None) -> Known | None:
 
 
 @on_known("Where")
-def where(call: Call, condition: Known, a: Known, b: Known) -> Known | None:
+def where(call: NodeCall, condition: Known, a: Known, b: Known) -> Known | None:
     """Elements of a or b."""
     return _elementwise(lambda c, x, y: x if c else y, a.dtype, condition, a, b) if _is_of_sizes(a, b) else None
 
 
 @on_known("Range")
-def number_range(call: Call, start: Known, limit: Known, delta: Known) -> Known | None:
+def number_range(call: NodeCall, start: Known, limit: Known, delta: Known) -> Known | None:
     """Numbers from start to limit, if all are known."""
     numbers = [value.numbers()[0] for value in (start, limit, delta)]
     if start.dtype != torch.int64 or any(not isinstance(number, int) for number in numbers):
@@ -225,7 +225,7 @@ def number_range(call: Call, start: Known, limit: Known, delta: Known) -> Known 
 
 
 @on_known("ConstantOfShape")
-def constant_of_shape(call: Call, sizes: Known) -> Known | None:
+def constant_of_shape(call: NodeCall, sizes: Known) -> Known | None:
     """Small ones of integers; they are sizes in the making."""
     value = call.get("value")
     if value is None or value.dtype != np.int64 or any(not isinstance(size, int) for size in sizes.numbers()):
@@ -236,7 +236,7 @@ def constant_of_shape(call: Call, sizes: Known) -> Known | None:
 
 
 @on_known("Expand")
-def expand(call: Call, x: Known, sizes: Known) -> Known | None:
+def expand(call: NodeCall, x: Known, sizes: Known) -> Known | None:
     """By known sizes."""
     numbers = sizes.numbers()
     if any(not isinstance(number, int) for number in numbers) or math.prod(numbers) > 64:

@@ -1,4 +1,4 @@
-"""The table of ops: functions by ONNX's names, each of which is given the node's `Call` and its inputs."""
+"""The table of ops: functions by ONNX's names, each of which is given the node's `NodeCall` and its inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Op:
     """An op.
 
     Attributes:
-        function: takes a `Call` and the inputs, None for those that are left out.
+        function: takes a `NodeCall` and the inputs, None for those that are left out.
         as_given: the inputs that may stay known values, see `known`; the others are made tensors. None for all.
     """
 

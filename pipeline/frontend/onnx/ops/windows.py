@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.frontend.onnx.call import Call
+from pipeline.frontend.onnx.call import NodeCall
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Windows:
         return [number for pair in reversed(pairs) for number in pair]
 
 
-def windows_of(call: Call, sizes: list[Any], spatial: list[Any]) -> Windows:
+def windows_of(call: NodeCall, sizes: list[Any], spatial: list[Any]) -> Windows:
     """The windows of a node over an input of these spatial sizes."""
     rank = len(sizes)
     strides = call.get("strides") or [1] * rank
