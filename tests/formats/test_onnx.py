@@ -12,6 +12,7 @@ from onnx.backend.test.loader import load_model_tests
 
 import pipeline
 from pipeline.errors import CaptureError, PipelineError
+from pipeline.remarks import collect
 from pipeline.tools import compile as compile_driver
 from pipeline.tools import run as run_driver
 
@@ -81,6 +82,14 @@ def test_sizes_that_the_graph_computes():
     executable = pipeline.compile(model, fallback="error")
     for shape in ((1, 1, 6), (2, 3, 6), (5, 1, 6)):
         agrees(executable, model, *arrays(shape))
+
+
+def test_an_open_size_that_the_graph_fixes_leaves_a_remark():
+    nodes = [helper.make_node("Add", ["x", "w"], ["y"])]
+    x, y = onnx_models.info("x", ["n", 6]), onnx_models.info("y", ["n", 6])
+    with collect() as remarks:
+        pipeline.compile(onnx_models.model(nodes, [x], [y], [onnx_models.weight("w", 7, 6)]))
+    assert [r.reason for r in remarks if r.pass_name == "capture"] == ["dimension 0 of x is 7 at each call"]
 
 
 def test_control_flow_on_data():

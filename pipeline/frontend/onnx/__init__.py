@@ -4,7 +4,7 @@ A graph is run node by node on torch's functions (`graph_run`), as TorchScript i
 is an ordinary program: norms are folded, branches merged, symbolic sizes proved, and what cannot be lowered runs in
 torch, as with any model. torch-mlir has a way of its own, `convert-torch-onnx-to-torch`. It is not taken: it gives
 weights as constants of the text, has sizes as tensors of which nothing is proved, and none of what this frontend does
-about corners of torch-mlir's lowerings would apply; docs/formats.md has what was measured of it.
+about corners of torch-mlir's lowerings would apply.
 
 - `model_file`: reads a file and its external data; what is wrong with it.
 - `element_types`: ONNX's element types as torch's.

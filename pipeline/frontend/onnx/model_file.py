@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.errors import CaptureError, PipelineError
 
-#: What ONNX's own checker takes no longer, for it reads files of 2 GiB at most.
+#: What to do where the package is missing.
 _NEEDED = "pip install onnx"
 
 

@@ -22,8 +22,8 @@ from pipeline.frontend.onnx.graph_run import OnnxRun, constant_value
 from pipeline.frontend.onnx.known import Known, as_tensor_value
 from pipeline.frontend.onnx.ops.movement import constant_array, dense
 
-#: Sizes that a file leaves open are traced with these, each with its own; none is a size that torch takes for special.
-_EXAMPLE_SIZES = (6, 10, 14, 22, 26, 34, 38, 46)
+#: Sizes that a file leaves open are traced with these, each with its own: primes, which weights seldom have.
+_EXAMPLE_SIZES = (7, 11, 13, 17, 19, 23, 29, 31)
 
 
 class OnnxModule(nn.Module):
