@@ -107,7 +107,8 @@ def compile(
 
     Args:
         model: an nn.Module, a function, torch.jit.ScriptModule, torch.export.ExportedProgram, the path of a `.pt2` or
-            TorchScript archive or of an `.mlir` file, MLIR text, or an MLIR module.
+            TorchScript archive, of an ONNX file or of one of MLIR (linalg, StableHLO, TOSA), MLIR as text, bytecode or
+            module, an ONNX ModelProto, or what `jax.export` gives; see docs/formats.md.
         args, kwargs: example arguments; their shapes and dtypes are compiled in, and their constants, which calls may
             leave out. A tensor stands for a tuple of one. None for MLIR.
         dynamic_shapes: the dimensions that may change, as torch.export takes them.

@@ -14,6 +14,8 @@ from pipeline import compile_cache, gc_pause, interrupts, progress, targets, tim
 from pipeline.compile_cache import Outcome
 from pipeline.disk_cache import open_cache
 from pipeline.errors import LoweringError, OptionError, PipelineError, UnsupportedOpError, UnsupportedTypeError
+from pipeline.frontend.capture.file_kinds import MLIR_FILES
+from pipeline.frontend.mlir_formats.reading import inner_bytecode
 from pipeline.fusion_rules.rules import FusionRules, load_rules
 from pipeline.fusions import python_functions
 from pipeline.options import WEIGHT_BITS, Options
@@ -51,7 +53,8 @@ def compile(
 
     Args:
         model: an nn.Module, a function, torch.jit.ScriptModule, torch.export.ExportedProgram, the path of a `.pt2` or
-            TorchScript archive or of an `.mlir` file, MLIR text, or an MLIR module.
+            TorchScript archive, of an ONNX file or of one of MLIR (linalg, StableHLO, TOSA), MLIR as text, bytecode or
+            module, an ONNX ModelProto, or what `jax.export` gives; see docs/formats.md.
         args, kwargs: example arguments; their shapes and dtypes are compiled in, and their constants, which calls may
             leave out. A tensor stands for a tuple of one. None for MLIR.
         dynamic_shapes: the dimensions that may change, as torch.export takes them.
@@ -274,21 +277,33 @@ def captured_source(
         return exported_source(model, args, kwargs, dynamic_shapes, options.capture, options.random)
 
 
-def _mlir_source(model: Any) -> tuple[str, str] | None:
-    """(text, name) if the model is MLIR: a module, a path or text."""
+def _mlir_source(model: Any) -> tuple[str | bytes, str] | None:
+    """(text or bytecode, name) if the model is MLIR: a module, a path, text, bytes, or what `jax.export` gives."""
     if type(model).__module__.startswith("torch_mlir."):
         from pipeline.mlir import ir
 
         if isinstance(model, (ir.Module, ir.Operation)):
             return model.operation.get_asm(enable_debug_info=True), "module"
-    if isinstance(model, (str, Path)) and str(model).endswith(".mlir") and "\n" not in str(model):
-        try:
-            return Path(model).read_text(), str(model)
-        except (OSError, UnicodeDecodeError) as error:
-            raise PipelineError(f"{model}: cannot be read: {error}") from None
+    if isinstance(getattr(model, "mlir_module_serialized", None), bytes):  # jax.export.Exported
+        return model.mlir_module_serialized, str(getattr(model, "fun_name", "module"))
+    if isinstance(model, (str, Path)) and str(model).endswith(MLIR_FILES) and "\n" not in str(model):
+        return _of_file(Path(model))
+    if isinstance(model, bytes):
+        bytecode = inner_bytecode(model)
+        return None if bytecode is None else (bytecode, "bytecode")
     if isinstance(model, str) and not _names_a_file(model):
         return model, "MLIR text"
     return None
+
+
+def _of_file(path: Path) -> tuple[str | bytes, str]:
+    """What a file of MLIR's has: text, or bytecode."""
+    try:
+        data = path.read_bytes()
+        bytecode = inner_bytecode(data)
+        return (data.decode() if bytecode is None else bytecode), str(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise PipelineError(f"{path}: cannot be read: {error}") from None
 
 
 def _names_a_file(text: str) -> bool:

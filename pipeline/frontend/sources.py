@@ -38,11 +38,25 @@ def exported_source(
     """Exports a model; see `pipeline.frontend.capture.capture.capture`, and `Options` for `random`."""
     name = _name(model)
     model, (args, keywords) = loaded(model), checked_arguments(args, kwargs)
+    if hasattr(model, "completed"):  # what runs an ONNX graph, whose inputs have shapes of their own
+        args, dynamic_shapes = model.completed(args, dynamic_shapes)
     exported = export(model, args, keywords, dynamic_shapes, mode)
+    if hasattr(model, "completed"):
+        _note_fixed_sizes(exported, dynamic_shapes)
     parameters = parameters_of(model, args or (), keywords, exported)
     is_module = isinstance(model, nn.Module) and not isinstance(model, torch.jit.ScriptModule)
     module_weights = ModuleWeights(model, _captured(exported)) if is_module else None
     return ExportedSource(exported, parameters, module_weights, random, name)
+
+
+def _note_fixed_sizes(exported: ExportedProgram, dynamic_shapes: Any) -> None:
+    """Remarks on sizes that an ONNX file leaves open and that its graph takes in the example's size alone."""
+    inputs = [node for node in exported.graph.nodes if node.name in exported.graph_signature.user_inputs]
+    for node, open_dims in zip(inputs, dynamic_shapes or (), strict=False):
+        for dim in open_dims or ():
+            size = node.meta["val"].shape[dim]
+            if not isinstance(size, torch.SymInt) or size.node.expr.is_number:
+                note("capture", "missed", "builtin.module", f"dimension {dim} of {node.name} is {size} at each call")
 
 
 def _name(model: Any) -> str:

@@ -42,6 +42,8 @@ __all__ = [
     "math",
     "memref",
     "nvgpu",
+    "portable_stablehlo",
+    "register_stablehlo",
     "rewrite",
     "scf",
     "tensor",
@@ -94,6 +96,16 @@ def context() -> ir.Context:
     ctx.allow_unregistered_dialects = True  # for the fusion dialect, see there; `parse` refuses any other
     load_plugin_dialects(ctx)
     return ctx
+
+
+def register_stablehlo(ctx: ir.Context) -> None:
+    """Lets a context read StableHLO."""
+    importlib.import_module("torch_mlir._mlir_libs._stablehlo").register_dialect(ctx)
+
+
+def portable_stablehlo(data: bytes, ctx: ir.Context) -> ir.Module:
+    """The module that portable StableHLO holds; raises what the bindings raise where it cannot be read."""
+    return importlib.import_module("torch_mlir._mlir_libs._stablehlo").deserialize_portable_artifact(ctx, data)
 
 
 def libraries() -> list[Path]:

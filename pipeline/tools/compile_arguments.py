@@ -30,7 +30,8 @@ _EPILOG = """the model:
                      and dynamic_shapes, of which all but the first two may be left out
   model.pt2          an archive that torch.export.save wrote
   model.pt, .jit     an archive that torch.jit.save wrote, compiled for the arguments that --input gives
-  FILE.mlir          linalg on tensors with a function @main
+  model.onnx         an ONNX file, compiled for the shapes that it declares
+  FILE.mlir, .mlirbc linalg on tensors, StableHLO or TOSA with a function @main, as text or bytecode
 
 the stages:
   torch              torch dialect, as captured

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.frontend.capture.file_kinds import EXPORTED, MLIR, TORCH_FILES
+from pipeline.frontend.capture.file_kinds import EXPORTED, MLIR_FILES, ONNX, TORCH_FILES
 from pipeline.plugins import one_line
 from pipeline.tools.example_arguments import example_arguments
 from pipeline.tools.quiet import load_torch_silently
@@ -33,7 +33,7 @@ class Model:
 
 
 #: What the names of files with a model end in.
-_ENDINGS = (".py", EXPORTED, MLIR, *TORCH_FILES)
+_ENDINGS = (".py", EXPORTED, ONNX, *MLIR_FILES, *TORCH_FILES)
 
 
 def is_model(name: str) -> bool:
@@ -58,7 +58,7 @@ def load_model(name: str, inputs: Sequence[str] = ()) -> Model:
     file, _, factory = name.rpartition(":") if ".py:" in name else (name, "", "")
     if file.endswith(".py"):
         return _call(_factory(_import(Path(file)), factory or DEFAULT_FACTORY, file), f"{file}:{factory or 'model'}")
-    if name.endswith(MLIR) and not Path(name).is_file():
+    if name.endswith((*MLIR_FILES, ONNX)) and not Path(name).is_file():
         raise PipelineError(f"{name}: no such file")
     return Model(Path(name), *example_arguments(inputs)) if inputs else Model(Path(name))
 

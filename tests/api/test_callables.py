@@ -128,7 +128,7 @@ def _files(folder):
         "weights.pth": "torch.save wrote it",
         "text.pt": "no TorchScript archive",
         "folder.pt2": "is a folder",
-        "model.onnx": "torch.export.save",
+        "model.onnx": "not an ONNX model",
         "model.safetensors": "weights, no program",
         "model.bin": "weights, no program",
         "net.ckpt": "weights, no program",

@@ -196,7 +196,7 @@ def test_wrong_factory(nets, tmp_path, capsys, factory, message):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["model.onnx", "-o", "{out}"], "model.onnx: ONNX files are not read"),
+        (["model.onnx", "-o", "{out}"], "model.onnx: no such file"),
         (["model.safetensors", "-o", "{out}"], "model.safetensors: it holds weights, no program"),
         (["net.h5", "-o", "{out}"], "net.h5: no such file"),
         (["absent.jit", "-o", "{out}"], "absent.jit: no such file"),

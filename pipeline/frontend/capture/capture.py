@@ -30,7 +30,7 @@ from pipeline.frontend.capture.callables import module_of_function, name_of, wit
 from pipeline.frontend.capture.capture_errors import cause, explain
 from pipeline.frontend.capture.composite_ops import remembered
 from pipeline.frontend.capture.keyword_overloads import written_as_attributes
-from pipeline.frontend.capture.model_files import load_file
+from pipeline.frontend.capture.model_files import is_onnx, load_file, onnx_module
 from pipeline.frontend.capture.pytree_nodes import register_containers
 from pipeline.frontend.fallback.fakes import register_fakes
 from pipeline.frontend.functionalize.effect_tokens import linalg_checks_taken_apart
@@ -174,10 +174,14 @@ def loaded(model: Any) -> Any:
     """
     if isinstance(model, (str, Path)):
         return load_file(Path(model))
+    if is_onnx(model):
+        return onnx_module(model)
     model = without_compile(model)
     if isinstance(model, ExportedProgram) or callable(model):
         return model
-    kinds = "an nn.Module, a function, ScriptModule, ExportedProgram, the path of a .pt2 or TorchScript file, or MLIR"
+    kinds = (
+        "an nn.Module, a function, ScriptModule, ExportedProgram, the path of a .pt2, TorchScript or ONNX file, or MLIR"
+    )
     hint = "; it holds weights: build the module and load_state_dict them" if isinstance(model, dict) else ""
     raise PipelineError(f"model: expected {kinds}, got {type(model).__name__}{hint}")
 

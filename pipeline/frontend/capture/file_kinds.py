@@ -4,7 +4,6 @@ from __future__ import annotations
 
 #: What to do about files that hold no program, by the ending of their names.
 NO_PROGRAM = {
-    ".onnx": "ONNX files are not read; export the model that it was made from with torch.export.save, as a .pt2",
     ".safetensors": "it holds weights, no program; build the module, load_state_dict(load_file(...)), compile that",
     ".bin": "it holds weights, no program; build the module, load_state_dict(torch.load(...)), compile that",
     ".ckpt": "it holds weights, no program; build the module, load its state_dict, compile that",
@@ -17,3 +16,8 @@ TORCH_FILES = (".pt", ".pth", ".jit", ".ts", ".torchscript")
 
 EXPORTED = ".pt2"
 MLIR = ".mlir"
+
+#: Files of MLIR: text, bytecode, and what `jax.export` serializes.
+MLIR_FILES = (MLIR, ".mlirbc", ".stablehlo", ".tosa", ".jaxexport")
+
+ONNX = ".onnx"

@@ -10,13 +10,13 @@ import torch
 
 from pipeline.errors import CaptureError, PipelineError
 from pipeline.frontend.capture.capture_errors import first_line
-from pipeline.frontend.capture.file_kinds import EXPORTED, NO_PROGRAM, TORCH_FILES
+from pipeline.frontend.capture.file_kinds import EXPORTED, NO_PROGRAM, ONNX, TORCH_FILES
 
-_EXPECTED = "expected a .pt2 archive, a TorchScript archive (.pt, .pth, .jit) or an .mlir file"
+_EXPECTED = "expected a .pt2 archive, a TorchScript archive (.pt, .pth, .jit), an .onnx or an .mlir file"
 
 
 def load_file(path: Path) -> Any:
-    """The ExportedProgram or ScriptModule that a file holds.
+    """The ExportedProgram or ScriptModule that a file holds; of an ONNX file a module that runs its graph.
 
     Raises:
         PipelineError: the file is not there, or holds no program; says what to do.
@@ -30,6 +30,8 @@ def load_file(path: Path) -> Any:
         raise PipelineError(f"{path}: no such file")
     if path.suffix == EXPORTED:
         return _load(path, torch.export.load, ".pt2 archive")
+    if path.suffix == ONNX:
+        return onnx_module(path)
     if path.suffix not in TORCH_FILES:
         raise PipelineError(f"{path}: {_EXPECTED}")
     if not _is_script(path):
@@ -38,6 +40,23 @@ def load_file(path: Path) -> Any:
             "or torch.load the module, load its weights, and compile that"
         )
     return _load(path, torch.jit.load, "TorchScript archive")
+
+
+def onnx_module(model: Any) -> Any:
+    """The module of an ONNX model: of a file's path, a ModelProto, or the bytes of one."""
+    from pipeline.frontend.onnx.model_file import checked, model_of_bytes, onnx_package, read_model
+
+    onnx_package(str(model) if isinstance(model, Path) else "the model")
+    from pipeline.frontend.onnx.module import OnnxModule  # loads the package onnx
+
+    if isinstance(model, Path):
+        return OnnxModule(read_model(model))
+    return OnnxModule(model_of_bytes(model) if isinstance(model, bytes) else checked(model, "the model"))
+
+
+def is_onnx(model: Any) -> bool:
+    """Whether a model is ONNX's ModelProto, or bytes, of which an ONNX file consists."""
+    return isinstance(model, bytes) or (type(model).__name__ == "ModelProto" and hasattr(model, "opset_import"))
 
 
 def _is_script(path: Path) -> bool:

@@ -1,48 +1,57 @@
-"""MLIR text → Program: the signature is that of `@main`. Free of torch."""
+"""MLIR → Program: linalg, StableHLO or TOSA, as text or bytecode; the signature is that of `@main`. Free of torch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.errors import PipelineError
+from pipeline.frontend.mlir_formats.lowering import as_linalg, is_lowered_here
 from pipeline.ir.tensor_types import tensor_type
 from pipeline.mlir import context, context_for, function, ir, parse
 from pipeline.program import Dump, Program, ProgramSource
 from pipeline.runtime.interface.pytree import LEAF, Tree
-from pipeline.runtime.interface.signature import Argument, Result, Signature, TensorType
+from pipeline.runtime.interface.signature import DTYPE_BYTES, Argument, Result, Signature, TensorType
 
 
 @dataclass(frozen=True)
 class MlirSource(ProgramSource):
-    """MLIR text; its name is in messages, too."""
+    """MLIR, as text or bytecode; its name is in messages, too."""
 
-    text: str
+    text: str | bytes
     name: str
 
     def program(self, dump: Dump) -> Program:
-        """See `from_mlir`."""
-        return from_mlir(self.text, self.name, dump)
+        """See `from_mlir`; other dialects than linalg are lowered to it first."""
+        if isinstance(self.text, str) and not is_lowered_here(self.text):
+            return from_mlir(self.text, self.name, dump)
+        lowered = as_linalg(self.text, self.name)
+        return from_mlir(lowered.text, self.name, dump, lowered.unsigned)
 
     def fingerprint(self) -> str:
         """The text itself; the name is in locations."""
-        return f"mlir {self.name}\n{self.text}"
+        return f"mlir {self.name}\n{self.text!s}"
 
 
-def from_mlir(source: str, name: str, dump: Dump) -> Program:
+def from_mlir(source: str, name: str, dump: Dump, unsigned: tuple[tuple[str, int, str], ...] = ()) -> Program:
     """The Program of a module in linalg on tensors with a function `@main` on tensors and 64-bit integers.
 
     Its arguments are called `arg0`, `arg1`, ...; a single result comes alone, several as a tuple. Arrays are NumPy's
     where no argument is a tensor of torch's. In the IR of a model's stages the weights are marked: here, where there is
-    no model, they are arguments as any other.
+    no model, they are arguments as any other. `unsigned` are the dtypes that its types do not tell, see `LinalgText`.
     """
     module = parse(source, _context(source), name)
     main = function(module, "main")
-    if "arg_attrs" in main.attributes:
-        del main.attributes["arg_attrs"]
+    for attributes in ("arg_attrs", "res_attrs"):
+        if attributes in main.attributes:
+            del main.attributes[attributes]
     kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
-    arguments = tuple(_argument(number, given) for number, given in enumerate(kind.inputs))
+    dtypes = {(what, number): dtype for what, number, dtype in unsigned}
+    arguments = tuple(
+        _argument(number, given, dtypes.get(("argument", number))) for number, given in enumerate(kind.inputs)
+    )
     results = tuple(
-        Result("computed", number, _type(given, f"result {number}")) for number, given in enumerate(kind.results)
+        Result("computed", number, _signed_as(_type(given, f"result {number}"), dtypes.get(("result", number))))
+        for number, given in enumerate(kind.results)
     )
     leaves = (LEAF,) * len(results)
     signature = Signature(
@@ -61,9 +70,18 @@ def _context(source: str) -> ir.Context:
     return context() if "dense_resource" in source else context_for(source.count("\n"))
 
 
-def _argument(number: int, kind: ir.Type) -> Argument:
+def _signed_as(kind: TensorType | None, dtype: str | None) -> TensorType | None:
+    """A type with the dtype that is known of it; raises `PipelineError` where calls have no such tensors."""
+    if dtype is None or kind is None:
+        return kind
+    if dtype not in DTYPE_BYTES:
+        raise PipelineError(f"tensors of {dtype} are not supported; convert to {dtype[1:]} or int64 in the model")
+    return replace(kind, dtype=dtype)
+
+
+def _argument(number: int, kind: ir.Type, dtype: str | None = None) -> Argument:
     name = f"arg{number}"
-    given = _type(kind, f"argument {name}", f"d{number}_")
+    given = _signed_as(_type(kind, f"argument {name}", f"d{number}_"), dtype)
     return Argument(name, "tensor", given) if given is not None else Argument(name, "int", value=f"n{number}")
 
 
