@@ -183,7 +183,7 @@ class Executable:
 
     @property
     def objects(self) -> tuple[bytes, ...]:
-        """The machine code, as object files that call each other."""
+        """The machine code: one shared object; of code that others link, an object file."""
         return self._code.objects
 
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:

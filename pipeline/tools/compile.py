@@ -10,9 +10,7 @@ import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-from rich.console import Console
-from rich.status import Status
+from typing import TYPE_CHECKING, TextIO
 
 from pipeline import timing
 from pipeline.errors import PipelineError
@@ -28,6 +26,9 @@ from pipeline.tools.link import link
 from pipeline.tools.model_file import load_model
 from pipeline.tools.quiet import quietly
 from pipeline.tools.timing_report import stage_report
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -150,10 +151,7 @@ class _Watcher:
 
     def __init__(self, arguments: argparse.Namespace):
         self._stderr = sys.stderr
-        console = Console(file=self._stderr)
-        self.status: Status | contextlib.nullcontext[None] = contextlib.nullcontext()
-        if console.is_terminal:
-            self.status = console.status(f"compiling {arguments.model}", refresh_per_second=4)
+        self.status = _status(self._stderr, f"compiling {arguments.model}")
         self._arguments = arguments
 
     def __call__(self, stage: str, text: str) -> None:
@@ -169,8 +167,18 @@ class _Watcher:
 
     def note(self, what: str) -> None:
         """Shows that `what` is done."""
-        if isinstance(self.status, Status):
+        if not isinstance(self.status, contextlib.nullcontext):
             self.status.update(f"compiling {self._arguments.model}: {what} done")
+
+
+def _status(file: TextIO, text: str) -> Status | contextlib.nullcontext[None]:
+    """What shows a text on a terminal; nothing elsewhere, and where rich is not installed."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        return contextlib.nullcontext()
+    console = Console(file=file)
+    return console.status(text, refresh_per_second=4) if console.is_terminal else contextlib.nullcontext()
 
 
 def _check_places(arguments: argparse.Namespace) -> None:

@@ -24,7 +24,7 @@ from pipeline.mlir import callee, context, ir, parse, symbol_name, walk
 from pipeline.options import Options
 from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.runtime.executable import Executable
-from pipeline.runtime.native.object_loader import host_cpu
+from pipeline.llvm import host_cpu
 from pipeline.runtime.weights.weight_source import FixedWeights
 from pipeline.targets.common.target import CodeForm
 from pipeline.targets.cpu.target import CpuTarget

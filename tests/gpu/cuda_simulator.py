@@ -21,7 +21,7 @@ from pipeline.runtime.device.host_plan import View
 from pipeline.runtime.device_executable import DeviceExecutable
 from pipeline.runtime.interface.signature import DTYPE_BYTES
 from pipeline.runtime.interface.storage_types import numpy_dtype
-from pipeline.runtime.native.object_loader import host_cpu, initialize_llvm
+from pipeline.llvm import host_cpu, initialize_llvm
 from pipeline.targets.common.llvm_text import to_llvm22
 
 #: The most blocks along one dimension of a launch.

@@ -12,7 +12,8 @@ from torch import nn
 
 import pipeline
 from pipeline.errors import CompileError
-from pipeline.runtime.native.object_loader import NativeCode, host_cpu
+from pipeline.llvm import host_cpu
+from pipeline.runtime.native.object_loader import NativeCode
 from pipeline.targets.cpu import codegen, machine_code
 from pipeline.targets.cpu.machine_code import Machine, Unit, compile_units
 from pipeline.targets.cpu.split_module import split
