@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import pipeline
 from pipeline.errors import PipelineError
 from pipeline.report.contents import VERSION, Contents
 from pipeline.report.hierarchy import module_of, with_modules
@@ -81,7 +81,7 @@ def _summary(executable: Executable, recording: Recording, missing: list[str]) -
         "version": VERSION,
         "title": executable.name,
         "made": datetime.now().astimezone().isoformat(timespec="seconds"),
-        "pipeline": importlib.metadata.version("pipeline"),
+        "pipeline": pipeline.__version__,
         "machine": platform.machine(),
         "target": executable.target,
         "threads": executable.num_threads,

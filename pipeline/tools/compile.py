@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from pipeline import timing
 from pipeline.errors import PipelineError
+from pipeline.installation import require_compiler
 from pipeline.remarks import Remark, collect
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.interface.atomic_files import replacing
@@ -25,7 +26,6 @@ from pipeline.tools.explain import explanation
 from pipeline.tools.link import link
 from pipeline.tools.model_file import load_model
 from pipeline.tools.quiet import quietly
-from pipeline.tools.timing_report import stage_report
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -38,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> None:
+    require_compiler()
     _check_places(arguments)
     watcher = _Watcher(arguments)
     with collect() as remarks:
@@ -47,6 +48,8 @@ def _run(arguments: argparse.Namespace) -> None:
         finally:
             _print_remarks(arguments, remarks)
             if arguments.timing:
+                from pipeline.tools.timing_report import stage_report  # it loads MLIR
+
                 sys.stderr.write(stage_report(times))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline import load, plugins
 from pipeline.errors import PipelineError
+from pipeline.installation import require_compiler
 from pipeline.runtime.call.array_libraries import as_numpy, dtype_and_shape, library_of
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.interface.bfloat16 import as_doubles
@@ -74,6 +75,7 @@ def _forms(arguments: argparse.Namespace) -> dict[str, Executable]:
     if not arguments.is_model:
         names = [arguments.artifact] + [arguments.against] * (arguments.against is not None)
         return {name: load(name) for name in names}
+    require_compiler()
     from pipeline.tools.run_model import compile_forms
 
     forms, arguments.example = compile_forms(arguments)

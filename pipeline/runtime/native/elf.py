@@ -73,6 +73,10 @@ OBJECT, FUNCTION = 1, 2
 UNDEFINED, ABSOLUTE = 0, 0xFFF1
 
 
+#: Begins the names of words that hold the addresses of functions that no library here has; see `linker`.
+IMPORT = "pipeline_import_"
+
+
 @dataclass(frozen=True)
 class ElfFile:
     """An ELF file in memory, to be read."""

@@ -21,10 +21,7 @@ import numpy as np
 
 from pipeline.errors import CompileError
 from pipeline.runtime.native import elf
-from pipeline.runtime.native.elf import ElfFile
-
-#: Begins the names of words that hold the addresses of functions that no library here has.
-IMPORT = "pipeline_import_"
+from pipeline.runtime.native.elf import IMPORT, ElfFile
 
 _PAGE = 4096
 

@@ -14,7 +14,6 @@ from typing import Any
 from pipeline.errors import ArtifactError
 from pipeline.runtime.interface.team import USE_TEAM
 from pipeline.runtime.native import elf, openmp_team, perf_map
-from pipeline.runtime.native.linker import IMPORT, link
 from pipeline.runtime.weights.watched_words import GUARDED, Guarded
 
 #: For names of files that no shared object in this process has had.
@@ -34,7 +33,7 @@ class NativeCode:
             ArtifactError: this machine cannot load it, or it calls what is not there.
         """
         is_linked = len(objects) == 1 and elf.ElfFile(objects[0]).header["type"] == elf.SHARED
-        code = objects[0] if is_linked else link(objects)
+        code = objects[0] if is_linked else _linked(objects)
         with _file(code) as path:
             try:
                 self._library = ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_LOCAL)
@@ -50,10 +49,10 @@ class NativeCode:
 
     def _set_imports(self, code: bytes, symbols: Mapping[str, int]) -> None:
         """Tells the code where functions are that it imports."""
-        if IMPORT.encode() not in code:
+        if elf.IMPORT.encode() not in code:
             return
         for word in elf.ElfFile(code).dynamic_symbols():
-            name = word.removeprefix(IMPORT)
+            name = word.removeprefix(elf.IMPORT)
             if name != word and name not in symbols:
                 raise ArtifactError(f"the code calls the function {name}, which nothing has")
             if name != word:
@@ -83,6 +82,12 @@ class NativeCode:
 
     def _has(self, symbol: str) -> bool:
         return hasattr(self._library, symbol)
+
+
+def _linked(objects: Sequence[bytes]) -> bytes:
+    from pipeline.runtime.native.linker import link  # not loaded for artifacts, which have been linked
+
+    return link(objects)
 
 
 _close_library = ctypes.CDLL(None).dlclose
