@@ -19,11 +19,10 @@ from pipeline.remarks import Remark, collect
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.interface.atomic_files import replacing
 from pipeline.tools import remark_output
-from pipeline.tools.c_header import c_header
+from pipeline.tools.c_interface.program import program_files
 from pipeline.tools.command_line import exit_code
 from pipeline.tools.compile_arguments import BINARY, EMIT, LINKED, parse_arguments
 from pipeline.tools.explain import explanation
-from pipeline.tools.link import link
 from pipeline.tools.model_file import load_model
 from pipeline.tools.quiet import quietly
 
@@ -117,11 +116,20 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
 
 
 def _write_linked(arguments: argparse.Namespace, executable: Executable) -> None:
-    """Writes an object file or a shared library, and the C header beside it."""
+    """Writes an object file or a shared object, the C header beside it, and the weights, if they are not inside."""
     path = Path(arguments.output)
-    (code,) = executable.objects
-    _write(path, link(code) if arguments.emit == "so" else code)
-    _write(path.with_suffix(".h"), c_header(executable.code, executable.signature, path.name).encode())
+    code, signature, weights = executable.parts(prepacked=arguments.prepacked)
+    files = program_files(
+        path,
+        code,
+        signature,
+        weights,
+        executable.name,
+        is_shared=arguments.emit == "so",
+        is_beside=arguments.weights_beside,
+    )
+    for place, content in files:
+        _write(place, content)
 
 
 def _print_remarks(arguments: argparse.Namespace, remarks: Sequence[Remark]) -> None:
