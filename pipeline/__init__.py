@@ -31,6 +31,7 @@ from pipeline.fusion_rules.rules import FusionRules, load_rules
 from pipeline.fusions import fuse_into
 from pipeline.installation import require_compiler
 from pipeline.runtime.call.generator import manual_seed
+from pipeline.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from pipeline.frontend.dynamo.training_executable import TrainingExecutable
     from pipeline.frontend.stop_fusion import stop_fusion
     from pipeline.runtime.executable import Executable
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
@@ -168,7 +167,7 @@ class _Package(types.ModuleType):
         """Raises `PipelineError`."""
         raise PipelineError(
             "pipeline is a package here, the compiler, and cannot be called; its function is pipeline.compile(model, "
-            "args). The function of transformers: from transformers import pipeline, under another name if you want both"
+            "args). For transformers' function: from transformers import pipeline as transformers_pipeline"
         )
 
 

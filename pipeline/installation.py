@@ -11,7 +11,13 @@ from pipeline.errors import PipelineError
 DISTRIBUTION = "pipeline-mlir"
 
 #: What the extra `compile` installs, by the names that are imported.
-_COMPILER = {"torch": "torch", "torch_mlir": "torch-mlir", "llvmlite": "llvmlite", "yaml": "pyyaml", "ml_dtypes": "ml-dtypes"}
+_COMPILER = {
+    "torch": "torch",
+    "torch_mlir": "torch-mlir",
+    "llvmlite": "llvmlite",
+    "yaml": "pyyaml",
+    "ml_dtypes": "ml-dtypes",
+}
 
 
 @functools.cache

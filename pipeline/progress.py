@@ -47,7 +47,8 @@ _reporter: contextvars.ContextVar[Reporter | None] = contextvars.ContextVar("pip
 def reported(verbose: bool) -> Iterator[None]:
     """Reports what is compiled in the `with` block (in this thread), if nobody does already.
 
-    It is said in the logs `compile` and `passes` where these are to say it, else by a bar on a terminal, if rich is there to draw it.
+    It is said in the logs `compile` and `passes` where these are to say it, else by a bar on a terminal, if rich is
+    there to draw it.
 
     Args:
         verbose: the log `compile` is to say it, whatever its level; if nobody has said where logs go, on stderr.

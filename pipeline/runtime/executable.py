@@ -387,9 +387,9 @@ class Executable:
         """
         from pipeline.runtime.artifact import save
 
-        save(Path(path), *self.parts(prepacked=prepacked), self.name)
+        save(Path(path), *self.contents(prepacked=prepacked), self.name)
 
-    def parts(self, *, prepacked: bool = False) -> tuple[Code, Signature, dict[str, Any]]:
+    def contents(self, *, prepacked: bool = False) -> tuple[Code, Signature, dict[str, Any]]:
         """Code, signature and weights, which is what files have; see `save`."""
         self._externals.check_saving()
         if not prepacked:

@@ -1,7 +1,7 @@
 """The safetensors format: a header of JSON, then the elements of tensors. What it says of a file is checked first.
 
-    8 bytes: the length of the header; the header: {"__metadata__": {text: text},
-    name: {"dtype": "F32", "shape": [2, 3], "data_offsets": [first, last]}, ...}; the tensors, without gaps
+8 bytes: the length of the header; the header: {"__metadata__": {text: text},
+name: {"dtype": "F32", "shape": [2, 3], "data_offsets": [first, last]}, ...}; the tensors, without gaps
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def chunks(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> It
     yield len(text).to_bytes(_WORD, "little")
     yield text
     for name in order:
-        yield memoryview(tensors[name].reshape(-1).view(np.uint8))
+        yield tensors[name].reshape(-1).view(np.uint8).data
 
 
 def read_header(data: Any) -> tuple[dict[str, Any], dict[str, str], int]:

@@ -118,7 +118,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
 def _write_linked(arguments: argparse.Namespace, executable: Executable) -> None:
     """Writes an object file or a shared object, the C header beside it, and the weights, if they are not inside."""
     path = Path(arguments.output)
-    code, signature, weights = executable.parts(prepacked=arguments.prepacked)
+    code, signature, weights = executable.contents(prepacked=arguments.prepacked)
     files = program_files(
         path,
         code,

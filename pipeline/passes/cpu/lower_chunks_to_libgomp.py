@@ -92,8 +92,8 @@ class LowerChunksToLibgomp(Pass):
     """Have threads share the iterations of functions marked `pipeline.chunk`, in LLVM dialect.
 
     Each thread of a team of libgomp's runs iterations that lie side by side; `pipeline_parallel` and its like are
-    libgomp's functions where whoever loads the code has given them to it, else one thread's. The number of threads is the global
-    `pipeline_threads`, or OpenMP's where that is 0, and at most as many as there is scratch for (see
+    libgomp's functions where whoever loads the code has given them to it, else one thread's. The number of threads is
+    the global `pipeline_threads`, or OpenMP's where that is 0, and at most as many as there is scratch for (see
     plan-kernel-scratch); inside of other threads of OpenMP's it is one.
     """
 

@@ -12,7 +12,6 @@ from pipeline.runtime.call.array_library import OVERLAP, overlaps_itself, raw_by
 from pipeline.runtime.interface.bfloat16 import BFLOAT16
 from pipeline.runtime.interface.signature import DTYPE_BYTES
 
-
 _DTYPES = {name: np.dtype(name) if name != "bfloat16" else BFLOAT16 for name in DTYPE_BYTES}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 

@@ -43,7 +43,20 @@ FEATURES = frozenset(
         *_LINUX_NAMES,
         *("adx", "aes", "avx", "avx2", "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512ifma", "avx512vbmi"),
         *("avx512vl", "bmi2", "cmov", "cx16", "cx8", "f16c", "fma", "fma4", "fxsr", "gfni", "mmx", "movbe"),
-        *("movdir64b", "movdiri", "pclmul", "popcnt", "sse", "sse2", "sse4a", "ssse3", "tbm", "vaes", "vpclmulqdq", "xop"),
+        *(
+            "movdir64b",
+            "movdiri",
+            "pclmul",
+            "popcnt",
+            "sse",
+            "sse2",
+            "sse4a",
+            "ssse3",
+            "tbm",
+            "vaes",
+            "vpclmulqdq",
+            "xop",
+        ),
     }
 )
 _LINUX_NAMES["pclmul"] = "pclmulqdq"

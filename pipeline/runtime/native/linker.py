@@ -237,7 +237,9 @@ class _Linker:
 
     def _absolute(self) -> int:
         """How many addresses the objects themselves hold."""
-        return sum(int((kinds == _ABSOLUTE_64).sum()) for file in self._objects for _, kinds, _, _ in file.relocations())
+        return sum(
+            int((kinds == _ABSOLUTE_64).sum()) for file in self._objects for _, kinds, _, _ in file.relocations()
+        )
 
     def _lay_out(self, part: _Part, flags: int, *, frames: bool = False, empty: bool = False) -> None:
         """Places the sections with these flags behind each other."""
@@ -268,7 +270,9 @@ class _Linker:
             symbols = file.file.symbols
             inside = (symbols["section"] != elf.UNDEFINED) & (symbols["section"] < len(file.addresses))
             places = file.addresses[np.where(inside, symbols["section"], 0)]
-            file.values = np.where(inside, places + symbols["value"].astype(np.int64), symbols["value"].astype(np.int64))
+            file.values = np.where(
+                inside, places + symbols["value"].astype(np.int64), symbols["value"].astype(np.int64)
+            )
         for file in self._objects:
             for number, name in zip(file.undefined.tolist(), file.file.symbol_names(file.undefined), strict=True):
                 file.values[number] = self._outside[name] if name in self._outside else self._address(name)
@@ -320,7 +324,7 @@ class _Linker:
 
     def _function_symbols(self) -> list[tuple[str, int, int]]:
         """(name, address, size) of every function, for debuggers, profilers and disassemblers."""
-        functions = []
+        functions: list[tuple[str, int, int]] = []
         for file in self._objects:
             symbols = file.file.symbols
             numbers = np.flatnonzero((symbols["info"] & 15 == elf.FUNCTION) & (symbols["section"] != elf.UNDEFINED))
@@ -373,7 +377,11 @@ def _with_sections(
             row["type"], row["offset"], row["size"] = elf.STRTAB, end, len(behind[title])
             end = _aligned(end + len(behind[title]))
     symbols_row = headers[1 + titles.index(".symtab")]
-    symbols_row["type"], symbols_row["link"], symbols_row["info"] = elf.SYMTAB, 2 + titles.index(".symtab"), len(symbols)
+    symbols_row["type"], symbols_row["link"], symbols_row["info"] = (
+        elf.SYMTAB,
+        2 + titles.index(".symtab"),
+        len(symbols),
+    )
     for title in (".symtab", ".dynsym"):
         headers[1 + titles.index(title)]["entry_size"] = elf.SYMBOL.itemsize
     headers[1 + titles.index(".dynamic")]["entry_size"] = elf.DYNAMIC.itemsize

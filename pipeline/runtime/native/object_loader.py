@@ -34,11 +34,7 @@ class NativeCode:
         """
         is_linked = len(objects) == 1 and elf.ElfFile(objects[0]).header["type"] == elf.SHARED
         code = objects[0] if is_linked else _linked(objects)
-        with _file(code) as path:
-            try:
-                self._library = ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_LOCAL)
-            except OSError as error:
-                raise ArtifactError(f"not a shared object that this machine can load: {error}") from error
+        self._library = _load(code)
         weakref.finalize(self, _close, self._library._handle).atexit = False  # threads may still run code then
         self._set_imports(code, symbols or {})
         if self._has(USE_TEAM) and openmp_team.addresses():
@@ -71,7 +67,7 @@ class NativeCode:
         return ctypes.c_int32.in_dll(self._library, symbol) if self._has(symbol) else None
 
     def _function(self, symbol: str, result: Any, *arguments: Any) -> Any:
-        function = ctypes.CFUNCTYPE(result, *arguments)(self._address(symbol))
+        function: Any = ctypes.CFUNCTYPE(result, *arguments)(self._address(symbol))
         function.code = self  # keeps it loaded
         return function
 
@@ -98,21 +94,30 @@ def _close(handle: int) -> None:
     _close_library(handle)
 
 
+def _load(code: bytes) -> ctypes.CDLL:
+    """Loads from memory; from a file on the disk where the system has no files in memory, or runs nothing there."""
+    try:
+        with _memory_file(code) as path:
+            return ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError:
+        pass
+    try:
+        with tempfile.NamedTemporaryFile(prefix="pipeline-", suffix=".so") as file:
+            file.write(code)
+            file.flush()
+            return ctypes.CDLL(file.name, os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError as error:
+        raise ArtifactError(f"not a shared object that this machine can load: {error}") from error
+
+
 @contextmanager
-def _file(code: bytes) -> Iterator[str]:
-    """A path at which the loader finds the code: a file in memory; one of the disk where the system has none of those.
+def _memory_file(code: bytes) -> Iterator[str]:
+    """A path of a file in memory.
 
     The loader takes a path that it has seen for the shared object that it found there before, though the numbers of
     open files come again. So each path is another spelling: the bits of a count, as `/./` and `//`.
     """
-    try:
-        file = os.memfd_create("pipeline code")
-    except (AttributeError, OSError):
-        with tempfile.NamedTemporaryFile(prefix="pipeline-", suffix=".so") as on_disk:
-            on_disk.write(code)
-            on_disk.flush()
-            yield on_disk.name
-        return
+    file = os.memfd_create("pipeline code")
     try:
         with open(file, "wb", closefd=False) as stream:
             stream.write(code)

@@ -1,7 +1,8 @@
 """The threads that share the work of kernels: those of libgomp, which are torch's own where torch is there.
 
-Code is given libgomp's functions when it is loaded (`pipeline.runtime.interface.team`). Inside of a parallel region of torch's, or of another library's on the same
-libgomp, a team is one thread, so that nothing runs more threads than there are processors.
+Code is given libgomp's functions when it is loaded (`pipeline.runtime.interface.team`). Inside of a parallel region of
+torch's, or of another library's on the same libgomp, a team is one thread, so that nothing runs more threads than there
+are processors.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def wanted(given: int | None) -> int | None:
 
 @functools.cache
 def addresses() -> tuple[int, ...]:
-    """Where the functions of libgomp are, in the order of `LIBGOMP`; none, with a warning, where there is no libgomp."""
+    """Where the functions of libgomp are, in the order of `LIBGOMP`; none, and a warning, where there is no libgomp."""
     library = _libgomp()
     if library is None:
         warnings.warn("libgomp.so.1 is not there: kernels run on one thread", RuntimeWarning, stacklevel=2)

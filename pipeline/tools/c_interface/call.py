@@ -56,7 +56,9 @@ def c_of_call(
     lines = "\n".join(f"  {line}" for line in body)
     messages = "".join(f"    {_string(message)},\n" for message in code.checks)
     checks = f"\nstatic const char *const @p@_checks[] = {{\n{messages}}};\n" if code.checks else ""
-    return f"{FLOOR}{checks}\n/* Runs the model. */\nstatic inline int @p@_run({', '.join(parameters)}) {{\n{lines}\n}}\n"
+    return (
+        f"{FLOOR}{checks}\n/* Runs the model. */\nstatic inline int @p@_run({', '.join(parameters)}) {{\n{lines}\n}}\n"
+    )
 
 
 def _checks(signature: Signature, inputs: Mapping[int, str], outputs: Sequence[Output]) -> Iterator[str]:
@@ -140,9 +142,7 @@ def _arguments(
     code: Code, signature: Signature, weights: Sequence[str], inputs: Mapping[int, str], has_team: bool
 ) -> Iterator[str]:
     """Fills the slots of what the code takes."""
-    for source, slot, value in zip(
-        code.main_sources, code.main.parameter_slots(), code.main.parameters, strict=False
-    ):
+    for source, slot, value in zip(code.main_sources, code.main.parameter_slots(), code.main.parameters, strict=False):
         if source.kind == "argument" and value.shape is None:
             yield f"slots[{slot}] = {inputs[source.index]};"
         elif source.kind == "argument":

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-import pipeline
 from pipeline.errors import PipelineError
 from pipeline.runtime.call.slot_layout import result_types
 from pipeline.runtime.interface.aligned_memory import byte_size
@@ -18,11 +17,28 @@ from pipeline.runtime.interface.team import LIBGOMP, USE_TEAM
 from pipeline.tools.c_interface.call import Output, c_of_call
 from pipeline.tools.c_interface.names import Names
 from pipeline.tools.c_interface.weights import PackedWeights
+from pipeline.version import __version__
 
 #: Of the features that a CPU must have, those that C compilers have a test for, by their names.
-_TESTED = ("popcnt", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "fma", "bmi", "bmi2", "avx512f", "avx512vl")
-_TESTED += ("avx512bw", "avx512dq", "avx512cd", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni")
-_TESTED += ("avx512bitalg", "avx512vpopcntdq", "avx512bf16", "gfni")
+_TESTED = (
+    *(
+        "popcnt",
+        "sse3",
+        "ssse3",
+        "sse4.1",
+        "sse4.2",
+        "avx",
+        "avx2",
+        "fma",
+        "bmi",
+        "bmi2",
+        "gfni",
+        "avx512f",
+        "avx512vl",
+    ),
+    *("avx512bw", "avx512dq", "avx512cd", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg"),
+    *("avx512vpopcntdq", "avx512bf16"),
+)
 
 _OPEN = """
 /* Readies a model@FROM@; `@p@_close` frees what that took, whether it succeeded or not. */
@@ -109,7 +125,7 @@ def header(
     holes = {
         "FILE": file,
         "TITLE": _comment(title),
-        "VERSION": pipeline.__version__,
+        "VERSION": __version__,
         "CPU": code.cpu,
         "SUMMARY": "\n".join(f"   {line}" for line in _summary(signature, inputs, outputs, weights)),
         "OPEN_EXAMPLE": "" if weights.file is None else f', "{weights.file}"',
@@ -133,7 +149,9 @@ def _filled(text: str, holes: dict[str, str]) -> str:
 def _check(code: Code) -> None:
     if code.externals:
         called = ", ".join(external.function for external in code.externals)
-        raise PipelineError(f"the model calls functions of others ({called}), which --emit=so and obj do not take along")
+        raise PipelineError(
+            f"the model calls functions of others ({called}), which --emit=so and obj do not take along"
+        )
     if any(source.kind == "profile" for source in code.main_sources):
         raise PipelineError("--profile: code that times its kernels is for --emit=exe, whose runtime reads the times")
 
@@ -202,7 +220,8 @@ def _open(code: Code, signature: Signature, weights: Weights, has_team: bool) ->
     tests = " && ".join(f'__builtin_cpu_supports("{name}")' for name in features)
     cpu = ""
     if features:
-        cpu = f'  if (!({tests}))\n    return @p@_fail(model, "this CPU", "lacks what the code needs, compiled for {code.cpu}");\n'
+        why = f"lacks what the code needs, which was compiled for {code.cpu}"
+        cpu = f'  if (!({tests}))\n    return @p@_fail(model, "this CPU", "{why}");\n'
     found = [f'dlsym(libgomp, "{name}")' for name in LIBGOMP]
     team = _TEAM.replace("@FOUND@", " && ".join(found)).replace("@FUNCTIONS@", ", ".join(found)) if has_team else ""
     locate = "  data = @p@_code_weights();\n"

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 
 #: What may not be a parameter's name: words of C and C++, and what the functions of the header call their own.
-_TAKEN = """alignas alignof and asm auto bool break case catch char class const continue default delete do double else enum
-explicit export extern false float for friend goto if inline int long mutable namespace new not nullptr operator or
-private protected public register restrict return short signed sizeof static struct switch template this throw true try
-typedef typename union unsigned using virtual void volatile wchar_t while xor model slots status expected first second
-linux unix errno stdin stdout stderr NULL""".split()
+_TAKEN = frozenset(
+    """
+    alignas alignof and asm auto bool break case catch char class const continue default delete do double else enum
+    explicit export extern false float for friend goto if inline int long mutable namespace new not nullptr operator or
+    private protected public register restrict return short signed sizeof static struct switch template this throw true
+    try typedef typename union unsigned using virtual void volatile wchar_t while xor model slots status expected first
+    second team linux unix errno stdin stdout stderr NULL
+    """.split()  # noqa: SIM905 - a table to be read
+)
 
 
 class Names:

@@ -1,4 +1,4 @@
-"""Symbolic sizes in C: expressions such as `2*s0 + 1`, as the runtime evaluates them (`runtime/call/symbolic_sizes`)."""
+"""Symbolic sizes in C: expressions such as `2*s0 + 1`, as `runtime/call/symbolic_sizes` evaluates them."""
 
 from __future__ import annotations
 
@@ -65,4 +65,6 @@ def _in_c(node: ast.expr, expression: str) -> str:
             return f"({first} {_CHOSEN[name]} {second} ? {first} : {second})"
         if name in _COMPARED:
             return f"({first} {_COMPARED[name]} {second})"
-    raise PipelineError(f"the size {expression!r} is no arithmetic that a C header can do; give those sizes to --emit=exe")
+    raise PipelineError(
+        f"the size {expression!r} is no arithmetic that a C header can do; give those sizes to --emit=exe"
+    )

@@ -49,11 +49,12 @@ class PackedWeights:
 
 def packed(names: Sequence[str], weights: Mapping[str, Any]) -> PackedWeights:
     """The weights of these names."""
-    starts, sizes, content, end = [], [], [], 0
+    starts, sizes, end = [], [], 0
+    content: list[memoryview | bytes] = []
     for name in names:
         array = as_numpy(weights[name]).reshape(-1).view("u1")
         starts.append(end)
         sizes.append(array.nbytes)
         end = aligned(end + max(1, array.nbytes))
-        content += [memoryview(array), bytes(end - starts[-1] - array.nbytes)]
+        content += [array.data, bytes(end - starts[-1] - array.nbytes)]
     return PackedWeights(tuple(names), tuple(starts), tuple(sizes), content)
