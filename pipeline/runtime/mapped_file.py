@@ -25,7 +25,7 @@ class MappedFile:
     """
 
     def __init__(self, path: Path):
-        """Maps the file; raises `OSError` if it cannot be read, `ValueError` if it is no safetensors file, or not whole."""
+        """Maps the file; raises `OSError` if it cannot be read, `ValueError` if it is no whole safetensors file."""
         with open(path, "rb") as file:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         header, self.metadata, start = read_header(self._map)

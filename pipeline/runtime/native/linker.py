@@ -204,6 +204,7 @@ class _Linker:
             ".text": (elf.PROGBITS, elf.ALLOC | elf.EXECUTE, code.start, code.end - code.start, 0, 0),
             ".data": (elf.PROGBITS, elf.ALLOC | elf.WRITE, data.start, stored - data.start, 0, 0),
             ".dynamic": (elf.DYNAMIC_TABLE, elf.ALLOC | elf.WRITE, table, length, 2, 0),
+            ".rela.dyn": (elf.RELA, elf.ALLOC, relocations_at, relocations * elf.RELOCATION.itemsize, 1, 0),
         }
         return _with_sections(image, segments, tables, self._function_symbols())
 
@@ -386,6 +387,7 @@ def _with_sections(
         headers[1 + titles.index(title)]["entry_size"] = elf.SYMBOL.itemsize
     headers[1 + titles.index(".dynamic")]["entry_size"] = elf.DYNAMIC.itemsize
     headers[1 + titles.index(".hash")]["entry_size"] = 4
+    headers[1 + titles.index(".rela.dyn")]["entry_size"] = elf.RELOCATION.itemsize
     header = np.zeros(1, elf.HEADER)
     row = header[0]
     row["ident"], row["type"], row["machine"], row["version"] = elf.IDENT, elf.SHARED, elf.X86_64, 1
