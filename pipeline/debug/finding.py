@@ -76,6 +76,8 @@ class Finding:
     def write(self, folder: str | Path) -> Path:
         """Writes `reduced.mlir`, its arguments and both results as .npy files to a folder; the path of the .mlir.
 
+        Of a slow pass there is the program alone, which is whole.
+
         Raises:
             PipelineError: it cannot be written.
         """
@@ -84,7 +86,7 @@ class Finding:
             path.mkdir(parents=True, exist_ok=True)
             with replacing(path / "reduced.mlir") as temporary:
                 temporary.write_text(str(self.part.module))
-            for number, value in enumerate(self.part.positional()):
+            for number, value in enumerate(() if self.kind == "slower" else self.part.positional()):
                 np.save(path / f"input{number}.npy", value, allow_pickle=False)
             for name, outcome in (("expected", self.expected), ("got", self.got)):
                 for number, value in enumerate(outcome.results):

@@ -96,6 +96,14 @@ def test_a_pass_that_makes_code_slower(monkeypatch):
     assert any("sin" in kernel for kernel in found.kernels)
 
 
+def test_a_slow_pass_of_a_network_with_prepared_weights_is_written(monkeypatch, tmp_path):
+    monkeypatch.setattr(slowness, "gain", lambda old, new: 5.0)
+    network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval()
+    found = debug.bisect(network, (torch.randn(1, 3, 9, 9),), passes={"fused": "many-sines"}, slower=True)
+    reduced = found.write(tmp_path / "found")
+    assert "@prepare" in reduced.read_text() and [path.name for path in reduced.parent.iterdir()] == ["reduced.mlir"]
+
+
 def test_passes_of_the_lowering(monkeypatch):
     """Up to bufferization they are found as those before; behind it by the kernel that is wrong, compiled alone."""
     from pipeline.targets.cpu import build

@@ -15,6 +15,7 @@ from pipeline.analysis.vectorizable import unsupported
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.schedule import Schedule, schedule_of
 from pipeline.mlir import ir, walk
+from pipeline.passes.cpu.microkernel.cache_blocks import cache_blocks_of
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_tile, fits_fold, fits_tile
@@ -31,12 +32,13 @@ class TileAndVectorize(Pass):
     A tile is some rows of some vectors of the output: the vectors run along a parallel loop in which every operand is
     either fixed (it is broadcast) or moves one by one along its innermost dimension; the rows along another parallel
     loop. Reductions run inside, with the tile as their accumulator. Matrix products, direct convolutions, pooling,
-    column reductions and elementwise ops all have this form. A fold along the innermost dimension, such as a sum, has
-    partial results in vectors instead, which are combined at the end of each row; elementwise ops that compute what
-    it reads run in the same loop. What scales a group of a sum's terms, as where weights are dequantized, is applied to
-    the sum of the group; numbers of four bits are looked up in a table of their floats. Edges are masked, or done
-    element by element where a mask would be dear or wrong. What has neither form is left for convert-linalg-to-loops,
-    with a remark.
+    column reductions and elementwise ops all have this form. Products of large matrices that do not lie in panels go in
+    blocks of terms and of rows, so that what tiles read again is in cache. A fold along the innermost dimension, as in
+    a sum, has partial results in vectors instead, which are combined at the end of each row; elementwise ops that
+    compute what it reads run in the same loop. What scales a group of a sum's terms, as where weights are dequantized,
+    is applied to the sum of the group; numbers of four bits are looked up in a table of their floats. Edges are masked,
+    or done element by element where a mask would be dear or wrong. What has neither form is left for
+    convert-linalg-to-loops, with a remark.
     """
 
     name: ClassVar[str] = "tile-and-vectorize"
@@ -71,7 +73,8 @@ class TileAndVectorize(Pass):
             self.missed(generic, tile)
             return
         nest = _FusedNest.around(view, tile, self.masked_bits)
-        self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{nest.others}")
+        blocks = cache_blocks_of(view, tile) or ""
+        self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{blocks}{nest.others}")
         with generic.location, ir.InsertionPoint(nest.last):
             self._emitter(view, tile)(view, tile, self.fma, nest.context()).emit()
         nest.erase()
@@ -91,6 +94,10 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedEmitter
 
             return DequantizedEmitter
+        if cache_blocks_of(view, tile) is not None:
+            from pipeline.passes.cpu.microkernel.cache_blocked_nest import CacheBlockedEmitter
+
+            return CacheBlockedEmitter
         from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
 
         return NestEmitter

@@ -37,10 +37,12 @@ class Blocks:
     count: int | None
     folds: tuple[str, ...]
 
-    def run(self, end: ir.Value, totals: list[ir.Value], run: EmitLoop, step: int = 1) -> list[ir.Value]:
-        """`totals` with what `run` computes from 0 to `end` by steps, a block of iterations at a time."""
+    def run(
+        self, end: ir.Value, totals: list[ir.Value], run: EmitLoop, step: int = 1, start: ir.Value | None = None
+    ) -> list[ir.Value]:
+        """`totals` with what `run` computes from `start` (or 0) to `end` by steps, a block of iterations at a time."""
         block = as_index(self.iterations * step)
-        loop = scf.ForOp(as_index(0), end, block, totals)
+        loop = scf.ForOp(as_index(0) if start is None else start, end, block, totals)
         with ir.InsertionPoint(loop.body):
             first = loop.induction_variable
             after = arith.AddIOp(first, block).result
