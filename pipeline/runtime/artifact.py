@@ -3,8 +3,8 @@
 An artifact is a safetensors file: any tool that reads those can look at the weights (`weights/<name>`). The machine
 code is a tensor of bytes (`code/0`), a shared object; version, signature and entry points are JSON in the
 file's metadata, under one key, so that equal executables make equal files. A checksum of each tensor is there, too.
-Complex weights are stored as pairs of real numbers, [.., 2], since readers of safetensors need not know them. To read and
-run one takes NumPy alone.
+Complex weights are stored as pairs of real numbers, [.., 2], since readers of safetensors need not know them. To read
+and run one takes NumPy alone.
 """
 
 from __future__ import annotations
