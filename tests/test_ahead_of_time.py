@@ -1,4 +1,4 @@
-"""Code for other CPUs and other programs: what is in it, what refuses it, and how C calls it."""
+"""Code for other CPUs: what is in it, and what refuses it."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class _Object:
 
 
 @dataclass
-class _Part:
+class _Segment:
     """What is laid out one behind the other, with one protection."""
 
     flags: int
@@ -136,7 +136,7 @@ class _Linker:
         hashes = elf.hash_table(dynamic)
         relocations = len(found) + wanted + self._absolute()
 
-        constants = _Part(_READ)
+        constants = _Segment(_READ)
         constants.place(elf.HEADER.itemsize + 6 * elf.SEGMENT.itemsize)
         symbols_at = constants.place((len(dynamic) + 1) * elf.SYMBOL.itemsize)
         strings_at, hashes_at = constants.place(len(strings)), constants.place(len(hashes))
@@ -147,12 +147,12 @@ class _Linker:
         self._lay_out(constants, elf.ALLOC, frames=True)
         constants.place(4, 4)  # ends the frames
 
-        code = _Part(_READ | _EXECUTE, *[_next_page(constants.end)] * 2)
+        code = _Segment(_READ | _EXECUTE, *[_next_page(constants.end)] * 2)
         self._lay_out(code, elf.ALLOC | elf.EXECUTE)
         for function in functions:
             self._outside[function] = code.place(len(_JUMP))
 
-        data = _Part(_READ | _WRITE, *[_next_page(code.end)] * 2)
+        data = _Segment(_READ | _WRITE, *[_next_page(code.end)] * 2)
         self._lay_out(data, elf.ALLOC | elf.WRITE)
         for function in functions:
             self._word_of[function] = data.place(8)
@@ -242,7 +242,7 @@ class _Linker:
             int((kinds == _ABSOLUTE_64).sum()) for file in self._objects for _, kinds, _, _ in file.relocations()
         )
 
-    def _lay_out(self, part: _Part, flags: int, *, frames: bool = False, empty: bool = False) -> None:
+    def _lay_out(self, part: _Segment, flags: int, *, frames: bool = False, empty: bool = False) -> None:
         """Places the sections with these flags behind each other."""
         for file in self._objects:
             sections = file.file.sections
@@ -253,7 +253,7 @@ class _Linker:
                     header = sections[number]
                     file.addresses[number] = part.place(int(header["size"]), max(1, int(header["align"])))
 
-    def _place_words(self, data: _Part) -> None:
+    def _place_words(self, data: _Segment) -> None:
         for name in self._shared_words:
             self._word_of[name] = data.place(8)
         for file, number in self._local_words:

@@ -54,7 +54,9 @@ def _in_c(node: ast.expr, expression: str) -> str:
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
         return f"({inner(node.left)} {'&' if isinstance(node.op, ast.BitAnd) else '|'} {inner(node.right)})"
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant):
-        return f"({' * '.join([inner(node.left)] * int(node.right.value))})"  # type: ignore[arg-type]  # a whole number
+        exponent = node.right.value
+        if isinstance(exponent, int) and exponent >= 1:
+            return f"({' * '.join([inner(node.left)] * exponent)})"
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
         return f"({inner(node.left)} {_COMPARISONS[type(node.ops[0])]} {inner(node.comparators[0])})"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2:
