@@ -42,13 +42,13 @@ test-quick: checks
 # For a machine with an NVIDIA GPU: kernels and models against PyTorch, times into docs/performance.md. See docs/gpu.md.
 GPU_TARGET ?= cuda:sm_80
 gpu-check: setup
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[cuda,cuda-compiler,cublas]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[compile,cuda,cuda-compiler,cublas]'
 	$(BIN)/python scripts/gpu_check.py build build/gpu-check --target $(GPU_TARGET)
 	$(BIN)/python scripts/gpu_check.py run build/gpu-check --write
 
 # Against PyTorch and the peers that pip installs; docs/performance.md gets the tables. For a quiet machine.
 bench: setup
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[compile,bench]'
 	rm -f build/benchmarks.jsonl build/bf16.jsonl
 	$(BIN)/python benchmarks/compare.py $(BENCH) --write
 	$(BIN)/python benchmarks/compare.py $(BENCH) --write --no-warm --malloc-tuned \

@@ -11,6 +11,8 @@ Importing this package imports neither torch nor MLIR; `compile` does, `load` an
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -27,7 +29,9 @@ from pipeline.errors import (
 )
 from pipeline.fusion_rules.rules import FusionRules, load_rules
 from pipeline.fusions import fuse_into
+from pipeline.installation import require_compiler
 from pipeline.runtime.call.generator import manual_seed
+from pipeline.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,8 +42,6 @@ if TYPE_CHECKING:
     from pipeline.frontend.stop_fusion import stop_fusion
     from pipeline.runtime.bundle import Bundle
     from pipeline.runtime.executable import Executable
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
@@ -123,7 +125,9 @@ def compile(
         UnsupportedOpError: ops of the model cannot be lowered; lists all of them with their source lines.
         OptionError: an option or its value is unknown.
         CompileError: a pass or the code generator failed.
+        PipelineError: the compiler is not installed.
     """
+    require_compiler()
     if training:
         from pipeline.frontend.dynamo.training_executable import compile_for_training
 
@@ -154,10 +158,24 @@ def capture(
         CaptureError: torch cannot capture the model.
         OptionError: an option is unknown, or is one of a compilation.
     """
+    require_compiler()
     from pipeline import captured
 
     return captured.capture(model, args, kwargs, dynamic_shapes, options)
 
+
+class _Package(types.ModuleType):
+    """This package; says what is wrong where it is taken for transformers' function of the same name."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raises `PipelineError`."""
+        raise PipelineError(
+            "pipeline is a package here, the compiler, and cannot be called; its function is pipeline.compile(model, "
+            "args). For transformers' function: from transformers import pipeline as transformers_pipeline"
+        )
+
+
+sys.modules[__name__].__class__ = _Package
 
 #: What is found when it is first asked for, since it takes long to import: the module that has it.
 _LATER = {

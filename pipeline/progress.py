@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import importlib.util
 import logging
 import os
 import sys
@@ -46,7 +47,8 @@ _reporter: contextvars.ContextVar[Reporter | None] = contextvars.ContextVar("pip
 def reported(verbose: bool) -> Iterator[None]:
     """Reports what is compiled in the `with` block (in this thread), if nobody does already.
 
-    It is said in the logs `compile` and `passes` where these are to say it, else by a bar on a terminal.
+    It is said in the logs `compile` and `passes` where these are to say it, else by a bar on a terminal, if rich is
+    there to draw it.
 
     Args:
         verbose: the log `compile` is to say it, whatever its level; if nobody has said where logs go, on stderr.
@@ -54,7 +56,7 @@ def reported(verbose: bool) -> Iterator[None]:
     if _reporter.get() is not None:
         yield
         return
-    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    on_terminal = sys.stderr is not None and sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
     is_logged = verbose or _stages.isEnabledFor(logging.INFO) or _passes.isEnabledFor(logging.INFO)
     reporter = _Log(verbose) if is_logged else _Bar() if on_terminal else None
     if reporter is None:

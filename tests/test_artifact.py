@@ -234,12 +234,11 @@ def test_a_failed_write_leaves_the_old_file(artifact, tmp_path, monkeypatch):
     path = tmp_path / "net.pipeline"
     path.write_bytes(b"old")
 
-    def fail(tensors, name, metadata):
-        with open(name, "wb") as file:
-            file.write(b"half")
+    def fail(tensors, metadata):
+        yield b"half"
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pipeline.runtime.artifact.save_file", fail)
+    monkeypatch.setattr("pipeline.runtime.artifact.chunks", fail)
     with pytest.raises(ArtifactError, match=r"net.pipeline: cannot be written: .*No space left"):
         pipeline.load(artifact).save(path)
     assert path.read_bytes() == b"old"

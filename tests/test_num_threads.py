@@ -61,7 +61,7 @@ def inputs(shapes, dtype=torch.float32):
 
 
 def is_shared(executable):
-    return "GOMP_parallel" in executable.ir("llvm")
+    return "pipeline_parallel" in executable.ir("llvm")
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ assert running() == before + 2, "the same three threads"
 # Inside of a team of threads that another library made, a kernel stays on the thread that calls it.
 work = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 signature = ctypes.CFUNCTYPE(None, work, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
-parallel = signature(threads.addresses()["GOMP_parallel"])
+parallel = signature(threads.addresses()[0])
 wanted, seen = exe(x), []
 parallel(work(lambda _: seen.append(np.array_equal(exe(x), wanted))), None, 2, 0)
 assert seen == [True, True]

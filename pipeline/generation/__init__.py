@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeline.installation import require_compiler
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -32,6 +34,7 @@ def compile(model: Any, max_length: int, *, batch: int = 1, **options: Any) -> L
         CaptureError: the model is none of transformers' decoders, or its attention is none that this knows.
         OptionError: an option is unknown, or a number is out of range.
     """
+    require_compiler()
     from pipeline.frontend.generation.entries import compile_entries
     from pipeline.generation.language_model import LanguageModel
     from pipeline.generation.settings import Settings

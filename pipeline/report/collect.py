@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from pipeline.report.sources import files_of
 from pipeline.runtime.interface.aligned_memory import byte_size
 from pipeline.runtime.interface.code import Kernel
 from pipeline.runtime.interface.signature import TensorType
+from pipeline.version import __version__
 
 if TYPE_CHECKING:
     from pipeline.runtime.executable import Executable
@@ -81,7 +81,7 @@ def _summary(executable: Executable, recording: Recording, missing: list[str]) -
         "version": VERSION,
         "title": executable.name,
         "made": datetime.now().astimezone().isoformat(timespec="seconds"),
-        "pipeline": importlib.metadata.version("pipeline"),
+        "pipeline": __version__,
         "machine": platform.machine(),
         "target": executable.target,
         "threads": executable.num_threads,

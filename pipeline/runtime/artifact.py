@@ -1,9 +1,10 @@
 """Artifacts: an executable as one file.
 
 An artifact is a safetensors file: any tool that reads those can look at the weights (`weights/<name>`). The machine
-code is tensors of bytes (`code/0`, ...), each an object file; version, signature and entry points are JSON in the
+code is a tensor of bytes (`code/0`), a shared object; version, signature and entry points are JSON in the
 file's metadata, under one key, so that equal executables make equal files. A checksum of each tensor is there, too.
-Complex weights are stored as pairs of real numbers, [.., 2], since readers of safetensors need not know them.
+Complex weights are stored as pairs of real numbers, [.., 2], since readers of safetensors need not know them. To read
+and run one takes NumPy alone.
 """
 
 from __future__ import annotations
@@ -18,9 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as save_bytes
-from safetensors.numpy import save_file
 
 from pipeline.errors import ArtifactError
 from pipeline.runtime.call.array_libraries import as_numpy, as_pairs, from_pairs, numpy_library, torch_library
@@ -29,7 +27,8 @@ from pipeline.runtime.interface.atomic_files import replacing
 from pipeline.runtime.interface.code import Code
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.mapped_file import MappedFile, checksum
-from pipeline.runtime.native.object_loader import host_features
+from pipeline.runtime.native.cpu_features import host_features
+from pipeline.runtime.safetensors_file import chunks
 from pipeline.runtime.weights.weight_source import FixedWeights
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from pipeline.runtime.executable import Executable
 
 #: Goes up with every change of the format or of how code is called; an artifact of another version is refused.
-VERSION = 6
+VERSION = 7
 
 #: What begins the name of a weight.
 WEIGHT = "weights/"
@@ -57,15 +56,15 @@ def save(path: Path, code: Any, signature: Signature, weights: Mapping[str, Any]
     """
     tensors, metadata = _contents(code, signature, weights, name)
     try:
-        with replacing(path) as temporary:
-            save_file(tensors, temporary, metadata)
-    except (OSError, SafetensorError) as error:
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            file.writelines(chunks(tensors, metadata))
+    except OSError as error:
         raise ArtifactError(f"{path}: cannot be written: {error}") from error
 
 
 def to_bytes(code: Any, signature: Signature, weights: Mapping[str, Any], name: str) -> bytes:
     """What `save` writes."""
-    return save_bytes(*_contents(code, signature, weights, name))
+    return b"".join(chunks(*_contents(code, signature, weights, name)))
 
 
 def from_bytes(data: bytes, library: str, num_threads: int | None) -> Executable:
@@ -147,13 +146,12 @@ def open_file(path: Path, key: str) -> tuple[dict[str, Any], MappedFile]:
         ArtifactError: it cannot be read, or is of another kind or version.
     """
     try:
-        with safe_open(path, "numpy") as file:
-            header = _header(path, file.metadata() or {}, key)
-        return header, MappedFile(path)
+        mapped = MappedFile(path)
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read: {error}") from error
-    except (SafetensorError, KeyError, ValueError) as error:
+    except ValueError as error:
         raise ArtifactError(f"{path}: no artifact, or cut short: {error}") from error
+    return _header(path, mapped.metadata, key), mapped
 
 
 def read_objects(path: Path, mapped: MappedFile, manifest: Mapping[str, Any], prefix: str) -> tuple[bytes, ...]:
@@ -225,8 +223,10 @@ def _header(path: Path, metadata: Mapping[str, str], key: str) -> dict[str, Any]
         raise ArtifactError(f"{path}: {_instead(metadata)}")
     try:
         header = json.loads(metadata[key])
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ArtifactError(f"{path}: its header is damaged: {error}") from error
+    if not isinstance(header, dict):
+        raise ArtifactError(f"{path}: its header is damaged: it is no table")
     if header.get("version") != VERSION:
         raise ArtifactError(
             f"{path}: has version {header.get('version')}, this pipeline reads version {VERSION}; compile it again"

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
 from pipeline.errors import ArtifactError, PipelineError
 from pipeline.runtime.artifact import (
@@ -34,6 +32,7 @@ from pipeline.runtime.executable import Executable
 from pipeline.runtime.interface.aligned_memory import Arena
 from pipeline.runtime.interface.atomic_files import replacing
 from pipeline.runtime.mapped_file import MappedFile, checksum
+from pipeline.runtime.safetensors_file import chunks
 
 _FILE = "files/"
 
@@ -94,9 +93,9 @@ class Bundle:
         manifest = {"entries": manifests, "weights": sums, "scratch": scratch, "files": files}
         objects = tuple(data for code, _ in parts.values() for data in code.objects)
         try:
-            with replacing(path) as temporary:
-                save_file(tensors, temporary, {BUNDLE_KEY: header_of(manifest, objects)})
-        except (OSError, SafetensorError) as error:
+            with replacing(path) as temporary, temporary.open("wb") as file:
+                file.writelines(chunks(tensors, {BUNDLE_KEY: header_of(manifest, objects)}))
+        except OSError as error:
             raise ArtifactError(f"{path}: cannot be written: {error}") from error
 
     @staticmethod

@@ -183,7 +183,7 @@ class Executable:
 
     @property
     def objects(self) -> tuple[bytes, ...]:
-        """The machine code, as object files that call each other."""
+        """The machine code: one shared object; of code that others link, an object file."""
         return self._code.objects
 
     @property
@@ -406,16 +406,16 @@ class Executable:
         """
         from pipeline.runtime.artifact import save
 
+        save(Path(path), *self.contents(prepacked=prepacked), self.name)
+
+    def contents(self, *, prepacked: bool = False) -> tuple[Code, Signature, dict[str, Any]]:
+        """Code, signature and weights, which is what files have; see `save`."""
         self._externals.check_saving()
-        code, signature, weights = self._code, self.signature, live_weights(self.signature, self._source)
-        if prepacked:
-            code, signature, weights = self._prepacked()
-        save(Path(path), code, signature, weights, self.name)
+        if not prepacked:
+            return self._code, self.signature, live_weights(self.signature, self._source)
+        from pipeline.runtime.prepacked import prepacked as packed
 
-    def _prepacked(self) -> tuple[Code, Signature, dict[str, Any]]:
-        from pipeline.runtime.prepacked import prepacked
-
-        return prepacked(self._code, self.signature, self._layout, self._current())
+        return packed(self._code, self.signature, self._layout, self._current())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles and copies are artifacts: they have weights of their own, and no IR."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pipeline.runtime.device.device_code import DeviceCode
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.interface.code import Code
+
+if TYPE_CHECKING:
+    from pipeline.runtime.device.device_code import DeviceCode
 
 
 def make_executable(code: Code | DeviceCode, *arguments: Any, **options: Any) -> Executable:
     """An executable of the kind that `code` is for; the rest are the arguments of `Executable` after the code."""
     kind: Callable[..., Executable] = Executable
-    if isinstance(code, DeviceCode):
+    if not isinstance(code, Code):
         from pipeline.runtime.device_executable import DeviceExecutable  # not loaded for CPUs
 
         kind = DeviceExecutable
@@ -22,4 +24,8 @@ def make_executable(code: Code | DeviceCode, *arguments: Any, **options: Any) ->
 
 def code_from_json(data: dict[str, Any], objects: tuple[bytes, ...]) -> Code | DeviceCode:
     """The inverse of `to_json`, for code of either kind."""
-    return (DeviceCode if "launches" in data else Code).from_json(data, objects)
+    if "launches" not in data:
+        return Code.from_json(data, objects)
+    from pipeline.runtime.device.device_code import DeviceCode
+
+    return DeviceCode.from_json(data, objects)

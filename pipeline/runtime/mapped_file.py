@@ -3,50 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import mmap
 from collections.abc import Iterable
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 
-_DTYPES = {
-    "BOOL": "bool",
-    "U8": "uint8",
-    "I8": "int8",
-    "I16": "int16",
-    "I32": "int32",
-    "I64": "int64",
-    "F16": "float16",
-    "BF16": ml_dtypes.bfloat16,
-    "F32": "float32",
-    "F64": "float64",
-}
+from pipeline.runtime.safetensors_file import DTYPES, read_header
 
 _WORD, _BLOCK = 8, 1 << 15
 
 
 class MappedFile:
-    """A file that safetensors has read before, so that its header is known to be sound.
+    """A file in memory.
 
     What is written to the arrays stays in this process. Nobody may cut the file while they are used.
 
     Attributes:
         tensors: NumPy arrays by name.
+        metadata: text by name.
     """
 
     def __init__(self, path: Path):
-        """Maps the file; raises `OSError` if it cannot be read."""
+        """Maps the file; raises `OSError` if it cannot be read, `ValueError` if it is no whole safetensors file."""
         with open(path, "rb") as file:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        start = _WORD + int.from_bytes(self._map[:_WORD], "little")
-        header = json.loads(self._map[_WORD:start])
-        header.pop("__metadata__", None)
+        header, self.metadata, start = read_header(self._map)
         self._places = {name: [start + end for end in entry["data_offsets"]] for name, entry in header.items()}
         data = np.frombuffer(self._map, np.uint8)
         self.tensors = {
-            name: data[slice(*self._places[name])].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+            name: data[slice(*self._places[name])].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
             for name, entry in header.items()
         }
 

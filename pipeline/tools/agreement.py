@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+
+from pipeline.runtime.interface.bfloat16 import BFLOAT16, as_doubles
 
 #: The largest error that rounding explains, relative to the largest number, by dtype.
 _ROUNDING = {
     np.dtype(np.float64): 1e-11,
     np.dtype(np.float32): 1e-4,
     np.dtype(np.float16): 1e-2,
-    np.dtype(ml_dtypes.bfloat16): 5e-2,
+    BFLOAT16: 5e-2,
 }
 
 
@@ -37,10 +38,10 @@ def _in_parts(value: Any) -> Any:
 
 def _error(value: Any, other: Any) -> str:
     value, other = _in_parts(value), _in_parts(other)
-    if not isinstance(value, np.ndarray) or not np.issubdtype(value.dtype, np.floating):
+    if not isinstance(value, np.ndarray) or value.dtype not in _ROUNDING:
         same = np.array_equal(value, other)
         return "the same" if same else "differs"
-    first, second = value.astype(np.float64), other.astype(np.float64)
+    first, second = as_doubles(value), as_doubles(other)
     finite = np.isfinite(first) & np.isfinite(second)
     others = int(
         (first[~finite] != second[~finite]).sum() - (np.isnan(first[~finite]) & np.isnan(second[~finite])).sum()
@@ -63,7 +64,7 @@ def _between(value: Any, other: Any) -> str | None:
     if tolerance is None:
         wrong = int((value != other).sum())
         return f"{wrong} of {value.size} elements" if wrong else None
-    first, second = value.astype(np.float64), other.astype(np.float64)
+    first, second = as_doubles(value), as_doubles(other)
     finite = np.isfinite(first)
     if not np.array_equal(np.where(finite, 0, first), np.where(np.isfinite(second), 0, second), equal_nan=True):
         return "an infinity or NaN stands at other places"

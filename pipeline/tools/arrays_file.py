@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 
 from pipeline.errors import PipelineError
 from pipeline.runtime.interface.atomic_files import replacing
+from pipeline.runtime.interface.bfloat16 import BFLOAT16
 
 
 def read_array(path: str, dtype: str) -> np.ndarray:
@@ -22,13 +22,13 @@ def read_array(path: str, dtype: str) -> np.ndarray:
     if not isinstance(array, np.ndarray):
         raise PipelineError(f"{path}: an archive of arrays; expected the .npy file of one")
     if dtype == "bfloat16" and array.dtype in (np.dtype("V2"), np.dtype("uint16")):
-        return array.view(ml_dtypes.bfloat16)
+        return array.view(BFLOAT16)
     return array
 
 
 def write_array(path: str, array: np.ndarray) -> None:
     """Writes a file, whole or not at all."""
-    words = array.view("V2") if array.dtype == ml_dtypes.bfloat16 else array
+    words = array.view("V2") if array.dtype == BFLOAT16 else array
     try:
         with replacing(Path(path)) as temporary, temporary.open("wb") as file:
             np.save(file, words, allow_pickle=False)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pipeline.installation import require_compiler
 from pipeline.tools.bisect_arguments import parse_arguments
 from pipeline.tools.command_line import exit_code
 from pipeline.tools.example_arguments import example_arguments
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace) -> bool:
     """Whether something was found."""
+    require_compiler()
     from pipeline.debug.bisection import bisect
     from pipeline.passmanager import registry
     from pipeline.tools.compile import quietly

@@ -10,16 +10,37 @@ from typing import Any, NoReturn
 
 from pipeline import logs
 from pipeline.errors import PipelineError
+from pipeline.installation import DISTRIBUTION
 from pipeline.plugins import one_line
 from pipeline.tools.versions import VersionAction
 
 
+class CompletionAction(argparse.Action):
+    """The option `--print-completion`: prints what has a shell complete the driver's options, and ends the process."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: Any, value: Any, *__: Any) -> None:
+        """Prints, and exits with 0."""
+        try:
+            import shtab
+        except ImportError:
+            parser.error(f"--print-completion needs shtab: pip install '{DISTRIBUTION}[terminal]'")
+        sys.stdout.write(f"{shtab.complete(parser, shell=value)}\n")
+        parser.exit()
+
+
 class DriverParser(argparse.ArgumentParser):
-    """Has `--version`; says what is wrong in one line, with exit code 1."""
+    """Has `--version` and `--print-completion`; says what is wrong in one line, with exit code 1."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self.add_argument("--version", action=VersionAction)
+        self.add_argument(
+            "--print-completion",
+            action=CompletionAction,
+            choices=("bash", "zsh", "tcsh"),
+            metavar="SHELL",
+            help="print what has bash, zsh or tcsh complete these options, and stop; see docs/installing.md",
+        )
 
     def error(self, message: str) -> NoReturn:
         """Prints and exits."""

@@ -10,24 +10,24 @@ import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-from rich.console import Console
-from rich.status import Status
+from typing import TYPE_CHECKING, TextIO
 
 from pipeline import timing
 from pipeline.errors import PipelineError
+from pipeline.installation import require_compiler
 from pipeline.remarks import Remark, collect
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.interface.atomic_files import replacing
 from pipeline.tools import remark_output
-from pipeline.tools.c_header import c_header
+from pipeline.tools.c_interface.program import program_files
 from pipeline.tools.command_line import exit_code
 from pipeline.tools.compile_arguments import BINARY, EMIT, LINKED, parse_arguments
 from pipeline.tools.explain import explanation
-from pipeline.tools.link import link
 from pipeline.tools.model_file import load_model
 from pipeline.tools.quiet import quietly
-from pipeline.tools.timing_report import stage_report
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> None:
+    require_compiler()
     _check_places(arguments)
     watcher = _Watcher(arguments)
     with collect() as remarks:
@@ -46,6 +47,8 @@ def _run(arguments: argparse.Namespace) -> None:
         finally:
             _print_remarks(arguments, remarks)
             if arguments.timing:
+                from pipeline.tools.timing_report import stage_report  # it loads MLIR
+
                 sys.stderr.write(stage_report(times))
 
 
@@ -113,11 +116,20 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
 
 
 def _write_linked(arguments: argparse.Namespace, executable: Executable) -> None:
-    """Writes an object file or a shared library, and the C header beside it."""
+    """Writes an object file or a shared object, the C header beside it, and the weights, if they are not inside."""
     path = Path(arguments.output)
-    (code,) = executable.objects
-    _write(path, link(code) if arguments.emit == "so" else code)
-    _write(path.with_suffix(".h"), c_header(executable.code, executable.signature, path.name).encode())
+    code, signature, weights = executable.contents(prepacked=arguments.prepacked)
+    files = program_files(
+        path,
+        code,
+        signature,
+        weights,
+        executable.name,
+        is_shared=arguments.emit == "so",
+        is_beside=arguments.weights_beside,
+    )
+    for place, content in files:
+        _write(place, content)
 
 
 def _print_remarks(arguments: argparse.Namespace, remarks: Sequence[Remark]) -> None:
@@ -150,10 +162,7 @@ class _Watcher:
 
     def __init__(self, arguments: argparse.Namespace):
         self._stderr = sys.stderr
-        console = Console(file=self._stderr)
-        self.status: Status | contextlib.nullcontext[None] = contextlib.nullcontext()
-        if console.is_terminal:
-            self.status = console.status(f"compiling {arguments.model}", refresh_per_second=4)
+        self.status = _status(self._stderr, f"compiling {arguments.model}")
         self._arguments = arguments
 
     def __call__(self, stage: str, text: str) -> None:
@@ -169,8 +178,18 @@ class _Watcher:
 
     def note(self, what: str) -> None:
         """Shows that `what` is done."""
-        if isinstance(self.status, Status):
+        if not isinstance(self.status, contextlib.nullcontext):
             self.status.update(f"compiling {self._arguments.model}: {what} done")
+
+
+def _status(file: TextIO, text: str) -> Status | contextlib.nullcontext[None]:
+    """What shows a text on a terminal; nothing elsewhere, and where rich is not installed."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        return contextlib.nullcontext()
+    console = Console(file=file)
+    return console.status(text, refresh_per_second=4) if console.is_terminal else contextlib.nullcontext()
 
 
 def _check_places(arguments: argparse.Namespace) -> None:

@@ -41,8 +41,8 @@ the stages:
   gpu                targets cuda and vulkan: what a thread does in each launch
   llvm               LLVM dialect; LLVM IR for cuda
   asm                assembly
-  obj, so            an object file or, where there is a C compiler, a shared library; each with a C header
-                     beside it that says how to call it
+  obj, so            an object file or a shared object with the weights, and a C header beside it with functions
+                     that run the model on DLPack's tensors, see docs/calling-from-c.md
   ptx, cubin         target cuda: its assembly, machine code
   spirv              target vulkan: a folder with a file a kernel
   exe                an artifact: one file with code and weights that pipeline-run and pipeline.load run
@@ -64,8 +64,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if arguments.report is not None and arguments.emit != "exe":
         parser.error("--report: is for --emit=exe")
-    if arguments.prepacked and arguments.emit != "exe":
-        parser.error("--prepacked: is for --emit=exe")
+    if arguments.prepacked and arguments.emit not in ("exe", *LINKED):
+        parser.error("--prepacked: is for --emit=exe, so and obj")
+    if arguments.weights_beside and arguments.emit not in LINKED:
+        parser.error("--weights-beside: is for --emit=so and obj")
     if arguments.emit in BINARY and arguments.output == "-":
         parser.error(f"--emit={arguments.emit} is binary: say with -o which file it goes to")
     if arguments.input and not takes_inputs(arguments.model):
@@ -103,7 +105,12 @@ def _parser() -> DriverParser:
     parser.add_argument(
         "--prepacked",
         action="store_true",
-        help="with --emit=exe: write what is prepared in place of the weights behind it",
+        help="with --emit=exe, so, obj: write what is prepared in place of the weights behind it",
+    )
+    parser.add_argument(
+        "--weights-beside",
+        action="store_true",
+        help="with --emit=so, obj: the weights in a file of their own, FILE with the suffix .weights, not inside",
     )
     parser.add_argument("--emit", choices=EMIT, default="exe", help="what comes out (default: exe)")
     parser.add_argument(

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pipeline import logs
 from pipeline.errors import PipelineError
 from pipeline.fusion_rules.rules import dump, load_rules
+from pipeline.installation import require_compiler
 from pipeline.tools.command_line import complain
 from pipeline.tools.isolation import Crash, Progress, run_isolated
 from pipeline.tools.opt_arguments import parse_arguments
@@ -26,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     try:
         logs.set_up()
+        require_compiler()
         if arguments.list_passes or arguments.show_dialects:
             outcome = run_isolated(lambda: _list(arguments))
             return _complain(f"{outcome.signal_name}: {outcome.reason}") if isinstance(outcome, Crash) else outcome

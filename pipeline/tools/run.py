@@ -12,8 +12,10 @@ import numpy as np
 
 from pipeline import load, plugins
 from pipeline.errors import PipelineError
-from pipeline.runtime.call.array_libraries import as_numpy, library_of
+from pipeline.installation import require_compiler
+from pipeline.runtime.call.array_libraries import as_numpy, dtype_and_shape, library_of
 from pipeline.runtime.executable import Executable
+from pipeline.runtime.interface.bfloat16 import as_doubles
 from pipeline.runtime.interface.pytree import flatten, leaf_paths, unflatten
 from pipeline.runtime.interface.signature import Argument
 from pipeline.tools.agreement import difference, errors
@@ -73,6 +75,7 @@ def _forms(arguments: argparse.Namespace) -> dict[str, Executable]:
     if not arguments.is_model:
         names = [arguments.artifact] + [arguments.against] * (arguments.against is not None)
         return {name: load(name) for name in names}
+    require_compiler()
     from pipeline.tools.run_model import compile_forms
 
     forms, arguments.example = compile_forms(arguments)
@@ -160,12 +163,14 @@ def _summary(value: Any) -> str:
     """Dtype, shape and the first elements of an array; a number or None as it is."""
     if not isinstance(value, np.ndarray):
         return repr(value)
-    head = f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    dtype, shape = dtype_and_shape(value)
+    head = f"{dtype}[{', '.join(map(str, shape))}]"
     if not value.size:
         return head
-    first = ", ".join(f"{element:.6g}" for element in value.reshape(-1)[:4].tolist())
+    shown = as_doubles(value) if dtype == "bfloat16" else value
+    first = ", ".join(f"{element:.6g}" for element in shown.reshape(-1)[:4].tolist())
     more = ", ..." if value.size > 4 else ""
-    numbers = value.astype(np.float64)
+    numbers = as_doubles(value)
     spread = f"min {numbers.min():.6g}, mean {numbers.mean():.6g}, max {numbers.max():.6g}"
     return f"{head} = {first}{more} ({spread})"
 

@@ -6,7 +6,7 @@ import struct
 
 from llvmlite import binding
 
-from pipeline.runtime.native.object_loader import initialize_llvm
+from pipeline.llvm import initialize_llvm
 
 _EHDR, _PHDR, _SYM = 64, 56, 24
 

@@ -16,12 +16,12 @@ import numpy as np
 import simulated_tensor_cores as tensor_cores
 from llvmlite import binding
 
+from pipeline.llvm import host_cpu, initialize_llvm
 from pipeline.runtime.device.device_code import DeviceKernel
 from pipeline.runtime.device.host_plan import View
 from pipeline.runtime.device_executable import DeviceExecutable
 from pipeline.runtime.interface.signature import DTYPE_BYTES
 from pipeline.runtime.interface.storage_types import numpy_dtype
-from pipeline.runtime.native.object_loader import host_cpu, initialize_llvm
 from pipeline.targets.common.llvm_text import to_llvm22
 
 #: The most blocks along one dimension of a launch.

@@ -149,7 +149,7 @@ def test_without_the_library(monkeypatch):
     for _ in range(2):
         compare(executable(a, b), a @ b, 1e-4)
     (remark,) = [one for one in executable.remarks if one.op == "cublas"]
-    assert "nvmath-python is missing; pip install 'pipeline[cublas]'" in remark.reason
+    assert "nvmath-python is missing; pip install 'pipeline-mlir[cublas]'" in remark.reason
 
 
 def test_errors_say_which_product(libraries):

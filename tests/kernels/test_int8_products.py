@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import pipeline
-from pipeline.runtime.native.object_loader import host_features
+from pipeline.runtime.native.cpu_features import host_features
 
 DOTS = {"avx512f", "avx512vnni"} <= host_features()
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import pipeline
-from pipeline.runtime.native.object_loader import host_features
+from pipeline.runtime.native.cpu_features import host_features
 
 K, N = 96, 40
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from function_model import Function
 
 import pipeline
-from pipeline.runtime.native.object_loader import host_features
+from pipeline.runtime.native.cpu_features import host_features
 from pipeline.targets.cpu.isa import isa
 
 CPUS = [cpu for cpu in ("native", "x86-64", "x86-64-v3", "x86-64-v4") if set(isa(cpu).required) <= host_features()]

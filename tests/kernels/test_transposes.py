@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import pipeline
-from pipeline.runtime.native.object_loader import host_features
+from pipeline.runtime.native.cpu_features import host_features
 from pipeline.targets.cpu.isa import isa
 
 CPUS = [cpu for cpu in ("native", "x86-64-v3", "x86-64") if set(isa(cpu).required) <= host_features()]

@@ -7,7 +7,7 @@ import re
 import pytest
 from llvmlite import binding
 
-from pipeline.runtime.native.object_loader import initialize_llvm
+from pipeline.llvm import initialize_llvm
 from pipeline.targets.cpu.isa import CPUS, isa
 
 #: Instructions that LLVM chooses for what kernels do, by the feature that has them.

@@ -7,13 +7,13 @@
 // CHECK-LABEL: llvm.func @scale_0(
 // CHECK: llvm.call @scale_0_chunk_0_spawn(%{{.*}}, %{{.*}}, %{{.*}}) : (i64, i64, !llvm.ptr) -> ()
 // CHECK: llvm.mlir.global external @pipeline_threads()
-// CHECK: llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)
+// CHECK: llvm.func @pipeline_parallel(!llvm.ptr, !llvm.ptr, i32, i32)
 // CHECK-LABEL: llvm.func @pipeline_part(
-// CHECK: llvm.call @omp_get_thread_num()
-// CHECK: llvm.call @omp_get_num_threads()
+// CHECK: llvm.call @pipeline_thread_num()
+// CHECK: llvm.call @pipeline_num_threads()
 // CHECK-LABEL: llvm.func @scale_0_chunk_0_spawn(
 // CHECK: %[[DATA:.*]] = llvm.alloca %{{.*}} x !llvm.struct<(i64, i64, ptr)>
-// CHECK: llvm.call @GOMP_parallel(%{{.*}}, %[[DATA]], %{{.*}}, %{{.*}})
+// CHECK: llvm.call @pipeline_parallel(%{{.*}}, %[[DATA]], %{{.*}}, %{{.*}})
 // CHECK-LABEL: llvm.func @scale_0_chunk_0_share(
 // CHECK: %[[PART:.*]] = llvm.call @pipeline_part(%{{.*}}, %{{.*}}, %{{.*}})
 // CHECK: %[[FROM:.*]] = llvm.extractvalue %[[PART]][0]
@@ -37,12 +37,12 @@ llvm.func @scale_0(%x: !llvm.ptr) {
 // CHECK-LABEL: llvm.func @rows_0_chunk_0_spawn(
 // CHECK-SAME: %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr, %[[THREADS:.*]]: i64, %{{.*}}: i64)
 // CHECK: %[[WANTED:.*]] = llvm.load
-// CHECK: %[[MOST:.*]] = llvm.call @omp_get_max_threads()
+// CHECK: %[[MOST:.*]] = llvm.call @pipeline_max_threads()
 // CHECK: %[[IS_OPEN:.*]] = llvm.icmp "eq" %[[WANTED]]
 // CHECK: %[[CHOSEN:.*]] = llvm.select %[[IS_OPEN]], %[[MOST]], %[[WANTED]]
 // CHECK: %[[LIMIT:.*]] = llvm.trunc %[[THREADS]]
 // CHECK: %[[TEAM:.*]] = llvm.intr.umin(%[[CHOSEN]], %[[LIMIT]])
-// CHECK: llvm.call @GOMP_parallel(%{{.*}}, %{{.*}}, %[[TEAM]], %{{.*}})
+// CHECK: llvm.call @pipeline_parallel(%{{.*}}, %{{.*}}, %[[TEAM]], %{{.*}})
 // CHECK-LABEL: llvm.func @rows_0_chunk_0_share(
 // CHECK: %[[ID:.*]] = llvm.extractvalue %{{.*}}[2]
 // CHECK: llvm.call @rows_0_chunk_0(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[ID]])
@@ -61,7 +61,7 @@ llvm.func @rows_0(%x: !llvm.ptr, %threads: i64) {
 
 // Other calls stay, and nothing of threads is declared.
 
-// CHECK-NOT: GOMP_parallel
+// CHECK-NOT: pipeline_parallel
 // CHECK-LABEL: llvm.func @main
 // CHECK-NEXT: llvm.call @scale_0(%{{.*}}) : (!llvm.ptr) -> ()
 // CHECK-NOT: pipeline_threads

@@ -9,20 +9,21 @@ from typing import ClassVar
 from pipeline.ir.attributes import CHUNK, NUMBERED, TEAM_SIZE
 from pipeline.mlir import callee, ir, symbol_name, walk
 from pipeline.passmanager.base import Pass
+from pipeline.runtime.interface.team import MAX_THREADS, NUM_THREADS, PARALLEL, THREAD_NUM
 
 #: Which iterations are a thread's: from where, to where, and its number.
 _PART, _OF_THREAD = "pipeline_part", "!llvm.struct<(i64, i64, i64)>"
 
 _DECLARATIONS = f"""
 llvm.mlir.global external @{TEAM_SIZE}() {{addr_space = 0 : i32}} : i32
-llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)
-llvm.func @omp_get_thread_num() -> i32
-llvm.func @omp_get_num_threads() -> i32
+llvm.func @{PARALLEL}(!llvm.ptr, !llvm.ptr, i32, i32)
+llvm.func @{THREAD_NUM}() -> i32
+llvm.func @{NUM_THREADS}() -> i32
 llvm.func @{_PART}(%first: i64, %last: i64, %step: i64) -> {_OF_THREAD} {{
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
-  %number = llvm.call @omp_get_thread_num() : () -> i32
-  %threads = llvm.call @omp_get_num_threads() : () -> i32
+  %number = llvm.call @{THREAD_NUM}() : () -> i32
+  %threads = llvm.call @{NUM_THREADS}() : () -> i32
   %id = llvm.sext %number : i32 to i64
   %count = llvm.sext %threads : i32 to i64
   %length = llvm.sub %last, %first : i64
@@ -48,11 +49,11 @@ llvm.func @{_PART}(%first: i64, %last: i64, %step: i64) -> {_OF_THREAD} {{
 }}
 """
 
-_DECLARE_MOST = "llvm.func @omp_get_max_threads() -> i32"
+_DECLARE_MOST = f"llvm.func @{MAX_THREADS}() -> i32"
 
 #: At most so many threads as there is scratch for.
 _LIMIT = """
-  %most = llvm.call @omp_get_max_threads() : () -> i32
+  %most = llvm.call @{most}() : () -> i32
   %is_open = llvm.icmp "eq" %wanted, %none : i32
   %chosen = llvm.select %is_open, %most, %wanted : i1, i32
   %limit = llvm.trunc %v{limit} : i64 to i32
@@ -70,7 +71,7 @@ llvm.func @{name}_spawn({parameters}) {{
   %place = llvm.mlir.addressof @{threads} : !llvm.ptr
   %wanted = llvm.load %place : !llvm.ptr -> i32
   {limit}
-  llvm.call @GOMP_parallel(%share, %data, {count}, %none) : (!llvm.ptr, !llvm.ptr, i32, i32) -> ()
+  llvm.call @{parallel}(%share, %data, {count}, %none) : (!llvm.ptr, !llvm.ptr, i32, i32) -> ()
   llvm.return
 }}
 llvm.func @{name}_share(%data: !llvm.ptr) {{
@@ -90,8 +91,9 @@ llvm.func @{name}_share(%data: !llvm.ptr) {{
 class LowerChunksToLibgomp(Pass):
     """Have threads share the iterations of functions marked `pipeline.chunk`, in LLVM dialect.
 
-    Each thread of a team of libgomp's runs iterations that lie side by side. The number of threads is the global
-    `pipeline_threads`, or OpenMP's where that is 0, and at most as many as there is scratch for (see
+    Each thread of a team of libgomp's runs iterations that lie side by side; `pipeline_parallel` and its like are
+    libgomp's functions where whoever loads the code has given them to it, else one thread's. The number of threads is
+    the global `pipeline_threads`, or OpenMP's where that is 0, and at most as many as there is scratch for (see
     plan-kernel-scratch); inside of other threads of OpenMP's it is one.
     """
 
@@ -151,7 +153,8 @@ def _functions(name: str, types: Sequence[str], step: int, is_numbered: bool) ->
         part=_PART,
         of_thread=_OF_THREAD,
         passed=", ".join(passed),
-        limit=_LIMIT.format(limit=len(types) - 2) if is_numbered else "",
+        parallel=PARALLEL,
+        limit=_LIMIT.format(limit=len(types) - 2, most=MAX_THREADS) if is_numbered else "",
         count="%threads" if is_numbered else "%wanted",
         types=", ".join(types),
     )

@@ -79,7 +79,7 @@ class Details {
     if (site) {
       cells.push([seconds(site.seconds), "a call of the model"], [percent(site.seconds / this.report.profile.seconds), "of the call"]);
       if (site.operations) cells.push([`${digits(site.operations / site.seconds / 1e9)}`, "GFLOP/s"]);
-      if (site.operations !== null && site.bytes) cells.push([percent(Math.max(site.operations / peak.operations, site.bytes / peak.bytes) / site.seconds), "of the roof"]);
+      if (site.operations !== null && site.bytes && peak.operations) cells.push([percent(Math.max(site.operations / peak.operations, site.bytes / peak.bytes) / site.seconds), "of the roof"]);
     }
     cells.push([count(kernel.operations), "operations"], [bytes(kernel.bytes), "read and written"]);
     if (kernel.operations && kernel.bytes) cells.push([digits(kernel.operations / kernel.bytes), "FLOP per byte"]);

@@ -11,7 +11,7 @@ function timeView(report, go) {
   const rest = [["between kernels", profile.code_seconds - inside], ["arguments and results", profile.seconds - profile.code_seconds]];
   kinds.push(...rest.filter(([, value]) => value > 0).map(([label, value]) => ({ kind: "rest", label, value, text: `${seconds(value)}, ${percent(value / profile.seconds)}` })));
   return h("div", { class: "view" },
-    card(`A call takes ${seconds(profile.seconds)}`, h("p", { class: "hint" }, `Mean of ${plural(profile.calls, "call")}. This machine: ${digits(profile.peak.operations / 1e9)} GFLOP/s, ${digits(profile.peak.bytes / 1e9)} GB/s, one thread.`), stackedBar(kinds)),
+    card(`A call takes ${seconds(profile.seconds)}`, h("p", { class: "hint" }, `Mean of ${plural(profile.calls, "call")}. This machine: ${profile.peak.operations ? digits(profile.peak.operations / 1e9) : "?"} GFLOP/s, ${digits(profile.peak.bytes / 1e9)} GB/s, one thread.`), stackedBar(kinds)),
     card("Time line", h("p", { class: "hint" }, "The last call. Drag or use the arrow keys to move, the wheel or + and − to zoom."), timeline(report, go)),
     h("div", { class: "columns" },
       card("Roofline", h("p", { class: "hint" }, "A dot is a kernel in all its places, larger where it takes more. The roofs are measured through memory, on one thread: data in caches and threads that share work can be above."), rooflineOf(report, go)),
@@ -40,7 +40,7 @@ function kernelTable(report, go) {
   const rows = kernelRows(report);
   const most = Math.max(...rows.map((row) => row.seconds || 0), 1e-12);
   const peak = report.profile?.peak;
-  const roof = (row) => peak && row.seconds && row.operations !== null ? Math.max(row.operations / peak.operations, row.bytes / peak.bytes) / row.seconds : null;
+  const roof = (row) => peak?.operations && row.seconds && row.operations !== null ? Math.max(row.operations / peak.operations, row.bytes / peak.bytes) / row.seconds : null;
   const measured = report.profile ? [
     { name: "time", value: (row) => row.seconds, cell: (row) => row.seconds === null ? "–" : bar(row.seconds / most, seconds(row.seconds), `k-${row.kind}`) },
     { name: "% of call", value: (row) => row.seconds, cell: (row) => row.seconds === null ? "–" : percent(row.seconds / report.profile.seconds) },
@@ -63,6 +63,7 @@ function kernelTable(report, go) {
 
 function rooflineOf(report, go) {
   const points = kernelRows(report).filter((row) => row.operations && row.bytes && row.seconds).map((row) => ({ ...row, rate: row.operations / row.seconds, intensity: row.operations / row.bytes }));
+  if (report.profile && !report.profile.peak.operations) return nothing("What arithmetic this machine can do is measured by installations that compile alone.");
   return points.length ? roofline(points, report.profile.peak, (point) => go.kernel(point.name)) : nothing("No kernel has operations that can be counted.");
 }
 

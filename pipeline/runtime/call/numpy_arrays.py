@@ -5,23 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import ml_dtypes
 import numpy as np
 
 from pipeline.runtime.call import generator
 from pipeline.runtime.call.array_library import OVERLAP, overlaps_itself, raw_bytes
+from pipeline.runtime.interface.bfloat16 import BFLOAT16
 from pipeline.runtime.interface.signature import DTYPE_BYTES
+
+_DTYPES = {name: np.dtype(name) if name != "bfloat16" else BFLOAT16 for name in DTYPE_BYTES}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 class NumpyArrays:
-    """NumPy's arrays; bfloat16 is ml_dtypes'."""
+    """NumPy's arrays; see `pipeline.runtime.interface.bfloat16` for what is bfloat16."""
 
     name = "numpy"
-    dtypes = {name: np.dtype(name if name != "bfloat16" else ml_dtypes.bfloat16) for name in DTYPE_BYTES}
+    dtypes = _DTYPES
 
     def dtype(self, array: np.ndarray) -> str:
         """The dtype's name."""
-        return str(array.dtype)
+        return _NAMES.get(array.dtype) or str(array.dtype)
 
     def shape(self, array: np.ndarray) -> tuple[int, ...]:
         """The sizes."""

@@ -83,7 +83,7 @@ def load_binding() -> Any:
 
         cublas.get_cudart_version()  # loads the library
     except ImportError:
-        raise PipelineError("nvmath-python is missing; pip install 'pipeline[cublas]'") from None
+        raise PipelineError("nvmath-python is missing; pip install 'pipeline-mlir[cublas]'") from None
     except Exception as error:  # what the loader of the library raises differs between versions
-        raise PipelineError(f"cuBLAS was not found ({error}); pip install 'pipeline[cublas]'") from error
+        raise PipelineError(f"cuBLAS was not found ({error}); pip install 'pipeline-mlir[cublas]'") from error
     return cublas

@@ -287,7 +287,7 @@ def _cuda_driver() -> Any:
 
         driver.cuDriverGetVersion()  # loads the library
     except ImportError:
-        raise PipelineError("the target cuda needs cuda-bindings; pip install 'pipeline[cuda]'") from None
+        raise PipelineError("the target cuda needs cuda-bindings; pip install 'pipeline-mlir[cuda]'") from None
     except Exception as error:  # what the binding raises without a driver differs between versions
         raise PipelineError(f"the target cuda needs NVIDIA's driver, which is not there: {error}") from None
     return driver

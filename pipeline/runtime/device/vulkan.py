@@ -205,7 +205,7 @@ def _wgpu() -> Any:
     try:
         import wgpu
     except ImportError:
-        raise PipelineError("the target vulkan needs wgpu; pip install 'pipeline[vulkan]'") from None
+        raise PipelineError("the target vulkan needs wgpu; pip install 'pipeline-mlir[vulkan]'") from None
     return wgpu
 
 

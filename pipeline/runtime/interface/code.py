@@ -132,7 +132,7 @@ class Code:
     """Everything of an executable but its signature and weights.
 
     Attributes:
-        objects: machine code, as object files that call each other.
+        objects: machine code: a shared object, or object files that call each other.
         main, main_sources: the entry for each call, and where each of its own arguments comes from.
         prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
         unread: the numbers of those results that main takes and yet doesn't read.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import ml_dtypes
 import numpy as np
+
+from pipeline.runtime.interface.bfloat16 import BFLOAT16
 
 _MLIR = {"i1": "bool", "bf16": "bfloat16", "f16": "float16", "f32": "float32", "f64": "float64"}
 
@@ -28,4 +29,4 @@ def in_words(element: str) -> str:
 
 def numpy_dtype(name: str) -> np.dtype:
     """The NumPy dtype of a stored element."""
-    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    return BFLOAT16 if name == "bfloat16" else np.dtype(name)

@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from pipeline.errors import ArtifactError, PipelineError
+from pipeline.runtime.interface.bfloat16 import BFLOAT16
 from pipeline.runtime.interface.code import ExternalFunction
 
 _DTYPES: dict[str, Any] = {
@@ -25,7 +25,7 @@ _DTYPES: dict[str, Any] = {
     "i64": np.int64,
     "index": np.int64,
     "f16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
+    "bf16": BFLOAT16,
     "f32": np.float32,
     "f64": np.float64,
 }

@@ -1,86 +1,127 @@
-"""Machine code in this process: loads object files and finds functions in them, through llvmlite alone."""
+"""Machine code in this process: a shared object, which the system's loader maps from memory."""
 
 from __future__ import annotations
 
 import ctypes
-import functools
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from pipeline import locks
 from pipeline.errors import ArtifactError
-from pipeline.runtime.native import openmp_team, perf_map
+from pipeline.runtime.interface.team import USE_TEAM
+from pipeline.runtime.native import elf, openmp_team, perf_map
 from pipeline.runtime.weights.watched_words import GUARDED, Guarded
 
-#: LLVM's table of symbols is the process's: what an object is linked to is set right before.
-_linking = locks.lock()
-
-
-@functools.cache
-def llvm() -> Any:
-    """llvmlite's binding to LLVM; imported late, for what runs on GPUs does without."""
-    from llvmlite import binding
-
-    return binding
-
-
-@functools.cache
-def initialize_llvm() -> None:
-    """Readies LLVM for this machine's processor, once."""
-    llvm().initialize_native_target()
-    llvm().initialize_native_asmprinter()
-    llvm().load_library_permanently("libgcc_s.so.1")  # conversions of f16 on CPUs that have no instruction for it
-
-
-@functools.cache
-def host_cpu() -> tuple[str, str]:
-    """(name, features) of this machine's CPU as LLVM calls them, features as `+avx2,+fma,-sse4a`."""
-    initialize_llvm()
-    return llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten()
-
-
-def host_features() -> set[str]:
-    """What this machine's CPU has, by LLVM's feature names."""
-    return {feature[1:] for feature in host_cpu()[1].split(",") if feature.startswith("+")}
+#: For names of files that no shared object in this process has had.
+_numbers = itertools.count()
 
 
 class NativeCode:
-    """Object files loaded into this process; their functions live as long as it does."""
+    """Machine code loaded into this process; its functions live as long as this object."""
 
     def __init__(self, objects: Sequence[bytes], symbols: Mapping[str, int] | None = None):
-        """Loads them; `symbols` has the addresses of what they call outside of this process's libraries."""
-        initialize_llvm()
-        machine = llvm().Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
-        self._engine = llvm().create_mcjit_compiler(llvm().parse_assembly(""), machine)
-        if any(openmp_team.SPAWN in object_file for object_file in objects):
-            symbols = {**openmp_team.addresses(), **(symbols or {})}
-        with _linking:
-            for name, address in (symbols or {}).items():
-                llvm().add_symbol(name, address)
-            try:
-                for object_file in objects:
-                    self._engine.add_object_file(llvm().ObjectFileRef.from_data(object_file))
-            except RuntimeError as error:
-                raise ArtifactError(f"not an object file for this machine: {error}") from error
-            self._engine.finalize_object()
+        """Loads a shared object, or object files, which are linked first.
+
+        Args:
+            symbols: the addresses of what the code calls outside of the system's libraries.
+
+        Raises:
+            ArtifactError: this machine cannot load it, or it calls what is not there.
+        """
+        is_linked = len(objects) == 1 and elf.ElfFile(objects[0]).header["type"] == elf.SHARED
+        code = objects[0] if is_linked else _linked(objects)
+        self._library = _load(code)
+        weakref.finalize(self, _close, self._library._handle).atexit = False  # threads may still run code then
+        self._set_imports(code, symbols or {})
+        if self._has(USE_TEAM) and openmp_team.addresses():
+            self._function(USE_TEAM, None, *[ctypes.c_void_p] * 4)(*openmp_team.addresses())
         if perf_map.wanted():
-            perf_map.append(objects, self._engine.get_function_address)
+            name, value = next(item for item in elf.ElfFile(code).dynamic_symbols().items() if item[1])
+            perf_map.append(code, self._address(name) - value)
+
+    def _set_imports(self, code: bytes, symbols: Mapping[str, int]) -> None:
+        """Tells the code where functions are that it imports."""
+        if elf.IMPORT.encode() not in code:
+            return
+        for word in elf.ElfFile(code).dynamic_symbols():
+            name = word.removeprefix(elf.IMPORT)
+            if name != word and name not in symbols:
+                raise ArtifactError(f"the code calls the function {name}, which nothing has")
+            if name != word:
+                ctypes.c_uint64.in_dll(self._library, word).value = symbols[name]
 
     def entry(self, symbol: str) -> Callable[[int], None]:
         """The function `symbol` as a callable that takes the address of its slots."""
-        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._address(symbol))
+        return self._function(symbol, None, ctypes.c_void_p)
 
     def guarded(self) -> Guarded:
         """The entry that compares watched words first; see `pipeline.runtime.weights.watched_words`."""
-        return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(self._address(GUARDED))
-
-    def _address(self, symbol: str) -> int:
-        address = self._engine.get_function_address(symbol)
-        if not address:
-            raise ArtifactError(f"the object files have no function {symbol}")
-        return address
+        return self._function(GUARDED, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
     def number(self, symbol: str) -> ctypes.c_int32 | None:
-        """The global 32-bit integer `symbol`; None if there is none."""
-        address = self._engine.get_global_value_address(symbol)
-        return ctypes.c_int32.from_address(address) if address else None
+        """The global 32-bit integer `symbol`, which lives as long as this object; None if there is none."""
+        return ctypes.c_int32.in_dll(self._library, symbol) if self._has(symbol) else None
+
+    def _function(self, symbol: str, result: Any, *arguments: Any) -> Any:
+        function: Any = ctypes.CFUNCTYPE(result, *arguments)(self._address(symbol))
+        function.code = self  # keeps it loaded
+        return function
+
+    def _address(self, symbol: str) -> int:
+        if not self._has(symbol):
+            raise ArtifactError(f"the code has no function {symbol}")
+        return ctypes.cast(getattr(self._library, symbol), ctypes.c_void_p).value or 0
+
+    def _has(self, symbol: str) -> bool:
+        return hasattr(self._library, symbol)
+
+
+def _linked(objects: Sequence[bytes]) -> bytes:
+    from pipeline.runtime.native.linker import link  # not loaded for artifacts, which have been linked
+
+    return link(objects)
+
+
+_close_library = ctypes.CDLL(None).dlclose
+_close_library.argtypes = [ctypes.c_void_p]
+
+
+def _close(handle: int) -> None:
+    _close_library(handle)
+
+
+def _load(code: bytes) -> ctypes.CDLL:
+    """Loads from memory; from a file on the disk where the system has no files in memory, or runs nothing there."""
+    try:
+        with _memory_file(code) as path:
+            return ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError:
+        pass
+    try:
+        with tempfile.NamedTemporaryFile(prefix="pipeline-", suffix=".so") as file:
+            file.write(code)
+            file.flush()
+            return ctypes.CDLL(file.name, os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError as error:
+        raise ArtifactError(f"not a shared object that this machine can load: {error}") from error
+
+
+@contextmanager
+def _memory_file(code: bytes) -> Iterator[str]:
+    """A path of a file in memory.
+
+    The loader takes a path that it has seen for the shared object that it found there before, though the numbers of
+    open files come again. So each path is another spelling: the bits of a count, as `/./` and `//`.
+    """
+    file = os.memfd_create("pipeline code")
+    try:
+        with open(file, "wb", closefd=False) as stream:
+            stream.write(code)
+        spelling = f"{next(_numbers):b}".replace("1", "/./").replace("0", "//")
+        yield f"/proc/self/fd/{spelling}{file}"
+    finally:
+        os.close(file)

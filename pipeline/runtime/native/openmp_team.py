@@ -1,7 +1,8 @@
 """The threads that share the work of kernels: those of libgomp, which are torch's own where torch is there.
 
-Code asks for a team by `GOMP_parallel`. Inside of a parallel region of torch's, or of another library's on the same
-libgomp, a team is one thread, so that nothing runs more threads than there are processors.
+Code is given libgomp's functions when it is loaded (`pipeline.runtime.interface.team`). Inside of a parallel region of
+torch's, or of another library's on the same libgomp, a team is one thread, so that nothing runs more threads than there
+are processors.
 """
 
 from __future__ import annotations
@@ -16,16 +17,13 @@ from collections.abc import Callable
 from typing import Any
 
 from pipeline.errors import OptionError
+from pipeline.runtime.interface.team import LIBGOMP, USE_TEAM
 
-#: A name in object files whose code asks for threads.
-SPAWN = b"GOMP_parallel"
+#: A name in machine code that asks for threads.
+SPAWN = USE_TEAM.encode()
 
 #: The global of the code that says how many; 0 for as many as OpenMP says.
 THREADS = "pipeline_threads"
-
-_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_get_max_threads")
-
-_kept: list[Any] = []
 
 #: The numbers of threads of the executables in this process.
 _numbers: weakref.WeakSet[TeamSize] = weakref.WeakSet()
@@ -82,32 +80,20 @@ def wanted(given: int | None) -> int | None:
 
 
 @functools.cache
-def addresses() -> dict[str, int]:
-    """Where the functions of libgomp are; without libgomp, where functions are that run everything on one thread."""
+def addresses() -> tuple[int, ...]:
+    """Where the functions of libgomp are, in the order of `LIBGOMP`; none, and a warning, where there is no libgomp."""
     library = _libgomp()
-    if library is not None:
-        return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS}
-    warnings.warn("libgomp.so.1 is not there: kernels run on one thread", RuntimeWarning, stacklevel=2)
-    work = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-    alone = (
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(
-            lambda function, data, count, flags: work(function)(data)
-        ),
-        ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0),
-        ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1),
-        ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1),
-    )
-    _kept.extend(alone)
-    return {
-        name: ctypes.cast(function, ctypes.c_void_p).value or 0
-        for name, function in zip(_FUNCTIONS, alone, strict=True)
-    }
+    if library is None:
+        warnings.warn("libgomp.so.1 is not there: kernels run on one thread", RuntimeWarning, stacklevel=2)
+        return ()
+    return tuple(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in LIBGOMP)
 
 
 @functools.cache
 def _most() -> Callable[[], int]:
     """OpenMP's own number of threads for the calling thread."""
-    return ctypes.CFUNCTYPE(ctypes.c_int)(addresses()["omp_get_max_threads"])
+    found = addresses()
+    return ctypes.CFUNCTYPE(ctypes.c_int)(found[LIBGOMP.index("omp_get_max_threads")]) if found else lambda: 1
 
 
 def _libgomp() -> Any:
@@ -122,7 +108,7 @@ def _libgomp() -> Any:
     for name in [*sorted(loaded, key=lambda path: "/libtorch_cpu" not in path), "libgomp.so.1"]:
         try:
             library = ctypes.CDLL(name)
-            if all(hasattr(library, function) for function in _FUNCTIONS):
+            if all(hasattr(library, function) for function in LIBGOMP):
                 return library
         except OSError:
             continue

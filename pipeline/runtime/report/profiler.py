@@ -161,8 +161,14 @@ def _title(profile: Profile) -> str:
     return (
         f"{profile.seconds * 1e3:.3f} ms a call, mean of {profile.calls}; "
         f"{profile.accounted:.1%} of it in kernels and copies\n"
-        f"this machine: {profile.peak.operations / 1e9:.0f} GFLOP/s, {profile.peak.bytes / 1e9:.1f} GB/s, one thread"
+        f"this machine: {_arithmetic(profile.peak)}, {profile.peak.bytes / 1e9:.1f} GB/s, one thread"
     )
+
+
+def _arithmetic(peak: Peak) -> str:
+    if peak.operations is None:
+        return "? GFLOP/s (only an installation that compiles measures it)"
+    return f"{peak.operations / 1e9:.0f} GFLOP/s"
 
 
 def _table(profile: Profile) -> list[str]:
@@ -210,4 +216,5 @@ def _rate(amount: int | None, seconds: float) -> str:
 def _share(row: Row, peak: Peak) -> str:
     if row.operations is None or row.bytes is None:
         return "-"
-    return f"{peak.share(row.seconds, row.operations, row.bytes):.0%}"
+    share = peak.share(row.seconds, row.operations, row.bytes)
+    return "-" if share is None else f"{share:.0%}"

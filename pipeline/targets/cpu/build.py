@@ -16,6 +16,7 @@ from pipeline.program import Dump
 from pipeline.runtime.interface.code import Code, ExternalFunction, Site
 from pipeline.runtime.interface.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.interface.signature import ParameterSource
+from pipeline.runtime.native.linker import link
 from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
 from pipeline.targets.common.target import CodeForm
 from pipeline.targets.cpu.codegen import units
@@ -53,12 +54,15 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
     with timing.stage("to LLVM dialect"):
         run(TO_LLVM)
     dump("llvm", module)
-    machine = Machine(isa.cpu, isa.features, form.linked)
+    machine = Machine(isa.cpu, isa.features)
     made = units(module, list(entries.items()), whole=form.assembly or form.linked, sites=len(sites))
     if form.assembly:
         dump("asm", assembly(made[0], machine))
     with timing.stage("machine code"):
         objects = compile_units(made, machine, _Count(len(kernels), len(made)))
+    if not form.linked:
+        with timing.stage("link"):
+            objects = (link(objects),)
     return Code(
         objects=objects,
         main=entries["main"],

@@ -10,11 +10,13 @@ from pipeline import timing
 from pipeline.ir.attributes import TEAM_SIZE
 from pipeline.mlir import ir, to_llvm_ir
 from pipeline.runtime.interface.entry_point import EntryPoint, Value
+from pipeline.runtime.interface.team import OF_CODE, PARALLEL, SET_THREADS, USE_TEAM
 from pipeline.runtime.weights.watched_words import GUARDED
 from pipeline.targets.cpu.guarded_entry import define_guarded_entry
 from pipeline.targets.cpu.machine_code import WORTH_A_PROCESS, Unit
 from pipeline.targets.cpu.profile_recorder import define_recorder
 from pipeline.targets.cpu.split_module import split
+from pipeline.targets.cpu.team_functions import team_functions
 
 _I64 = llvm_ir.IntType(64)
 _POINTER = llvm_ir.PointerType()
@@ -33,29 +35,35 @@ def units(
     """
     with timing.stage("to LLVM IR"):
         text = to_llvm_ir(module)
-    symbols = _symbols(entries)
+    has_team = f"@{PARALLEL}(" in text
+    symbols = _symbols(entries, has_team)
     names = tuple(name for name, _ in entries)
     parts = [] if whole else split(text, len(text) if len(text) < WORTH_A_PROCESS else UNIT_SIZE)
     if len(parts) < 2:
-        return [Unit(text, _entry_functions(entries, sites), symbols, (*names, *symbols))]
+        return [Unit(text, _entry_functions(entries, sites, has_team), symbols, (*names, *symbols))]
     made = []
     for part in parts:
         own = [(name, entry) for name, entry in entries if name in part.functions]
-        inside = _symbols(own)
+        inside = _symbols(own, has_team)
         called = tuple(name for name in part.functions if name not in names)
-        entry_functions = _entry_functions(own, sites) if own else ""
+        if has_team and "main" in dict(own):
+            called = (*called, *OF_CODE)
+        entry_functions = _entry_functions(own, sites, has_team) if own else ""
         made.append(Unit(part.text, entry_functions, (*called, *inside), (*names, *inside), part.is_vectors))
     return made
 
 
-def _symbols(entries: list[tuple[str, EntryPoint]]) -> tuple[str, ...]:
+def _symbols(entries: list[tuple[str, EntryPoint]], has_team: bool) -> tuple[str, ...]:
     """What the runtime calls of the functions that `_entry_functions` defines."""
-    guarded = (GUARDED,) if "main" in dict(entries) else ()
-    return (*(entry.symbol for _, entry in entries), *guarded)
+    beside = (GUARDED, *((USE_TEAM, SET_THREADS) if has_team else ())) if "main" in dict(entries) else ()
+    return (*(entry.symbol for _, entry in entries), *beside)
 
 
-def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int) -> str:
-    """A module of functions that unpack slots and call the entries; see `pipeline.runtime.interface.entry_point`."""
+def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int, has_team: bool) -> str:
+    """A module of functions that unpack slots and call the entries; see `pipeline.runtime.interface.entry_point`.
+
+    With `has_team` those are there, too, by which kernels have threads share work.
+    """
     module = llvm_ir.Module()
     if "main" in dict(entries):
         threads = llvm_ir.GlobalVariable(module, llvm_ir.IntType(32), TEAM_SIZE)
@@ -66,7 +74,7 @@ def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int) -> str:
         function = _entry_function(module, name, entry)
         if name == "main":
             define_guarded_entry(module, function)
-    return str(module)
+    return str(module) + (team_functions() if has_team and "main" in dict(entries) else "")
 
 
 def _entry_function(module: llvm_ir.Module, name: str, entry: EntryPoint) -> llvm_ir.Function:

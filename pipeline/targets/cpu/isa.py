@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.errors import OptionError
-from pipeline.runtime.native.object_loader import host_cpu, host_features
+from pipeline.llvm import host_cpu
+from pipeline.runtime.native.cpu_features import host_features
 
 # The x86-64 psABI's levels, each with what it adds (LLVM's feature names).
 _V2 = ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")

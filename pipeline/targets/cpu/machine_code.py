@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from llvmlite import binding
 
 from pipeline.errors import CompileError
-from pipeline.runtime.native.object_loader import initialize_llvm
+from pipeline.llvm import initialize_llvm
 from pipeline.targets.common.llvm_text import to_llvm22
 
 #: Below so many characters of LLVM IR a second process takes longer to start than it saves.
@@ -56,19 +56,16 @@ class Machine:
 
     Attributes:
         cpu, features: as LLVM calls them.
-        linked: whether a linker will make a library of the code; else this process loads it.
     """
 
     cpu: str
     features: str
-    linked: bool = False
 
     def create(self) -> binding.TargetMachine:
-        """LLVM's code generator for it."""
+        """LLVM's code generator for it, of code that may lie anywhere."""
         initialize_llvm()
         target = binding.Target.from_default_triple()
-        how = {"reloc": "pic"} if self.linked else {"codemodel": "jitdefault", "jit": True}
-        return target.create_target_machine(cpu=self.cpu, features=self.features, opt=3, **how)
+        return target.create_target_machine(cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="small")
 
 
 def compile_units(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.program import Dump
 from pipeline.runtime.interface.code import Code
-from pipeline.runtime.native.object_loader import host_features
+from pipeline.runtime.native.cpu_features import host_features
 from pipeline.targets.common.target import PLAIN, CodeForm, Target
 from pipeline.targets.cpu.isa import LEAST_MASKED, isa
 
