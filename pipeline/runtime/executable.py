@@ -411,11 +411,15 @@ class Executable:
     def contents(self, *, prepacked: bool = False) -> tuple[Code, Signature, dict[str, Any]]:
         """Code, signature and weights, which is what files have; see `save`."""
         self._externals.check_saving()
-        if not prepacked:
-            return self._code, self.signature, live_weights(self.signature, self._source)
-        from pipeline.runtime.prepacked import prepacked as packed
+        return (
+            self._prepacked() if prepacked else (self._code, self.signature, live_weights(self.signature, self._source))
+        )
 
-        return packed(self._code, self.signature, self._layout, self._current())
+    def _prepacked(self) -> tuple[Code, Signature, dict[str, Any]]:
+        """The contents of files that have what is prepared."""
+        from pipeline.runtime.prepacked import prepacked
+
+        return prepacked(self._code, self.signature, self._layout, self._current())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles and copies are artifacts: they have weights of their own, and no IR."""

@@ -255,6 +255,10 @@ class FallbackExecutable(Executable):
         """Raises `PipelineError`, as `save` does."""
         raise PipelineError(f"cannot be saved; {self._not_one_code()}")
 
+    def contents(self, *, prepacked: bool = False) -> NoReturn:
+        """Raises `PipelineError`, as `save` does."""
+        self.code_for_file()
+
     def _not_one_code(self) -> str:
         ops = "".join(f"\n  {fallback}" for fallback in self.fallbacks)
         count = "1 op" if len(self.fallbacks) == 1 else f"{len(self.fallbacks)} ops"
