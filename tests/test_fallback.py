@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from function_model import Function
+from numerics import differences
 from torch import nn
 from torch.export import Dim
 from torch.utils._pytree import tree_map_only
@@ -176,6 +178,46 @@ def test_parts_alternate_with_ops():
     executable = check(Chain(), torch.randn(3, 3))
     assert len(executable.fallbacks) == 3
     assert len(executable.parts) == 4
+
+
+@torch.library.custom_op("pipeline_tests::same", mutates_args=())
+def same(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+same.register_fake(torch.empty_like)
+
+#: What torch takes apart into tensors for numbers, which carry the metadata of the op that they come from.
+BESIDE_NUMBERS = [
+    lambda x: torch.bitwise_xor(x.long(), 5),
+    lambda x: torch.bitwise_or(5, x.long()),
+    lambda x: x.long() & 6,
+    lambda x: x.long() << 2,
+    lambda x: torch.pow(2.5, x),
+    lambda x: torch.remainder(7.5, x),
+    lambda x: torch.copysign(x, -2.0),
+    lambda x: torch.where(x > 1, x, 3.0),
+    lambda x: torch.where(x > 1, 3, 4),
+    lambda x: torch.xlogy(x, 2.0),
+    lambda x: torch.fmod(x, 2),
+    lambda x: torch.float_power(x, 2),
+    lambda x: torch.heaviside(x - 2, torch.tensor(0.5)),
+    lambda x: torch.maximum(x, torch.tensor(2.0)),
+    lambda x: torch.isin(x, 2.0),
+    lambda x: torch.ldexp(x, torch.tensor(2)),
+    lambda x: x.masked_fill(x > 1, 9).index_fill(0, torch.tensor([1]), 4.0),
+    lambda x: torch.searchsorted(torch.tensor([1.0, 2.0]), x),
+]
+
+
+def test_numbers_beside_what_torch_computes():
+    model = Function(lambda x: [form(same(x)) for form in BESIDE_NUMBERS])
+    x = torch.tensor([0.5, 1.0, 2.0, 3.0, 4.0])
+    executable = pipeline.compile(model, (x,), fallback="torch")
+    assert executable.fallbacks and not differences(executable(x), model(x))
+    bits = Function(lambda x: torch.bitwise_xor(x.view(torch.int64), 5))
+    whole = torch.tensor([7, 8, 9, 10]).to(torch.uint64)
+    assert pipeline.compile(bits, (whole,), fallback="torch")(whole).tolist() == [2, 13, 12, 15]
 
 
 def test_mutation_of_buffers_and_arguments():

@@ -67,6 +67,7 @@ def simplify(graph: fx.Graph, is_region: bool = False) -> None:
         if node.op == "get_attr" and isinstance(inner := attribute(node), fx.GraphModule):
             simplify(inner.graph, is_region=True)
     reserve_names(graph)
+    drop_foreign_metadata(graph)
     lower_assertions(graph)
     known_sizes_as_numbers(graph, is_region)
     complex_as_pairs(graph)
@@ -86,6 +87,26 @@ def simplify(graph: fx.Graph, is_region: bool = False) -> None:
 def reserve_names(graph: fx.Graph) -> None:
     """Has new nodes be called like none that is there: torch.export renames nodes behind the graph's back."""
     graph._graph_namespace._used_names.update(node.name for node in graph.nodes)
+
+
+def drop_foreign_metadata(graph: fx.Graph) -> None:
+    """Drops what `tensor_meta` says where it isn't of the node's value.
+
+    torch's traces that keep a node's metadata hand it on to all ops that the node is taken apart into, such as a number
+    beside a tensor; the importer would believe it rather than the value. Remove when torch replaces `tensor_meta`, too.
+    """
+    for node in graph.nodes:
+        value, said = node.meta.get("val"), node.meta.get("tensor_meta")
+        if isinstance(value, torch.Tensor) and not _is_of(value, said):
+            node.meta.pop("tensor_meta", None)
+
+
+def _is_of(value: torch.Tensor, said: Any) -> bool:
+    """Whether the metadata of a tensor is that of a value of known sizes."""
+    shape = getattr(said, "shape", None)
+    if shape is None or not all(isinstance(size, int) for size in (*shape, *value.shape)):
+        return False
+    return tuple(shape) == tuple(value.shape) and said.dtype == value.dtype
 
 
 _COMPARISONS = (

@@ -79,7 +79,9 @@ def _inputs(signature: Signature) -> list[str]:
 
 def _outputs(signature: Signature) -> list[str]:
     names = leaf_paths(signature.result_tree, "result")
-    return [f"{name}: {_kind(result, signature)}" for name, result in zip(names, signature.results, strict=True)]
+    return [f"{name}: {_kind(result, signature)}" for name, result in zip(names, signature.results, strict=True)] or [
+        "none"
+    ]
 
 
 def _kind(result: Result, signature: Signature) -> str:
