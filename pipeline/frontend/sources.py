@@ -17,6 +17,7 @@ from pipeline import timing
 from pipeline.frontend.capture.call_parameters import Parameters, parameters_of
 from pipeline.frontend.capture.callables import name_of
 from pipeline.frontend.capture.capture import BY_BYTECODE, checked_arguments, export, functionalize, loaded
+from pipeline.frontend.capture.declared_inputs import DeclaredInputs
 from pipeline.frontend.capture.fingerprint import exported_fingerprint, graph_fingerprint
 from pipeline.frontend.capture.module_weights import ModuleWeights
 from pipeline.frontend.functionalize.effect_tokens import drop_effect_tokens
@@ -38,10 +39,10 @@ def exported_source(
     """Exports a model; see `pipeline.frontend.capture.capture.capture`, and `Options` for `random`."""
     name = _name(model)
     model, (args, keywords) = loaded(model), checked_arguments(args, kwargs)
-    if hasattr(model, "completed"):  # what runs an ONNX graph, whose inputs have shapes of their own
+    if isinstance(model, DeclaredInputs):
         args, dynamic_shapes = model.completed(args, dynamic_shapes)
     exported = export(model, args, keywords, dynamic_shapes, mode)
-    if hasattr(model, "completed"):
+    if isinstance(model, DeclaredInputs):
         _note_fixed_sizes(exported, dynamic_shapes)
     parameters = parameters_of(model, args or (), keywords, exported)
     is_module = isinstance(model, nn.Module) and not isinstance(model, torch.jit.ScriptModule)
@@ -50,7 +51,7 @@ def exported_source(
 
 
 def _note_fixed_sizes(exported: ExportedProgram, dynamic_shapes: Any) -> None:
-    """Remarks on sizes that an ONNX file leaves open and that its graph takes in the example's size alone."""
+    """Remarks on sizes that a file leaves open and that its graph takes in the example's size alone."""
     inputs = [node for node in exported.graph.nodes if node.name in exported.graph_signature.user_inputs]
     for node, open_dims in zip(inputs, dynamic_shapes or (), strict=False):
         for dim in open_dims or ():

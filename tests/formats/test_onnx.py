@@ -7,6 +7,7 @@ import onnx
 import onnx_models
 import onnxruntime
 import pytest
+import torch
 from onnx import TensorProto, helper
 from onnx.backend.test.loader import load_model_tests
 
@@ -196,3 +197,15 @@ def test_a_sample_of_onnxs_own_tests():
     assert sorted(found) == sorted(SAMPLE)
     wrong = {name: reason for name, case in found.items() if (reason := by_pipeline(case, eager=False)) is not None}
     assert not wrong, json.dumps(wrong, indent=1)
+
+
+def test_a_module_of_torch_may_have_any_attribute():
+    """Nothing is taken for an ONNX model by its names alone."""
+
+    class Counted(torch.nn.Module):
+        completed, examples, input_names = 3, (1,), ["x"]
+
+        def forward(self, x):
+            return x + self.completed
+
+    assert pipeline.compile(Counted(), (torch.zeros(2),))(torch.zeros(2)).tolist() == [3, 3]

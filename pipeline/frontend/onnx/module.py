@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 from onnx import numpy_helper
-from torch import nn
 
 from pipeline.errors import CaptureError
+from pipeline.frontend.capture.declared_inputs import DeclaredInputs
 from pipeline.frontend.onnx.call import NodeCall, attributes_of
 from pipeline.frontend.onnx.element_types import FOUR_BITS, as_tensor, torch_type
 from pipeline.frontend.onnx.graph_run import OnnxRun, constant_value
@@ -26,7 +26,7 @@ from pipeline.frontend.onnx.ops.movement import constant_array, dense
 _EXAMPLE_SIZES = (7, 11, 13, 17, 19, 23, 29, 31)
 
 
-class OnnxModule(nn.Module):
+class OnnxModule(DeclaredInputs):
     """Runs a model's graph.
 
     Attributes:
