@@ -174,10 +174,12 @@ class LanguageModel:
         known = np.empty((rows, length + count), np.int64)
         known[:, :length] = prompt.given
         running = np.ones(rows, bool)
-        self._owner = owner = object()
+        owner = object()
         tokens = prompt.ids
         for number in range(count):
             with self._lock:
+                if number == 0:
+                    self._owner = owner
                 self._check_owner(owner)
                 logits = as_numpy(self._logits(prompt, tokens, number))
             tokens = next_tokens(logits[:rows], known[:, : length + number], settings, draw)

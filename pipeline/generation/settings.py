@@ -8,6 +8,26 @@ from typing import Any
 
 from pipeline.errors import OptionError
 
+#: What a generation config may ask for that is not here, and the value that asks for nothing.
+_IDLE = {
+    "num_beams": 1,
+    "no_repeat_ngram_size": 0,
+    "encoder_no_repeat_ngram_size": 0,
+    "min_length": 0,
+    "min_new_tokens": 0,
+    "suppress_tokens": None,
+    "begin_suppress_tokens": None,
+    "bad_words_ids": None,
+    "sequence_bias": None,
+    "forced_bos_token_id": None,
+    "forced_eos_token_id": None,
+    "typical_p": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+    "penalty_alpha": None,
+    "guidance_scale": 1.0,
+}
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -34,7 +54,17 @@ class Settings:
 
     @staticmethod
     def of_config(config: Mapping[str, Any]) -> Settings:
-        """What a generation config says about these, and defaults for the rest."""
+        """What a generation config says about these, and defaults for the rest.
+
+        Raises:
+            OptionError: it asks for something else that changes the tokens.
+        """
+        for name, idle in _IDLE.items():
+            if config.get(name) not in (None, idle):
+                raise OptionError(
+                    f"the model's generation_config has {name}={config[name]!r}, which generation has not yet; set it "
+                    f"to {idle!r} for tokens without it"
+                )
         return Settings().but(**{field.name: config[field.name] for field in fields(Settings) if field.name in config})
 
     def but(self, **given: Any) -> Settings:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+
 import pytest
 import torch
 from generation.small_models import eager, prompt, small_model
@@ -72,13 +75,30 @@ def test_what_a_fingerprint_tells_apart():
         lambda model: setattr(model.transformer.h[0].attn, "scaling", 0.5),
         lambda model: setattr(model.config, "layer_norm_epsilon", 1e-3),
         lambda model: model.train(),
+        lambda model: setattr(model.transformer, "kept", torch.float16),
+        lambda model: setattr(model.transformer, "kept", torch.float32),
         lambda model: model.transformer.wte.to(torch.bfloat16),
     ]
     found = [plain, fingerprint(rows=2), *map(fingerprint, changes)]
     assert None not in found and len(set(found)) == len(found)
 
 
+def test_functions_in_the_places_of_others_are_told(monkeypatch):
+    """As libraries of kernels put them there: in a class, and in the module beside it."""
+    attention = type(small_model("gpt2").transformer.h[0].attn)
+    found = [fingerprint(), fingerprint()]
+    for owner, name in ((attention, "forward"), (sys.modules[attention.__module__], "eager_attention_forward")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, lambda *args, **kwargs: args[1])
+            found.append(fingerprint())
+    assert found[0] == found[1] and None not in found and len(set(found)) == 3
+
+
 def test_what_has_no_fingerprint():
+    act = functools.partial(torch.nn.functional.gelu, approximate="tanh")
+    assert fingerprint(lambda model: setattr(model.transformer.h[0].mlp, "kept", act)) is None
+    factor = 2.0
+    assert fingerprint(lambda model: setattr(model.transformer.h[0].mlp, "kept", lambda x: x * factor)) is None
     assert fingerprint(lambda model: model.lm_head.register_forward_hook(lambda *args: None)) is None
     assert fingerprint(lambda model: setattr(model.lm_head, "forward", lambda x: x)) is None
     assert fingerprint(lambda model: setattr(model.lm_head, "apart", torch.ones(2))) is None

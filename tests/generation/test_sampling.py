@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,8 @@ from generation.small_models import VOCABULARY, eager, prompt, small_model
 import pipeline
 from pipeline import ArgumentError, OptionError, PipelineError
 from pipeline.errors import CaptureError
+from pipeline.generation import language_model
+from pipeline.generation.settings import Settings
 
 BATCH = 3
 
@@ -90,6 +94,61 @@ def test_a_stream_gives_what_generate_does(llama):
     lm.generate(ids, max_new_tokens=2)
     with pytest.raises(PipelineError, match="another call has taken the cache"):
         next(stream)
+
+
+def test_a_cache_ends_where_positions_do():
+    """16 slots for each whole number of vectors, but none behind the model's last position."""
+    config = tf.GPT2Config(n_embd=32, n_layer=1, n_head=4, n_positions=50, vocab_size=VOCABULARY, eos_token_id=None)
+    torch.manual_seed(0)
+    model = tf.AutoModelForCausalLM.from_config(config).eval()
+    lm = pipeline.generation.compile(model, max_length=50)
+    assert lm.max_length == 50
+    ids = prompt(1, 40)
+    assert torch.equal(lm.generate(ids), eager(model, ids, max_new_tokens=10 + 1)[:, :51])
+    with pytest.raises(ArgumentError, match="more than the cache has room for"):
+        lm.generate(ids, max_new_tokens=12)
+
+
+def test_a_stream_waits_for_a_call_of_another_thread(llama):
+    _, lm = llama
+    ids, draw, found = prompt(1, 5), language_model.next_tokens, []
+
+    def draw_and_begin_another(*args):
+        if not found:
+            other = threading.Thread(target=lambda: found.append(next(lm.stream(ids, max_new_tokens=3))))
+            other.start()
+            other.join(0.2)
+            found.append("begun")
+        return draw(*args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(language_model, "next_tokens", draw_and_begin_another)
+        assert lm.generate(ids, max_new_tokens=4).shape == (1, 9)
+
+
+def test_settings_of_the_model_that_are_missing_are_refused():
+    model = small_model("gpt2")
+    for name, value in (("num_beams", 4), ("no_repeat_ngram_size", 2), ("suppress_tokens", [5])):
+        config = tf.GenerationConfig(**{name: value}).to_dict()
+        with pytest.raises(OptionError, match=f"generation_config has {name}"):
+            Settings.of_config(config)
+    assert Settings.of_config(model.generation_config.to_dict()).top_k == 50
+
+
+def test_attention_in_chunks_is_refused():
+    config = tf.Llama4TextConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=48,
+        intermediate_size_mlp=48,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_local_experts=2,
+        attention_chunk_size=8,
+    )
+    with pytest.raises(CaptureError, match="chunks"):
+        pipeline.generation.compile(tf.AutoModelForCausalLM.from_config(config).eval(), max_length=32)
 
 
 def test_what_is_refused(llama):

@@ -90,7 +90,7 @@ def compile_entries(
     ids, padding = torch.ones(batch, 2, dtype=torch.int64), torch.zeros(batch, dtype=torch.int64)
     with torch.no_grad():
         shapes = layer_shapes(lambda: model(input_ids=ids[:1], use_cache=True).past_key_values)
-    slots = -(-max_length // _ALIGNED_SLOTS) * _ALIGNED_SLOTS
+    slots = _slots(model, max_length)
     cache = KeyValueBuffers(shapes, batch, slots)
     length = torch.export.Dim.AUTO(min=2, max=slots)
     prompt = ids.new_ones(batch, min(5, slots))
@@ -99,6 +99,18 @@ def compile_entries(
         _compiled(PromptEntry(model, cache), (prompt, padding), ({1: length}, None), chosen),
         _compiled(StepEntry(model, cache), (ids[:, :1], padding, filled), (None, None, {0: length}), chosen),
     )
+
+
+def _slots(model: nn.Module, max_length: int) -> int:
+    """How many tokens the cache has room for: no more than the model has positions."""
+    aligned = -(-max_length // _ALIGNED_SLOTS) * _ALIGNED_SLOTS
+    positions = _positions(model)
+    return aligned if positions is None or aligned <= positions else max_length
+
+
+def _positions(model: nn.Module) -> int | None:
+    """How many positions a model has; None for any number."""
+    return getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
 
 def _compiled(entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any, options: Options) -> Executable:
@@ -118,6 +130,11 @@ def _check(model: nn.Module, max_length: int) -> None:
             f"{type(model).__name__}: its attention is its own, none of transformers' attention functions, so that it "
             "cannot be given this cache; compile it with pipeline.compile"
         )
-    positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+    if "chunked_attention" in (getattr(config.get_text_config(), "layer_types", None) or ()):
+        raise CaptureError(
+            f"{type(model).__name__}: its attention sees chunks of the text, which generation has not yet; compile it "
+            "with pipeline.compile"
+        )
+    positions = _positions(model)
     if positions is not None and max_length > positions:
         raise OptionError(f"max_length: the model has {positions} positions, {max_length} are too many")

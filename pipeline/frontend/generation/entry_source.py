@@ -1,17 +1,21 @@
 """An entry of a language model as a source of a Program, which is exported when the disk cache has no outcome for it.
 
 torch.export takes seconds for each entry of a model of some layers, most of which goes into torch's own reasoning about
-symbolic sizes. A decoder of transformers is told by less than its graph: its classes and what their files say, its
-config, the numbers in its modules, the types of its weights.
+symbolic sizes. A decoder of transformers is told by less than its graph: its classes, what their files say and the
+functions that are there now (others may have been put in their places), its config, the numbers in its modules, the
+types of its weights.
 """
 
 from __future__ import annotations
 
+import enum
+import functools
 import hashlib
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -92,15 +96,21 @@ def _lines(entry: nn.Module, args: tuple[Any, ...], shapes: Any) -> Iterator[str
     yield entry.model.config.to_json_string(use_diff=False)
     kinds: dict[type, None] = {}
     for name, module in entry.named_modules(remove_duplicate=False):
-        kinds.setdefault(type(module))
+        kinds.update(dict.fromkeys(type(module).__mro__))
         yield f"module {name}: {type(module).__module__}.{type(module).__qualname__} {module.extra_repr()}"
         yield from _own(module)
     first: dict[int, str] = {}
     named = (*entry.named_parameters(remove_duplicate=False), *entry.named_buffers(remove_duplicate=False))
     for name, tensor in named:
-        kind = f"{tensor.dtype}{tuple(tensor.shape)}{tensor.stride()} {tensor.requires_grad}"
+        kind = (
+            f"{type(tensor).__qualname__} {tensor.dtype}{tuple(tensor.shape)}{tensor.stride()} {tensor.requires_grad}"
+        )
         yield f"weight {name}: {kind} {first.setdefault(id(tensor), name)}"
     yield from sorted({_file(kind) for kind in kinds})
+    for owner in kinds:
+        yield from _functions(owner.__module__, vars(owner))
+    for module_name in sorted({kind.__module__ for kind in kinds}):
+        yield from _functions(module_name, vars(sys.modules[module_name]))
 
 
 def _own(module: nn.Module) -> Iterator[str]:
@@ -123,10 +133,50 @@ def _said(value: Any) -> str:
         return f"{{{', '.join(f'{key!r}: {_said(item)}' for key, item in value.items())}}}"
     if isinstance(value, _PLAIN):
         return repr(value)
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, (torch.dtype, torch.device)):
+        return repr(value)
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__qualname__}.{value.name}"
+    if isinstance(value, (torch.Tensor, functools.partial)) or (inspect.isfunction(value) and _is_local(value)):
         raise _Unknown
     kind = value if inspect.isfunction(value) or isinstance(value, type) else type(value)
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _is_local(function: FunctionType) -> bool:
+    """Whether a function is told by more than its name: one of several that a function has made."""
+    return "<" in function.__qualname__
+
+
+def _functions(module: str, names: Mapping[str, Any]) -> Iterator[str]:
+    """The functions that a module, or a class of it, has now; torch's are told by its version."""
+    if module.partition(".")[0] in ("torch", "builtins"):
+        return
+    for name, value in sorted(names.items()):
+        function = inspect.unwrap(value) if inspect.isfunction(value) else None
+        if function is None:
+            continue
+        if function.__closure__ and _is_local(function):
+            raise _Unknown
+        yield f"function {module}.{name} {_code(function.__code__)} {_defaults(function)}"
+
+
+def _defaults(function: FunctionType) -> list[str]:
+    """What a function takes where nothing is given; functions and objects by what they are."""
+    given = function.__defaults__ or ()
+    codes = [_code(value.__code__) if inspect.isfunction(value) else None for value in given]
+    plain = [repr(value) if isinstance(value, _PLAIN) else type(value).__qualname__ for value in given]
+    return [code or text for code, text in zip(codes, plain, strict=True)]
+
+
+def _code(code: CodeType) -> str:
+    """The digest of what a function does, wherever it stands."""
+    constants = [_code(item) if inspect.iscode(item) else _constant(item) for item in code.co_consts]
+    return hashlib.sha256(repr((code.co_code, code.co_names, constants)).encode()).hexdigest()
+
+
+def _constant(value: Any) -> str:
+    return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
 
 
 def _file(kind: type) -> str:

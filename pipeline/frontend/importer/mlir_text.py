@@ -12,6 +12,9 @@ from pipeline.program import Dump, Program, ProgramSource
 from pipeline.runtime.interface.pytree import LEAF, Tree
 from pipeline.runtime.interface.signature import DTYPE_BYTES, Argument, Result, Signature, TensorType
 
+#: Text of more characters may have large constants, which a context keeps.
+_LONG = 200_000
+
 
 @dataclass(frozen=True)
 class MlirSource(ProgramSource):
@@ -67,7 +70,8 @@ def from_mlir(source: str, name: str, dump: Dump, unsigned: tuple[tuple[str, int
 
 def _context(source: str) -> ir.Context:
     """What a module is parsed into; a context keeps resources, by names that are numbered in it."""
-    return context() if "dense_resource" in source else context_for(source.count("\n"))
+    is_alone = "dense_resource" in source or len(source) > _LONG
+    return context() if is_alone else context_for(source.count("\n"))
 
 
 def _signed_as(kind: TensorType | None, dtype: str | None) -> TensorType | None:
