@@ -12,7 +12,7 @@ import torch
 
 import pipeline
 from pipeline.tools import compile as compile_driver
-from pipeline.tools.c_interface.names import Names
+from pipeline.tools.c_interface.names import Names, prefix_of
 
 MODELS = '''
 import torch
@@ -52,6 +52,21 @@ class Counter(torch.nn.Module):
         }
 
 
+class Shared(torch.nn.Module):
+    """Results that lie in the memory of what an argument is updated by, and tensors that may be empty."""
+
+    def forward(self, x, w):
+        old = x.clone()
+        x.mul_(2)
+        return old.view(-1), x.view(-1), w + 1
+
+
+def shared():
+    rows, columns = Dim("rows", max=9), Dim("columns", max=50_000)
+    shapes = ({0: rows}, {1: columns})
+    return {"model": Shared(), "args": (torch.ones(2, 3), torch.ones(2, 4)), "kwargs": {}, "dynamic_shapes": shapes}
+
+
 def counter():
     rows = Dim("rows", min=2, max=50)
     args = (torch.ones(4, 3), torch.ones(5), torch.tensor([0, 2]), 7)
@@ -87,7 +102,7 @@ def run(folder, name, source, *arguments, compiler="c++"):
     (folder / name).write_text(source)
     standard = "-std=c++17" if compiler == "c++" else "-std=c11"
     options = [standard, "-Wall", "-Wextra", "-Werror", "-O1"]
-    libraries = [entry for entry in ("./layers.so", "./counter.o") if entry[2:-2].strip(".") in source]
+    libraries = [entry for entry in ("./layers.so", "./counter.o", "./shared.o") if entry[2:-2].strip(".") in source]
     command = [compiler, *options, name, *libraries, "-lm", "-lgcc_s", "-Wl,-rpath,$ORIGIN", "-o", "program"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -241,6 +256,53 @@ def test_a_program_in_c_with_a_state_and_errors(folder):
 
 def numbers(name, values):
     return f"{name}: {' '.join(f'{value:g}' for value in values.reshape(-1).tolist())}"
+
+
+SHARED = """
+#include "shared.h"
+
+int main(void) {
+  shared model;
+  DLDevice cpu = {1, 0};
+  DLDataType f32 = {2, 32, 1};
+  int64_t xs[] = {2, 3}, ws[] = {2, 0}, shapes[3][2];
+  float x[] = {1, 2, 3, 4, 5, 6};
+  DLTensor tx = {x, cpu, 2, f32, xs, NULL, 0}, tw = {NULL, cpu, 2, f32, ws, NULL, 0}, results[3];
+  memset(results, 0, sizeof results);
+  for (int i = 0; i < 3; ++i) results[i].shape = shapes[i];
+  if (shared_open(&model)) return 1;
+  for (int round = 0; round < 3; ++round) {
+    if (shared_run(&model, &tx, &tw, results, results + 1, results + 2)) return printf("%s\\n", model.error), 1;
+    for (int i = 0; i < 3; ++i) {
+      for (int64_t place = 0; place < results[i].shape[0] * (i < 2); ++place)
+        printf("%g ", ((float *)results[i].data)[place]);
+      free(results[i].data);
+    }
+    printf("| %d\\n", (int)x[5]);
+    if (round == 1) xs[0] = 0;
+  }
+  tx.shape = NULL;
+  printf("%d %s\\n", shared_run(&model, &tx, &tw, results, results + 1, results + 2), model.error);
+  shared_close(&model);
+  return 0;
+}
+"""
+
+
+def test_results_that_share_memory_and_empty_tensors(folder):
+    emit(folder, "shared", "obj", "shared.o")
+    said = run(folder, "shared.c", SHARED, compiler="cc").splitlines()
+    assert said == [
+        "1 2 3 4 5 6 2 4 6 8 10 12 | 12",
+        "2 4 6 8 10 12 4 8 12 16 20 24 | 24",
+        "| 24",
+        "-1 x: has no shape",
+    ]
+
+
+def test_prefixes():
+    files = ("net.so", "2.o", "double.so", "read.so", "index.o", "my net.so")
+    assert list(map(prefix_of, files)) == ["net", "model_2", "model_double", "model_read", "model_index", "my_net"]
 
 
 BOTH = """

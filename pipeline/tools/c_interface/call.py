@@ -74,6 +74,11 @@ def _checks(signature: Signature, inputs: Mapping[int, str], outputs: Sequence[O
             continue
         yield f"if (!{output.name} || !{output.name}->shape)"
         yield f'  return @p@_fail(model, "{output.name}", "has no room for a shape");'
+    placed = [(name, signature.arguments[number].type) for number, name in inputs.items()]
+    placed += [(output.name, output.type) for output in outputs if not output.is_allocated]
+    for name, kind in placed:  # room for all of them first: it moves as it grows
+        if kind is not None and any(not isinstance(size, int) or size == 0 for size in kind.shape):
+            yield f"if (@p@_room(model, {name})) return -1;"
 
 
 def _check(name: str, kind: TensorType, title: str) -> str:
@@ -183,6 +188,7 @@ def _results(
     returned = iter(code.main.result_slots())
     before: list[str] = []
     after: list[str] = []
+    released: list[str] = []
     kept: list[int] = []
     allocations: list[int] = []
     for index, where in enumerate(code.main.where):
@@ -196,13 +202,12 @@ def _results(
                 before.append(f"if (@p@_place(model, {takers[0].name}, &slots[{slot}])) return -1;")
             else:
                 kept.append(index)
-                before.append(f"void *kept_{index} = @p@_allocate({_size(kind)});")
                 before.append(f"slots[{slot}] = (int64_t)(intptr_t)kept_{index};")
-                after.append(f"free(kept_{index});")
+                released.append(f"free(kept_{index});")
             source, size = f"(void *)(intptr_t)slots[{slot}]", str(_size(kind))
             copies = [f"memcpy(@p@_data({output.name}), {source}, {size});" for output in takers[1:]]
             copies += [f"memcpy({_updated(mutation, weights, inputs)}, {source}, {size});" for mutation in updates]
-            after[:0] = copies
+            after[:0] = copies  # before what hands out memory, which may fail
         elif where == "result":
             slot = next(returned)
             allocated = types[index]
@@ -210,7 +215,11 @@ def _results(
                 after += [f"*(int64_t *)@p@_data({output.name}) = slots[{slot}];" for output in takers]
                 continue
             after += _handed_out(slot, allocated, takers, updates, weights, inputs, allocations)
+            goes = f"slots[{slot}] != slots[{slot + 1}]" if takers else "1"
+            is_first = f"!({_is_taken(slot, allocations)})"
+            released.append(f"if ({is_first} && {goes}) free((void *)(intptr_t)slots[{slot}]);")
             allocations.append(slot)
+    yield from _kept(kept, [types[index] for index in kept])
     yield from before
     yield "@p@_code_main(slots);"
     if code.checks:
@@ -223,7 +232,20 @@ def _results(
     else:
         yield "(void)status;"
     yield from after
+    yield from released  # results may share memory
     yield "return 0;"
+
+
+def _kept(numbers: Sequence[int], kinds: Sequence[TensorType | None]) -> Iterator[str]:
+    """Memory for results that only update something."""
+    for number, kind in zip(numbers, kinds, strict=True):
+        assert kind is not None
+        yield f"void *kept_{number} = @p@_allocate({_size(kind)});"
+    if numbers:
+        yield f"if ({' || '.join(f'!kept_{number}' for number in numbers)}) {{"
+        yield from (f"  free(kept_{number});" for number in numbers)
+        yield '  return @p@_fail(model, "memory", "there is not enough");'
+        yield "}"
 
 
 def _handed_out(
@@ -245,8 +267,6 @@ def _handed_out(
         arguments = f"model, {output.name}, &slots[{slot}], {is_taken}, {_code_of(kind)}, {bits}, {rank}"
         yield f"if (@p@_hand_out({arguments})) return -1;"
         is_taken = "1"
-    if not takers:
-        yield f"if (!({is_taken})) free((void *)(intptr_t)slots[{slot}]);"
 
 
 def _is_taken(slot: int, before: Sequence[int]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pipeline.runtime.native.linker import library_of
+
 #: What may not be a parameter's name: words of C and C++, and what the functions of the header call their own.
 _TAKEN = frozenset(
     """
@@ -11,7 +13,7 @@ _TAKEN = frozenset(
     explicit export extern false float for friend goto if inline int long mutable namespace new not nullptr operator or
     private protected public register restrict return short signed sizeof static struct switch template this throw true
     try typedef typename union unsigned using virtual void volatile wchar_t while xor model slots status expected first
-    second team linux unix errno stdin stdout stderr NULL
+    second team linux unix errno stdin stdout stderr NULL free memcpy sysconf
     """.split()  # noqa: SIM905 - a table to be read
 )
 
@@ -31,3 +33,10 @@ class Names:
             name = f"p_{name}"
         self._taken.add(name)
         return name
+
+
+def prefix_of(file: str) -> str:
+    """What the names of a file's functions begin with, which is the name of a type, too; none of C's own."""
+    prefix = re.sub(r"\W", "_", file.partition(".")[0], flags=re.ASCII)
+    is_free = prefix and not prefix[0].isdigit() and prefix not in _TAKEN and library_of(prefix) is None
+    return prefix if is_free else f"model_{prefix}"

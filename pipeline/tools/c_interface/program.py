@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from pipeline.runtime.native.linker import link
 from pipeline.runtime.native.openmp_team import THREADS
 from pipeline.runtime.weights.watched_words import GUARDED
 from pipeline.tools.c_interface.header import Weights, header
+from pipeline.tools.c_interface.names import prefix_of
 from pipeline.tools.c_interface.objects import renamed, with_weights
 from pipeline.tools.c_interface.weights import packed
 
@@ -40,8 +40,7 @@ def program_files(
     Raises:
         PipelineError: the model has something that a C header cannot offer.
     """
-    prefix = re.sub(r"\W", "_", path.name.partition(".")[0], flags=re.ASCII)
-    prefix = f"model_{prefix}" if not prefix or prefix[0].isdigit() else prefix
+    prefix = prefix_of(path.name)
     bytes_of_weights = packed([weight.name for weight in signature.weights], weights)
     beside = path.with_suffix(".weights") if is_beside else None
     found = Weights(bytes_of_weights, None if beside is None else beside.name)

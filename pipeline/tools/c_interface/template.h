@@ -57,7 +57,7 @@ void @p@_code_main(int64_t *slots);
 /* A model that is ready to run.
    error: why the last function failed.
    threads: how many threads share the work of a kernel; 0, as at first, for as many as OpenMP says. Without
-     libgomp.so.1 it is one. Results do not depend on it.
+     libgomp.so.1 it is one. Results do not depend on it. Models that run at once go by the number of the last call.
    seed: random numbers are a function of it; each call adds 1. */
 typedef struct {
   char error[512];
@@ -103,6 +103,7 @@ static inline void *@p@_data(const DLTensor *tensor) { return (char *)tensor->da
 static inline int @p@_check(@p@ *model, const char *name, const DLTensor *tensor, const char *type, int code, int bits,
                             int ndim, const int64_t *shape) {
   if (!tensor) return @p@_fail(model, name, "is NULL");
+  if (tensor->ndim > 0 && !tensor->shape) return @p@_fail(model, name, "has no shape");
   if (tensor->device.device_type != 1) return @p@_fail(model, name, "expected a tensor on the CPU");
   int fits = tensor->dtype.code == code && tensor->dtype.bits == bits && tensor->dtype.lanes == 1 && tensor->ndim == ndim;
   for (int dim = 0; fits && dim < ndim; ++dim)
@@ -148,6 +149,12 @@ static inline int @p@_place(@p@ *model, const DLTensor *tensor, int64_t *slot) {
   return 0;
 }
 
+/* Has memory for a tensor without elements, so that placing it moves no other one. */
+static inline int @p@_room(@p@ *model, const DLTensor *tensor) {
+  int64_t place;
+  return @p@_place(model, tensor, &place);
+}
+
 /* Gives what the code has allocated to the caller of a call, as a tensor whose data free() takes. */
 static inline int @p@_hand_out(@p@ *model, DLTensor *tensor, const int64_t *slots, int is_taken, int code, int bits,
                                int ndim) {
@@ -158,7 +165,6 @@ static inline int @p@_hand_out(@p@ *model, DLTensor *tensor, const int64_t *slot
     tensor->data = malloc(size + 1);
     if (!tensor->data) return @p@_fail(model, "memory", "there is not enough");
     memcpy(tensor->data, (void *)(intptr_t)slots[1], size);
-    if (!is_taken) free((void *)(intptr_t)slots[0]);
   }
   const int32_t cpu = 1;
   memset(&tensor->device, 0, sizeof tensor->device);
