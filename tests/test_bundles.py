@@ -47,6 +47,9 @@ def test_bundles(tmp_path):
     with pytest.raises(ArtifactError, match=r"pipeline\.load reads it"):
         pipeline.Bundle.load(tmp_path / "single")
     data = bytearray((tmp_path / "both").read_bytes())
+    (tmp_path / "damaged").write_bytes(data.replace(b"entries", b"entriez", 1))
+    with pytest.raises(ArtifactError, match="its manifest is damaged"):
+        pipeline.Bundle.load(tmp_path / "damaged")
     data[data.index(b"some")] ^= 1
     (tmp_path / "both").write_bytes(data)
     with pytest.raises(ArtifactError, match="the file notes in it is damaged"):

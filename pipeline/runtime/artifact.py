@@ -14,9 +14,10 @@ import importlib.util
 import json
 import os
 import platform
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -75,16 +76,20 @@ def from_bytes(data: bytes, library: str, num_threads: int | None) -> Executable
             torch.
         num_threads: see `Executable.num_threads`.
     """
-    memory = os.memfd_create("pipeline artifact")
-    try:
-        with open(memory, "wb", closefd=False) as file:
-            file.write(data)
-        has_torch = library == "torch" and importlib.util.find_spec("torch") is not None
-        executable = load(f"/proc/self/fd/{memory}", torch_library() if has_torch else numpy_library())
-    finally:
-        os.close(memory)
+    has_torch = library == "torch" and importlib.util.find_spec("torch") is not None
+    with _file_without_a_name() as file:
+        file.write(data)
+        file.flush()
+        executable = load(f"/proc/self/fd/{file.fileno()}", torch_library() if has_torch else numpy_library())
     executable.num_threads = num_threads
     return executable
+
+
+def _file_without_a_name() -> IO[bytes]:
+    """A file in memory; on the disk where Python was built for systems that have none in memory."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("pipeline artifact"), "wb")
+    return cast(IO[bytes], tempfile.TemporaryFile())
 
 
 def _contents(

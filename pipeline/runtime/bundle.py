@@ -108,6 +108,8 @@ class Bundle:
         path = Path(path)
         header, mapped = open_file(path, BUNDLE_KEY)
         manifest = header["manifest"]
+        if not isinstance(manifest.get("entries"), dict):
+            raise ArtifactError(f"{path}: its manifest is damaged: it has no entries")
         objects = {name: read_objects(path, mapped, of, _code(name)) for name, of in manifest["entries"].items()}
         check_digest(path, header, tuple(data for of_entry in objects.values() for data in of_entry))
         parts = {name: code_of(path, manifest["entries"][name], of_entry) for name, of_entry in objects.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import math
+import pickle
 import shutil
 import subprocess
 from pathlib import Path
@@ -212,6 +213,10 @@ def test_a_system_without_files_in_memory(monkeypatch):
 
     monkeypatch.setattr("os.memfd_create", refuse)
     assert call(NativeCode([object_file(FIRST), object_file(SECOND)]), 1)[1] == 2
+    monkeypatch.delattr("os.memfd_create")  # as in a Python that was built for an old C library
+    assert call(NativeCode([object_file(FIRST), object_file(SECOND)]), 1)[1] == 2
+    executable = pipeline.compile(lambda x: x + 1, (torch.ones(3),))
+    assert pickle.loads(pickle.dumps(executable))(torch.ones(3)).tolist() == [2] * 3
 
 
 def mapped():

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import re
 
+from pipeline.errors import PipelineError
+
 #: LLVM's name of each feature that code may rely on, where it is not Linux' name.
 _LINUX_NAMES = {
     "64bit": "lm",
@@ -65,7 +67,11 @@ _LINUX_NAMES["pclmul"] = "pclmulqdq"
 @functools.cache
 def host_features() -> frozenset[str]:
     """Those of `FEATURES` that this machine's CPU has, and its system allows."""
-    with open("/proc/cpuinfo") as file:
-        found = re.search(r"^flags\s*:(.*)$", file.read(), re.MULTILINE)
+    try:
+        with open("/proc/cpuinfo") as file:
+            text = file.read()
+    except OSError as error:
+        raise PipelineError(f"what this CPU has cannot be found out: {error}; is /proc mounted?") from None
+    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
     flags = set(found[1].split()) if found else set()
     return frozenset(name for name in FEATURES if _LINUX_NAMES.get(name, name) in flags)

@@ -99,7 +99,7 @@ def _load(code: bytes) -> ctypes.CDLL:
     try:
         with _memory_file(code) as path:
             return ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_LOCAL)
-    except OSError:
+    except (OSError, AttributeError):  # Python was built for systems that have none in memory
         pass
     try:
         with tempfile.NamedTemporaryFile(prefix="pipeline-", suffix=".so") as file:

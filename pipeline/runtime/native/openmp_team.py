@@ -103,8 +103,12 @@ def _libgomp() -> Any:
     packages (scikit-learn) bring copies of libgomp, each with threads and settings of its own. Else it is the libgomp
     that is there already, or the system's.
     """
-    with open("/proc/self/maps") as maps:
-        loaded = dict.fromkeys(re.findall(r"(/\S*/(?:libtorch_cpu|libgomp)\S*\.so\S*)$", maps.read(), re.MULTILINE))
+    try:
+        with open("/proc/self/maps") as maps:
+            text = maps.read()
+    except OSError:
+        text = ""
+    loaded = dict.fromkeys(re.findall(r"(/\S*/(?:libtorch_cpu|libgomp)\S*\.so\S*)$", text, re.MULTILINE))
     for name in [*sorted(loaded, key=lambda path: "/libtorch_cpu" not in path), "libgomp.so.1"]:
         try:
             library = ctypes.CDLL(name)
