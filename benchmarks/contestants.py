@@ -104,7 +104,7 @@ class Pipeline(Contestant):
     """
 
     options: Mapping[str, Any] = MappingProxyType({})
-    packages = ("pipeline", "torch-mlir", "torch")
+    packages = ("pipeline-mlir", "torch-mlir", "torch")
     modules = (*_EXPORT, "pipeline.compiler", "pipeline.lowering", "pipeline.frontend.importer.exported_program", _CODE)
     has_cache = True
 

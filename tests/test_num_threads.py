@@ -68,7 +68,9 @@ def is_shared(executable):
 def eager_to_share(monkeypatch):
     """Loops are shared however small they are."""
     from pipeline.passes.cpu.parallelize_kernels import ParallelizeKernels
+    from pipeline.passmanager import pass_pipeline
 
+    monkeypatch.setattr(pass_pipeline, "_parsed", {})  # pipelines that are known have their passes
     original = ParallelizeKernels.__init__
     monkeypatch.setattr(ParallelizeKernels, "__init__", lambda self: original(self, least=1, trips=2))
 
