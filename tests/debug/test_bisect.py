@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import shlex
 from pathlib import Path
@@ -47,16 +46,13 @@ def even():
     return Net(), (torch.ones(2, 4), torch.ones(6))
 
 
-@functools.cache
-def loaded_plugin():
-    """Its passes are registered for good, but it is loaded in no other test: who has plugins uses no disk cache."""
-    registry.load_plugin(PLUGIN)
-    return plugins._files.pop(PLUGIN.resolve())
-
-
 @pytest.fixture(autouse=True)
 def _plugin(monkeypatch):
-    monkeypatch.setitem(plugins._files, PLUGIN.resolve(), loaded_plugin())
+    """Loaded for one test at a time: who has plugins uses no disk cache, and docs know the passes of the house."""
+    registry.passes()
+    monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    monkeypatch.setattr(plugins, "_files", dict(plugins._files))
+    registry.load_plugin(PLUGIN)
 
 
 def test_nothing_is_found_in_what_is_right():
