@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 
@@ -24,36 +25,11 @@ def _run(name: str) -> int:
     return int(driver.main())
 
 
-def opt() -> int:
-    """The command pipeline-opt."""
-    return _run("opt")
-
-
-def compile() -> int:
-    """The command pipeline-compile."""
-    return _run("compile")
-
-
-def run() -> int:
-    """The command pipeline-run."""
-    return _run("run")
-
-
-def generate() -> int:
-    """The command pipeline-generate."""
-    return _run("generate")
-
-
-def cache() -> int:
-    """The command pipeline-cache."""
-    return _run("cache")
-
-
-def bisect() -> int:
-    """The command pipeline-bisect."""
-    return _run("bisect")
-
-
-def report() -> int:
-    """The command pipeline-report."""
-    return _run("report")
+#: What the commands call.
+opt = functools.partial(_run, "opt")
+compile = functools.partial(_run, "compile")
+run = functools.partial(_run, "run")
+generate = functools.partial(_run, "generate")
+cache = functools.partial(_run, "cache")
+bisect = functools.partial(_run, "bisect")
+report = functools.partial(_run, "report")

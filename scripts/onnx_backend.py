@@ -11,6 +11,7 @@ Needs the packages onnx and onnxruntime (`pip install -c constraints.txt -e '.[o
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import multiprocessing
 import sys
@@ -23,6 +24,9 @@ from typing import Any
 import numpy as np
 
 KINDS = ("node", "simple")
+
+#: What all processes need is loaded before they fork.
+_LOADED_ONCE = ("onnxruntime", "pipeline.frontend.onnx.module", "pipeline.frontend.sources", "pipeline.lowering")
 
 #: Seconds that a test may take.
 LIMIT = 60
@@ -291,14 +295,10 @@ def main() -> None:
     done = set()
     if arguments.output.exists():
         done = {json.loads(line)["name"] for line in arguments.output.read_text().splitlines()}
-    import onnxruntime  # noqa: F401  once, before the processes fork
     import torch
 
-    import pipeline  # noqa: F401
-    import pipeline.frontend.onnx.module
-    import pipeline.frontend.sources
-    import pipeline.lowering  # noqa: F401
-
+    for name in _LOADED_ONCE:
+        importlib.import_module(name)
     torch.set_num_threads(1)
     _warm()
     choices = arguments.eager, not arguments.no_runtime, arguments.only_theirs

@@ -65,7 +65,7 @@ def shared_context(allowed: bool = True) -> Iterator[None]:
     token = _may_share.set(allowed)
     try:
         yield
-    except BaseException:
+    except BaseException:  # Ctrl-C, too, which may come in the middle of a pass
         _of_thread.shared = None
         raise
     finally:

@@ -79,7 +79,7 @@ class Bundle:
             ArtifactError: the file cannot be written.
         """
         path = Path(path)
-        parts = {name: entry.code_for_file() for name, entry in self.entries.items()}
+        parts = {name: entry.contents()[:2] for name, entry in self.entries.items()}
         weights = self._weights()
         scratch = {name: dtype_and_shape(weights.pop(name)) for name in self.scratch}
         tensors, sums = weight_tensors(weights)

@@ -389,11 +389,6 @@ class Executable:
         """The tensors of the model that the code reads, by name, buffers among them."""
         return live_weights(self.signature, self._source)
 
-    def code_for_file(self) -> tuple[Code, Signature]:
-        """What a file has of it beside its weights; raises `PipelineError` for what no file can have."""
-        self._externals.check_saving()
-        return self._code, self.signature
-
     def save(self, path: str | Path, *, prepacked: bool = False) -> None:
         """Writes code, weights and signature to one file, whole or not at all; `pipeline.load` reads it back.
 
@@ -411,9 +406,7 @@ class Executable:
     def contents(self, *, prepacked: bool = False) -> tuple[Code, Signature, dict[str, Any]]:
         """Code, signature and weights, which is what files have; see `save`."""
         self._externals.check_saving()
-        return (
-            self._prepacked() if prepacked else (self._code, self.signature, live_weights(self.signature, self._source))
-        )
+        return self._prepacked() if prepacked else (self._code, self.signature, self.weights)
 
     def _prepacked(self) -> tuple[Code, Signature, dict[str, Any]]:
         """The contents of files that have what is prepared."""

@@ -251,13 +251,9 @@ class FallbackExecutable(Executable):
         """Raises `PipelineError`: an artifact has no torch that could run ops."""
         raise PipelineError(f"{path}: cannot be saved; {self._not_one_code()}")
 
-    def code_for_file(self) -> NoReturn:
-        """Raises `PipelineError`, as `save` does."""
-        raise PipelineError(f"cannot be saved; {self._not_one_code()}")
-
     def contents(self, *, prepacked: bool = False) -> NoReturn:
         """Raises `PipelineError`, as `save` does."""
-        self.code_for_file()
+        raise PipelineError(f"cannot be saved; {self._not_one_code()}")
 
     def _not_one_code(self) -> str:
         ops = "".join(f"\n  {fallback}" for fallback in self.fallbacks)

@@ -78,9 +78,9 @@ class OnnxModule(DeclaredInputs):
             return self._run([*args, *(kwargs[name] for name in names[len(args) :])])
 
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
-        forward.__signature__ = signature  # type: ignore[attr-defined]
-        self.forward = forward
+        told: Any = forward
+        told.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+        self.forward = told
 
     def _run(self, inputs: Sequence[Any]) -> Any:
         if len(inputs) != len(self.input_names):

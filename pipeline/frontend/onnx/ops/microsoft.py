@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from pipeline.frontend.onnx.call import NodeCall
+from pipeline.frontend.onnx.ops.quantized import saturated
 from pipeline.frontend.onnx.ops.table import MICROSOFT, op
 
 
@@ -97,5 +98,4 @@ def qlinear_binary(
     x = (a.to(torch.float32) - a_zero.to(torch.float32)) * a_scale
     y = (b.to(torch.float32) - b_zero.to(torch.float32)) * b_scale
     result = x + y if call.node.op_type == "QLinearAdd" else x * y
-    info = torch.iinfo(y_zero.dtype)
-    return (torch.round(result / y_scale) + y_zero.to(torch.float32)).clamp(info.min, info.max).to(y_zero.dtype)
+    return saturated(result / y_scale, y_zero)

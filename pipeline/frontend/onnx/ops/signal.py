@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from pipeline.errors import CaptureError
 from pipeline.frontend.onnx.call import NodeCall
 from pipeline.frontend.onnx.ops.table import op
 
@@ -33,7 +34,9 @@ def stft(
     call: NodeCall, x: torch.Tensor, step: Any, window: torch.Tensor | None = None, length: Any = None
 ) -> torch.Tensor:
     """Of frames of a signal."""
-    size = call.number(length) if length is not None else window.shape[0]  # type: ignore[union-attr]
+    if length is None and window is None:
+        raise CaptureError("STFT: has neither a window nor the length of its frames; the model has to give one")
+    size = window.shape[0] if length is None and window is not None else call.number(length)
     signal = x.squeeze(-1) if x.dim() == 3 and x.shape[-1] == 1 else x
     if signal.dim() == 3:
         signal = torch.view_as_complex(signal.contiguous())
