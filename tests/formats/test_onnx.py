@@ -209,3 +209,67 @@ def test_a_module_of_torch_may_have_any_attribute():
             return x + self.completed
 
     assert pipeline.compile(Counted(), (torch.zeros(2),))(torch.zeros(2)).tolist() == [3, 3]
+
+
+def of_microsoft(op, inputs, outputs=("y",), constants=(), **attributes):
+    """A model of one op of ONNX Runtime's own, of inputs by name and shape, and of constants."""
+    names = [*inputs, *(constant.name for constant in constants)]
+    node = helper.make_node(op, names, list(outputs), domain="com.microsoft", **attributes)
+    given = [onnx_models.info(name, shape, kind) for name, (shape, kind) in inputs.items()]
+    kind = next(iter(inputs.values()))[1]
+    made = onnx_models.model([node], given, [onnx_models.info(name, None, kind) for name in outputs], list(constants))
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return made
+
+
+F32 = TensorProto.FLOAT
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "attributes"),
+    [
+        ("FusedMatMul", ((3, 4), (5, 4)), {"transB": 1, "alpha": 0.5}),
+        ("FusedMatMul", ((2, 4, 3), (2, 4, 5)), {"transA": 1}),
+        ("Gelu", ((3, 7),), {}),
+        ("FastGelu", ((3, 7),), {}),
+        ("BiasGelu", ((3, 7), (7,)), {}),
+        ("QuickGelu", ((3, 7),), {"alpha": 1.5}),
+        ("SkipLayerNormalization", ((2, 3, 8), (2, 3, 8), (8,), (8,)), {"epsilon": 1e-5}),
+    ],
+    ids=str,
+)
+def test_ops_of_onnx_runtime(op, shapes, attributes):
+    inputs = {f"x{number}": (shape, F32) for number, shape in enumerate(shapes)}
+    made = of_microsoft(op, inputs, **attributes)
+    agrees(pipeline.compile(made, fallback="error"), made, *arrays(*shapes))
+
+
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8], ids=str)
+def test_sums_and_products_of_bytes(op, dtype):
+    """Rounded and saturated as ONNX Runtime does."""
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    values = {"a_s": 0.05, "a_z": 3, "b_s": 0.03, "b_z": 7, "y_s": 0.04, "y_z": 5}
+    parts = {
+        name: onnx.numpy_helper.from_array(np.array(value, np.float32 if name.endswith("s") else dtype), name)
+        for name, value in values.items()
+    }
+    names = ["a", "a_s", "a_z", "b", "b_s", "b_z", "y_s", "y_z"]
+    node = helper.make_node(op, names, ["y"], domain="com.microsoft")
+    given = [onnx_models.info(name, [4, 9], kind) for name in "ab"]
+    made = onnx_models.model([node], given, [onnx_models.info("y", [4, 9], kind)], list(parts.values()))
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    info = np.iinfo(dtype)
+    a, b = (RNG.integers(info.min, info.max, (4, 9), dtype=dtype, endpoint=True) for _ in range(2))
+    found = pipeline.compile(made, fallback="error")(a, b)
+    assert found.dtype == dtype and {info.min, info.max} & set(found.reshape(-1).tolist())
+    np.testing.assert_array_equal(found, by_runtime(made, a, b)[0])
+
+
+def test_a_transform_of_frames_without_a_length_is_refused():
+    node = helper.make_node("STFT", ["x", "step"], ["y"])
+    step = onnx.numpy_helper.from_array(np.array(2, np.int64), "step")
+    outputs = [onnx_models.info("y", [1, 3, 3, 2])]
+    made = onnx_models.model([node], [onnx_models.info("x", [1, 8, 1])], outputs, [step])
+    with pytest.raises(PipelineError, match="neither a window nor the length of its frames"):
+        pipeline.compile(made)

@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F
 
 from pipeline.frontend.onnx.call import NodeCall
-from pipeline.frontend.onnx.ops.quantized import saturated
 from pipeline.frontend.onnx.ops.table import MICROSOFT, op
 
 
@@ -94,8 +93,11 @@ def qlinear_binary(
     y_scale: torch.Tensor,
     y_zero: torch.Tensor,
 ) -> torch.Tensor:
-    """A sum or product of quantized tensors, quantized."""
-    x = (a.to(torch.float32) - a_zero.to(torch.float32)) * a_scale
-    y = (b.to(torch.float32) - b_zero.to(torch.float32)) * b_scale
-    result = x + y if call.node.op_type == "QLinearAdd" else x * y
-    return saturated(result / y_scale, y_zero)
+    """A sum or product of quantized tensors, quantized: ONNX Runtime rounds behind the zero point, not before it."""
+    x, y = a.to(torch.float32) - a_zero.to(torch.float32), b.to(torch.float32) - b_zero.to(torch.float32)
+    if call.node.op_type == "QLinearAdd":
+        result = x * (a_scale / y_scale) + y * (b_scale / y_scale)
+    else:
+        result = x * y * (a_scale * b_scale / y_scale)
+    info = torch.iinfo(y_zero.dtype)
+    return torch.round(result + y_zero.to(torch.float32)).clamp(info.min, info.max).to(y_zero.dtype)

@@ -129,13 +129,9 @@ def _integer_conv(call: NodeCall, x: torch.Tensor, weight: torch.Tensor, bias: A
 
 def _requantized(y: torch.Tensor, factor: torch.Tensor, zero: torch.Tensor) -> torch.Tensor:
     """i32 to bytes: round(y * factor) + zero point, saturated."""
-    return saturated(y.to(torch.float32) * factor, zero)
-
-
-def saturated(y: torch.Tensor, zero: torch.Tensor) -> torch.Tensor:
-    """Quotients by a scale, f32, to the integers of a zero point: round(y) + zero point, saturated."""
     info = torch.iinfo(zero.dtype)
-    return (torch.round(y) + zero.to(torch.float32)).clamp(info.min, info.max).to(zero.dtype)
+    shifted = torch.round(y.to(torch.float32) * factor) + zero.to(torch.float32)
+    return shifted.clamp(info.min, info.max).to(zero.dtype)
 
 
 @op("QLinearMatMul")
