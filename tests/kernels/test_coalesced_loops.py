@@ -18,6 +18,7 @@ FORMS = [
     lambda x: (x + 1, (x * x).relu(), x > 0),
     lambda x: x * x[..., :1] + x[:1],
     lambda x: x[1:] * 2 + x[:-1],
+    lambda x: x[..., 1:] * 2 + x[..., :-1],
     lambda x: x.transpose(0, -1) * 3 + 1,
     lambda x: x[..., ::2] * 2,
     lambda x: x.mul_(2).add_(1),
