@@ -1,18 +1,18 @@
 """Vectors: numbers from weights alone, one for each index along a few dims of a tensor of data.
 
 A Vector is an expression, to be reasoned about before there is any IR for it;
-`passes/weight_folding/weight_builder.py` builds it.
+`analysis/vector_reading.py` finds it in the IR, `passes/weight_folding/weight_builder.py` builds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-from pipeline.analysis.const_expr import ConstExprs
-from pipeline.ir.reshapes import reassociation
-from pipeline.mlir import defining_op, ir
+from pipeline.ir.indexing_maps import loop_of
+from pipeline.mlir import ir
 
 Arithmetic = Literal["add", "sub", "mul", "div"]
 
@@ -63,6 +63,20 @@ class Combined(Vector):
 
 
 @dataclass(frozen=True)
+class Applied(Vector):
+    """What ops of a linalg op's body make of other vectors: a function of them, such as the root of a variance.
+
+    Attributes:
+        value: the value of the body.
+        operands: the values of the body that it is computed from, each with its vector and the own dims of this vector
+            that the dims of that run along; constants are not among them.
+    """
+
+    value: ir.Value
+    operands: tuple[tuple[ir.Value, Vector, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
 class Reshaped(Vector):
     """The numbers of another vector in the same order, with other dims."""
 
@@ -80,59 +94,44 @@ class Sliced(Vector):
 
 def combine(operation: Arithmetic, left: Vector, right: Vector) -> Vector | None:
     """`left` op `right`; None if that would have more dims than either, and so more numbers."""
-    largest = left if len(left.dims) >= len(right.dims) else right
-    if {*left.dims, *right.dims} != set(largest.dims):
+    if isinstance(left, Number) and isinstance(right, Number) and (operation != "div" or right.value):
+        return Number(value=_OF_NUMBERS[operation](left.value, right.value))
+    largest = largest_of(left, right)
+    if largest is None:
         return None
-    operands = tuple((vector, tuple(largest.dims.index(dim) for dim in vector.dims)) for vector in (left, right))
+    operands = tuple((vector, own_dims(largest, vector)) for vector in (left, right))
     return Combined(largest.dims, largest.shape, operation, operands)
 
 
-def read_vector(value: ir.Value, weights: ConstExprs) -> Vector | None:
-    """The vector behind `value`, whose dims are those of `value`; None if it depends on more than weights.
-
-    Broadcasts are looked through, so that the vector has no dims that it does not need.
-    """
-    op = defining_op(value)
-    source = read_vector(op.operands[0], weights) if op is not None and op.name in _READERS else None
-    through = _READERS[op.name](op, source) if op is not None and source is not None else None
-    return through or _given(value, weights)
-
-
-def _given(value: ir.Value, weights: ConstExprs) -> Vector | None:
-    if value not in weights:
-        return None
-    if isinstance(value.type, ir.FloatType):
-        return Given((), (), value)
-    if not isinstance(value.type, ir.RankedTensorType) or not isinstance(value.type.element_type, ir.FloatType):
-        return None
-    dims = tuple(dim for dim, size in enumerate(value.type.shape) if size != 1)
-    return Given(dims, tuple(value.type.shape[dim] for dim in dims), value)
-
-
-def _read_fill(op: ir.Operation, source: Vector) -> Vector:
-    return source
-
-
-def _read_broadcast(op: ir.Operation, source: Vector) -> Vector:
-    added = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
-    kept = [dim for dim in range(ir.RankedTensorType(op.results[0].type).rank) if dim not in added]
-    return source.along([kept[dim] for dim in source.dims])
-
-
-def _read_expand_shape(op: ir.Operation, source: Vector) -> Vector | None:
-    return split_dims(source, reassociation(op), ir.RankedTensorType(op.results[0].type).shape)
-
-
-def _read_collapse_shape(op: ir.Operation, source: Vector) -> Vector | None:
-    return merge_dims(source, reassociation(op), ir.RankedTensorType(op.operands[0].type).shape)
-
-
-_READERS = {
-    "linalg.fill": _read_fill,
-    "linalg.broadcast": _read_broadcast,
-    "tensor.expand_shape": _read_expand_shape,
-    "tensor.collapse_shape": _read_collapse_shape,
+_OF_NUMBERS: dict[Arithmetic, Callable[[float, float], float]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
 }
+
+
+def largest_of(*vectors: Vector) -> Vector | None:
+    """The one of the vectors that has all dims of the others; None if there is none."""
+    largest = max(vectors, key=lambda vector: len(vector.dims))
+    return largest if all(set(vector.dims) <= set(largest.dims) for vector in vectors) else None
+
+
+def own_dims(largest: Vector, vector: Vector) -> tuple[int, ...]:
+    """The own dims of `largest` that the dims of another vector run along."""
+    return tuple(largest.dims.index(dim) for dim in vector.dims)
+
+
+def along_loops(vector: Vector, indexing: ir.AffineMap) -> Vector | None:
+    """The vector, whose dims are those of an operand, along the loops of the op; None if an index is computed."""
+    loops = [loop_of(indexing.results[dim]) for dim in vector.dims]
+    return vector.along([loop for loop in loops if loop is not None]) if None not in loops else None
+
+
+def along_operand(vector: Vector, indexing: ir.AffineMap) -> Vector | None:
+    """The vector, whose dims are loops of an op, along the dims of an operand; None if that has not all of them."""
+    loops = [loop_of(expression) for expression in indexing.results]
+    return vector.along([loops.index(loop) for loop in vector.dims]) if set(vector.dims) <= set(loops) else None
 
 
 def split_dims(vector: Vector, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> Vector | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.channel_vectors import Vector, read_vector
+from pipeline.analysis.channel_vectors import Number, Vector, along_loops
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.analysis.scale_shift import along_loops
+from pipeline.analysis.vector_reading import read_vector
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, any_structured
 from pipeline.ir.matchers import is_zero
@@ -110,5 +110,7 @@ def _sums_products(body: ir.Block) -> bool:
 def read_init(contraction: Contraction, weights: ConstExprs) -> tuple[bool, Vector | None]:
     """(whether the init comes from weights alone, what it is if that is not zero)."""
     init = contraction.view.operands[2]
+    if is_zero(init):
+        return True, None
     vector = read_vector(init, weights)
-    return vector is not None, None if vector is None or is_zero(init) else vector
+    return (True, None) if vector == Number(value=0.0) else (vector is not None, vector)

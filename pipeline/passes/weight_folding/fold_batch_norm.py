@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.analysis.scale_shift import Elementwise, read_chain, read_elementwise
+from pipeline.analysis.scale_shift import Elementwise, read_chain, read_segments
+from pipeline.ir.rewriting import drop_unused_inputs
 from pipeline.mlir import ir
+from pipeline.passes.weight_folding.affine_rewriting import bypass, drop, drop_dead_ops
 from pipeline.passes.weight_folding.scale_absorption import Absorption, Sink, describe, into_producers
 from pipeline.passes.weight_folding.scale_propagation import NotScalableError
-from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
+from pipeline.passes.weight_folding.weight_builder import WeightSide, fold_into
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 
@@ -34,26 +36,35 @@ class FoldBatchNorm(PatternPass):
         """What comes from weights alone; rewrites add to it."""
         return ConstExprs(op)
 
-    @pattern("linalg.generic")
-    def fold(self, generic: ir.Operation, weights: ConstExprs) -> bool:
+    @pattern("linalg.*", outermost=True)
+    def fold(self, op: ir.Operation, weights: ConstExprs) -> bool:
         """(conv(x, w) + b) * s + t   ->   conv(x, w * s) + (b * s + t), where that saves something"""
-        chain = read_chain(read_elementwise(generic, weights), weights)
+        segments = [segment for segment in read_segments(op, weights) if segment.operand is not None]
+        is_gone = any(segment.is_plain for segment in segments)
+        folded = [segment for segment in segments if self._fold(segment, weights)]
+        if folded and not is_gone:
+            drop_dead_ops(op)
+            drop_unused_inputs(op)
+        return bool(folded)
+
+    def _fold(self, segment: Elementwise, weights: ConstExprs) -> bool:
+        chain = read_chain(segment, weights)
         if chain is None:
             return False
-        root = chain.last
         try:
-            absorption = into_producers(root, weights)
+            absorption = into_producers(segment, weights)
         except NotScalableError as refusal:
             if chain.reads_weights and chain.affine.scale is not None:
-                self.missed(root.op, f"not folded into what it reads: {refusal}")
+                self.missed(segment.op, f"not folded into what it reads: {refusal}")
             return False
         if not absorption.saves:
             return False
-        self.passed(root.op, _report(absorption))
+        self.passed(segment.op, _report(absorption))
         for sink in absorption.sinks:
-            _rewrite(sink, root, weights)
-        for elementwise in absorption.gone:
+            _rewrite(sink, segment, weights)
+        for elementwise in absorption.gone[1:]:
             drop(elementwise)
+        (drop if segment.is_plain else bypass)(segment)
         return True
 
 

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from pipeline.analysis.channel_vectors import Vector, combine
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.analysis.scale_shift import Chain, read_chain, read_elementwise
+from pipeline.analysis.scale_shift import Chain, read_chain, read_segments
 from pipeline.ir.rewriting import before
 from pipeline.mlir import ir
+from pipeline.passes.weight_folding.affine_rewriting import drop
 from pipeline.passes.weight_folding.scale_absorption import Absorption, Sink, describe, into_consumers
 from pipeline.passes.weight_folding.scale_propagation import NotScalableError
-from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
+from pipeline.passes.weight_folding.weight_builder import WeightSide, fold_into
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 
@@ -31,14 +32,16 @@ class FoldScaleShiftForward(PatternPass):
         """What comes from weights alone; rewrites add to it."""
         return ConstExprs(op)
 
-    @pattern("linalg.generic")
-    def fold(self, generic: ir.Operation, weights: ConstExprs) -> bool:
+    @pattern("linalg.*", outermost=True)
+    def fold(self, op: ir.Operation, weights: ConstExprs) -> bool:
         """conv(x * s + t, w)   ->   conv(x, w * s) + sum over c, k of w[f, c, k] * t[c]"""
-        chain = read_chain(read_elementwise(generic, weights), weights)
-        if chain is None or not chain.reads_weights or chain.affine.scale is None:
+        at_end = next((segment for segment in read_segments(op, weights) if segment.is_at_end), None)
+        chain = read_chain(at_end, weights)
+        affine = None if chain is None else chain.last.at_result(chain.affine)
+        if chain is None or affine is None or not chain.reads_weights or affine.scale is None:
             return False
         try:
-            absorption = into_consumers(chain.last.op.results[0], chain.affine, weights)
+            absorption = into_consumers(chain.last.op.results[0], affine, weights)
         except NotScalableError as refusal:
             self.missed(chain.last.op, f"not folded into what reads it: {refusal}")
             return False

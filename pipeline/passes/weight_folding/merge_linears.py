@@ -11,7 +11,8 @@ from pipeline.analysis.contraction import Contraction, read_contraction, read_in
 from pipeline.analysis.scale_shift import Affine, read_chain, read_elementwise
 from pipeline.ir.rewriting import before
 from pipeline.mlir import defining_op, ir
-from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
+from pipeline.passes.weight_folding.affine_rewriting import drop
+from pipeline.passes.weight_folding.weight_builder import WeightSide, fold_into
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 

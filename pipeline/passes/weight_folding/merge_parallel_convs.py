@@ -12,11 +12,12 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.ir.rewriting import before, is_unused
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.weight_folding.addition_tree import read_sums, terms
+from pipeline.passes.weight_folding.affine_rewriting import drop
 from pipeline.passes.weight_folding.conv_window import offsets
 from pipeline.passes.weight_folding.residual_terms import Branch, Diagonal, add, read_branch, read_diagonal
 from pipeline.passes.weight_folding.scale_absorption import describe
 from pipeline.passes.weight_folding.scale_propagation import NotScalableError
-from pipeline.passes.weight_folding.weight_builder import WeightSide, drop, fold_into
+from pipeline.passes.weight_folding.weight_builder import WeightSide, fold_into
 from pipeline.passes.weight_folding.weight_sums import plus_diagonal, plus_weight
 from pipeline.passmanager.base import Pass
 

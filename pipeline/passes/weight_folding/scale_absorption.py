@@ -57,7 +57,8 @@ class Absorption:
     def saves(self) -> bool:
         """Whether less is left to be done: some scale goes, or several shifts become one."""
         steps = [step for elementwise in self.gone for step in elementwise.steps]
-        return any(step.scales for step in steps) or len(steps) + min(self.biases, 1) > 1
+        shifts = sum(step.shifts for step in steps)
+        return any(step.scales for step in steps) or shifts + min(self.biases, 1) > 1
 
 
 def into_producers(root: Elementwise, weights: ConstExprs) -> Absorption:
@@ -155,7 +156,7 @@ class _Consumers:
             if contraction is not None and use.operand_number == contraction.data:
                 self._contraction(contraction, affine)
             elif elementwise is not None and not elementwise.steps and use.operand_number == elementwise.operand:
-                self.value(op.results[0], affine)
+                self.value(op.results[0], _below(elementwise, affine))
             elif op.name in DOWNWARDS and use.operand_number == 0:
                 self.value(op.results[0], DOWNWARDS[op.name](op, affine))
             else:
@@ -174,6 +175,15 @@ class _Consumers:
         if not known and projected is not None:
             raise NotScalableError("the convolution or product adds to data")
         self._absorption.sinks.append(Sink(contraction, scale, bias, projected))
+
+
+def _below(cast: Elementwise, affine: Affine) -> Affine:
+    """cast(x * s) -> cast(x) * s, also for what moves elements."""
+    loops = cast.from_data(affine)
+    moved = loops and cast.at_result(loops)
+    if moved is None:
+        raise NotScalableError(f"{describe(cast.op)} reads it, through which no factor can pass")
+    return moved
 
 
 def describe(op: ir.Operation) -> str:

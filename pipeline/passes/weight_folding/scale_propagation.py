@@ -24,10 +24,10 @@ def or_refuse(vector: Vector | None) -> Vector:
 
 def each(affine: Affine, change: Callable[[Vector], Vector | None]) -> Affine:
     """The affine with each of its vectors changed; refused where one cannot be."""
-    return Affine(
-        affine.scale and or_refuse(change(affine.scale)),
-        affine.shift and or_refuse(change(affine.shift)),
-    )
+    changed = affine.each(change)
+    if changed is None:
+        raise NotScalableError("the factors run along dims that cannot be told apart at this place")
+    return changed
 
 
 def slice_vector(vector: Vector, dim: int, offset: int, size: int) -> Vector | None:
@@ -47,26 +47,12 @@ def _shape(value: ir.Value) -> Sequence[int]:
     return ir.RankedTensorType(value.type).shape
 
 
-def _permutation(op: ir.Operation) -> list[int]:
-    return list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
-
-
 def _split(op: ir.Operation, affine: Affine, finer: ir.Value) -> Affine:
     return each(affine, lambda vector: split_dims(vector, reassociation(op), _shape(finer)))
 
 
 def _merge(op: ir.Operation, affine: Affine, finer: ir.Value) -> Affine:
     return each(affine, lambda vector: merge_dims(vector, reassociation(op), _shape(finer)))
-
-
-def _above_transpose(op: ir.Operation, affine: Affine) -> Affine:
-    order = _permutation(op)
-    return each(affine, lambda vector: vector.along([order[dim] for dim in vector.dims]))
-
-
-def _below_transpose(op: ir.Operation, affine: Affine) -> Affine:
-    order = _permutation(op)
-    return each(affine, lambda vector: vector.along([order.index(dim) for dim in vector.dims]))
 
 
 def _through_padding(op: ir.Operation, affine: Affine) -> Affine:
@@ -112,7 +98,6 @@ UPWARDS: dict[str, _Through] = {
     "tensor.cast": lambda op, affine: affine,
     "tensor.pad": _through_padding,
     "tensor.extract_slice": _through_cut,
-    "linalg.transpose": _above_transpose,
 }
 
 #: From the first operand of an op to its result.
@@ -123,5 +108,4 @@ DOWNWARDS: dict[str, _Through] = {
     "tensor.pad": _through_padding,
     "tensor.extract_slice": _through_cut,
     "tensor.insert_slice": _below_insert,
-    "linalg.transpose": _below_transpose,
 }

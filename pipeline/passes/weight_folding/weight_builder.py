@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from pipeline.analysis.channel_vectors import Arithmetic, Combined, Given, Number, Reshaped, Sliced, Vector
+from pipeline.analysis.channel_vectors import Applied, Arithmetic, Combined, Given, Number, Reshaped, Sliced, Vector
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction
-from pipeline.analysis.scale_shift import Affine, Elementwise
-from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types
-from pipeline.mlir import arith, captured_values, defining_op, ir, linalg, tensor
+from pipeline.analysis.scale_shift import Affine
+from pipeline.ir.rewriting import build_generic, empty_like, iterator_types
+from pipeline.mlir import arith, captured_values, clone, defining_op, ir, linalg, tensor
 
 _OPS = {"add": arith.AddFOp, "sub": arith.SubFOp, "mul": arith.MulFOp, "div": arith.DivFOp}
 
@@ -43,6 +43,8 @@ class WeightSide:
                 return self._reshape(self.build(vector.source), vector.shape)
             if isinstance(vector, Sliced):
                 return self._slice(vector)
+            if isinstance(vector, Applied):
+                return self._applied(vector)
             assert isinstance(vector, Combined)
             return self._combined(vector)
 
@@ -105,6 +107,18 @@ class WeightSide:
         operands = [(self.build(operand), axes) for operand, axes in vector.operands]
         element = compute_type(value for value, _ in operands)
         return self.pointwise(vector.shape, element, operands, vector.operation)
+
+    def _applied(self, vector: Applied) -> ir.Value:
+        leaves = [leaf for leaf, _, _ in vector.operands]
+        operands: list[Operand] = [(self.build(operand), axes) for _, operand, axes in vector.operands]
+        out = tensor.EmptyOp(list(vector.shape), vector.value.type).result
+
+        def body(*elements: ir.Value) -> ir.Value:
+            known = {leaf: convert(element, leaf.type) for leaf, element in zip(leaves, elements, strict=False)}
+            return _copied(vector.value, known)
+
+        rank = len(vector.shape)
+        return self.note(generic(rank, operands, (out, range(rank)), body))
 
     def pointwise(
         self, shape: Sequence[int], element: ir.Type, operands: Sequence[Operand], operation: Arithmetic
@@ -179,15 +193,28 @@ def generic(loops: int, operands: Sequence[Operand], out: Operand, body: Body) -
     tensors = [operand for operand in operands if isinstance(operand[0].type, ir.RankedTensorType)]
     compute = compute_type(value for value, _ in operands)
     maps = [ir.AffineMap.get(loops, 0, [ir.AffineExpr.get_dim(dim) for dim in dims]) for _, dims in (*tensors, out)]
-    iterators = iterator_types(loop not in out[1] for loop in range(loops))
+    reductions = [loop not in out[1] for loop in range(loops)]
+    sums = any(reductions)
 
     def build(arguments: Sequence[ir.BlockArgument]) -> list[ir.Value]:
         elements = iter(arguments)
         values = [value if not isinstance(value.type, ir.RankedTensorType) else next(elements) for value, _ in operands]
-        result = body(*(convert(value, compute) for value in (*values, next(elements))))
+        before = next(elements)  # of the output, which only sums read
+        result = body(*(convert(value, compute) for value in values), convert(before, compute) if sums else before)
         return [convert(result, out[0].type.element_type)]
 
-    return build_generic([value for value, _ in tensors], [out[0]], maps, iterators, build)
+    return build_generic([value for value, _ in tensors], [out[0]], maps, iterator_types(reductions), build)
+
+
+def _copied(value: ir.Value, known: dict[ir.Value, ir.Value]) -> ir.Value:
+    """Copies the ops behind a value of a body to the insertion point, as far as their results are not known."""
+    if value not in known:
+        op = defining_op(value)
+        assert op is not None
+        for operand in op.operands:
+            _copied(operand, known)
+        clone(op, known)
+    return known[value]
 
 
 def _add_product(left: ir.Value, right: ir.Value, out: ir.Value) -> ir.Value:
@@ -251,11 +278,3 @@ def fold_into(contraction: Contraction, scale: Vector | None, shift: Vector | No
     with ir.InsertionPoint.after(op):
         shifted = apply_affine(op.results[0], Affine(shift=shift), empty, side)
     op.results[0].replace_all_uses_except(shifted.results[0], shifted)
-
-
-def drop(elementwise: Elementwise) -> None:
-    """step(x) -> x, or, where it has another type, cast(x)."""
-    result = elementwise.op.results[0]
-    with before(elementwise.op):
-        result.replace_all_uses_with(cast_to(elementwise.data, ir.RankedTensorType(result.type).element_type))
-    elementwise.op.erase()
