@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 CLEAN_UP = """
     place-barriers,
     func.func(fold-unit-transposes),
-    func.func(convert-elementwise-to-linalg),
+    func.func(convert-elementwise-to-linalg, normalize-linalg),
     inline-constant-regions,
     remove-unused-results,
     guard-traps,
     lower-tm-tensor,
     canonicalize,
     cse,
+    split-invariants,
+    specialize-windows,
     drop-unread-fills,
     narrow-comparisons,
     cse

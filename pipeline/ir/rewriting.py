@@ -157,6 +157,16 @@ def copy_block(
     return [known.get(value, value) for value in terminator.operands]
 
 
+def copy_value(value: ir.Value, known: dict[ir.Value, ir.Value]) -> ir.Value:
+    """Copies the ops of a body behind a value to the insertion point, as far as `known` lacks their results."""
+    op = defining_op(value)
+    if value not in known and op is not None:
+        for operand in op.operands:
+            copy_value(operand, known)
+        clone(op, known)
+    return known.get(value, value)
+
+
 def _counted(index: ir.Operation) -> int:
     """The loop whose counter a linalg.index is."""
     return ir.IntegerAttr(index.attributes["dim"]).value
@@ -207,6 +217,13 @@ def drop_unused_inputs(generic: ir.Operation) -> bool:
     copy_attributes(generic, made)
     replace(generic, list(made.results))
     return True
+
+
+def drop_dead_ops(generic: ir.Operation) -> None:
+    """Takes away what the body of a linalg.generic computes for nothing."""
+    for inner in reversed([op.operation for op in generic.regions[0].blocks[0].operations][:-1]):
+        if is_pure(inner) and all(map(is_unused, inner.results)):
+            inner.erase()
 
 
 def generalize(op: ir.Operation) -> ir.Operation:

@@ -9,9 +9,8 @@ from pipeline.ir.rewriting import (
     before,
     build_generic,
     copy_attributes,
+    drop_dead_ops,
     drop_unused_inputs,
-    is_pure,
-    is_unused,
     iterator_types,
     replace,
 )
@@ -87,10 +86,3 @@ def _affine_of(x: ir.Value, affine: Affine, numbers: Sequence[ir.Value], kind: i
     if affine.scale is not None:
         x = arith.MulFOp(x, factors[0]).result
     return convert(arith.AddFOp(x, factors[-1]).result if affine.shift is not None else x, kind)
-
-
-def drop_dead_ops(generic: ir.Operation) -> None:
-    """Takes away what the body of a linalg.generic computes for nothing."""
-    for inner in reversed([op.operation for op in generic.regions[0].blocks[0].operations][:-1]):
-        if is_pure(inner) and all(map(is_unused, inner.results)):
-            inner.erase()

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.scale_shift import Elementwise, read_chain, read_segments
-from pipeline.ir.rewriting import drop_unused_inputs
+from pipeline.ir.rewriting import drop_dead_ops, drop_unused_inputs
 from pipeline.mlir import ir
-from pipeline.passes.weight_folding.affine_rewriting import bypass, drop, drop_dead_ops
+from pipeline.passes.weight_folding.affine_rewriting import bypass, drop
 from pipeline.passes.weight_folding.scale_absorption import Absorption, Sink, describe, into_producers
 from pipeline.passes.weight_folding.scale_propagation import NotScalableError
 from pipeline.passes.weight_folding.weight_builder import WeightSide, fold_into

@@ -120,7 +120,7 @@ def _contractions(function: ir.Operation, weights: ConstExprs) -> list[Contracti
         if not op.operation.name.startswith("linalg."):
             return ir.WalkResult.ADVANCE
         contraction = read_contraction(op.operation, weights)
-        if contraction is not None and op.operation.name != "linalg.generic":
+        if contraction is not None:
             found.append(contraction)
         return ir.WalkResult.SKIP
 

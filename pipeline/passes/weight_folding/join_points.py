@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.ir.linalg_op import structured
+from pipeline.ir.linalg_op import any_structured
 from pipeline.ir.reshapes import RESHAPES_AND_CASTS
 from pipeline.mlir import ir
 
@@ -27,7 +27,7 @@ def meeting_ops(value: ir.Value, weights: ConstExprs) -> frozenset[ir.Operation]
 
 
 def _is_elementwise(op: ir.Operation) -> bool:
-    view = structured(op)
+    view = any_structured(op)
     return view is not None and view.is_elementwise
 
 
@@ -35,7 +35,7 @@ def _is_made_of(op: ir.Operation, made: set[ir.Value], weights: ConstExprs) -> b
     """Whether an op reads nothing but values that were `made`, and weights."""
     if op.name in RESHAPES_AND_CASTS:
         return True
-    view = structured(op)
+    view = any_structured(op)
     if view is None or not view.is_elementwise:
         return False
     return all(operand in made or operand in weights for operand in list(op.operands)[: view.inputs])

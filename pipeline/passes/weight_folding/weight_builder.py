@@ -12,8 +12,8 @@ from pipeline.analysis.channel_vectors import Applied, Arithmetic, Combined, Giv
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction
 from pipeline.analysis.scale_shift import Affine
-from pipeline.ir.rewriting import build_generic, empty_like, iterator_types
-from pipeline.mlir import arith, captured_values, clone, defining_op, ir, linalg, tensor
+from pipeline.ir.rewriting import build_generic, copy_value, empty_like, iterator_types
+from pipeline.mlir import arith, captured_values, defining_op, ir, linalg, tensor
 
 _OPS = {"add": arith.AddFOp, "sub": arith.SubFOp, "mul": arith.MulFOp, "div": arith.DivFOp}
 
@@ -64,14 +64,17 @@ class WeightSide:
         operands: list[Operand] = [(weight, range(kind.rank)), (self.build(scale), scale.dims)]
         return self.pointwise(kind.shape, kind.element_type, operands, "mul")
 
-    def product(self, left: ir.Value, right: ir.Value) -> ir.Value:
-        """The matrix product of two weights of one type."""
-        self.make_available(left)
-        self.make_available(right)
-        element = ir.RankedTensorType(left.type).element_type
-        shape = [ir.RankedTensorType(left.type).shape[0], ir.RankedTensorType(right.type).shape[1]]
-        start = linalg.fill(self.constant(0.0, element), outs=[tensor.EmptyOp(shape, element).result])
-        return self.note(linalg.matmul(left, right, outs=[start]).owner.operation)
+    def product(self, left: Operand, right: Operand, shape: Sequence[int], kept: Sequence[int]) -> ir.Value:
+        """The products of two weights of one type, summed over the loops that are not `kept`."""
+        for value, _ in (left, right):
+            self.make_available(value)
+        element = ir.RankedTensorType(left[0].type).element_type
+        start = linalg.fill(self.constant(0.0, element), outs=[tensor.EmptyOp(list(shape), element).result])
+        loops = {*left[1], *right[1]}
+        summed = list(loops - {*kept})
+        if (list(left[1]), list(right[1])) == ([*kept[:1], *summed], [*summed, *kept[1:]]):
+            return self.note(linalg.matmul(left[0], right[0], outs=[start]).owner.operation)
+        return self.note(generic(len(loops), [left, right], (start, kept), _add_product))
 
     def joined(self, values: Sequence[ir.Value], dim: int) -> ir.Value:
         """Weights of one type but for the size of `dim`, one behind the other along it."""
@@ -115,7 +118,7 @@ class WeightSide:
 
         def body(*elements: ir.Value) -> ir.Value:
             known = {leaf: convert(element, leaf.type) for leaf, element in zip(leaves, elements, strict=False)}
-            return _copied(vector.value, known)
+            return copy_value(vector.value, known)
 
         rank = len(vector.shape)
         return self.note(generic(rank, operands, (out, range(rank)), body))
@@ -204,17 +207,6 @@ def generic(loops: int, operands: Sequence[Operand], out: Operand, body: Body) -
         return [convert(result, out[0].type.element_type)]
 
     return build_generic([value for value, _ in tensors], [out[0]], maps, iterator_types(reductions), build)
-
-
-def _copied(value: ir.Value, known: dict[ir.Value, ir.Value]) -> ir.Value:
-    """Copies the ops behind a value of a body to the insertion point, as far as their results are not known."""
-    if value not in known:
-        op = defining_op(value)
-        assert op is not None
-        for operand in op.operands:
-            _copied(operand, known)
-        clone(op, known)
-    return known[value]
 
 
 def _add_product(left: ir.Value, right: ir.Value, out: ir.Value) -> ir.Value:
