@@ -7,6 +7,7 @@ from pipeline.dialects.fusion import BARRIER
 from pipeline.ir.attributes import MUTABLE, WEIGHT
 from pipeline.ir.element_types import byte_size, element_type
 from pipeline.ir.reshapes import RESHAPES
+from pipeline.ir.rewriting import argument_marks
 from pipeline.mlir import captured_values, ir
 
 _PURE = ("tensor.", "linalg.", "arith.", "math.", BARRIER)
@@ -98,9 +99,9 @@ def elements_read(op: ir.Operation) -> list[ir.Value]:
 
 def weight_arguments(function: ir.Operation) -> list[ir.BlockArgument]:
     """The arguments marked `pipeline.weight` that the model does not write to, those of known sizes."""
-    if "arg_attrs" not in function.attributes or not function.regions[0].blocks:
+    if not function.regions[0].blocks:
         return []
-    marks = [ir.DictAttr(mark) for mark in function.attributes["arg_attrs"]]
+    marks = argument_marks(function)
     arguments = function.regions[0].blocks[0].arguments
     return [
         argument

@@ -268,6 +268,12 @@ def compose(affine: Affine, elementwise: Elementwise) -> Affine | None:
     return composed and elementwise.at_data(composed)
 
 
+def own_affine(elementwise: Elementwise) -> Affine | None:
+    """What the steps do, along the dims of their data; None if it is no affine."""
+    affine = _taken(Affine(), elementwise)
+    return affine and elementwise.at_data(affine)
+
+
 def _taken(affine: Affine, elementwise: Elementwise) -> Affine | None:
     """`affine` of what the steps give, as an affine of what they are taken on; all along the loops."""
     composed: Affine | None = replace(affine, bits=affine.bits or elementwise.bits)

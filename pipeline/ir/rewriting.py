@@ -187,10 +187,10 @@ def read_by(generic: ir.Operation, number: int, value: ir.Value, indexing: ir.Af
     generic.operands[number] = value
 
 
-def drop_unused_inputs(generic: ir.Operation) -> bool:
+def drop_unused_inputs(generic: ir.Operation) -> ir.Operation | None:
     """Takes away the inputs that the body does not read, where the others say how often the loops run.
 
-    Returns whether there were any.
+    Returns the op without them; None if there were none.
     """
     view = structured(generic)
     assert view is not None
@@ -201,9 +201,9 @@ def drop_unused_inputs(generic: ir.Operation) -> bool:
     ]
     maps = [view.maps[number] for number in kept]
     if len(kept) == len(generic.operands) or bounded_loops(maps) != set(range(view.loops)):
-        return False
+        return None
     if WINOGRAD in generic.attributes:  # an input of it is another form of another one
-        return False
+        return None
     operands = [generic.operands[number] for number in kept]
     inputs, outputs = operands[: len(kept) - len(generic.results)], operands[len(kept) - len(generic.results) :]
 
@@ -216,7 +216,7 @@ def drop_unused_inputs(generic: ir.Operation) -> bool:
         made = build_generic(inputs, outputs, maps, list(generic.attributes["iterator_types"]), body)
     copy_attributes(generic, made)
     replace(generic, list(made.results))
-    return True
+    return made
 
 
 def drop_dead_ops(generic: ir.Operation) -> None:
@@ -293,11 +293,17 @@ def branch_on_selects(root: ir.Operation) -> None:
         replace(select, list(branch.results))
 
 
+def argument_marks(function: ir.Operation) -> list[ir.DictAttr]:
+    """The attributes of each argument of a func.func."""
+    known = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
+    count = len(function.regions[0].blocks[0].arguments)
+    return [ir.DictAttr(mark) for mark in known] or [ir.DictAttr.get({})] * count
+
+
 def add_argument(function: ir.Operation, kind: ir.Type, *marks: str) -> ir.Value:
     """Gives a func.func one more argument of type `kind`, with these unit attributes."""
     block = function.regions[0].blocks[0]
-    known = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
-    known += [ir.DictAttr.get({})] * (len(block.arguments) - len(known))
+    known = argument_marks(function)
     argument = block.add_argument(kind, function.location)
     known.append(ir.DictAttr.get({mark: ir.UnitAttr.get() for mark in marks}))
     update_signature(function)

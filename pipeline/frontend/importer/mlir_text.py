@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.frontend.mlir_formats.lowering import as_linalg, is_lowered_here
+from pipeline.frontend.importer.mlir_constants import may_have_weights, take_weights
+from pipeline.frontend.mlir_formats.lowering import LinalgText, as_linalg, is_lowered_here
+from pipeline.ir.attributes import ARGUMENT
 from pipeline.ir.tensor_types import tensor_type
 from pipeline.mlir import context, context_for, function, ir, parse
 from pipeline.program import Dump, Program, ProgramSource
+from pipeline.runtime.call.array_libraries import dtype_and_shape
 from pipeline.runtime.interface.pytree import LEAF, Tree
-from pipeline.runtime.interface.signature import DTYPE_BYTES, Argument, Result, Signature, TensorType
+from pipeline.runtime.interface.signature import DTYPE_BYTES, Argument, Result, Signature, TensorType, Weight
 
 #: Text of more characters may have large constants, which a context keeps.
 _LONG = 200_000
@@ -22,25 +27,38 @@ class MlirSource(ProgramSource):
 
     text: str | bytes
     name: str
+    _weights: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def program(self, dump: Dump) -> Program:
-        """See `from_mlir`; other dialects than linalg are lowered to it first."""
-        if isinstance(self.text, str) and not is_lowered_here(self.text):
-            return from_mlir(self.text, self.name, dump)
-        lowered = as_linalg(self.text, self.name)
-        return from_mlir(lowered.text, self.name, dump, lowered.unsigned)
+        """See `from_mlir`; other dialects than linalg are lowered to it first, and constants become weights."""
+        lowered = LinalgText(self.text) if isinstance(self.text, str) else None
+        if lowered is None or is_lowered_here(self.text):
+            lowered = as_linalg(self.text, self.name)
+        program = from_mlir(lowered.text, self.name, dump, lowered.unsigned, constants=True)
+        for name, array in program.weights.items():
+            self._weights.setdefault(name, array)
+        return replace(program, weights=self._weights)
+
+    def tensors(self) -> Mapping[str, Any]:
+        """The constants that are weights."""
+        if not self._weights and may_have_weights(self.text):
+            self.program(lambda *_: None)
+        return self._weights
 
     def fingerprint(self) -> str:
         """The text itself; the name is in locations."""
         return f"mlir {self.name}\n{self.text!s}"
 
 
-def from_mlir(source: str, name: str, dump: Dump, unsigned: tuple[tuple[str, int, str], ...] = ()) -> Program:
+def from_mlir(
+    source: str, name: str, dump: Dump, unsigned: tuple[tuple[str, int, str], ...] = (), *, constants: bool = False
+) -> Program:
     """The Program of a module in linalg on tensors with a function `@main` on tensors and 64-bit integers.
 
     Its arguments are called `arg0`, `arg1`, ...; a single result comes alone, several as a tuple. Arrays are NumPy's
     where no argument is a tensor of torch's. In the IR of a model's stages the weights are marked: here, where there is
     no model, they are arguments as any other. `unsigned` are the dtypes that its types do not tell, see `LinalgText`.
+    With `constants`, tensors of floats in the module are weights.
     """
     module = parse(source, _context(source), name)
     main = function(module, "main")
@@ -56,6 +74,9 @@ def from_mlir(source: str, name: str, dump: Dump, unsigned: tuple[tuple[str, int
         Result("computed", number, _signed_as(_type(given, f"result {number}"), dtypes.get(("result", number))))
         for number, given in enumerate(kind.results)
     )
+    with module.context:
+        _mark_arguments(main)
+        weights = take_weights(main, source) if constants else {}
     leaves = (LEAF,) * len(results)
     signature = Signature(
         arguments=arguments,
@@ -63,9 +84,18 @@ def from_mlir(source: str, name: str, dump: Dump, unsigned: tuple[tuple[str, int
         parameters=tuple(argument.name for argument in arguments),
         results=results,
         result_tree=leaves[0] if len(leaves) == 1 else Tree("tuple", leaves),
+        weights=tuple(Weight(name, TensorType(*dtype_and_shape(array))) for name, array in weights.items()),
     )
     dump("linalg", module)
-    return Program(module, signature, weights_library="numpy")
+    return Program(module, signature, weights, weights_library="numpy")
+
+
+def _mark_arguments(main: ir.Operation) -> None:
+    """Says of each argument of `@main` which one of a call it is."""
+    number = ir.IntegerType.get_signless(64)
+    count = len(main.regions[0].blocks[0].arguments)
+    marks = [ir.DictAttr.get({ARGUMENT: ir.IntegerAttr.get(number, place)}) for place in range(count)]
+    main.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
 
 
 def _context(source: str) -> ir.Context:

@@ -60,7 +60,7 @@ class RematerializeIota(PatternPass):
             self.passed(generic, "computes positions instead of reading them")
             with generic.location, ir.InsertionPoint.at_block_begin(view.body):
                 argument.replace_all_uses_with(element([_at(expression) for expression in indexing.results]))
-        return drop_unused_inputs(generic)
+        return drop_unused_inputs(generic) is not None
 
     @pattern("tensor.extract")
     def fetch(self, extract: ir.Operation) -> bool:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.body_cost import CHEAP_BODY, op_cost
+from pipeline.ir.body_splitting import BodyPart, split_body
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, reads_input_again, structured
-from pipeline.ir.rewriting import (
-    before,
-    build_generic,
-    copy_attributes,
-    copy_value,
-    drop_dead_ops,
-    drop_unused_inputs,
-    is_pure,
-    iterator_types,
-    replace,
-    size_of,
-)
-from pipeline.mlir import clone, defining_op, ir, tensor
+from pipeline.ir.rewriting import is_pure
+from pipeline.mlir import defining_op, ir
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 #: Ops that trap, which must not run for elements that nothing reads.
@@ -52,23 +41,8 @@ class SplitInvariants(PatternPass):
         if not parts:
             return False
         self.passed(generic, f"{len(parts)} of its values are computed once, not along all loops")
-        _split(view, parts)
+        split_body(view, parts)
         return True
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A value of a body that is computed from some of the inputs.
-
-    Attributes:
-        value: the value.
-        inputs: the numbers of the inputs.
-        indices: what these are read at: the loops of the op that computes it.
-    """
-
-    value: ir.Value
-    inputs: tuple[int, ...]
-    indices: tuple[ir.AffineExpr, ...]
 
 
 class _Invariants:
@@ -82,9 +56,9 @@ class _Invariants:
             for number, argument in enumerate(view.body.arguments)
         }
 
-    def parts(self) -> list[_Part]:
+    def parts(self) -> list[BodyPart]:
         """The largest of them, those that are worth an op."""
-        found: dict[ir.Value, _Part] = {}
+        found: dict[ir.Value, BodyPart] = {}
         for op in self._view.body_ops:
             inputs = self._inputs_of(op)
             self._read.update(dict.fromkeys(op.results, inputs))
@@ -102,7 +76,7 @@ class _Invariants:
         behind = [self._read.get(operand, frozenset[int]()) for operand in op.operands]
         return None if None in behind else frozenset[int]().union(*(each for each in behind if each is not None))
 
-    def _part(self, value: ir.Value, inputs: frozenset[int]) -> _Part | None:
+    def _part(self, value: ir.Value, inputs: frozenset[int]) -> BodyPart | None:
         """A value as an op of its own; None if that would have as many elements as there are iterations."""
         widest = sorted(sorted(inputs), key=lambda number: -len(self._view.maps[number].results))
         read = dict.fromkeys(expression for number in widest for expression in self._view.maps[number].results)
@@ -113,14 +87,14 @@ class _Invariants:
         fewer = len(indices) < len(long) if slides else any(loop not in loops for loop in long)
         if not fewer or (slides and not self._again):
             return None
-        return _Part(value, tuple(sorted(inputs)), indices)
+        return BodyPart(value, tuple(sorted(inputs)), indices)
 
-    def _is_largest(self, part: _Part, others: dict[ir.Value, _Part]) -> bool:
+    def _is_largest(self, part: BodyPart, others: dict[ir.Value, BodyPart]) -> bool:
         """Whether something reads a value that is no such value itself."""
         users = [use.owner.operation for use in part.value.uses]
         return any(not user.results or user.results[0] not in others for user in users)
 
-    def _is_worth_it(self, part: _Part) -> bool:
+    def _is_worth_it(self, part: BodyPart) -> bool:
         return self._cost(part.value, set()) > (0 if self._again else CHEAP_BODY)
 
     def _cost(self, value: ir.Value, counted: set[ir.Value]) -> int:
@@ -129,63 +103,3 @@ class _Invariants:
             return 0
         counted.add(value)
         return op_cost(op) + sum(self._cost(operand, counted) for operand in op.operands)
-
-
-def _split(view: LinalgOp, parts: Sequence[_Part]) -> None:
-    """Gives an op as further inputs what it has computed itself."""
-    with before(view.op):
-        made = [_computed(view, part) for part in parts]
-    inputs = [*list(view.op.operands)[: view.inputs], *made]
-    outputs = list(view.op.operands)[view.inputs :]
-    read = [ir.AffineMap.get(view.loops, 0, list(part.indices)) for part in parts]
-    maps = [*view.maps[: view.inputs], *read, *view.maps[view.inputs :]]
-
-    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
-        values = dict(zip([part.value for part in parts], elements[view.inputs : len(inputs)], strict=True))
-        arguments = [*elements[: view.inputs], *elements[len(inputs) :]]
-        known: dict[ir.Value, ir.Value] = dict(zip(view.body.arguments, arguments, strict=True))
-        for op in view.body_ops:
-            if len(op.results) == 1 and op.results[0] in values:
-                known[op.results[0]] = values[op.results[0]]
-            else:
-                clone(op, known)
-        return [known.get(value, value) for value in view.yielded]
-
-    with before(view.op):
-        smaller = build_generic(inputs, outputs, maps, iterator_types(view.reductions), body)
-    copy_attributes(view.op, smaller)
-    replace(view.op, list(smaller.results))
-    drop_dead_ops(smaller)
-    drop_unused_inputs(smaller)
-
-
-def _computed(view: LinalgOp, part: _Part) -> ir.Value:
-    """A tensor of a value for all that it is computed from."""
-    operands = [view.op.operands[number] for number in part.inputs]
-    loops = range(len(part.indices))
-    dims = {index: ir.AffineExpr.get_dim(loop) for loop, index in enumerate(part.indices)}
-    maps = [
-        ir.AffineMap.get(len(loops), 0, [dims.get(index, index) for index in view.maps[number].results])
-        for number in part.inputs
-    ]
-    out = tensor.EmptyOp([_size(view, part, index) for index in part.indices], part.value.type).result
-
-    def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
-        arguments = [view.body.arguments[number] for number in part.inputs]
-        known: dict[ir.Value, ir.Value] = dict(zip(arguments, elements, strict=False))
-        return [copy_value(part.value, known)]
-
-    maps.append(ir.AffineMap.get_identity(len(loops)))
-    return build_generic(operands, [out], maps, iterator_types(False for _ in loops), body).results[0]
-
-
-def _size(view: LinalgOp, part: _Part, index: ir.AffineExpr) -> int | ir.Value:
-    """How many elements there are along an index."""
-    number, dim = next(
-        (number, dim)
-        for number in part.inputs
-        for dim, expression in enumerate(view.maps[number].results)
-        if expression == index
-    )
-    kind = ir.RankedTensorType(view.op.operands[number].type)
-    return size_of(view.op.operands[number], dim) if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ from pipeline.dialects.fusion import BARRIER
 from pipeline.ir.attributes import PREPARED
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.reshapes import ALL_RESHAPES
-from pipeline.ir.rewriting import is_unused, update_signature
+from pipeline.ir.rewriting import argument_marks, is_unused, update_signature
 from pipeline.mlir import captured_values, clone, defining_op, func, function, ir, seen_through
 from pipeline.passmanager.base import Pass
 
@@ -116,7 +117,7 @@ def _create_prepare(main: ir.Operation, ops: list[ir.Operation], weights: ConstE
     arguments = [argument for argument in weight_arguments(main) if argument in behind]
     kind = ir.FunctionType.get([argument.type for argument in arguments], [value.type for value in kept])
     prepare = func.FuncOp("prepare", kind)
-    marks = ir.ArrayAttr(main.attributes["arg_attrs"])
+    marks = argument_marks(main)
     prepare.attributes["arg_attrs"] = ir.ArrayAttr.get([marks[argument.arg_number] for argument in arguments])
     block = prepare.add_entry_block()
     known: dict[ir.Value, ir.Value] = dict(zip(arguments, block.arguments, strict=True))
@@ -128,7 +129,7 @@ def _create_prepare(main: ir.Operation, ops: list[ir.Operation], weights: ConstE
 
 def _add_arguments(main: ir.Operation, kept: list[ir.Value]) -> None:
     block = main.regions[0].blocks[0]
-    marks = list(main.attributes["arg_attrs"])
+    marks = argument_marks(main)
     number = ir.IntegerType.get_signless(64)
     for index, value in enumerate(kept):
         producer = defining_op(value)
@@ -140,14 +141,13 @@ def _add_arguments(main: ir.Operation, kept: list[ir.Value]) -> None:
 
 
 def _prepared(main: ir.Operation) -> list[ir.BlockArgument]:
-    marks = main.attributes["arg_attrs"]
     arguments = main.regions[0].blocks[0].arguments
-    return [argument for argument, mark in zip(arguments, marks, strict=True) if PREPARED in ir.DictAttr(mark)]
+    return [argument for argument, mark in zip(arguments, argument_marks(main), strict=True) if PREPARED in mark]
 
 
 def _drop_unused_weights(main: ir.Operation) -> None:
     block = main.regions[0].blocks[0]
-    marks = list(main.attributes["arg_attrs"])
+    marks = argument_marks(main)
     for argument in reversed(weight_arguments(main)):
         if is_unused(argument):
             del marks[argument.arg_number]
@@ -155,6 +155,6 @@ def _drop_unused_weights(main: ir.Operation) -> None:
     _set_arguments(main, marks)
 
 
-def _set_arguments(main: ir.Operation, marks: list[ir.Attribute]) -> None:
+def _set_arguments(main: ir.Operation, marks: Sequence[ir.Attribute]) -> None:
     update_signature(main)
     main.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)

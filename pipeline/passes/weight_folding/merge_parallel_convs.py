@@ -17,6 +17,7 @@ from pipeline.passes.weight_folding.conv_window import offsets
 from pipeline.passes.weight_folding.residual_terms import Branch, Diagonal, add, read_branch, read_diagonal
 from pipeline.passes.weight_folding.scale_absorption import describe
 from pipeline.passes.weight_folding.scale_propagation import NotScalableError
+from pipeline.passes.weight_folding.sum_isolation import isolate_sums
 from pipeline.passes.weight_folding.weight_builder import WeightSide, fold_into
 from pipeline.passes.weight_folding.weight_sums import plus_diagonal, plus_weight
 from pipeline.passmanager.base import Pass
@@ -63,6 +64,7 @@ class MergeParallelConvs(Pass):
     def run(self, op: ir.Operation) -> None:
         """Merges the branches of each sum of one function."""
         weights = ConstExprs(op)
+        isolate_sums(op, weights)
         for last in read_sums(op, weights):
             self._merge(last, weights)
 

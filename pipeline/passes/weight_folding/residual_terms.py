@@ -51,9 +51,12 @@ class Diagonal:
     shift: Vector | None
 
 
-def read_branch(value: ir.Value, weights: ConstExprs) -> Branch | None:
-    """`value` as a branch; None if it is something else, or if it or a value behind it has another user."""
-    affine = Affine()
+def read_branch(value: ir.Value, weights: ConstExprs, affine: Affine | None = None) -> Branch | None:
+    """`value` as a branch; None if it is something else, or if it or a value behind it has another user.
+
+    An `affine` is taken on it before it is added.
+    """
+    affine = affine or Affine()
     steps: list[Elementwise] = []
     reshapes: list[ir.Operation] = []
     while (op := defining_op(value)) is not None and len(list(value.uses)) == 1:
