@@ -84,6 +84,18 @@ class Reshaped(Vector):
 
 
 @dataclass(frozen=True)
+class Repeated(Vector):
+    """The numbers of another vector again and again, along dims that it does not have.
+
+    Attributes:
+        axes: the own dims of this vector that those of the source run along.
+    """
+
+    source: Vector
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Sliced(Vector):
     """The part of another vector that starts at `offset` along its own dim `axis`."""
 
@@ -153,13 +165,18 @@ def merge_dims(vector: Vector, groups: Sequence[Sequence[int]], shape: Sequence[
 
     [2, 4] along (1, 2) -> [8] along (1,), for the groups [[0], [1, 2], [3]]
 
-    None if it has a part of a group only.
+    If it has a part of a group only, its numbers are repeated along the others; None if their sizes are unknown.
     """
     owner = {part: dim for dim, group in enumerate(groups) for part in group}
     dims = tuple(dict.fromkeys(owner[dim] for dim in vector.dims))
     parts = [part for dim in dims for part in groups[dim] if shape[part] != 1]
     if parts != list(vector.dims):
-        return None
+        if any(shape[part] < 0 for part in parts) or list(vector.dims) != [
+            part for part in parts if part in vector.dims
+        ]:
+            return None
+        axes = tuple(parts.index(dim) for dim in vector.dims)
+        vector = Repeated(tuple(parts), tuple(shape[part] for part in parts), vector, axes)
     sizes = []
     for dim in dims:
         size = 1

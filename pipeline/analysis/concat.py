@@ -59,10 +59,13 @@ def parts_of(last: ir.Operation) -> list[ir.Operation] | None:
 
 def row_bytes(last: ir.Operation) -> int:
     """What a concatenation has at one place of the dimensions in front of the one that its parts lie along."""
-    kind = ir.RankedTensorType(last.results[0].type)
-    part = list(ir.RankedTensorType(last.operands[0].type).shape)
-    cut = next(dim for dim, size in enumerate(kind.shape) if part[dim] != size)
-    return prod(kind.shape[cut:]) * element_bytes(last.results[0])
+    return prod(ir.RankedTensorType(last.results[0].type).shape[cut_dim(last) :]) * element_bytes(last.results[0])
+
+
+def cut_dim(last: ir.Operation) -> int:
+    """The dimension that the parts of a concatenation lie along."""
+    whole, part = (ir.RankedTensorType(value.type).shape for value in (last.results[0], last.operands[0]))
+    return next(dim for dim, sizes in enumerate(zip(whole, part, strict=True)) if sizes[0] != sizes[1])
 
 
 def _numbers(op: ir.Operation, name: str) -> list[int]:

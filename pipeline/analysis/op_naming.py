@@ -118,6 +118,8 @@ def _body_words(op: ir.Operation) -> list[str]:
             continue
         if short == "select":
             words.append("relu" if _is_relu(inner) else "select")
+        elif short in ("maximumf", "maxnumf") and any(map(_is_zero, inner.operands)):
+            words.append("relu")
         else:
             words.append(_BODY.get(short, short.rstrip("if") if short[:-1] in _ARITH else short))
     return words
@@ -141,13 +143,17 @@ _GREATER = (arith.CmpFPredicate.UGT, arith.CmpFPredicate.OGT, arith.CmpFPredicat
 def _is_relu(select: ir.Operation) -> bool:
     """select(x > 0, x, 0)"""
     condition, x, other = select.operands
-    compare, zero = defining_op(condition), defining_op(other)
-    if compare is None or zero is None or compare.name != "arith.cmpf" or zero.name != "arith.constant":
+    compare = defining_op(condition)
+    if compare is None or compare.name != "arith.cmpf" or not _is_zero(other):
         return False
     predicate = arith.CmpFPredicate(ir.IntegerAttr(compare.attributes["predicate"]).value)
-    value = zero.attributes["value"]
-    is_zero = isinstance(value, ir.FloatAttr) and value.value == 0.0
-    return is_zero and predicate in _GREATER and list(compare.operands) == [x, other]
+    return predicate in _GREATER and list(compare.operands) == [x, other]
+
+
+def _is_zero(value: ir.Value) -> bool:
+    constant = defining_op(value)
+    number = constant.attributes["value"] if constant is not None and constant.name == "arith.constant" else None
+    return isinstance(number, ir.FloatAttr) and number.value == 0.0
 
 
 def _copy_word(op: ir.Operation) -> str:

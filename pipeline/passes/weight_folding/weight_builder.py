@@ -8,7 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from pipeline.analysis.channel_vectors import Applied, Arithmetic, Combined, Given, Number, Reshaped, Sliced, Vector
+from pipeline.analysis.channel_vectors import (
+    Applied,
+    Arithmetic,
+    Combined,
+    Given,
+    Number,
+    Repeated,
+    Reshaped,
+    Sliced,
+    Vector,
+)
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction
 from pipeline.analysis.scale_shift import Affine
@@ -45,6 +55,8 @@ class WeightSide:
                 return self._slice(vector)
             if isinstance(vector, Applied):
                 return self._applied(vector)
+            if isinstance(vector, Repeated):
+                return self._repeated(vector)
             assert isinstance(vector, Combined)
             return self._combined(vector)
 
@@ -122,6 +134,12 @@ class WeightSide:
 
         rank = len(vector.shape)
         return self.note(generic(rank, operands, (out, range(rank)), body))
+
+    def _repeated(self, vector: Repeated) -> ir.Value:
+        source = self.build(vector.source)
+        rank = len(vector.shape)
+        out = tensor.EmptyOp(list(vector.shape), compute_type([source])).result
+        return self.note(generic(rank, [(source, vector.axes)], (out, range(rank)), lambda number, _: number))
 
     def pointwise(
         self, shape: Sequence[int], element: ir.Type, operands: Sequence[Operand], operation: Arithmetic
