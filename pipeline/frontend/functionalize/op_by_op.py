@@ -8,6 +8,7 @@ traced once in a process, by the same parts of torch, and its graph put in its p
 from __future__ import annotations
 
 import contextlib
+import copy
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,6 +55,9 @@ _VIEWS = frozenset(
     }
 )
 
+#: Ops with regions that others are taken apart to: recurrent layers are loops.
+_LOOPS = frozenset({torch.ops.higher_order.while_loop})
+
 Table = Mapping[Any, Callable[..., Any]]
 
 
@@ -62,18 +66,61 @@ class NotPlainError(Exception):
 
 
 @dataclass(frozen=True)
+class _Regions:
+    """The graph of an op with regions' fragment, or of a region.
+
+    Graphs are kept without the modules that own them: each has a class, and torch's tracing takes longer with each one.
+
+    Attributes:
+        graph: the graph.
+        inside: the graphs of the regions that its ops run, by the names by which it gets them.
+    """
+
+    graph: fx.Graph
+    inside: Mapping[str, _Regions]
+
+    @classmethod
+    def of(cls, module: fx.GraphModule) -> _Regions:
+        """Takes a module apart."""
+        graph = module.graph
+        graph.owning_module = None
+        return cls(graph, {name: cls.of(inner) for name, inner in module.named_children()})
+
+    def module(self) -> fx.GraphModule:
+        """The graph in a module of its own."""
+        return fx.GraphModule({name: inner.module() for name, inner in self.inside.items()}, copy.deepcopy(self.graph))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all that is symbolic in it are counters of loops."""
+        symbolic = bool(self.inside)
+        plain = all(_is_plain(node, symbolic) for node in self.graph.nodes)
+        return plain and all(region._can_be_looped for region in self.inside.values())
+
+    @property
+    def _can_be_looped(self) -> bool:
+        plain = all(_is_plain(node, True) for node in self.graph.nodes)
+        return plain and all(region._can_be_looped for region in self.inside.values())
+
+
+@dataclass(frozen=True)
 class _Fragment:
     """What an op is taken apart to.
 
     Attributes:
-        graph: takes the tensors among the op's arguments, in their order.
+        body: takes the tensors among the op's arguments, in their order.
         spec: the structure of the op's results, of which the graph gives the leaves.
         shares: whether results may lie in the memory of what the graph takes.
     """
 
-    graph: fx.Graph
+    body: _Regions
     spec: pytree.TreeSpec
     shares: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether it has loops, whose counters are symbols of the program that it was found for."""
+        return bool(self.body.inside)
 
 
 #: What ops are taken apart to, by the table, the op and its arguments' types; None for what is not plain.
@@ -157,12 +204,14 @@ class _Tracer:
 
         functional = dispatch_functionalize(run, FunctionalTensorMode(export=True))
         try:
-            graph = make_fx(functional, decomposition_table=others)(*inputs).graph
+            module = make_fx(functional, decomposition_table=others)(*inputs)
         except Exception as error:  # torch raises many types, and says of which op where it traces a whole program
             raise NotPlainError from error
-        graph.eliminate_dead_code()
-        graph.owning_module = None  # its class would live as long: torch's tracing takes longer with each one
-        return _Fragment(graph, structure[-1], _shares(graph)) if all(map(_is_plain, graph.nodes)) else None
+        body = _Regions.of(module)
+        for node in body.graph.find_nodes(op="call_function", target=aten._assert_tensor_metadata.default):
+            body.graph.erase_node(node)  # which the key of the fragment says
+        body.graph.eliminate_dead_code()
+        return _Fragment(body, structure[-1], _shares(body.graph)) if body.is_plain else None
 
 
 def _split(table: Table) -> tuple[Any, Any]:
@@ -180,6 +229,7 @@ class _OpByOp:
         values: what became of each node: a node, or a tuple of such.
         types: a fake tensor of each type.
         sharing: the nodes of ops whose results may lie in the memory of their operands.
+        regions: the graphs of the regions that ops run, by the names by which they get them.
     """
 
     exported: ExportedProgram
@@ -190,6 +240,7 @@ class _OpByOp:
     values: dict[fx.Node, Any] = field(default_factory=dict)
     types: dict[Any, torch.Tensor] = field(default_factory=dict)
     sharing: set[fx.Node] = field(default_factory=set)
+    regions: dict[str, fx.GraphModule] = field(default_factory=dict)
 
     def program(self) -> ExportedProgram:
         """The program in the ops that are not taken apart."""
@@ -282,12 +333,15 @@ class _OpByOp:
         leaves, spec = pytree.tree_flatten((args, kwargs))
         key = (id(self.table), op, spec, torch.get_default_dtype(), *map(_leaf_key, leaves))
         nodes = [leaf for leaf in leaves if isinstance(leaf, fx.Node)]
-        if key not in _fragments:
+        if key in _fragments:
+            fragment = _fragments[key]
+        else:
+            inputs = [self._like(read.meta["val"]) for read in nodes]  # which are tensors of their own
+            fragment = self.tracer.trace(op, leaves, spec, inputs)
             if len(_fragments) >= _MOST_FRAGMENTS:
                 _fragments.clear()
-            inputs = [self._like(read.meta["val"]) for read in nodes]  # which are tensors of their own
-            _fragments[key] = self.tracer.trace(op, leaves, spec, inputs)
-        fragment = _fragments[key]
+            if fragment is None or not fragment.counts:
+                _fragments[key] = fragment
         if fragment is None:
             raise NotPlainError
         if fragment.shares:
@@ -297,9 +351,13 @@ class _OpByOp:
     def _inline(self, node: fx.Node, fragment: _Fragment, inputs: Sequence[fx.Node]) -> Any:
         given = iter(inputs)
         inside: dict[fx.Node, fx.Node] = {}
-        for own in fragment.graph.nodes:
+        for own in fragment.body.graph.nodes:
             if own.op == "placeholder":
                 inside[own] = next(given)
+            elif own.op == "get_attr":
+                name = f"region_{len(self.regions)}"
+                self.regions[name] = fragment.body.inside[own.target].module()
+                inside[own] = self.graph.create_node("get_attr", name)
             elif own.op == "output":
                 return pytree.tree_unflatten(fx.map_arg(own.args[0], inside.__getitem__), fragment.spec)
             else:
@@ -339,7 +397,7 @@ class _OpByOp:
             else spec
             for spec in old.graph_signature.output_specs
         ]
-        module = fx.GraphModule(old.graph_module, self.graph)
+        module = fx.GraphModule(self.regions, self.graph)
         module.meta = dict(old.graph_module.meta)
         return ExportedProgram(
             root=module,
@@ -400,14 +458,15 @@ def _shares(graph: fx.Graph) -> bool:
     for node in nodes:
         if node.op == "placeholder":
             return True
-        if node.target is operator.getitem or _may_share(node.target):
-            nodes += node.all_input_nodes
+        if not isinstance(node.target, OpOverload) or _may_share(node.target):  # a loop may hand on what it is given
+            nodes += [read for read in node.all_input_nodes if read.op != "get_attr"]
     return False
 
 
-def _has_plain_value(node: fx.Node) -> bool:
-    """Whether all that is known about a node's value are numbers."""
-    return all(map(_is_plain_value, pytree.tree_leaves(node.meta["val"])))
+def _has_plain_value(node: fx.Node, counts: bool = False) -> bool:
+    """Whether all that is known about a node's value are numbers; or, with `counts`, it is a number by itself."""
+    values = pytree.tree_leaves(node.meta["val"])
+    return all(_is_plain_value(value) or counts and isinstance(value, (torch.SymInt, torch.SymBool)) for value in values)
 
 
 def _is_plain_value(value: Any) -> bool:
@@ -458,13 +517,13 @@ def _leaf_key(leaf: Any) -> Any:
     return type(leaf), repr(leaf) if isinstance(leaf, float) else leaf
 
 
-def _is_plain(node: fx.Node) -> bool:
-    """Whether a node of what an op is taken apart to can stand in any program."""
-    if node.op in ("placeholder", "output"):
+def _is_plain(node: fx.Node, counts: bool = False) -> bool:
+    """Whether a node of what an op is taken apart to can stand in any program; in one with the same counters."""
+    if node.op in ("placeholder", "output", "get_attr"):
         return True
     op = node.target
-    if node.op != "call_function" or "val" not in node.meta or not _has_plain_value(node):
+    if node.op != "call_function" or "val" not in node.meta or not _has_plain_value(node, counts):
         return False
-    if op is operator.getitem:
+    if op is operator.getitem or op in _LOOPS or counts and getattr(op, "__module__", None) == operator.lt.__module__:
         return True
     return isinstance(op, OpOverload) and not op._schema.is_mutable and _get_effect(op) is None
