@@ -16,7 +16,8 @@ _CAST = "tensor.cast"
 def place_of(value: ir.Value) -> ir.Operation | None:
     """What makes the memory that `value`, and nothing else, is computed into: a tensor.empty or a memref.alloc.
 
-    Looks through reshapes, casts of sizes, concatenations and branches. None where that is not known: it comes from outside, say.
+    Looks through reshapes, casts of sizes, concatenations and branches. None where that is not known: it comes from
+    outside, say.
     """
     op = defining_op(value)
     if op is None:

@@ -36,9 +36,10 @@ class SharePrepareKernels(Pass):
             kernel = SizedKernel(function)
             if kernel.is_readable:
                 alike.setdefault(kernel.key, []).append(kernel)
-        for first, *others in alike.values():
-            if others:
-                self._share(first, others, calls)
+        with op.location:
+            for first, *others in alike.values():
+                if others:
+                    self._share(first, others, calls)
 
     def _share(self, first: SizedKernel, others: Sequence[SizedKernel], calls: dict[str, list[ir.Operation]]) -> None:
         of_each = list(zip(first.sizes, *(kernel.sizes for kernel in others), strict=True))
@@ -54,7 +55,9 @@ class SharePrepareKernels(Pass):
 def _is_for_weights(function: ir.Operation, calls: Sequence[ir.Operation]) -> bool:
     """Whether a function is a kernel of its own that only @prepare calls."""
     attributes = function.attributes
-    is_own = KERNEL in attributes and not any(key in attributes for key in _OWN) and len(function.regions[0].blocks) == 1
+    is_own = (
+        KERNEL in attributes and not any(key in attributes for key in _OWN) and len(function.regions[0].blocks) == 1
+    )
     return is_own and bool(calls) and all(_caller(call) == "prepare" for call in calls)
 
 

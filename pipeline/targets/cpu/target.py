@@ -55,7 +55,8 @@ class CpuTarget(Target):
     def kernel_passes(self) -> str:
         """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels;
 
-        those of @prepare take all sizes."""
+        those of @prepare take all sizes.
+        """
         pads = "fold-pads-into-kernels, " if self.isa.vector_bytes >= LEAST_MASKED else ""
         columns, bf16, int8 = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots), _word(self.isa.int8_dots)
         words = _word(self.isa.tables)
