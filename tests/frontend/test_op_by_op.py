@@ -47,7 +47,9 @@ def read_before_the_write(x: torch.Tensor) -> torch.Tensor:
 def write_regions(x: torch.Tensor) -> torch.Tensor:
     """As Swin's attention mask is made."""
     mask = x.new_zeros(1, 4, 4, 1)
-    for number, (rows, columns) in enumerate(itertools.product((slice(0, -2), slice(-2, -1), slice(-1, None)), repeat=2)):
+    for number, (rows, columns) in enumerate(
+        itertools.product((slice(0, -2), slice(-2, -1), slice(-1, None)), repeat=2)
+    ):
         mask[:, rows, columns, :] = number
     return mask.view(-1, 4)[:3] - x
 
@@ -152,7 +154,15 @@ def test_others_are_left_to_torch(name: str) -> None:
 
 
 #: What has sizes of its own, which are not those of an argument whose sizes are symbolic.
-OF_ONE_SIZE = ("composite ops", "norm", "attention", "write regions", "write views in turns", "views", "several results")
+OF_ONE_SIZE = (
+    "composite ops",
+    "norm",
+    "attention",
+    "write regions",
+    "write views in turns",
+    "views",
+    "several results",
+)
 OF_ONE_SIZE += ("resize",)
 
 #: Views are taken of what was written in another order than torch takes them in.
