@@ -136,10 +136,13 @@ class Inference:
         return {**kept, **self._model(batch)}
 
     def _pin(self) -> None:
-        """Keeps the thread that calls the model, and the team that it will start, on cores of this process."""
+        """Keeps the thread that calls the model, and the team that it will start, on cores of this process.
+
+        A single thread is left to the system, which finds it a core as well.
+        """
         if not self._is_pinned:
             self._is_pinned = True
-            cores = claim(self._threads)
+            cores = claim(self._threads) if self._threads > 1 else ()
             if cores:
                 os.sched_setaffinity(0, cores)
 
@@ -177,7 +180,10 @@ def _compiled(dataset: ray.data.Dataset, model: Any, rows: int, columns: Columns
 
     import pipeline
 
-    table = dataset.take_batch(rows, batch_format="numpy")
+    try:
+        table = dataset.take_batch(rows, batch_format="numpy")
+    except ValueError:
+        raise ArgumentError("the dataset has no rows, by which a model is compiled") from None
     names = list(table) if columns is None else list(columns.values() if isinstance(columns, Mapping) else columns)
     if columns is None and len(names) != 1:
         raise ArgumentError(f"columns: the dataset has {', '.join(names)}; say which the model takes")
@@ -185,7 +191,7 @@ def _compiled(dataset: ray.data.Dataset, model: Any, rows: int, columns: Columns
     for name in names:
         if name not in table:
             raise ArgumentError(f"column {name}: there is none; the columns are {', '.join(table)}")
-        if table[name].dtype == object:
+        if table[name].dtype.kind not in "biufc":
             raise ArgumentError(f"column {name}: its rows have different shapes or no numbers")
         example.append(torch.from_numpy(np.resize(table[name], (rows, *table[name].shape[1:]))))
     if isinstance(columns, Mapping):

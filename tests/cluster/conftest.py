@@ -6,7 +6,9 @@ import os
 import secrets
 import shutil
 import signal
+import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -94,29 +96,69 @@ def sent_by_value(request):
     """Functions and classes of a test's module are sent as they are: no other process finds the module."""
     import ray.cloudpickle
 
-    ray.cloudpickle.register_pickle_by_value(request.module)
+    modules = (request.module, sys.modules[__name__])
+    for module in modules:
+        ray.cloudpickle.register_pickle_by_value(module)
     yield
-    ray.cloudpickle.unregister_pickle_by_value(request.module)
+    for module in modules:
+        ray.cloudpickle.unregister_pickle_by_value(module)
+
+
+class Node:
+    """Another node with one core, which tests may kill."""
+
+    def __init__(self, folder):
+        import ray
+
+        before = {one["NodeID"] for one in ray.nodes()}
+        self._node = _clusters[0].add_node()
+        _clusters[0].cluster.wait_for_nodes()
+        (self.id,) = {one["NodeID"] for one in ray.nodes()} - before
+        self._sign = folder / "the node is at work"
+        self._killer = threading.Thread(target=self._wait_and_kill, daemon=True)
+
+    def kill(self):
+        """Ends it, if that has not been done."""
+        if self._node in _clusters[0].cluster.list_all_nodes():
+            _clusters[0].cluster.remove_node(self._node, allow_graceful=False)
+
+    def in_the_middle(self):
+        """Begins to wait until something is at work on the node, and kills it then.
+
+        Returns a function for what is at work: on this node it ends there, on others it waits until that is so.
+        """
+        self._killer.start()
+        lost, sign = self.id, self._sign
+
+        def work():
+            import ray
+
+            if ray.get_runtime_context().get_node_id() == lost:
+                sign.touch()
+                time.sleep(100)
+            _wait_for(sign)
+
+        return work
+
+    def was_killed(self):
+        """Whether that has happened by now."""
+        return self._sign.exists() and not self._killer.is_alive()
+
+    def _wait_and_kill(self):
+        _wait_for(self._sign)
+        self.kill()
+
+
+def _wait_for(file):
+    deadline = time.monotonic() + 100
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 @pytest.fixture
-def node(cluster):
-    """Another node with one core, which tests may kill: the function that does it."""
-    import ray
-
-    ids = {one["NodeID"] for one in ray.nodes()}
-    added = _clusters[0].add_node()
-    cluster.wait_for_nodes()
-    (new,) = {one["NodeID"] for one in ray.nodes()} - ids
-
-    class Node:
-        id = new
-
-        def kill(self):
-            if added in cluster.list_all_nodes():
-                cluster.remove_node(added, allow_graceful=False)
-
-    made = Node()
+def node(cluster, tmp_path_factory):
+    """A node that may be killed."""
+    made = Node(tmp_path_factory.mktemp("node"))
     yield made
     made.kill()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 import uuid
@@ -56,6 +57,7 @@ def begun(folder, function=None):
             (Path(folder) / f"{ids[0]}-{uuid.uuid4().hex}").touch()
             if function is not None:
                 function(ids)
+            assert "torch" not in sys.modules
             weights = self._model._executable.weights.values()
             assert not any(array.flags.writeable for array in [*weights, *batch.values()])
             return super().run(batch)
@@ -94,6 +96,10 @@ def test_what_cannot_be(cluster):
     ]:
         with pytest.raises(error, match=message):
             map_batches(data, model, **options)
+    with pytest.raises(ArgumentError, match="the dataset has no rows"):
+        map_batches(ray.data.from_items([]), net())
+    with pytest.raises(ArgumentError, match="column name: its rows have different shapes or no numbers"):
+        map_batches(ray.data.from_items([{"name": "one"}]), net())
     with pytest.raises(ArgumentError, match="dataset: expected a Dataset of ray.data, got list"):
         map_batches([], exe)
     doubles = ray.data.from_numpy(images(4).astype(np.float64))

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import uuid
 from collections import Counter
@@ -35,12 +34,6 @@ def times_left(folder):
     return Counter(file.name.rpartition("-")[0] for file in Path(folder).iterdir())
 
 
-def work(number, folder, seconds):
-    leave(folder, number)
-    time.sleep(0.2)
-    return number, ray.get_runtime_context().get_node_id()
-
-
 def fail(seconds):
     raise ValueError("this fails")
 
@@ -52,25 +45,26 @@ def end(folder, seconds):
 
 def wait(folder, seconds):
     leave(folder, "wait")
-    time.sleep(seconds + 1)
+    time.sleep(seconds + 0.5)
 
 
 def test_each_result_once_though_a_node_is_killed(cluster, node, tmp_path):
+    work = node.in_the_middle()
+
+    def square(number, seconds):
+        leave(tmp_path, number)
+        work()
+        return number**2
+
     with Crew({}) as crew:
         (kind,) = crew.kinds
-        crew.submit([Job(str(number), kind, work, (number, tmp_path)) for number in range(24)])
-        results, killed = [], False
-        for done in crew.results():
-            results.append(done)
-            on_it = any(worker.node == node.id for _, worker, _ in crew._running.values())
-            if not killed and len(results) > 4 and on_it:
-                node.kill()
-                killed = True
-    assert killed
-    assert sorted(done.value[0] for done in results) == list(range(24))
+        crew.submit([Job(str(number), kind, square, (number,)) for number in range(24)])
+        results = list(crew.results())
+    assert node.was_killed()
+    assert sorted(done.value for done in results) == [number**2 for number in range(24)]
     assert {done.error for done in results} == {None}
     assert sorted(done.attempts for done in results)[-2:] == [1, 2]  # the job that the node had
-    assert {times_left(tmp_path)[str(done.job.name)] == done.attempts for done in results} == {True}
+    assert times_left(tmp_path) == {done.job.name: done.attempts for done in results}
 
 
 def test_jobs_that_fail_end_their_process_or_find_no_machine(cluster, tmp_path):
@@ -95,8 +89,10 @@ def test_jobs_that_fail_end_their_process_or_find_no_machine(cluster, tmp_path):
 def test_when_the_time_is_over_nothing_is_begun(cluster, tmp_path):
     with Crew({}, cores=1) as crew:
         (kind,) = crew.kinds
+        crew.submit([Job("start", kind, lambda seconds: None, ())])
+        assert len(list(crew.results())) == 1
         crew.submit([Job(f"wait {number}", kind, wait, (tmp_path,)) for number in range(9)])
-        results = list(crew.results(4))
+        results = list(crew.results(2))
     assert 0 < len(results) == times_left(tmp_path)["wait"] < 9
 
 
@@ -137,29 +133,20 @@ def test_what_tune_and_compile_all_do_not_take(cluster, monkeypatch):
 
 
 def test_a_zoo_is_compiled_though_a_node_is_killed(cluster, node, tmp_path, monkeypatch):
-    lost, signs = node.id, tmp_path / "signs"
+    work, signs = node.in_the_middle(), tmp_path / "signs"
     signs.mkdir()
 
     def slow():
         leave(signs, "slow")
-        if ray.get_runtime_context().get_node_id() == lost:
-            (signs / "on-it").touch()
-            time.sleep(60)
+        work()
         return small()
 
     def broken():
         raise ValueError("no such checkpoint")
 
-    def kill():
-        while not (signs / "on-it").exists():
-            time.sleep(0.01)
-        node.kill()
-
-    thread = threading.Thread(target=kill)
-    thread.start()
     url, models = str(tmp_path / "cache"), {f"slow {number}": slow for number in range(4)}
     results = compile_all({**models, "broken": broken}, url=url, artifacts=str(tmp_path / "artifacts"), num_threads=1)
-    thread.join()
+    assert node.was_killed()
     assert sorted(one.name for one in results) == ["broken", *sorted(models)]
     by_name = {one.name: one for one in results}
     assert by_name.pop("broken").error == "ValueError: no such checkpoint"
