@@ -79,6 +79,14 @@ class LanguageModel:
         """How many bytes the cache takes."""
         return sum(as_numpy(buffer).nbytes for buffer in self.buffers.values())
 
+    @property
+    def prepared_bytes(self) -> int:
+        """How many bytes that take which both entries have computed of the weights, to read these in their order."""
+        memory = {
+            id(tensor.memory): tensor.memory for entry in (self.prefill, self.decode) for tensor in entry.prepared
+        }
+        return sum(arena.size for arena in memory.values())
+
     def generate(self, input_ids: Any, attention_mask: Any = None, **settings: Any) -> Any:
         """The prompt and what follows, int64[rows, tokens], in the library of the prompt.
 
@@ -111,13 +119,14 @@ class LanguageModel:
             for buffer in self.buffers.values():
                 as_numpy(buffer)[...] = 0
 
-    def save(self, path: str | Path, *, tokenizer: str | Path | None = None) -> None:
+    def save(self, path: str | Path, *, tokenizer: str | Path | None = None, prepacked: bool = False) -> None:
         """Writes both entries, the weights once, and the settings to one file; `pipeline.generation.load` reads it.
 
         Nothing of what is in the cache is written.
 
         Args:
             tokenizer: the `tokenizer.json` of the tokenizers package, which is to be in the file, too.
+            prepacked: see `Executable.save`: of weights in bytes the file has the bytes alone.
 
         Raises:
             ArtifactError: a file cannot be read or written.
@@ -130,7 +139,7 @@ class LanguageModel:
                 raise ArtifactError(f"{tokenizer}: cannot be read: {error}") from error
         elif self.tokenizer is not None:
             files[_TOKENIZER] = self.tokenizer
-        Bundle({"prefill": self.prefill, "decode": self.decode}, files, self.buffers).save(path)
+        Bundle({"prefill": self.prefill, "decode": self.decode}, files, self.buffers).save(path, prepacked=prepacked)
 
     @staticmethod
     def load(path: str | Path) -> LanguageModel:

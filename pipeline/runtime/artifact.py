@@ -30,7 +30,7 @@ from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.mapped_file import MappedFile, checksum
 from pipeline.runtime.native.cpu_features import host_features
 from pipeline.runtime.safetensors_file import chunks
-from pipeline.runtime.weights.weight_source import FixedWeights
+from pipeline.runtime.weights.weight_source import FixedWeights, WeightSource
 
 if TYPE_CHECKING:
     from pipeline.runtime.device.device_code import DeviceCode
@@ -139,7 +139,7 @@ def load(path: str | Path, library: ArrayLibrary | None = None) -> Executable:
     check_digest(path, header, objects)
     code, signature = code_of(path, manifest, objects)
     weights = read_weights(path, mapped, [signature], manifest["weights"])
-    executable = executable_of(code, signature, weights, mapped, library)
+    executable = executable_of(code, signature, FixedWeights(weights), mapped, library)
     executable.name = manifest.get("name", path.stem)  # artifacts made before it was kept lack it
     return executable
 
@@ -206,7 +206,7 @@ def read_weights(
 def executable_of(
     code: Code | DeviceCode,
     signature: Signature,
-    weights: Mapping[str, Any],
+    weights: WeightSource,
     mapped: MappedFile,
     library: ArrayLibrary | None,
 ) -> Executable:
@@ -216,7 +216,7 @@ def executable_of(
     return make_executable(
         code,
         signature,
-        FixedWeights(weights),
+        weights,
         library,
         release=lambda names: mapped.release(WEIGHT + name for name in names),
     )
