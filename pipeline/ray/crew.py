@@ -35,7 +35,7 @@ _Queues = collections.defaultdict[CpuKind, collections.deque[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class CrewJob:
     """Something to be done once.
 
     Attributes:
@@ -62,7 +62,7 @@ class Done:
         attempts: how often it was begun.
     """
 
-    job: Job
+    job: CrewJob
     value: Any = None
     error: str | None = None
     seconds: float = 0.0
@@ -96,8 +96,8 @@ class Crew:
     _joining: dict[Any, _Worker] = field(init=False, default_factory=dict)
     _idle: _Queues = field(init=False, default_factory=lambda: collections.defaultdict(collections.deque))
     _waiting: _Queues = field(init=False, default_factory=lambda: collections.defaultdict(collections.deque))
-    _running: dict[Any, tuple[Job, _Worker, float]] = field(init=False, default_factory=dict)
-    _attempts: collections.Counter[Job] = field(init=False, default_factory=collections.Counter)
+    _running: dict[Any, tuple[CrewJob, _Worker, float]] = field(init=False, default_factory=dict)
+    _attempts: collections.Counter[CrewJob] = field(init=False, default_factory=collections.Counter)
     _nodes: dict[str, CpuKind] = field(init=False, default_factory=dict)
     _alive: set[str] = field(init=False, default_factory=set)
     _seen: dict[CpuKind, float] = field(init=False, default_factory=dict)
@@ -125,7 +125,7 @@ class Crew:
         """How many machines of each kind there have been so far."""
         return collections.Counter(self._nodes.values())
 
-    def submit(self, jobs: Sequence[Job], *, first: bool = False) -> None:
+    def submit(self, jobs: Sequence[CrewJob], *, first: bool = False) -> None:
         """Has jobs done after those that wait; `first` before them."""
         for job in jobs:
             queue = self._waiting[job.kind]

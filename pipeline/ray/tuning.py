@@ -18,7 +18,7 @@ from pipeline.errors import OptionError
 from pipeline.ir.schedule import DEFAULT, Schedule
 from pipeline.options import Options
 from pipeline.ray import models as model_arguments
-from pipeline.ray.crew import Crew, Done, Job
+from pipeline.ray.crew import Crew, CrewJob, Done
 from pipeline.ray.models import Model
 from pipeline.shared_cache import TwoLevels, shared_cache
 from pipeline.tuning.bench import Bench, Choice
@@ -83,7 +83,7 @@ def tune(models: Mapping[str, Model], seconds: float, *, url: str | None = None,
         sent = model_arguments.sent(models)
         crew.submit(
             [
-                Job(f"capture {name} for {kind}", kind, to_measure, (model, options))
+                CrewJob(f"capture {name} for {kind}", kind, to_measure, (model, options))
                 for kind in crew.kinds
                 for name, model in sent.items()
             ]
@@ -116,7 +116,7 @@ class _Board:
     kernels: dict[tuple[CpuKind, str], _Kernel] = field(default_factory=dict)
     choices: dict[tuple[CpuKind, str], Choice] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
-    jobs_of: dict[Job, _Kernel] = field(default_factory=dict)
+    jobs_of: dict[CrewJob, _Kernel] = field(default_factory=dict)
 
     def plan(self, done: Done) -> None:
         """Takes the kernels of a model that nobody has measured; equal ones of several models are one."""
@@ -128,7 +128,7 @@ class _Board:
                 continue
             self.kernels.setdefault((done.job.kind, measurement.key), _Kernel(done.job.kind, measurement))
 
-    def jobs(self, options: Mapping[str, Any]) -> list[Job]:
+    def jobs(self, options: Mapping[str, Any]) -> list[CrewJob]:
         """The measurements of all kernels, the heaviest first."""
         jobs = []
         for kernel in sorted(self.kernels.values(), key=lambda one: -one.measurement.operations):
@@ -138,7 +138,7 @@ class _Board:
             jobs += [self._job("measure", kernel, best_of, (part, options)) for part in parts]
         return jobs
 
-    def take(self, done: Done, options: Mapping[str, Any]) -> list[Job]:
+    def take(self, done: Done, options: Mapping[str, Any]) -> list[CrewJob]:
         """Takes the outcome of a measurement; what is to be done next."""
         kernel = self.jobs_of.pop(done.job)
         if done.error is not None:
@@ -158,9 +158,9 @@ class _Board:
             return []
         return [self._job("confirm", kernel, confirmed, (kernel.best, options))]
 
-    def _job(self, what: str, kernel: _Kernel, function: Any, arguments: tuple[Any, ...]) -> Job:
+    def _job(self, what: str, kernel: _Kernel, function: Any, arguments: tuple[Any, ...]) -> CrewJob:
         name = f"{what} kernel {kernel.measurement.key[:12]}"
-        job = Job(name, kernel.kind, function, (kernel.measurement, *arguments))
+        job = CrewJob(name, kernel.kind, function, (kernel.measurement, *arguments))
         self.jobs_of[job] = kernel
         return job
 

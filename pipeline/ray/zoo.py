@@ -11,7 +11,7 @@ from pipeline import compiler, timing
 from pipeline.errors import OptionError, PipelineError
 from pipeline.ray import models as model_arguments
 from pipeline.ray.artifacts import artifact_bytes, write
-from pipeline.ray.crew import Crew, Done, Job
+from pipeline.ray.crew import Crew, CrewJob, Done
 from pipeline.ray.models import Model
 from pipeline.shared_cache import shared_cache
 from pipeline.tuning.cpu_kind import CpuKind
@@ -80,7 +80,7 @@ def compile_all(
         for number, (name, model) in enumerate(model_arguments.sent(models).items()):
             kinds, is_native = crew.kinds, options.get("cpu", "native") == "native"
             for kind in kinds if is_native else [kinds[number % len(kinds)]]:
-                names[Job(f"compile {name}", kind, compiled, (model, name, kind, url, artifacts, options))] = name
+                names[CrewJob(f"compile {name}", kind, compiled, (model, name, kind, url, artifacts, options))] = name
         crew.submit(list(names))
         return [_outcome(done, names[done.job]) for done in crew.results()]
 

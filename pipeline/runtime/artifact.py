@@ -30,7 +30,7 @@ from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.mapped_file import FileInMemory, MappedFile, TensorFile, checksum
 from pipeline.runtime.native.cpu_features import host_features
 from pipeline.runtime.safetensors_file import chunks
-from pipeline.runtime.weights.weight_source import FixedWeights
+from pipeline.runtime.weights.weight_source import FixedWeights, WeightSource
 
 if TYPE_CHECKING:
     from pipeline.runtime.device.device_code import DeviceCode
@@ -165,7 +165,7 @@ def _executable(path: Path, header: dict[str, Any], file: TensorFile, library: A
     check_digest(path, header, objects)
     code, signature = code_of(path, manifest, objects)
     weights = read_weights(path, file, [signature], manifest["weights"])
-    executable = executable_of(code, signature, weights, file, library)
+    executable = executable_of(code, signature, FixedWeights(weights), file, library)
     executable.name = manifest.get("name", path.stem)  # artifacts made before it was kept lack it
     return executable
 
@@ -242,7 +242,7 @@ def read_weights(
 def executable_of(
     code: Code | DeviceCode,
     signature: Signature,
-    weights: Mapping[str, Any],
+    weights: WeightSource,
     file: TensorFile,
     library: ArrayLibrary | None,
 ) -> Executable:
@@ -252,7 +252,7 @@ def executable_of(
     return make_executable(
         code,
         signature,
-        FixedWeights(weights),
+        weights,
         library,
         release=lambda names: file.release(WEIGHT + name for name in names),
     )

@@ -22,7 +22,7 @@ from pipeline import timing
 from pipeline.errors import OptionError
 from pipeline.ir.schedule import DEFAULT, Schedule
 from pipeline.ray import compile_all, tune
-from pipeline.ray.crew import Crew, Job
+from pipeline.ray.crew import Crew, CrewJob
 from pipeline.tuning.bench import Choice
 
 
@@ -58,7 +58,7 @@ def test_each_result_once_though_a_node_is_killed(cluster, node, tmp_path):
 
     with Crew({}) as crew:
         (kind,) = crew.kinds
-        crew.submit([Job(str(number), kind, square, (number,)) for number in range(24)])
+        crew.submit([CrewJob(str(number), kind, square, (number,)) for number in range(24)])
         results = list(crew.results())
     assert node.was_killed()
     assert sorted(done.value for done in results) == [number**2 for number in range(24)]
@@ -72,10 +72,10 @@ def test_jobs_that_fail_end_their_process_or_find_no_machine(cluster, tmp_path):
         (kind,) = crew.kinds
         elsewhere = type(kind)("another", kind.cpu, kind.features)
         jobs = [
-            Job("fails", kind, fail, ()),
-            Job("ends", kind, end, (tmp_path,)),
-            Job("nowhere", elsewhere, fail, ()),
-            Job("environment", kind, lambda seconds: os.environ["SAID"], ()),
+            CrewJob("fails", kind, fail, ()),
+            CrewJob("ends", kind, end, (tmp_path,)),
+            CrewJob("nowhere", elsewhere, fail, ()),
+            CrewJob("environment", kind, lambda seconds: os.environ["SAID"], ()),
         ]
         crew.submit(jobs)
         results = {done.job.name: done for done in crew.results()}
@@ -89,9 +89,9 @@ def test_jobs_that_fail_end_their_process_or_find_no_machine(cluster, tmp_path):
 def test_when_the_time_is_over_nothing_is_begun(cluster, tmp_path):
     with Crew({}, cores=1) as crew:
         (kind,) = crew.kinds
-        crew.submit([Job("start", kind, lambda seconds: None, ())])
+        crew.submit([CrewJob("start", kind, lambda seconds: None, ())])
         assert len(list(crew.results())) == 1
-        crew.submit([Job(f"wait {number}", kind, wait, (tmp_path,)) for number in range(9)])
+        crew.submit([CrewJob(f"wait {number}", kind, wait, (tmp_path,)) for number in range(9)])
         results = list(crew.results(2))
     assert 0 < len(results) == times_left(tmp_path)["wait"] < 9
 
@@ -187,8 +187,8 @@ def test_a_board_of_measurements(monkeypatch):
         Measurement(key, None, variants, operations) for key, operations in [("a", 1), ("b", 9), ("c", 5), ("known", 7)]
     ]
     board = _Board(Cache())
-    board.plan(Done(Job("one", kind, None, ()), measurements))
-    board.plan(Done(Job("other", kind, None, ()), measurements[:1]))
+    board.plan(Done(CrewJob("one", kind, None, ()), measurements))
+    board.plan(Done(CrewJob("other", kind, None, ()), measurements[:1]))
     jobs = board.jobs({})
     assert [job.arguments[0].key for job in jobs] == ["b"] * 3 + ["c"] * 3 + ["a"] * 3
     assert [len(job.arguments[1]) for job in jobs[:3]] == [4, 4, 2] and jobs[0].function is best_of

@@ -18,6 +18,7 @@ from pipeline.runtime.interface.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.interface.signature import ParameterSource
 from pipeline.runtime.native.linker import link
 from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
+from pipeline.targets.common.recipes import recipes_of
 from pipeline.targets.common.target import CodeForm
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.copied_updates import report_copies
@@ -32,7 +33,7 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
     def run(pipeline: str) -> None:
         PassPipeline.parse(pipeline).run(module, disable=disable)
 
-    checks = check_messages(module)
+    checks, recipes = check_messages(module), recipes_of(module)
     run(PLACE)
     kernels = kernels_of(module)
     progress.kernels(0, len(kernels))
@@ -80,6 +81,7 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
         sites=sites,
         externals=externals,
         unread=unread,
+        recipes=recipes,
     )
 
 
