@@ -212,10 +212,8 @@ class Code:
             sites=tuple(Site(**site) for site in data["sites"]),
             externals=tuple(map(ExternalFunction.from_json, data["externals"])),
             thread_bytes=data["thread_bytes"],
-            unread=tuple(data.get("unread", ())),  # artifacts made before it was known lack it
-            recipes=tuple(
-                PreparedRecipe(of["digest"], tuple(of["weights"])) for of in data.get("recipes", ())
-            ),  # and this
+            unread=tuple(data.get("unread", ())),  # artifacts made before these were known lack them
+            recipes=tuple(PreparedRecipe(of["digest"], tuple(of["weights"])) for of in data.get("recipes", ())),
         )
 
 
