@@ -111,6 +111,7 @@ PLAIN: dict[str, Program] = {
     "detached": lambda x: (x.detach(), (x * 2).detach(), x.detach().exp()),
     "constants": lambda x: x * torch.tensor([1.0, 2, 3, 4]) + torch.tensor(3),
     "new tensors": lambda x: x + torch.arange(4) + torch.full_like(x, 2) + x.new_zeros(4),
+    "sizes": lambda x: (x.shape[0], x + x.shape[1], x.numel(), x.new_zeros(x.shape[0], 2)),
     "indices": lambda x: (x[torch.tensor([0, 2])], x.index_select(1, torch.tensor([3, 0]))),
 }
 

@@ -12,7 +12,7 @@ import contextlib
 import copy
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch._subclasses.functional_tensor import FunctionalTensorMode, dispatch_functionalize
 from torch.export import ExportedProgram, exported_program
 from torch.export._trace import _ignore_backend_decomps
-from torch.export.graph_signature import ExportGraphSignature, OutputKind, OutputSpec, TensorArgument
+from torch.export.graph_signature import ExportGraphSignature, OutputKind, SymIntArgument, TensorArgument
 from torch.fx import traceback as fx_traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
@@ -303,7 +303,7 @@ class _OpByOp:
         elif node.target in (aten.detach.default, aten.detach_.default):
             self.values[node] = self.values[node.args[0]]
             self.sharing.add(node)
-        elif isinstance(node.meta["val"], torch.SymInt):
+        elif isinstance(node.meta["val"], torch.SymInt) and not _is_product_of_sizes(node):
             self.values[node] = self._number(node, self._mapped)
         elif isinstance(node.target, OpOverload):
             self._call(node, node.target)
@@ -479,8 +479,8 @@ class _OpByOp:
         old = self.exported
         names = {node.name: value.name for node, value in self.values.items() if isinstance(value, fx.Node)}
         outputs = [
-            OutputSpec(spec.kind, TensorArgument(names[spec.arg.name]), spec.target)
-            if isinstance(spec.arg, TensorArgument)
+            replace(spec, arg=replace(spec.arg, name=names[spec.arg.name]))
+            if isinstance(spec.arg, (TensorArgument, SymIntArgument))
             else spec
             for spec in old.graph_signature.output_specs
         ]
@@ -586,6 +586,11 @@ def _is_plain_value(value: Any, symbolic: bool) -> bool:
     if value.layout != torch.strided or value.is_conj() or value.is_neg():
         return False
     return all(isinstance(number, numbers) for number in (*value.shape, *value.stride(), value.storage_offset()))
+
+
+def _is_product_of_sizes(node: fx.Node) -> bool:
+    """Whether a node computes a number of elements or the like, which torch takes apart to sizes."""
+    return isinstance(node.target, OpOverload) and node.target is not aten.sym_size.int
 
 
 def _is_symbolic(node: fx.Node) -> bool:
