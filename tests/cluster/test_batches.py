@@ -131,7 +131,7 @@ def test_a_batch_that_kills_its_actor_each_time_is_an_error(cluster, tmp_path, m
 
 
 def test_a_node_that_is_killed_loses_nothing_and_doubles_nothing(cluster, node, tmp_path, monkeypatch):
-    """It is killed in its third block: two whose results lie there alone, for they are large, are done again as well."""
+    """It is killed in its third block: two whose large results lie there alone are done again as well."""
     work, lost = node.in_the_middle(), node.id
 
     def third(ids):
