@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 import uuid
 from collections import Counter
@@ -37,10 +36,10 @@ def dataset(count, blocks):
     return ray.data.from_items([{"id": n, "image": pixels[n]} for n in range(count)], override_num_blocks=blocks)
 
 
-def check(rows, count):
+def check(rows, count, model=None):
     """Each row is there once, with the results that eager gives."""
     assert sorted(row["id"] for row in rows) == list(range(count))
-    expected = net()(torch.from_numpy(images(count)))
+    expected = (model or net())(torch.from_numpy(images(count)))
     for row in rows:
         torch.testing.assert_close(torch.from_numpy(row["logits"].copy()), expected[row["id"]])
 
@@ -132,31 +131,23 @@ def test_a_batch_that_kills_its_actor_each_time_is_an_error(cluster, tmp_path, m
 
 
 def test_a_node_that_is_killed_loses_nothing_and_doubles_nothing(cluster, node, tmp_path, monkeypatch):
-    lost = node.id
+    """It is killed in its third block: two whose large results lie there alone are done again as well."""
+    work, lost = node.in_the_middle(), node.id
 
-    def slow(ids):
-        time.sleep(0.1)
-        if ray.get_runtime_context().get_node_id() == lost:
-            (tmp_path / "on it").touch()
+    def third(ids):
+        third.calls = getattr(third, "calls", 0) + 1
+        if third.calls > 2 or ray.get_runtime_context().get_node_id() != lost:
+            work()
 
-    monkeypatch.setattr(batches, "Inference", begun(tmp_path / "begun", slow))
-    (tmp_path / "begun").mkdir()
-    data = dataset(160, 40)
-    made = map_batches(data, net(), batch_size=4, columns=["image"], outputs=["logits"], actors=3)
-
-    def kill():
-        while not (tmp_path / "on it").exists():
-            time.sleep(0.01)
-        time.sleep(0.3)
-        node.kill()
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    made = made.materialize()
-    thread.join()
-    times = times_begun(tmp_path / "begun")
-    assert len(times) == 40 and times.total() > 40  # it was in the middle
-    check(made.take_all(), 160)
+    monkeypatch.setattr(batches, "Inference", begun(tmp_path, third))
+    torch.manual_seed(0)
+    wide = nn.Sequential(nn.Flatten(), nn.Linear(3 * 36, 8192)).requires_grad_(False)
+    data = dataset(96, 24)
+    made = map_batches(data, wide, batch_size=4, columns=["image"], outputs=["logits"], actors=3).materialize()
+    check(made.take_all(), 96, wide)
+    assert node.was_killed()
+    times = times_begun(tmp_path)
+    assert len(times) == 24 and sorted(times.values())[-4:] == [1, 2, 2, 2]
     assert rows_of(made, ["id"]) == rows_of(data, ["id"])
 
 
