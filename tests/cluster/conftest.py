@@ -84,6 +84,7 @@ def cluster():
     return _clusters[0].cluster
 
 
+@pytest.hookimpl(trylast=True)  # behind the teardown of fixtures
 def pytest_runtest_teardown(item, nextitem):
     """The tests of other folders, which this process may go on with, have no cluster beside them."""
     here = Path(__file__).parent
