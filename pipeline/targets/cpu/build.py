@@ -23,7 +23,7 @@ from pipeline.targets.common.target import CodeForm
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.copied_updates import report_copies
 from pipeline.targets.cpu.isa import Isa
-from pipeline.targets.cpu.lower import BUFFERIZE, CALLING_CONVENTION, PLACE, TO_LLVM, vectorize, workspace_bytes
+from pipeline.targets.cpu.lower import BUFFERIZE, CALLING_CONVENTION, PLACE, SHARE, TO_LLVM, vectorize, workspace_bytes
 from pipeline.targets.cpu.machine_code import Machine, Unit, assembly, compile_units
 
 
@@ -34,6 +34,7 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
         PassPipeline.parse(pipeline).run(module, disable=disable)
 
     checks, recipes = check_messages(module), recipes_of(module)
+    run(SHARE)
     run(PLACE)
     kernels = kernels_of(module)
     progress.kernels(0, len(kernels))

@@ -10,6 +10,9 @@ from pipeline.mlir import function, ir
 from pipeline.runtime.interface.entry_point import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
 
+#: What @prepare computes takes little code. What it is has been told by then, see `recipes_of`.
+SHARE = "share-prepare-kernels"
+
 #: Where the results of branches and loops lie, before buffers are made for everything else.
 PLACE = """
     update-in-place, share-branch-destinations, double-buffer-iter-args, share-branch-destinations,

@@ -53,15 +53,12 @@ class CpuTarget(Target):
         )
 
     def kernel_passes(self) -> str:
-        """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels;
-
-        those of @prepare take all sizes.
-        """
+        """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels."""
         pads = "fold-pads-into-kernels, " if self.isa.vector_bytes >= LEAST_MASKED else ""
         columns, bf16, int8 = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots), _word(self.isa.int8_dots)
         words = _word(self.isa.tables)
         packs = f"pack-weights{{columns={columns} bf16-dots={bf16} int8-dots={int8} nibble-words={words}}}"
-        return f"{pads}{packs}, outline-loops, share-prepare-kernels"
+        return f"{pads}{packs}, outline-loops"
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
