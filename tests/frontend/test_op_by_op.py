@@ -182,6 +182,24 @@ def test_symbolic_sizes(name: str) -> None:
     torch.testing.assert_close(ours.module()(data), PLAIN[name](data.clone()))
 
 
+NORMS: dict[str, nn.Module] = {
+    "batch": nn.BatchNorm2d(4),
+    "instance": nn.InstanceNorm2d(4, affine=True, track_running_stats=True),
+    "instance of a line": nn.InstanceNorm1d(4, track_running_stats=True),
+    "batch of a line": nn.BatchNorm1d(4),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_that_write_their_statistics_are_left_to_torch(name: str) -> None:
+    """They are written by ops that do not announce it."""
+    norm = NORMS[name].train()
+    data = torch.randn(2, 4, 6, 6)[(..., 0) if isinstance(norm, (nn.InstanceNorm1d, nn.BatchNorm1d)) else ...]
+    program = export(norm, (data,))
+    with torch.no_grad():
+        assert decomposed(program, decomposition_table()) is None
+
+
 def test_recurrent_layers() -> None:
     program, table = export(nn.LSTM(4, 5, num_layers=2).eval(), (torch.randn(3, 2, 4),)), decomposition_table()
     with torch.no_grad():

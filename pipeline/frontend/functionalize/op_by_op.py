@@ -18,11 +18,12 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
+from torch._functorch._aot_autograd.functional_utils import has_data_mutation
 from torch._guards import detect_fake_mode
 from torch._higher_order_ops.effects import _get_effect
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch._subclasses.functional_tensor import FunctionalTensorMode, dispatch_functionalize
+from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, dispatch_functionalize
 from torch.export import ExportedProgram, exported_program
 from torch.export._trace import _ignore_backend_decomps
 from torch.export.graph_signature import ExportGraphSignature, OutputKind, SymIntArgument, TensorArgument
@@ -235,7 +236,14 @@ class _Tracer:
             self.state.enter_context(torch.no_grad())
             self.state.enter_context(enable_python_dispatcher())
             self.state.enter_context(traces_without_modules())
-        functional = dispatch_functionalize(run, FunctionalTensorMode(export=True))
+
+        def checked(*values: Any) -> list[Any]:
+            results = run(*values)
+            if any(isinstance(value, FunctionalTensor) and has_data_mutation(value) for value in values):
+                raise NotPlainError  # as norms do with their statistics, unannounced
+            return results
+
+        functional = dispatch_functionalize(checked, FunctionalTensorMode(export=True))
         try:
             module = make_fx(functional, decomposition_table=others)(*inputs)
         except Exception as error:  # torch raises many types, and says of which op where it traces a whole program
