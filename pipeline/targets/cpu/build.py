@@ -34,9 +34,9 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
         PassPipeline.parse(pipeline).run(module, disable=disable)
 
     checks, recipes = check_messages(module), recipes_of(module)
-    run(SHARE)
     run(PLACE)
     kernels = kernels_of(module)
+    run(SHARE)
     progress.kernels(0, len(kernels))
     run(CALLING_CONVENTION.format(profile=str(form.profile).lower()))
     sources = {name: sources_of(function(module, name)) for name in entry_names(module)}

@@ -10,14 +10,14 @@ from pipeline.mlir import function, ir
 from pipeline.runtime.interface.entry_point import ALIGNMENT
 from pipeline.targets.cpu.isa import Isa
 
-#: What @prepare computes takes little code. What it is has been told by then, see `recipes_of`.
-SHARE = "share-prepare-kernels"
-
 #: Where the results of branches and loops lie, before buffers are made for everything else.
 PLACE = """
     update-in-place, share-branch-destinations, double-buffer-iter-args, share-branch-destinations,
     align-while-iter-args
 """
+
+#: What @prepare computes takes little code. What it is, and by which kernels, has been told by then.
+SHARE = "share-prepare-kernels"
 
 #: What the caller of @main brings beside the model's arguments.
 CALLING_CONVENTION = "add-workspace{{profile={profile}}}"
