@@ -19,23 +19,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import ray
+import ray.data
+import torch
+from ray.cluster_utils import Cluster
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from torch import nn
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-
-import ray  # noqa: E402
-import ray.data  # noqa: E402
-import torch  # noqa: E402
-from ray.cluster_utils import Cluster  # noqa: E402
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: E402
-from torch import nn  # noqa: E402
-
-import pipeline  # noqa: E402
-from pipeline.ray import batches, map_batches  # noqa: E402
-from pipeline.ray.crew import Crew, Job  # noqa: E402
-from pipeline.runtime.artifact import load_from_memory, to_bytes  # noqa: E402
+import pipeline
+from pipeline.ray import batches, map_batches
+from pipeline.ray.crew import Crew, CrewJob
+from pipeline.runtime.artifact import load_from_memory, to_bytes
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
-from resnet import ResNet18  # noqa: E402
+from resnet import ResNet18
 
 BATCH = 32
 MB = 1e6
@@ -46,6 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--blocks", type=int, default=8, help="batches of 32 images for each actor")
     blocks = parser.parse_args().blocks
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     images = torch.randn(BATCH, 3, 224, 224)
     model = ResNet18().eval().requires_grad_(False)
     exe = cache(model, images)
@@ -211,9 +209,9 @@ def jobs_of_no_work() -> None:
     """What a job of `tune` and `compile_all` costs beside its work."""
     with Crew({}) as crew:
         (kind,) = crew.kinds
-        crew.submit([Job("first", kind, nothing, ())])
+        crew.submit([CrewJob("first", kind, nothing, ())])
         list(crew.results())
-        crew.submit([Job(str(number), kind, nothing, ()) for number in range(1000)])
+        crew.submit([CrewJob(str(number), kind, nothing, ()) for number in range(1000)])
         begun = time.perf_counter(), time.process_time()
         count = sum(done.error is None for done in crew.results())
         rate, cpu = count / (time.perf_counter() - begun[0]), (time.process_time() - begun[1]) / count
