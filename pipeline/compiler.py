@@ -56,7 +56,8 @@ def compile(
             TorchScript archive, of an ONNX file or of one of MLIR (linalg, StableHLO, TOSA), MLIR as text, bytecode or
             module, an ONNX ModelProto, or what `jax.export` gives; see docs/formats.md.
         args, kwargs: example arguments; their shapes and dtypes are compiled in, and their constants, which calls may
-            leave out. A tensor stands for a tuple of one. None for MLIR.
+            leave out. A tensor stands for a tuple of one. For MLIR no args, and as kwargs the arrays of arguments that
+            are marked `pipeline.weight`, by their names: they are weights, and calls leave them out.
         dynamic_shapes: the dimensions that may change, as torch.export takes them.
         observer: is called with the name and the MLIR text of each stage as it is reached.
         assembly: adds the stage `asm`, the text of the machine code.
@@ -269,11 +270,11 @@ def captured_source(
     """A model as torch captures it, or MLIR as it is; the arguments are those of `compile`."""
     mlir = _mlir_source(model)
     if mlir is not None:
-        if kwargs or dynamic_shapes is not None:
-            raise PipelineError("MLIR takes no kwargs and no dynamic_shapes: its own signature says what it takes")
+        if dynamic_shapes is not None:
+            raise PipelineError("MLIR takes no dynamic_shapes: its own signature says what it takes")
         from pipeline.frontend.importer.mlir_text import MlirSource
 
-        return MlirSource(*mlir)
+        return MlirSource(*mlir, dict(kwargs or {}))
     from pipeline.frontend.sources import exported_source
 
     with timing.stage("torch.export"):

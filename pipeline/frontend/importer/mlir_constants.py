@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import count
 
 import numpy as np
 
@@ -30,10 +31,11 @@ def may_have_weights(source: str | bytes) -> bool:
     return isinstance(source, bytes) or any(sign in source for sign in _SIGNS)
 
 
-def take_weights(main: ir.Operation, source: str) -> dict[str, np.ndarray]:
+def take_weights(main: ir.Operation, source: str, taken: Collection[str] = ()) -> dict[str, np.ndarray]:
     """Makes the constants of `@main` that are weights arguments behind its own, marked with their names.
 
-    Returns their elements by name; equal constants are one weight. `source` is the text of the module.
+    Returns their elements by name, none of those that are `taken`; equal constants are one weight. `source` is the text
+    of the module.
     """
     found: dict[ir.Attribute, list[ir.Operation]] = {}
     for constant in walk(main, "arith.constant"):
@@ -43,8 +45,8 @@ def take_weights(main: ir.Operation, source: str) -> dict[str, np.ndarray]:
     arrays: dict[str, np.ndarray] = {}
     block = main.regions[0].blocks[0]
     marks = argument_marks(main)
-    for number, (elements, constants) in enumerate(found.items()):
-        name = f"constant{number}"
+    names = (name for number in count() if (name := f"constant{number}") not in taken)
+    for name, (elements, constants) in zip(names, found.items(), strict=False):
         arrays[name] = _array(elements, constants[0].results[0].type, resources)
         argument = block.add_argument(constants[0].results[0].type, constants[0].location)
         marks.append(ir.DictAttr.get({WEIGHT: ir.StringAttr.get(name)}))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from pipeline.errors import PipelineError
 from pipeline.frontend.importer.mlir_constants import may_have_weights, take_weights
+from pipeline.frontend.importer.mlir_weights import marked_weights, move_weights
 from pipeline.frontend.mlir_formats.lowering import LinalgText, as_linalg, is_lowered_here
-from pipeline.ir.attributes import ARGUMENT
 from pipeline.ir.tensor_types import tensor_type
 from pipeline.mlir import context, context_for, function, ir, parse
 from pipeline.program import Dump, Program, ProgramSource
@@ -27,6 +28,7 @@ class MlirSource(ProgramSource):
 
     text: str | bytes
     name: str
+    given: Mapping[str, Any] = field(default_factory=dict)
     _weights: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def program(self, dump: Dump) -> Program:
@@ -34,49 +36,60 @@ class MlirSource(ProgramSource):
         lowered = LinalgText(self.text) if isinstance(self.text, str) else None
         if lowered is None or is_lowered_here(self.text):
             lowered = as_linalg(self.text, self.name)
-        program = from_mlir(lowered.text, self.name, dump, lowered.unsigned, constants=True)
+        program = from_mlir(lowered.text, self.name, dump, lowered.unsigned, constants=True, given=self.given)
         for name, array in program.weights.items():
             self._weights.setdefault(name, array)
         return replace(program, weights=self._weights)
 
     def tensors(self) -> Mapping[str, Any]:
-        """The constants that are weights."""
-        if not self._weights and may_have_weights(self.text):
+        """The arrays that were given, and the constants that are weights."""
+        if not self._weights and (self.given or may_have_weights(self.text)):
             self.program(lambda *_: None)
         return self._weights
 
     def fingerprint(self) -> str:
-        """The text itself; the name is in locations."""
-        return f"mlir {self.name}\n{self.text!s}"
+        """The text itself, and which arguments are weights; the name is in locations."""
+        return f"mlir {self.name} {sorted(self.given)}\n{self.text!s}"
 
 
 def from_mlir(
-    source: str, name: str, dump: Dump, unsigned: tuple[tuple[str, int, str], ...] = (), *, constants: bool = False
+    source: str,
+    name: str,
+    dump: Dump,
+    unsigned: tuple[tuple[str, int, str], ...] = (),
+    *,
+    constants: bool = False,
+    given: Mapping[str, Any] = MappingProxyType({}),
 ) -> Program:
     """The Program of a module in linalg on tensors with a function `@main` on tensors and 64-bit integers.
 
     Its arguments are called `arg0`, `arg1`, ...; a single result comes alone, several as a tuple. Arrays are NumPy's
     where no argument is a tensor of torch's. In the IR of a model's stages the weights are marked: here, where there is
-    no model, they are arguments as any other. `unsigned` are the dtypes that its types do not tell, see `LinalgText`.
-    With `constants`, tensors of floats in the module are weights.
+    no model, they are arguments as any other, but for those whose arrays are `given` by their names. `unsigned` are the
+    dtypes that its types do not tell, see `LinalgText`. With `constants`, tensors of floats in the module are weights.
+
+    Raises `PipelineError` for what is given and no argument is marked with, and for arrays of other dtypes or shapes.
     """
     module = parse(source, _context(source), name)
     main = function(module, "main")
+    marked = marked_weights(main, given)
     for attributes in ("arg_attrs", "res_attrs"):
         if attributes in main.attributes:
             del main.attributes[attributes]
     kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
     dtypes = {(what, number): dtype for what, number, dtype in unsigned}
+    left = [number for number in range(len(kind.inputs)) if number not in marked]
     arguments = tuple(
-        _argument(number, given, dtypes.get(("argument", number))) for number, given in enumerate(kind.inputs)
+        _argument(place, kind.inputs[number], dtypes.get(("argument", number))) for place, number in enumerate(left)
     )
     results = tuple(
-        Result("computed", number, _signed_as(_type(given, f"result {number}"), dtypes.get(("result", number))))
-        for number, given in enumerate(kind.results)
+        Result("computed", number, _signed_as(_type(each, f"result {number}"), dtypes.get(("result", number))))
+        for number, each in enumerate(kind.results)
     )
     with module.context:
-        _mark_arguments(main)
-        weights = take_weights(main, source) if constants else {}
+        weights = move_weights(main, marked, given)
+        if constants:
+            weights |= take_weights(main, source, weights)
     leaves = (LEAF,) * len(results)
     signature = Signature(
         arguments=arguments,
@@ -88,14 +101,6 @@ def from_mlir(
     )
     dump("linalg", module)
     return Program(module, signature, weights, weights_library="numpy")
-
-
-def _mark_arguments(main: ir.Operation) -> None:
-    """Says of each argument of `@main` which one of a call it is."""
-    number = ir.IntegerType.get_signless(64)
-    count = len(main.regions[0].blocks[0].arguments)
-    marks = [ir.DictAttr.get({ARGUMENT: ir.IntegerAttr.get(number, place)}) for place in range(count)]
-    main.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
 
 
 def _context(source: str) -> ir.Context:

@@ -16,6 +16,7 @@ from pipeline.analysis.winograd import Sizes
 from pipeline.analysis.zero_insertion import puts_among_zeros, zeros_between
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.mlir import defining_op, ir
+from pipeline.passes.layout.window_steps import window_steps
 
 #: The dim of a tensor with channels first that each dim of one with channels last is, and the other way round.
 LAST = (0, 2, 3, 1)
@@ -157,7 +158,7 @@ def _gain_of_use(use: ir.OpOperand) -> float:
     if isinstance(ir.RankedTensorType(op.operands[0].type).element_type, ir.BF16Type):
         return _gain_in_bf16(op)
     kinds = [ir.RankedTensorType(operand.type) for operand in op.operands]
-    steps = [step for name in ("strides", "dilations") for step in ir.DenseIntElementsAttr(op.attributes[name])]
+    steps = [*window_steps(op, "strides"), *window_steps(op, "dilations")]
     if (
         set(steps) != {1}
         or zeros_between(op.operands[0]) > 1

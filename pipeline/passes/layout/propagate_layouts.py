@@ -24,6 +24,7 @@ from pipeline.passes.layout.layout_cost import (
     tied,
 )
 from pipeline.passes.layout.tensor_shapes import transpose
+from pipeline.passes.layout.window_steps import window_steps
 from pipeline.passmanager.base import Pass
 
 
@@ -117,7 +118,7 @@ class _Rewriter:
         assert view is not None
         n, h, w, f, *sums = (ir.AffineDimExpr.get(loop) for loop in range(7))
         r, s, c = sums if is_last else [*sums[1:], sums[0]]  # the innermost loop is along rows of the data
-        strides, dilations = (list(ir.DenseIntElementsAttr(op.attributes[name])) for name in ("strides", "dilations"))
+        strides, dilations = list(window_steps(op, "strides")), list(window_steps(op, "dilations"))
         first = [n, c, h * strides[0] + r * dilations[0], w * strides[1] + s * dilations[1]]
         taps, places = _pack(weight, [f, c, r, s], [2, 3, 1] if is_last else [1, 2, 3])
         results = [_permuted(first, LAST) if is_last else first, places, [n, h, w, f]]
@@ -234,7 +235,8 @@ def _named(name: str, op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Oper
     """A named linalg op with the strides and dilations of another."""
     build = getattr(linalg, name.partition(".")[2])
     data, taps, output = operands
-    result = build(data, taps, outs=[output], strides=op.attributes["strides"], dilations=op.attributes["dilations"])
+    strides, dilations = window_steps(op, "strides"), window_steps(op, "dilations")
+    result = build(data, taps, outs=[output], strides=strides, dilations=dilations)
     return result.owner.operation if isinstance(result, ir.Value) else result.operation
 
 
