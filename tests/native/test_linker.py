@@ -193,10 +193,11 @@ def test_what_is_no_object(data):
         NativeCode([data])
 
 
-def test_an_object_for_another_machine():
+@pytest.mark.parametrize(("number", "name"), [(183, "aarch64 machines, this one is"), (8, "ELF's machine 8")])
+def test_an_object_for_another_machine(number, name):
     data = bytearray(object_file(SECOND))
-    data[18] = 183  # AArch64
-    with pytest.raises(ArtifactError, match="it is for ELF's machine 183"):
+    data[18] = number
+    with pytest.raises(ArtifactError, match=f"it is for {name}"):
         NativeCode([bytes(data)])
 
 

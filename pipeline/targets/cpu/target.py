@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING
 
 from pipeline.program import Dump
 from pipeline.runtime.interface.code import Code
-from pipeline.runtime.native.cpu_features import host_features
+from pipeline.runtime.native.cpu_features import why_foreign
 from pipeline.targets.common.target import PLAIN, CodeForm, Target
 from pipeline.targets.cpu.isa import LEAST_MASKED, isa
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CpuTarget(Target):
-    """x86-64 CPUs, by name, or `native` for this machine's."""
+    """CPUs of x86-64 and AArch64, by name, or `native` for this machine's."""
 
     family = example = fusion_rules = "cpu"
     honours = frozenset({"profile", "rounds", "weight_bits", "winograd"})
@@ -25,7 +24,7 @@ class CpuTarget(Target):
         self.isa = isa(cpu)
         self.disable = disable
         self.form = form
-        self.runs_here = set(self.isa.required) <= host_features()
+        self.runs_here = why_foreign(self.isa.machine, self.isa.cpu, self.isa.required) is None
         rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
         int8 = _word(self.isa.int8_dots)
         self.quantized = f"""
@@ -62,7 +61,7 @@ class CpuTarget(Target):
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
-        return [platform.machine(), repr(self.isa), repr(self.form)]
+        return [repr(self.isa), repr(self.form)]
 
     def compile(self, module: ir.Module, dump: Dump) -> Code:
         """See `Target.compile`."""
