@@ -18,6 +18,7 @@ from pipeline.mlir import ir, walk
 from pipeline.passes.cpu.microkernel.cache_blocks import cache_blocks_of
 from pipeline.passes.cpu.microkernel.coalesced_loops import coalesce
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
+from pipeline.passes.cpu.microkernel.lane_factors import with_lane_factor
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_tile, fits_fold, fits_tile, lanes_of
 from pipeline.passmanager.base import Pass
@@ -52,6 +53,7 @@ class TileAndVectorize(Pass):
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding in contractions"})
     bf16_dots: bool = field(default=False, metadata={"help": "sum products of bf16 by AVX512_BF16's dot product"})
     int8_dots: bool = field(default=False, metadata={"help": "sum products of bytes by AVX512_VNNI's dot product"})
+    lane_factors: bool = field(default=False, metadata={"help": "a multiply-add can take a lane of a vector for all"})
 
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
@@ -78,6 +80,8 @@ class TileAndVectorize(Pass):
         if isinstance(tile, str):
             self.missed(generic, tile)
             return
+        if self.lane_factors and self.fma:
+            tile = with_lane_factor(view, tile)
         nest = _FusedNest.around(view, tile, self.masked_bits)
         blocks = cache_blocks_of(view, tile) or ""
         self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{blocks}{nest.others}")
@@ -130,7 +134,7 @@ class TileAndVectorize(Pass):
         """Writes a convolution that is meant for it by Winograd's algorithm; False if it is not."""
         from pipeline.passes.cpu.microkernel.winograd_nest import WinogradEmitter, winograd_tile
 
-        tile = winograd_tile(view, self.vector_bytes, self.registers)
+        tile = winograd_tile(view, self.vector_bytes, self.registers, self.lane_factors)
         if tile is None:
             return False
         if isinstance(tile, str):

@@ -115,8 +115,16 @@ class Isa:
 
     @property
     def vector_registers(self) -> int:
-        """How many vector registers there are."""
-        return 32 if self.is_arm or "avx512f" in self.required else 16
+        """How many vector registers tiles go by: all, less those that AArch64 loads what it multiplies by to.
+
+        It has 32. On x86-64 a factor that is the same for all lanes is read from memory by the multiply-add.
+        """
+        return 26 if self.is_arm else 32 if "avx512f" in self.required else 16
+
+    @property
+    def lane_factors(self) -> bool:
+        """Whether a multiply-add can take the lane of a vector for a factor of all lanes."""
+        return self.is_arm
 
 
 def isa(cpu: str) -> Isa:

@@ -26,11 +26,14 @@ class TileAccesses:
         self.stage = stage
         self.position = position
         self._crossed: dict[tuple[int, int], list[ir.Value]] = {}
+        self._given: dict[tuple[int, int, int], ir.Value] = {}  # what needs no load, by operand, row and column
 
     def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """A vector of an operand: loaded where it moves along vectors, else one element broadcast."""
         tile = self.stage.tile
         source = self.stage.view.operands[operand]
+        if (operand, row, column) in self._given:
+            return self._given[operand, row, column]
         if is_scalar(source):
             return self._broadcast(narrow_elements.number(source))
         if operand in self.stage.pads:
