@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from pipeline.analysis.dot_product import LANES, dot_product_of
+from pipeline.analysis.dot_product import DotProduct, dot_product_of
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between, prologues
 from pipeline.analysis.fourier import transform_of
 from pipeline.analysis.op_naming import is_reduction
 from pipeline.analysis.scaled_sum import scaled_sum_of
 from pipeline.analysis.vectorizable import unsupported
+from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.schedule import Schedule, schedule_of
 from pipeline.mlir import ir, walk
@@ -51,8 +52,8 @@ class TileAndVectorize(Pass):
     registers: int = field(default=32, metadata={"help": "how many vector registers there are"})
     masked_bits: int = field(default=8, metadata={"help": "the smallest elements that can be loaded under a mask"})
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding in contractions"})
-    bf16_dots: bool = field(default=False, metadata={"help": "sum products of bf16 by AVX512_BF16's dot product"})
-    int8_dots: bool = field(default=False, metadata={"help": "sum products of bytes by AVX512_VNNI's dot product"})
+    bf16_dots: bool = field(default=False, metadata={"help": "the processor has dot products of bf16"})
+    int8_dots: str = field(default=NONE, metadata={"help": HELP})
     lane_factors: bool = field(default=False, metadata={"help": "a multiply-add can take a lane of a vector for all"})
 
     def run(self, op: ir.Operation) -> None:
@@ -81,7 +82,7 @@ class TileAndVectorize(Pass):
             self.missed(generic, tile)
             return
         if self.lane_factors and self.fma:
-            tile = with_lane_factor(view, tile)
+            tile = with_lane_factor(view, tile, self._dot(view, tile))
         nest = _FusedNest.around(view, tile, self.masked_bits)
         blocks = cache_blocks_of(view, tile) or ""
         self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{blocks}{nest.others}")
@@ -95,8 +96,7 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.row_folds import FoldEmitter
 
             return FoldEmitter
-        dot = dot_product_of(view.body) if tile.lanes == LANES else None
-        if dot is not None and (self.bf16_dots if dot.unsigned is None else self.int8_dots):
+        if self._dot(view, tile) is not None:
             from pipeline.passes.cpu.microkernel.dot_product_tile import DotEmitter
 
             return DotEmitter
@@ -111,6 +111,11 @@ class TileAndVectorize(Pass):
         from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
 
         return NestEmitter
+
+    def _dot(self, view: LinalgOp, tile: TileSizes) -> DotProduct | None:
+        """The dot product that computes several steps of a sum at a time; None if there is none."""
+        dot = dot_product_of(view.body) if not tile.folds and tile.lanes * 4 == self.vector_bytes else None
+        return dot if dot is not None and dot.exists(self.bf16_dots, self.int8_dots) else None
 
     def _as_transform(self, generic: ir.Operation) -> bool:
         """Writes a Fourier transform in n log n steps; False if it is none."""

@@ -11,6 +11,7 @@ from typing import ClassVar
 from pipeline.analysis.dot_product import dot_product_of, multiplies_bf16
 from pipeline.analysis.op_naming import is_product
 from pipeline.ir.attributes import KERNEL
+from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.element_types import element_bytes
 from pipeline.ir.indexing_maps import bounded_loops
 from pipeline.ir.linalg_op import LinalgOp, structured
@@ -51,7 +52,7 @@ class PackWeights(Pass):
 
     columns: int = field(default=32, metadata={"help": "how many columns a panel has"})
     bf16_dots: bool = field(default=False, metadata={"help": "put each two rows of bf16 side by side"})
-    int8_dots: bool = field(default=False, metadata={"help": "put each four rows of bytes side by side"})
+    int8_dots: str = field(default=NONE, metadata={"help": f"put each four rows of bytes side by side: {HELP}"})
     nibble_words: bool = field(default=False, metadata={"help": "put each four bytes of nibbles side by side"})
     least_bytes: int = field(default=1 << 16, metadata={"help": "a smaller weight stays as it is"})
 
@@ -97,9 +98,7 @@ class PackWeights(Pass):
         if nibble_of(view) is not None:
             return WORD_BYTES if self.nibble_words else 1
         dot = dot_product_of(view.body)
-        if dot is None or not (self.bf16_dots if dot.unsigned is None else self.int8_dots):
-            return 1
-        return dot.steps
+        return dot.steps if dot is not None and dot.exists(self.bf16_dots, self.int8_dots) else 1
 
     def _why_not(self, product: _Product, layout: PanelLayout, columns: int, handed: list[ir.Value]) -> str | None:
         """Why a weight stays as it is; None if it is to be packed."""

@@ -6,6 +6,7 @@ import platform
 from dataclasses import dataclass
 
 from pipeline.errors import OptionError
+from pipeline.ir.byte_products import ANY, MIXED, NONE, SAME
 from pipeline.llvm import host_cpu
 from pipeline.runtime.native.cpu_features import host_features
 
@@ -91,12 +92,17 @@ class Isa:
     @property
     def bf16_dots(self) -> bool:
         """Whether there is an instruction that adds two products of bf16 to each f32 of a vector."""
-        return {"avx512f", "avx512bf16"} <= set(self.required)
+        return ({"bf16"} if self.is_arm else {"avx512f", "avx512bf16"}) <= set(self.required)
 
     @property
-    def int8_dots(self) -> bool:
-        """Whether there is an instruction that adds four products of bytes to each 32-bit integer of a vector."""
-        return {"avx512f", "avx512vnni"} <= set(self.required)
+    def int8_dots(self) -> str:
+        """Which instructions there are that add four products of bytes to each 32-bit integer of a vector.
+
+        See `pipeline.ir.byte_products`.
+        """
+        if self.is_arm:
+            return ANY if "i8mm" in self.required else SAME if "dotprod" in self.required else NONE
+        return MIXED if {"avx512f", "avx512vnni"} <= set(self.required) else NONE
 
     @property
     def tables(self) -> bool:

@@ -114,7 +114,7 @@ def vectorize(isa: Isa, *, parallel: bool) -> str:
         fma=_word(isa.fma),
         masked_bits=isa.masked_bits,
         bf16_dots=_word(isa.bf16_dots),
-        int8_dots=_word(isa.int8_dots),
+        int8_dots=isa.int8_dots,
         lane_factors=_word(isa.lane_factors),
         scalef=_word(isa.scalef),
         threads="parallelize-kernels," if parallel else "",

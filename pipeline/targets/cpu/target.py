@@ -26,10 +26,9 @@ class CpuTarget(Target):
         self.form = form
         self.runs_here = why_foreign(self.isa.machine, self.isa.cpu, self.isa.required) is None
         rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
-        int8 = _word(self.isa.int8_dots)
         self.quantized = f"""
             {_quantization(form)}
-            contract-in-int8{{supported={int8}}},
+            contract-in-int8{{dots={self.isa.int8_dots}}},
             fuse-dequantization,
             canonicalize,
             pack-nibbles,
@@ -54,7 +53,7 @@ class CpuTarget(Target):
     def kernel_passes(self) -> str:
         """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels."""
         pads = "fold-pads-into-kernels, " if self.isa.vector_bytes >= LEAST_MASKED else ""
-        columns, bf16, int8 = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots), _word(self.isa.int8_dots)
+        columns, bf16, int8 = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots), self.isa.int8_dots
         words = _word(self.isa.tables)
         packs = f"pack-weights{{columns={columns} bf16-dots={bf16} int8-dots={int8} nibble-words={words}}}"
         return f"{pads}{packs}, outline-loops"

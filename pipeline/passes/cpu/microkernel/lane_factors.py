@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from pipeline.analysis.dot_product import DotProduct
 from pipeline.ir.element_types import element_type, is_scalar
 from pipeline.ir.indexing_maps import moves
 from pipeline.ir.linalg_op import LinalgOp, slides
@@ -21,13 +22,18 @@ from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
 _REGISTERS = 32
 
 
-def with_lane_factor(view: LinalgOp, tile: TileSizes) -> TileSizes:
-    """The tile, with its factor in lanes if it has one, and the registers suffice for that."""
-    if tile.folds or not any(view.reductions) or not _is_product(view):
+def with_lane_factor(view: LinalgOp, tile: TileSizes, dot: DotProduct | None = None) -> TileSizes:
+    """The tile, with its factor in lanes if it has one, and the registers suffice for that.
+
+    Args:
+        dot: the dot product that the op is computed by, whose lanes are groups of elements.
+    """
+    if tile.folds or not any(view.reductions) or dot is None and not _is_product(view):
         return tile
+    steps = 1 if dot is None else dot.steps
     for operand in range(2):
         walks = view.maps[operand]
-        found = next((dim for dim in _candidates(view, tile) if moves(walks, dim) == "unit"), None)
+        found = next((dim for dim in _candidates(view, tile, steps) if moves(walks, dim) == "unit"), None)
         if found is not None and moves(walks, tile.vector_dim) == "fixed":
             return replace(tile, lane_factor=operand, lane_dim=found)
     return tile
@@ -38,13 +44,13 @@ def last_sum(view: LinalgOp) -> int:
     return next((dim for dim in reversed(view.summed) if view.sizes[dim] != 1), view.summed[-1])
 
 
-def _candidates(view: LinalgOp, tile: TileSizes) -> Iterator[int]:
+def _candidates(view: LinalgOp, tile: TileSizes, steps: int) -> Iterator[int]:
     """The loops along which vectors of a factor are worth a load: they are long enough, and the registers suffice."""
     innermost = last_sum(view)
     size = view.sizes[innermost]
-    if tile.rows * (tile.vectors + 1) + 2 * tile.vectors <= _REGISTERS and (size is None or size >= tile.lanes):
+    if tile.rows * (tile.vectors + 1) + 2 * tile.vectors <= _REGISTERS and (size is None or size >= steps * tile.lanes):
         yield innermost
-    if tile.row_dim is not None and tile.rows >= tile.lanes:
+    if steps == 1 and tile.row_dim is not None and tile.rows >= tile.lanes:
         yield tile.row_dim
 
 
