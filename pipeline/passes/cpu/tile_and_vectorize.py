@@ -54,6 +54,7 @@ class TileAndVectorize(Pass):
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding in contractions"})
     bf16_dots: bool = field(default=False, metadata={"help": "the processor has dot products of bf16"})
     int8_dots: str = field(default=NONE, metadata={"help": HELP})
+    dot_matrices: bool = field(default=False, metadata={"help": "dot products of two rows and columns are one"})
     lane_factors: bool = field(default=False, metadata={"help": "a multiply-add can take a lane of a vector for all"})
 
     def run(self, op: ir.Operation) -> None:
@@ -96,7 +97,13 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.row_folds import FoldEmitter
 
             return FoldEmitter
-        if self._dot(view, tile) is not None:
+        has_dot = self._dot(view, tile) is not None
+        if has_dot and self.dot_matrices:
+            from pipeline.passes.cpu.microkernel.matrix_tile import MatrixEmitter, fits_matrices
+
+            if fits_matrices(view, tile):
+                return MatrixEmitter
+        if has_dot:
             from pipeline.passes.cpu.microkernel.dot_product_tile import DotEmitter
 
             return DotEmitter

@@ -105,6 +105,11 @@ class Isa:
         return MIXED if {"avx512f", "avx512vnni"} <= set(self.required) else NONE
 
     @property
+    def dot_matrices(self) -> bool:
+        """Whether there are instructions that multiply two rows with two columns by dot products."""
+        return self.is_arm and {"bf16", "i8mm"} <= set(self.required)
+
+    @property
     def tables(self) -> bool:
         """Whether there is an instruction that looks each f32 of a vector up in a table of 16."""
         return "avx512f" in self.required

@@ -54,8 +54,9 @@ class CpuTarget(Target):
         """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels."""
         pads = "fold-pads-into-kernels, " if self.isa.vector_bytes >= LEAST_MASKED else ""
         columns, bf16, int8 = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots), self.isa.int8_dots
-        words = _word(self.isa.tables)
-        packs = f"pack-weights{{columns={columns} bf16-dots={bf16} int8-dots={int8} nibble-words={words}}}"
+        words, matrices = _word(self.isa.tables), _word(self.isa.dot_matrices)
+        dots = f"bf16-dots={bf16} int8-dots={int8} dot-matrices={matrices}"
+        packs = f"pack-weights{{columns={columns} {dots} nibble-words={words}}}"
         return f"{pads}{packs}, outline-loops"
 
     def fingerprint(self) -> list[str]:

@@ -13,8 +13,7 @@ from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.vector_builders import floor_to, zeros
 
-#: The intrinsics by how many sums a vector has, and by the signs of factors; None for bf16. Where one has none, it comes
-#: first.
+#: The intrinsics by how many sums a vector has, and by the signs of factors; None for bf16. What has none comes first.
 _INTRINSICS = {
     (16, None): "llvm.x86.avx512bf16.dpbf16ps.512",
     (16, "mixed"): "llvm.x86.avx512.vpdpbusd.512",
@@ -157,7 +156,7 @@ class DotEmitter(NestEmitter):
 
     @property
     def steps(self) -> tuple[int, int | None]:
-        """How many steps of the innermost sum are added at a time; and how many by several instructions, None for none."""
+        """How many steps of the innermost sum are added at a time; how many by several instructions, or None."""
         dot = dot_product_of(self.view.body)
         assert dot is not None
         return dot.steps, None if self.tile.lane_factor is None else dot.steps * self.tile.lanes
