@@ -55,11 +55,11 @@ static void give(FILE *file, const DLTensor *tensor) {
 
 @dataclass(frozen=True)
 class _Job:
-    """One executable, what it is called with, and tensors like those that it gives."""
+    """One executable, the tensors that it is called with, and results like those that it gives."""
 
     executable: Executable
     inputs: list[torch.Tensor]
-    wanted: list[Any]
+    wanted: Any
     threads: int
 
     def outputs(self) -> list[tuple[Output, Result, torch.Tensor]]:
@@ -67,18 +67,18 @@ class _Job:
         code, signature, _ = self.executable.contents()
         names = Names()
         _inputs(signature, names)
-        pairs = zip(signature.results, self.wanted, strict=True)
+        pairs = zip(signature.results, pytree.tree_leaves(self.wanted), strict=True)
         computed = [(result, like) for result, like in pairs if result.kind in ("computed", "number")]
         return [(made, *pair) for made, pair in zip(_outputs(code, signature, names), computed, strict=True)]
 
-    def results(self, file: io.BufferedReader) -> list[Any]:
+    def results(self, file: io.BufferedReader) -> Any:
         """The results of a call, whose outputs a file has."""
         given = iter([_read(file, like, result.permutation) for _, result, like in self.outputs()])
-        return [
-            next(given) if result.kind in ("computed", "number") else self.inputs[result.index]
-            for result in self.executable.signature.results
-            if result.kind != "constant"
-        ]
+        leaves: list[Any] = []
+        for result in self.executable.signature.results:
+            same = {"argument": lambda one: self.inputs[one.index], "constant": lambda one: one.value}.get(result.kind)
+            leaves.append(next(given) if same is None else same(result))
+        return pytree.tree_unflatten(leaves, pytree.tree_structure(self.wanted))
 
 
 class Emulator:
@@ -93,13 +93,17 @@ class Emulator:
         self._folder, self._cpu, self._suffix = folder, cpu, "so" if is_shared else "o"
         self._jobs: list[_Job] = []
 
-    def add(self, executable: Executable, inputs: Sequence[Any], wanted: Any, threads: int = 1) -> None:
-        """Has an executable, compiled with `linked=True`, run; `wanted` is of the shapes and dtypes that it gives."""
-        inputs = pytree.tree_leaves(list(inputs))
-        self._jobs.append(_Job(executable, inputs, pytree.tree_leaves(wanted), threads))
+    def add(self, executable: Executable, inputs: Any, wanted: Any, threads: int = 1) -> None:
+        """Has an executable, compiled with `linked=True`, run on the tensors among `inputs`.
 
-    def run(self) -> list[list[Any]]:
-        """The results of each executable, as leaves."""
+        Args:
+            wanted: what eager gives; the results are of these shapes and dtypes.
+        """
+        tensors = [x for x in pytree.tree_leaves(inputs) if isinstance(x, torch.Tensor)]
+        self._jobs.append(_Job(executable, tensors, wanted, threads))
+
+    def run(self) -> list[Any]:
+        """The results of each executable, in the structure of those that were wanted."""
         for number, job in enumerate(self._jobs):
             path = self._folder / f"model{number}.{self._suffix}"
             is_shared = self._suffix == "so"
