@@ -34,11 +34,11 @@ class DropUnitDims(Pass):
     def run(self, op: ir.Operation) -> None:
         """Changes all ops of a function that read or write such buffers, each buffer everywhere or nowhere."""
         views = {generic: view for generic in walk(op, "linalg.generic") if (view := bounded(generic)) is not None}
-        buffers = {operand for view in views.values() for operand in view.operands if _unit_dims(operand)}
-        chosen = {buffer for buffer in buffers if all(map(_can_do_without, _uses(buffer, views)))}
+        buffers = dict.fromkeys(operand for view in views.values() for operand in view.operands if _unit_dims(operand))
+        chosen = [buffer for buffer in buffers if all(map(_can_do_without, _uses(buffer, views)))]
         small = {buffer: _without(buffer, set(views)) for buffer in chosen}
-        for generic, view in views.items():
-            if chosen & set(view.operands):
+        for view in views.values():
+            if any(operand in small for operand in view.operands):
                 _rewrite(view, small)
         for buffer, other in small.items():
             _drop_allocation(buffer, other)
@@ -94,7 +94,8 @@ def _without(buffer: ir.Value, generics: set[ir.Operation]) -> ir.Value:
     with behind(buffer):
         made = _smaller_type(kind, kept)
         if owner is not None and _is_own(owner, generics):
-            alignment = owner.attributes["alignment"] if "alignment" in owner.attributes else None
+            is_aligned = "alignment" in owner.attributes
+            alignment = owner.attributes["alignment"] if is_aligned else None
             allocate = memref.AllocaOp if owner.name == "memref.alloca" else memref.AllocOp
             return allocate(made, [], [], alignment=alignment).result
         groups = [*([dim] for dim in range(kept - 1)), list(range(kept - 1, kind.rank))]
