@@ -16,7 +16,7 @@ import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from pipeline import debug, fusions, generation
+from pipeline import debug, fusions, generation, ray
 from pipeline.errors import (
     ArgumentError,
     ArtifactError,
@@ -65,6 +65,7 @@ __all__ = [
     "load",
     "load_rules",
     "manual_seed",
+    "ray",
     "stop_fusion",
 ]
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import logs
-from pipeline.disk_cache import DiskCache, open_cache
 from pipeline.fusion_rules.rules import FusionRules
 from pipeline.options import Options
 from pipeline.plugins import plugins
@@ -28,6 +27,7 @@ from pipeline.runtime.device.device_code import DeviceCode
 from pipeline.runtime.interface.code import CallSite, Code, Origin
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.loading import code_from_json
+from pipeline.shared_cache import TwoLevels, open_caches
 
 _COMPILERS = ("torch", "torch-mlir", "llvmlite", "numpy")
 
@@ -98,15 +98,15 @@ def _subject(data: dict[str, Any]) -> Subject:
     return Subject(**{**data, "names": tuple(data["names"]), "nodes": tuple(data["nodes"])})
 
 
-def cache_for(options: Options) -> DiskCache | None:
-    """The cache that a compilation with these options uses; None if it uses none."""
+def cache_for(options: Options) -> TwoLevels | None:
+    """The caches that a compilation with these options uses; None if it uses none."""
     theirs = options.passes or options.fusions or plugins() or isinstance(options.fusion_rules, FusionRules)
-    cache = open_cache() if options.cache else None
+    cache = open_caches() if options.cache else None
     obstacles = {
         "cache=False": cache is None,
         "passes, fusions or rules of the user's": theirs,
         "check=True": options.check,
-        "its size is 0": cache is not None and not cache.limit,
+        "its size is 0, and it has no URL": cache is not None and cache.is_off,
     }
     why = next((obstacle for obstacle, is_there in obstacles.items() if is_there), None)
     if why is None:

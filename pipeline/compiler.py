@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline import compile_cache, gc_pause, interrupts, progress, targets, timing
 from pipeline.compile_cache import Outcome
-from pipeline.disk_cache import open_cache
 from pipeline.errors import LoweringError, OptionError, PipelineError, UnsupportedOpError, UnsupportedTypeError
 from pipeline.frontend.capture.file_kinds import MLIR_FILES
 from pipeline.frontend.mlir_formats.reading import inner_bytecode
@@ -20,12 +19,13 @@ from pipeline.fusion_rules.rules import FusionRules, load_rules
 from pipeline.fusions import python_functions
 from pipeline.options import WEIGHT_BITS, Options
 from pipeline.program import Program, ProgramSource
-from pipeline.remarks import Remark, collect, note, repeat
+from pipeline.remarks import Remark, collect, dropped, note, repeat
 from pipeline.runtime.call.array_libraries import numpy_library, torch_library
 from pipeline.runtime.device.device_code import DeviceCode
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.loading import make_executable
 from pipeline.runtime.weights.weight_source import Rebound, WeightSource
+from pipeline.shared_cache import open_caches
 
 if TYPE_CHECKING:
     from pipeline.debug.checked import Checker
@@ -137,8 +137,9 @@ def _compile_whole(
     """Likewise, where all ops can be lowered."""
     cache = compile_cache.cache_for(options)
     key = None
+    said: list[Remark] = []  # of the cache: no part of the outcome
     if cache is not None:
-        with timing.stage("look in the cache"):
+        with timing.stage("look in the cache"), dropped(), collect() as said:
             key = _key(source, options, target)
             kept = None if key is None else cache.get(key)
         if kept is not None:
@@ -159,6 +160,8 @@ def _compile_whole(
             checker.check_code(code, stages.texts)
         passes = str(PassPipeline(tuple(steps)))
         outcome = Outcome(code, program.signature, program.weights_library, tuple(remarks), stages.texts, passes)
+        for remark in said:
+            repeat(remark)
         tuned = tuner is None or tuner.complete
         if cache is not None and key is not None and tuned and _is_known(program, source):
             with timing.stage("write to the cache"):
@@ -246,8 +249,8 @@ def _tuner(options: Options) -> Tuner | None:
         return None
     from pipeline.tuning.tuner import Tuner
 
-    cache = open_cache() if options.cache else None
-    return Tuner(options, options.tune, cache if cache is not None and cache.limit else None)
+    cache = open_caches() if options.cache else None
+    return Tuner(options, options.tune, None if cache is None or cache.is_off else cache)
 
 
 def _rules(options: Options, target: targets.Target) -> FusionRules:

@@ -21,6 +21,7 @@ LOGS = {
     "remarks": "decisions of passes: what was left undone; with debug, what was done too",
     "weights": "weights that have changed, so that what depends on them is prepared again",
     "dynamo": "graphs that torch.compile has compiled",
+    "ray": "jobs on the machines of a cluster, and workers that are lost",
 }
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}

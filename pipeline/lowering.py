@@ -30,6 +30,7 @@ CLEAN_UP = """
     remove-unused-results,
     guard-traps,
     lower-tm-tensor,
+    fold-batch-broadcasts,
     canonicalize,
     cse,
     drop-unread-fills,

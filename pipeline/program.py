@@ -16,6 +16,7 @@ from pipeline.runtime.interface.signature import Signature, TensorType
 if TYPE_CHECKING:
     from pipeline.frontend.importer.graph_reader import CapturedGraph
     from pipeline.mlir import ir
+    from pipeline.runtime.weights.preparation import Preparation
 
 #: Sees a stage: its name, and the module or the text.
 Dump = Callable[[str, "ir.Module | str"], None]
@@ -43,9 +44,11 @@ class ProgramSource(ABC):
 
     Attributes:
         name: what the model is called, for people.
+        preparation: see `WeightSource`.
     """
 
     name: str = "a model"
+    preparation: Preparation | None = None
 
     @abstractmethod
     def program(self, dump: Dump) -> Program:

@@ -53,7 +53,8 @@ def test_results_and_buffers_that_are_written(tmp_path: Path) -> None:
     with torch.no_grad():
         for _ in range(2):
             torch.testing.assert_close(torch.as_tensor(loaded(x)), model(x), rtol=1e-5, atol=1e-5)
-    assert {weight.name for weight in loaded.signature.weights} >= {"calls", "last", "@prepare.0"}
+    names = {weight.name for weight in loaded.signature.weights}
+    assert names >= {"calls", "last"} and any(name.startswith("@prepare.") for name in names)
     assert not {"norm.weight", "conv.weight"} & {weight.name for weight in loaded.signature.weights}
 
 

@@ -14,7 +14,7 @@
 // CHECK: %[[A:.*]] = arith.addf %{{.*}}, %[[FOUR]]
 // CHECK-NEXT: %[[B:.*]] = arith.addf %[[A]], %[[ONE]]
 // CHECK-NEXT: linalg.yield %[[B]]
-// CHECK: func.func private @[[CHAIN:[a-z_]*]](%{{.*}}: tensor<512x512xf64>, %{{.*}}: tensor<512x512xf32>, %{{.*}}: tensor<512x512xf32>) ->
+// CHECK: func.func private @[[CHAIN:[a-z_]*]](%{{.*}}: tensor<512x512xf32>, %{{.*}}: tensor<512x512xf64>, %{{.*}}: tensor<512x512xf32>) ->
 // CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0.0
 // CHECK: linalg.generic
 // CHECK: arith.addf %{{.*}}, %[[ZERO]]
@@ -29,7 +29,7 @@
 // CHECK: func.func @main(%[[X:[a-z0-9]*]]: tensor<512x512xf32>, %[[Y:[a-z0-9]*]]: tensor<512x512xf64>)
 // CHECK: call @[[ALL]](%[[X]],
 // CHECK: scf.if
-// CHECK: call @[[CHAIN]](%[[Y]], %[[X]],
+// CHECK: call @[[CHAIN]](%[[X]], %[[Y]],
 // CHECK: } else {
 // CHECK: call @[[REST]](%[[X]],
 // CHECK-NOT: call

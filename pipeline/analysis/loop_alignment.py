@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipeline.analysis.disjoint_sets import DisjointSets
 from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import ir
@@ -67,7 +68,7 @@ class Alignment:
 
 def align(ops: Sequence[LinalgOp]) -> Alignment:
     """The alignment of some ops, given in program order."""
-    union = _Union()
+    union = DisjointSets[Loop]()
     blocked: set[Loop] = set()
     for number, view in enumerate(ops):
         for loop in range(view.loops):
@@ -145,28 +146,3 @@ def _loops_in_arithmetic(indexing: ir.AffineMap) -> set[int]:
         if not isinstance(expression, ir.AffineDimExpr):
             visit(expression)
     return found
-
-
-class _Union:
-    """Disjoint sets of loops."""
-
-    def __init__(self) -> None:
-        self._parent: dict[Loop, Loop] = {}
-
-    def find(self, loop: Loop) -> Loop:
-        """The loop that stands for the set of this one."""
-        parent = self._parent.setdefault(loop, loop)
-        if parent != loop:
-            self._parent[loop] = parent = self.find(parent)
-        return parent
-
-    def join(self, left: Loop, right: Loop) -> None:
-        """Makes two sets one."""
-        self._parent[self.find(left)] = self.find(right)
-
-    def classes(self) -> list[set[Loop]]:
-        """The sets, in the order of their first loops."""
-        found: dict[Loop, set[Loop]] = {}
-        for loop in self._parent:
-            found.setdefault(self.find(loop), set()).add(loop)
-        return list(found.values())

@@ -5,40 +5,25 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipeline import locks
-from pipeline.errors import ArgumentError, ArtifactError, PipelineError
+from pipeline.errors import ArgumentError, ArtifactError, OptionError, PipelineError
+from pipeline.generation.beams import Beams
+from pipeline.generation.cache import CacheRows
+from pipeline.generation.prompt import Prompt, filled_up, integers
 from pipeline.generation.sampling import Draw, next_tokens, numpy_draw, torch_draw
 from pipeline.generation.settings import Settings
 from pipeline.runtime.bundle import Bundle
 from pipeline.runtime.call.array_libraries import as_numpy, converted, library_of
 from pipeline.runtime.executable import Executable
 
-#: Sizes that torch.export takes for symbolic start here, so a shorter prompt gets padding.
-_SHORTEST = 2
-
 #: The names of files in a bundle.
 _SETTINGS, _TOKENIZER = "generation.json", "tokenizer.json"
-
-
-@dataclass(frozen=True)
-class _Prompt:
-    """A prompt as the code takes it: padded to the rows of the cache and to the shortest length.
-
-    Attributes:
-        given: the caller's tokens, int64[rows, length].
-        ids: int64[batch, length].
-        padding: how many tokens at the start of a row are padding, int64[batch].
-    """
-
-    given: np.ndarray
-    ids: np.ndarray
-    padding: np.ndarray
 
 
 class LanguageModel:
@@ -62,6 +47,7 @@ class LanguageModel:
         argument = decode.signature.arguments[0].type
         assert argument is not None
         self.batch, self.max_length = int(argument.shape[0]), int(keys.shape[-1])
+        self._cache = CacheRows(self.buffers, self.batch)
         self._slots = np.arange(self.max_length)
         self._lock = locks.recursive_lock()
         self._owner: object = None
@@ -77,7 +63,15 @@ class LanguageModel:
     @property
     def cache_bytes(self) -> int:
         """How many bytes the cache takes."""
-        return sum(as_numpy(buffer).nbytes for buffer in self.buffers.values())
+        return self._cache.nbytes
+
+    @property
+    def prepared_bytes(self) -> int:
+        """How many bytes that take which both entries have computed of the weights, to read these in their order."""
+        memory = {
+            id(tensor.memory): tensor.memory for entry in (self.prefill, self.decode) for tensor in entry.prepared
+        }
+        return sum(arena.size for arena in memory.values())
 
     def generate(self, input_ids: Any, attention_mask: Any = None, **settings: Any) -> Any:
         """The prompt and what follows, int64[rows, tokens], in the library of the prompt.
@@ -91,15 +85,22 @@ class LanguageModel:
             ArgumentError: the prompt doesn't fit; says how.
             OptionError: a setting is unknown or out of range.
         """
+        chosen = self.settings.but(**settings)
         with self._lock:
-            steps = [tokens[:, None] for tokens in self.stream(input_ids, attention_mask, **settings)]
-        joined = np.concatenate([_integers("input_ids", input_ids), *steps], -1)
+            if chosen.num_beams > 1:
+                joined = self._search(Prompt.of(input_ids, attention_mask, self.batch, chosen.num_beams), chosen)
+            else:
+                steps = [tokens[:, None] for tokens in self.stream(input_ids, attention_mask, **settings)]
+                joined = np.concatenate([integers("input_ids", input_ids), *steps], -1)
         library = library_of(input_ids)
         return joined if library is None else converted(joined, library)
 
     def stream(self, input_ids: Any, attention_mask: Any = None, **settings: Any) -> Iterator[np.ndarray]:
         """The tokens that follow a prompt, int64[rows], as soon as they are known; arguments as of `generate`."""
-        prompt, chosen = self._prompt(input_ids, attention_mask), self.settings.but(**settings)
+        chosen = self.settings.but(**settings)
+        if chosen.num_beams > 1:
+            raise OptionError("num_beams: which beam is the best is known at the end: use generate, or num_beams=1")
+        prompt = Prompt.of(input_ids, attention_mask, self.batch)
         count = self._count(prompt, chosen)
         is_torchs = "torch" in sys.modules and isinstance(input_ids, sys.modules["torch"].Tensor)
         return self._stream(prompt, chosen, count, torch_draw if is_torchs else numpy_draw())
@@ -108,16 +109,16 @@ class LanguageModel:
         """Sets the cache to zeros. No call needs that: it leaves nothing of a text in memory."""
         with self._lock:
             self._owner = None
-            for buffer in self.buffers.values():
-                as_numpy(buffer)[...] = 0
+            self._cache.reset()
 
-    def save(self, path: str | Path, *, tokenizer: str | Path | None = None) -> None:
+    def save(self, path: str | Path, *, tokenizer: str | Path | None = None, prepacked: bool = False) -> None:
         """Writes both entries, the weights once, and the settings to one file; `pipeline.generation.load` reads it.
 
         Nothing of what is in the cache is written.
 
         Args:
             tokenizer: the `tokenizer.json` of the tokenizers package, which is to be in the file, too.
+            prepacked: see `Executable.save`: of weights in bytes the file has the bytes alone.
 
         Raises:
             ArtifactError: a file cannot be read or written.
@@ -130,7 +131,7 @@ class LanguageModel:
                 raise ArtifactError(f"{tokenizer}: cannot be read: {error}") from error
         elif self.tokenizer is not None:
             files[_TOKENIZER] = self.tokenizer
-        Bundle({"prefill": self.prefill, "decode": self.decode}, files, self.buffers).save(path)
+        Bundle({"prefill": self.prefill, "decode": self.decode}, files, self.buffers).save(path, prepacked=prepacked)
 
     @staticmethod
     def load(path: str | Path) -> LanguageModel:
@@ -143,23 +144,9 @@ class LanguageModel:
             bundle.entries["prefill"], bundle.entries["decode"], settings, bundle.files.get(_TOKENIZER)
         )
 
-    def _prompt(self, input_ids: Any, attention_mask: Any) -> _Prompt:
-        given = _integers("input_ids", input_ids)
-        rows, length = given.shape
-        if not 1 <= rows <= self.batch:
-            raise ArgumentError(f"input_ids: has {rows} rows, the model was compiled for batch={self.batch} at most")
-        if length < 1:
-            raise ArgumentError("input_ids: is empty; give it the token that texts begin with")
-        padding = _padding(given, attention_mask)
-        short = max(_SHORTEST - length, 0)
-        rest = self.batch - rows  # rows that nobody asked for go on from the first one
-        ids = np.concatenate([given, np.repeat(given[:1], rest, 0)])
-        padding = np.concatenate([padding, np.repeat(padding[:1], rest)])
-        return _Prompt(given, np.pad(ids, ((0, 0), (short, 0))), padding + short)
-
-    def _count(self, prompt: _Prompt, settings: Settings) -> int:
+    def _count(self, prompt: Prompt, settings: Settings) -> int:
         """How many tokens may follow a prompt."""
-        length = prompt.ids.shape[1]
+        length = prompt.length
         room = self.max_length - length + 1
         count = max(room, 0) if settings.max_new_tokens is None else settings.max_new_tokens
         if count > room or length > self.max_length:
@@ -169,7 +156,7 @@ class LanguageModel:
             )
         return count
 
-    def _stream(self, prompt: _Prompt, settings: Settings, count: int, draw: Draw) -> Iterator[np.ndarray]:
+    def _stream(self, prompt: Prompt, settings: Settings, count: int, draw: Draw) -> Iterator[np.ndarray]:
         rows, length = prompt.given.shape
         known = np.empty((rows, length + count), np.int64)
         known[:, :length] = prompt.given
@@ -191,40 +178,27 @@ class LanguageModel:
             if not running.any():
                 return
 
+    def _search(self, prompt: Prompt, settings: Settings) -> np.ndarray:
+        """The prompts and the best that follows each, by beams."""
+        self._owner, rows, tokens = object(), len(prompt.given), prompt.ids
+        count = self._count(prompt, settings)
+        beams = Beams(prompt.given, count, settings)
+        if beams.is_done:
+            return prompt.given[:: settings.num_beams]
+        for number in range(count):
+            tokens, sources = beams.advance(as_numpy(self._logits(prompt, tokens, number))[:rows])
+            if beams.is_done:
+                break
+            self._cache.reorder(sources.tolist(), prompt.length + number)
+        return beams.texts()
+
     def _check_owner(self, owner: object) -> None:
         if self._owner is not owner:
             raise PipelineError("this stream cannot go on: another call has taken the cache since")
 
-    def _logits(self, prompt: _Prompt, tokens: np.ndarray, number: int) -> Any:
+    def _logits(self, prompt: Prompt, tokens: np.ndarray, number: int) -> Any:
         """The logits after step `number`: the prompt is the first."""
         if number == 0:
             return self.prefill(prompt.ids, prompt.padding)
-        missing = self.batch - len(tokens)
-        ids = np.concatenate([tokens, np.repeat(tokens[:1], missing)])[:, None]
-        return self.decode(ids, prompt.padding, self._slots[: prompt.ids.shape[1] + number])
-
-
-def _integers(name: str, given: Any) -> np.ndarray:
-    """A matrix of integers of any library, or of lists."""
-    try:
-        array = np.asarray(given) if library_of(given) is None else as_numpy(given)
-    except ValueError:
-        raise ArgumentError(f"{name}: expected rows of equal length; pad them at their start") from None
-    if array.ndim != 2 or array.dtype.kind not in "iub":
-        raise ArgumentError(f"{name}: expected integers [rows, length], got {array.dtype}{list(array.shape)}")
-    return array.astype(np.int64)
-
-
-def _padding(ids: np.ndarray, attention_mask: Any) -> np.ndarray:
-    """How many tokens at the start of each row are padding."""
-    if attention_mask is None:
-        return np.zeros(len(ids), np.int64)
-    mask = _integers("attention_mask", attention_mask)
-    if mask.shape != ids.shape:
-        raise ArgumentError(
-            f"attention_mask: expected the shape of input_ids, {list(ids.shape)}, got {list(mask.shape)}"
-        )
-    padding = mask.argmax(-1)
-    if not (mask == (np.arange(ids.shape[1]) >= padding[:, None])).all():
-        raise ArgumentError("attention_mask: expected ones, with zeros at the start of rows alone: pad on the left")
-    return padding
+        ids = filled_up(tokens, self.batch)[:, None]
+        return self.decode(ids, prompt.padding, self._slots[: prompt.length + number])

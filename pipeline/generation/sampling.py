@@ -22,7 +22,7 @@ def next_tokens(logits: np.ndarray, before: np.ndarray, settings: Settings, draw
     """A token for each row, int64[rows], from f32[rows, vocabulary]; `before` are those so far, [rows, count]."""
     scores = logits
     if settings.repetition_penalty != 1:
-        scores = _without_repetition(scores, before, settings.repetition_penalty)
+        scores = without_repetition(scores, before, settings.repetition_penalty)
     if not settings.do_sample:
         return scores.argmax(-1)
     if settings.temperature != 1:
@@ -55,7 +55,7 @@ def numpy_draw() -> Draw:
     return draw
 
 
-def _without_repetition(scores: np.ndarray, before: np.ndarray, penalty: float) -> np.ndarray:
+def without_repetition(scores: np.ndarray, before: np.ndarray, penalty: float) -> np.ndarray:
     """Scores of tokens that there are already divided by the penalty, negative ones multiplied."""
     found = np.take_along_axis(scores, before, -1)
     changed = scores.copy()

@@ -10,7 +10,10 @@ from pipeline.errors import OptionError
 
 #: What a generation config may ask for that is not here, and the value that asks for nothing.
 _IDLE = {
-    "num_beams": 1,
+    "num_return_sequences": 1,
+    "num_beam_groups": 1,
+    "diversity_penalty": 0.0,
+    "force_words_ids": None,
     "no_repeat_ngram_size": 0,
     "encoder_no_repeat_ngram_size": 0,
     "min_length": 0,
@@ -37,6 +40,10 @@ class Settings:
         max_new_tokens: how many tokens at most; None for as many as the cache has room for.
         do_sample: whether tokens are drawn; else each is the most likely one.
         temperature, top_k, top_p, min_p: which tokens are drawn, and how likely; 0 or None for all tokens.
+        num_beams: how many texts go on side by side for each prompt; the best of them is given.
+        length_penalty: of beams: a text's score is divided by this power of its length.
+        early_stopping: of beams: whether a prompt is done when `num_beams` texts have ended; False for when no better
+            one is likely, "never" for when none is possible.
         repetition_penalty: what the scores of tokens are divided by that there are already; 1 for nothing.
         eos_token_id: the tokens that end a row.
         pad_token_id: what follows in a row that has ended; None for the first that ends one.
@@ -49,6 +56,9 @@ class Settings:
     top_p: float = 1.0
     min_p: float | None = None
     repetition_penalty: float = 1.0
+    num_beams: int = 1
+    length_penalty: float = 1.0
+    early_stopping: bool | str = False
     eos_token_id: tuple[int, ...] = ()
     pad_token_id: int | None = None
 
@@ -97,8 +107,12 @@ class Settings:
             "top_k": (self.top_k is None or self.top_k >= 0, "a number from 0, which is for all tokens"),
             "top_p": (0 < self.top_p <= 1, "a number above 0, and 1 at most"),
             "min_p": (self.min_p is None or 0 <= self.min_p <= 1, "a number from 0 to 1"),
+            "num_beams": (self.num_beams >= 1, "a number from 1"),
+            "early_stopping": (self.early_stopping in (True, False, "never"), "True, False or 'never'"),
             "repetition_penalty": (self.repetition_penalty > 0, "a number above 0"),
         }
         for name, (holds, expected) in ranges.items():
             if not holds:
                 raise OptionError(f"{name}: expected {expected}, got {getattr(self, name)}")
+        if self.num_beams > 1 and self.do_sample:
+            raise OptionError("num_beams: beams are not drawn: leave do_sample or num_beams out")

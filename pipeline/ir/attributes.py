@@ -56,6 +56,11 @@ PLACES_OF_RESULTS = "pipeline.places_of_results"
 #: On a function with a workspace: how many bytes more that needs for each further thread of a team.
 THREAD_BYTES = "pipeline.thread_bytes"
 
+# On kernels of @prepare.
+
+#: Where a kernel that only moves elements takes each from, whatever its tensors' shapes: text, equal for equal moves.
+MOVE = "pipeline.move"
+
 # On groups, and on kernels, which are functions.
 
 #: The kind of a kernel: `matmul`, `elementwise`, ...

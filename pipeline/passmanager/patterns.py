@@ -83,12 +83,18 @@ class PatternPass(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Applies the patterns to what is inside `op`."""
+        if not self.concerns(op):
+            return
         analysis = self.analyze(op)
         analyzed = () if analysis is None else (analysis,)
         for _ in range(self.sweeps):
             matched = [pattern.sweep(self, op, *analyzed) for pattern in self.patterns()]
             if not any(matched):
                 return
+
+    def concerns(self, op: ir.Operation) -> bool:
+        """Whether a pattern may match anything inside `op`: for passes that most programs have nothing for."""
+        return True
 
     def analyze(self, op: ir.Operation) -> Any:
         """What the patterns have to know of all of `op`, worked out once for a run: they take it after their own op.

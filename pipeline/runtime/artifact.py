@@ -27,10 +27,10 @@ from pipeline.runtime.call.array_library import ArrayLibrary
 from pipeline.runtime.interface.atomic_files import replacing
 from pipeline.runtime.interface.code import Code
 from pipeline.runtime.interface.signature import Signature
-from pipeline.runtime.mapped_file import MappedFile, checksum
+from pipeline.runtime.mapped_file import FileInMemory, MappedFile, TensorFile, checksum
 from pipeline.runtime.native.cpu_features import host_features
 from pipeline.runtime.safetensors_file import chunks
-from pipeline.runtime.weights.weight_source import FixedWeights
+from pipeline.runtime.weights.weight_source import FixedWeights, WeightSource
 
 if TYPE_CHECKING:
     from pipeline.runtime.device.device_code import DeviceCode
@@ -133,13 +133,39 @@ def load(path: str | Path, library: ArrayLibrary | None = None) -> Executable:
     not write to it.
     """
     path = Path(path)
-    header, mapped = open_file(path, _KEY)
+    return _executable(path, *open_file(path, _KEY), library)
+
+
+def load_from_memory(data: Any, name: str = "the artifact") -> Executable:
+    """The executable of an artifact that lies in memory, in what has a buffer that nobody writes to.
+
+    Weights stay where they are, but for those that the model writes to; `name` is what messages call it. Raises
+    `ArtifactError` as `load` does.
+    """
+    return _executable(Path(name), *_open_memory(data, Path(name)), None)
+
+
+def signature_of(data: Any, name: str = "the artifact") -> Signature:
+    """What the model of an artifact in memory takes and returns, whatever its CPU; raises `ArtifactError` likewise."""
+    header, _ = _open_memory(data, Path(name))
+    return _signature(Path(name), header["manifest"])
+
+
+def _open_memory(data: Any, path: Path) -> tuple[dict[str, Any], FileInMemory]:
+    try:
+        held = FileInMemory(data)
+    except ValueError as error:
+        raise ArtifactError(f"{path}: no artifact, or cut short: {error}") from error
+    return _header(path, held.metadata, _KEY), held
+
+
+def _executable(path: Path, header: dict[str, Any], file: TensorFile, library: ArrayLibrary | None) -> Executable:
     manifest = header["manifest"]
-    objects = read_objects(path, mapped, manifest, _CODE)
+    objects = read_objects(path, file, manifest, _CODE)
     check_digest(path, header, objects)
     code, signature = code_of(path, manifest, objects)
-    weights = read_weights(path, mapped, [signature], manifest["weights"])
-    executable = executable_of(code, signature, weights, mapped, library)
+    weights = read_weights(path, file, [signature], manifest["weights"])
+    executable = executable_of(code, signature, FixedWeights(weights), file, library)
     executable.name = manifest.get("name", path.stem)  # artifacts made before it was kept lack it
     return executable
 
@@ -159,10 +185,10 @@ def open_file(path: Path, key: str) -> tuple[dict[str, Any], MappedFile]:
     return _header(path, mapped.metadata, key), mapped
 
 
-def read_objects(path: Path, mapped: MappedFile, manifest: Mapping[str, Any], prefix: str) -> tuple[bytes, ...]:
+def read_objects(path: Path, file: TensorFile, manifest: Mapping[str, Any], prefix: str) -> tuple[bytes, ...]:
     """The object files that a manifest counts; `prefix` is that of `code_tensors`."""
     try:
-        return tuple(mapped.tensors[f"{prefix}{number}"].tobytes() for number in range(manifest["code"]["objects"]))
+        return tuple(file.tensors[f"{prefix}{number}"].tobytes() for number in range(manifest["code"]["objects"]))
     except (KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: its manifest is damaged: {error!r}") from error
 
@@ -173,12 +199,19 @@ def code_of(path: Path, manifest: Mapping[str, Any], objects: tuple[bytes, ...])
 
     try:
         code = code_from_json(manifest["code"], objects)
-        signature = Signature.from_json(manifest["signature"])
     except (KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: its manifest is damaged: {error!r}") from error
+    signature = _signature(path, manifest)
     if isinstance(code, Code):
         _check_cpu(path, code)
     return code, signature
+
+
+def _signature(path: Path, manifest: Mapping[str, Any]) -> Signature:
+    try:
+        return Signature.from_json(manifest["signature"])
+    except (KeyError, TypeError) as error:
+        raise ArtifactError(f"{path}: its manifest is damaged: {error!r}") from error
 
 
 def check_digest(path: Path, header: Mapping[str, Any], objects: tuple[bytes, ...]) -> None:
@@ -188,26 +221,29 @@ def check_digest(path: Path, header: Mapping[str, Any], objects: tuple[bytes, ..
 
 
 def read_weights(
-    path: Path, mapped: MappedFile, signatures: Sequence[Signature], sums: Mapping[str, str]
+    path: Path, file: TensorFile, signatures: Sequence[Signature], sums: Mapping[str, str]
 ) -> dict[str, Any]:
     """The weights in a file, which has all that `sums` names, their checksums."""
-    weights = {name.removeprefix(WEIGHT): tensor for name, tensor in mapped.tensors.items() if name.startswith(WEIGHT)}
+    weights = {name.removeprefix(WEIGHT): tensor for name, tensor in file.tensors.items() if name.startswith(WEIGHT)}
     missing = [name for name in sums if name not in weights]
     if missing:
         raise ArtifactError(f"{path}: the weights {', '.join(missing)} are missing")
-    types = {weight.name: weight.type.dtype for signature in signatures for weight in signature.weights}
+    declared = [weight for signature in signatures for weight in signature.weights]
+    types = {weight.name: weight.type.dtype for weight in declared}
     weights = {name: from_pairs(tensor, types.get(name)) for name, tensor in weights.items()}
     damaged = [name for name, tensor in weights.items() if checksum(tensor) != sums.get(name)]
     if damaged:
         raise ArtifactError(f"{path}: the weights {', '.join(damaged)} are damaged")
+    for name in {weight.name for weight in declared if weight.mutated} & weights.keys():
+        weights[name] = np.require(weights[name], requirements="W")  # a copy of what others share
     return weights
 
 
 def executable_of(
     code: Code | DeviceCode,
     signature: Signature,
-    weights: Mapping[str, Any],
-    mapped: MappedFile,
+    weights: WeightSource,
+    file: TensorFile,
     library: ArrayLibrary | None,
 ) -> Executable:
     """An executable of what was read."""
@@ -216,9 +252,9 @@ def executable_of(
     return make_executable(
         code,
         signature,
-        FixedWeights(weights),
+        weights,
         library,
-        release=lambda names: mapped.release(WEIGHT + name for name in names),
+        release=lambda names: file.release(WEIGHT + name for name in names),
     )
 
 

@@ -1,7 +1,8 @@
 """Several executables that share weights and buffers, as one file; and files of others that belong to them.
 
 A bundle is a safetensors file like an artifact: a weight of several entries is in it once (`weights/<name>`), and is
-one array for all of them when it is loaded. The code of an entry is `code/<entry>/0` and so on, a file `files/<name>`.
+one array for all of them when it is loaded; so is what several entries prepare of weights. The code of an entry is
+`code/<entry>/0` and so on, a file `files/<name>`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ from pipeline.runtime.executable import Executable
 from pipeline.runtime.interface.aligned_memory import Arena
 from pipeline.runtime.interface.atomic_files import replacing
 from pipeline.runtime.mapped_file import MappedFile, checksum
+from pipeline.runtime.prepacked import PREPARED
 from pipeline.runtime.safetensors_file import chunks
+from pipeline.runtime.weights.preparation import Preparation
+from pipeline.runtime.weights.weight_source import FixedWeights
 
 _FILE = "files/"
 
@@ -62,7 +66,7 @@ class Bundle:
         for name in (*self.entries, *self.files):
             if not name or "/" in name:
                 raise PipelineError(f"{name!r}: expected the name of an entry or of a file, without slashes")
-        self._weights()
+        _joined({name: entry.weights for name, entry in self.entries.items()})
         unknown = sorted(set(self.scratch) - self.buffers.keys())
         if unknown:
             raise PipelineError(f"scratch: {unknown[0]!r} is no buffer that an entry writes to")
@@ -72,15 +76,20 @@ class Bundle:
         """The tensors that entries write to, by name, as of `Executable.buffers`."""
         return {name: tensor for entry in self.entries.values() for name, tensor in entry.buffers.items()}
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, prepacked: bool = False) -> None:
         """Writes all of it to one file, whole or not at all.
+
+        Args:
+            prepacked: writes what is prepared from weights, and not the weights that only that needs; see
+                `Executable.save`.
 
         Raises:
             ArtifactError: the file cannot be written.
         """
         path = Path(path)
-        parts = {name: entry.contents()[:2] for name, entry in self.entries.items()}
-        weights = self._weights()
+        contents = {name: entry.contents(prepacked=prepacked) for name, entry in self.entries.items()}
+        parts = {name: (code, signature) for name, (code, signature, _) in contents.items()}
+        weights = _joined({name: tensors for name, (_, _, tensors) in contents.items()})
         scratch = {name: dtype_and_shape(weights.pop(name)) for name in self.scratch}
         tensors, sums = weight_tensors(weights)
         manifests = {}
@@ -116,23 +125,27 @@ class Bundle:
         signatures = [signature for _, signature in parts.values()]
         weights = read_weights(path, mapped, signatures, manifest["weights"])
         weights |= {name: _zeros(dtype, shape) for name, (dtype, shape) in manifest["scratch"].items()}
-        entries = {}
+        entries, source = {}, FixedWeights(weights, Preparation())
         for name, (code, signature) in parts.items():
-            entries[name] = executable_of(code, signature, weights, mapped, None)
+            entries[name] = executable_of(code, signature, source, mapped, None)
             entries[name].name = manifest["entries"][name]["name"]
         return Bundle(entries, _files(path, mapped, manifest["files"]), manifest["scratch"])
 
-    def _weights(self) -> dict[str, Any]:
-        """The weights of all entries."""
-        found: dict[str, Any] = {}
-        for name, entry in self.entries.items():
-            for key, tensor in entry.weights.items():
-                if key in found and pointer(found[key]) != pointer(tensor):
-                    raise PipelineError(
-                        f"entry {name}: its weight {key} is another tensor than that of an earlier entry"
-                    )
-                found.setdefault(key, tensor)
-        return found
+
+def _joined(weights: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The weights of all entries, each of which has some by name.
+
+    Raises:
+        PipelineError: two have different tensors of one name.
+    """
+    found: dict[str, Any] = {}
+    for entry, tensors in weights.items():
+        for name, tensor in tensors.items():
+            same = name not in found or name.startswith(PREPARED) or pointer(found[name]) == pointer(tensor)
+            if not same:
+                raise PipelineError(f"entry {entry}: its weight {name} is another tensor than that of an earlier entry")
+            found.setdefault(name, tensor)
+    return found
 
 
 def _code(entry: str) -> str:

@@ -81,6 +81,9 @@ class DeviceExecutable(Executable):
         self._prepared: list[Any] = []
         self._constants: list[View] = []
 
+    def start(self) -> None:
+        """Does nothing: the first call copies the weights."""
+
     def make_device(self) -> Device:
         """The device to run on."""
         return create_device(self._code)

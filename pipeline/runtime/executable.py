@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pipeline import locks, logs
+from pipeline import logs
 from pipeline.errors import ArgumentError, OptionError, PipelineError
 from pipeline.remarks import Remark
 from pipeline.runtime.call import fast_path
@@ -32,6 +32,7 @@ from pipeline.runtime.report.event_record import Record
 from pipeline.runtime.report.footprint import Footprint, footprint
 from pipeline.runtime.report.fusion_contract import check_fused, check_not_fused
 from pipeline.runtime.report.printed import as_html, as_text
+from pipeline.runtime.weights.preparation import Preparation, PreparedTensor
 from pipeline.runtime.weights.weight_binding import BoundWeights, bind, live_weights
 from pipeline.runtime.weights.weight_source import FixedWeights, Rebound, RefreshMode, WeightSource
 
@@ -104,6 +105,7 @@ class Executable:
         self.passes = passes
         self._code = code
         self._source = weights
+        self._preparation = weights.preparation or Preparation()
         self._is_watched = refresh == "auto"
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
@@ -111,7 +113,7 @@ class Executable:
         self._recorded = recorded
         self._release = release
         self.load_code(functions or {}, num_threads)
-        self.refresh()
+        self.start()
 
     def load_code(self, functions: Mapping[str, Callable[..., Any]], num_threads: int | None) -> None:
         """Makes the code callable; `functions` are those of Python that it calls."""
@@ -131,7 +133,12 @@ class Executable:
         self._fast: fast_path.FastPath | None = None
         if not code.externals and fast_path.suits(signature, self._layout):
             self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory)
-        self._refreshing = locks.recursive_lock()
+
+    def start(self) -> None:
+        """Binds the weights for the first time; what others have prepared of them is taken."""
+        with self._preparation.lock:
+            self._preparation.join(self)
+            self._bound = self._bind()
 
     def __repr__(self) -> str:
         return as_text(self)
@@ -256,6 +263,8 @@ class Executable:
     def refresh(self) -> None:
         """Reads the model's weights again, and computes what depends on them alone.
 
+        So do the executables that it shares with what it has prepared: the entries of a bundle.
+
         Calls do so by themselves where they notice that weights have changed. They do not notice what is written
         through NumPy or to the `.data` of a tensor, nor writes to tensors that were made in `torch.inference_mode`;
         with `refresh="manual"` they notice nothing but that a weight lies elsewhere.
@@ -263,8 +272,10 @@ class Executable:
         Raises:
             PipelineError: a weight has another dtype or shape than when the model was compiled; says which.
         """
-        with self._refreshing:
-            self._bound = self._bind()
+        with self._preparation.lock:
+            self._preparation.forget()
+            for executable in self._preparation.executables:
+                executable._bound = executable._bind()
 
     def rebind(self, weights: Mapping[str, Any]) -> None:
         """Takes these tensors from now on, by the names of the weights that they stand for; others stay.
@@ -273,7 +284,7 @@ class Executable:
             PipelineError: a name is not that of a weight, or a tensor has another dtype or shape than it; then nothing
                 has changed.
         """
-        with self._refreshing:
+        with self._preparation.lock:
             before = self._source
             self._source = Rebound.over(before, weights, {weight.name for weight in self.signature.weights})
             try:
@@ -284,7 +295,14 @@ class Executable:
 
     def _bind(self, before: BoundWeights | None = None) -> BoundWeights:
         bound = bind(
-            self._code, self._native, self.signature, self._layout, self._source, before, is_watched=self._is_watched
+            self._code,
+            self._native,
+            self.signature,
+            self._layout,
+            self._source,
+            self._preparation,
+            before,
+            is_watched=self._is_watched,
         )
         self._externals.raise_failure()
         if self._release is not None:
@@ -292,12 +310,13 @@ class Executable:
         return bound
 
     def _current(self) -> BoundWeights:
-        """The weights as they are now: bound again if they have changed."""
+        """The weights as they are now: bound again if they have changed, by all that share what is prepared."""
         if self._bound.has_changed():
-            with self._refreshing:
+            with self._preparation.lock:
                 if self._bound.has_changed():  # no other thread was faster
                     _told.info("weights of %s have changed: they are bound and prepared again", self.name)
-                    self._bound = self._bind(self._bound)
+                    for executable in self._preparation.executables:
+                        executable._bound = executable._bind(executable._bound)
         return self._bound
 
     def with_weights(self, weights: Mapping[str, Any]) -> Executable:
@@ -307,14 +326,14 @@ class Executable:
         if self._timed is not None:
             timed = self._timed
             other._timed = lambda: timed().with_weights(weights)
-        other.refresh()
+        other.start()
         return other
 
     def without_weights(self) -> Executable:
         """The code alone: no executable to call, but one to take `with_weights` of."""
         other = object.__new__(type(self))  # copy.copy would make an artifact
         vars(other).update(vars(self))
-        other._refreshing = locks.recursive_lock()
+        other._preparation = Preparation()
         other._source = FixedWeights()
         vars(other).pop("_bound", None)
         return other
@@ -383,6 +402,11 @@ class Executable:
     def assert_not_fused(self, *names: str) -> None:
         """Raises `FusionError` if one kernel computes all of `names`, which are those of `assert_fused`."""
         check_not_fused(self.kernels, names)
+
+    @property
+    def prepared(self) -> tuple[PreparedTensor, ...]:
+        """What it has computed of its weights alone, which the other entries of a bundle may read, too."""
+        return tuple(self._current().prepared.values())
 
     @property
     def weights(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def read_header(data: Any) -> tuple[dict[str, Any], dict[str, str], int]:
         raise ValueError("its header is longer than it")
     start = _WORD + length
     try:
-        header = json.loads(data[_WORD:start])
+        header = json.loads(bytes(data[_WORD:start]))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its header is no JSON: {error}") from None
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):

@@ -10,7 +10,8 @@ from pipeline.disk_cache import DiskCache, open_cache
 from pipeline.tools.command_line import DriverParser, exit_code
 
 _DESCRIPTION = """Looks into the disk cache of compilations, or empties it. PIPELINE_CACHE_DIR says where it lies
-(~/.cache/pipeline by default), PIPELINE_CACHE_SIZE how large it may get (1G by default, 0 for no cache)."""
+(~/.cache/pipeline by default), PIPELINE_CACHE_SIZE how large it may get (1G by default, 0 for no cache). The cache that
+machines share behind PIPELINE_CACHE_URL stays as it is."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -25,7 +25,8 @@ def compile_checkpoint(arguments: argparse.Namespace) -> LanguageModel:
         options["group"] = arguments.group
     model = _loaded(arguments.model)
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None) or _MAX_LENGTH
-    lm = generation.compile(model, arguments.max_length or min(_MAX_LENGTH, positions), **options)
+    length = arguments.max_length or min(_MAX_LENGTH, positions)
+    lm = generation.compile(model, length, batch=arguments.num_beams or 1, **options)
     tokenizer = Path(arguments.model) / "tokenizer.json"
     lm.tokenizer = tokenizer.read_bytes() if tokenizer.is_file() else None
     return lm

@@ -42,11 +42,18 @@ def _run(arguments: argparse.Namespace) -> None:
         manual_seed(arguments.seed)
     settings = {name: getattr(arguments, name) for name in arguments.settings}
     times = [time.perf_counter()]
-    for piece in _pieces(tokenizer, lm.stream(ids, **settings), times):
+    for piece in _pieces(tokenizer, _tokens(lm, ids, settings), times):
         sys.stdout.write(piece)
         sys.stdout.flush()
     sys.stdout.write("\n")
     print(_speed(ids.shape[1], times), file=sys.stderr)
+
+
+def _tokens(lm: LanguageModel, ids: np.ndarray, settings: dict[str, Any]) -> Iterator[np.ndarray]:
+    """The tokens as they come; those of beams come at once."""
+    if lm.settings.but(**settings).num_beams == 1:
+        return lm.stream(ids, **settings)
+    return iter(lm.generate(ids, **settings)[:, ids.shape[1] :].T)
 
 
 def _language_model(arguments: argparse.Namespace) -> LanguageModel:

@@ -22,7 +22,16 @@ examples:
   pipeline-generate smol.pipeline --prompt="The sea is" --do-sample --temperature=0.7 --top-p=0.9 --seed=3"""
 
 #: The options that are settings of `generate`.
-SETTINGS = ("max_new_tokens", "do_sample", "temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+SETTINGS = (
+    "max_new_tokens",
+    "do_sample",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "num_beams",
+)
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -50,6 +59,12 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     how.add_argument(
         "--repetition-penalty", type=float, metavar="P", help="divide scores of tokens that were there by it"
+    )
+    how.add_argument(
+        "--num-beams",
+        type=count(1),
+        metavar="N",
+        help="keep the N best texts on the way; the best comes when it is known (a checkpoint is compiled for N)",
     )
     how.add_argument(
         "--seed", type=count(0), metavar="N", help="what --do-sample draws from (default: another each time)"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from pipeline.analysis import winograd
-from pipeline.ir.attributes import ARGUMENT, CALLS, WEIGHT, WINOGRAD
+from pipeline.ir.attributes import ARGUMENT, CALLS, KERNEL, WEIGHT, WINOGRAD
 from pipeline.ir.tensor_types import tensor_type
-from pipeline.mlir import arith, defining_op, func, ir, tensor, walk
+from pipeline.mlir import arith, context, defining_op, func, ir, parse, tensor, walk
 from pipeline.passes.layout.prepared_weights import is_weight
 from pipeline.runtime.interface.pytree import LEAF, Tree
 from pipeline.runtime.interface.signature import Argument, Result, Signature, Weight
@@ -19,17 +20,26 @@ from pipeline.runtime.interface.signature import Argument, Result, Signature, We
 #: What the kernel is called: equal kernels of several models are tuned once.
 _NAME = "measured_kernel"
 
+#: What the names of weights and arguments begin with; the number of the kernel's operand follows.
+_WEIGHT, _ARGUMENT = "weight", "arg"
+
 _FLOATS = (ir.F16Type, ir.BF16Type, ir.F32Type, ir.F64Type)
 
 
 @dataclass(frozen=True)
 class KernelProgram:
-    """The text of a module whose @main calls a kernel; its signature; values for its weights and arguments."""
+    """The text of a module whose @main calls a kernel; its signature; values for its weights and arguments.
+
+    Pickles leave out the values, which are drawn again.
+    """
 
     text: str
     signature: Signature
     weights: dict[str, np.ndarray]
     arguments: tuple[np.ndarray, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _redrawn, (self.text, self.signature)
 
 
 def why_not(kernel: ir.Operation) -> str | None:
@@ -53,7 +63,7 @@ def kernel_program(kernel: ir.Operation, calls: Sequence[ir.Operation]) -> Kerne
     """The program for a kernel with these calls: what all of them hand over as a weight is a weight here, too."""
     kind = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
     roles = [_role(number, parameter_type, calls) for number, parameter_type in enumerate(kind.inputs)]
-    names = {number: f"weight{number}" for number, role in enumerate(roles) if role == "weight"}
+    names = {number: f"{_WEIGHT}{number}" for number, role in enumerate(roles) if role == "weight"}
     given = [number for number, role in enumerate(roles) if role == "argument"]
     with kernel.context, ir.Location.unknown():
         module = ir.Module.create()
@@ -66,9 +76,11 @@ def kernel_program(kernel: ir.Operation, calls: Sequence[ir.Operation]) -> Kerne
     values = _values(kernel, kind, [*names, *given])
     leaves = (LEAF,) * len(kind.results)
     signature = Signature(
-        arguments=tuple(Argument(f"arg{number}", "tensor", tensor_type(kind.inputs[number])) for number in given),
+        arguments=tuple(
+            Argument(f"{_ARGUMENT}{number}", "tensor", tensor_type(kind.inputs[number])) for number in given
+        ),
         argument_tree=Tree("tuple", (Tree("tuple", (LEAF,) * len(given)), Tree("dict"))),
-        parameters=tuple(f"arg{number}" for number in given),
+        parameters=tuple(f"{_ARGUMENT}{number}" for number in given),
         results=tuple(
             Result("computed", number, tensor_type(result_type)) for number, result_type in enumerate(kind.results)
         ),
@@ -81,6 +93,22 @@ def kernel_program(kernel: ir.Operation, calls: Sequence[ir.Operation]) -> Kerne
         {name: values[number] for number, name in names.items()},
         tuple(values[number] for number in given),
     )
+
+
+def _redrawn(text: str, signature: Signature) -> KernelProgram:
+    """The program that was pickled, with the values that it had."""
+    names = [weight.name for weight in signature.weights]
+    weights = [int(name.removeprefix(_WEIGHT)) for name in names]
+    given = [int(argument.name.removeprefix(_ARGUMENT)) for argument in signature.arguments]
+    known = context()
+    with known, ir.Location.unknown():
+        module = parse(text, known, "kernel")
+        (kernel,) = (one for one in walk(module, "func.func") if KERNEL in one.attributes)
+        values = _values(
+            kernel, ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value), [*weights, *given]
+        )
+    found = {name: values[number] for name, number in zip(names, weights, strict=True)}
+    return KernelProgram(text, signature, found, tuple(values[number] for number in given))
 
 
 def _role(number: int, kind: ir.Type, calls: Sequence[ir.Operation]) -> str:

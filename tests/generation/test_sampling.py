@@ -128,7 +128,7 @@ def test_a_stream_waits_for_a_call_of_another_thread(llama):
 
 def test_settings_of_the_model_that_are_missing_are_refused():
     model = small_model("gpt2")
-    for name, value in (("num_beams", 4), ("no_repeat_ngram_size", 2), ("suppress_tokens", [5])):
+    for name, value in (("min_length", 4), ("no_repeat_ngram_size", 2), ("suppress_tokens", [5])):
         config = tf.GenerationConfig(**{name: value}).to_dict()
         with pytest.raises(OptionError, match=f"generation_config has {name}"):
             Settings.of_config(config)
@@ -167,7 +167,7 @@ def test_what_is_refused(llama):
         with pytest.raises((ArgumentError, PipelineError), match=message):
             refused()
     for settings, message in (
-        ({"num_beams": 4}, "no setting 'num_beams'"),
+        ({"typical_p": 0.4}, "no setting 'typical_p'"),
         ({"temperature": 0.0}, "temperature: expected a number above 0"),
         ({"top_p": 1.5}, "top_p"),
     ):

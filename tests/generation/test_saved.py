@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from generation.small_models import VOCABULARY, prompt, small_model
+import torch
+from generation.small_models import VOCABULARY, eager, prompt, small_model
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import pipeline
@@ -83,9 +84,15 @@ def test_the_driver_compiles_a_checkpoint(saved, tmp_path, capsys):
     small_model("llama").save_pretrained(tmp_path)
     (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
     made = tmp_path / "made.pipeline"
-    assert generate.main([str(tmp_path), "--max-length=64", "-o", str(made)]) == 0
+    assert generate.main([str(tmp_path), "--max-length=64", "--num-beams=2", "-o", str(made)]) == 0
     assert generate.main([str(made), "--prompt", text_of(expected[0, :7]), "--max-new-tokens", "20"]) == 0
     assert capsys.readouterr().out.split() == text_of(expected[0, 7:]).split()
+    args = [str(made), "--prompt", text_of(expected[0, :7]), "--max-new-tokens=9", "--num-beams=2"]
+    assert generate.main(args) == 0
+    out, err = capsys.readouterr()
+    model = small_model("llama")
+    best = eager(model, torch.tensor(expected[:, :7]), max_new_tokens=9, num_beams=2)
+    assert out.split() == text_of(best[0, 7:].tolist()).split() and "tokens" in err
 
 
 @pytest.mark.parametrize(

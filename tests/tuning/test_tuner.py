@@ -15,6 +15,7 @@ from pipeline.mlir import context, parse, walk
 from pipeline.options import Options
 from pipeline.remarks import collect
 from pipeline.tools.compile import main as compile_main
+from pipeline.tuning import bench
 from pipeline.tuning import tuner as tuner_module
 from pipeline.tuning.measure import agree, gain
 from pipeline.tuning.tuner import Tuner
@@ -104,7 +105,7 @@ def test_it_stops_when_the_time_is_over(tmp_path):
 
 
 def test_a_variant_with_other_results_is_not_taken(monkeypatch):
-    monkeypatch.setattr(tuner_module, "agree", lambda results, expected: False)
+    monkeypatch.setattr(bench, "agree", lambda results, expected: False)
     module = kernels_of(LINEAR, X)
     made, _ = run(module, never)
     assert made.complete and not schedules(module)
@@ -157,7 +158,7 @@ def test_every_variant_computes_the_same(monkeypatch, model, shape, options):
         compared.append(agree(results, expected))
         return compared[-1]
 
-    monkeypatch.setattr(tuner_module, "agree", compare)
+    monkeypatch.setattr(bench, "agree", compare)
     model = model.eval().requires_grad_(False)
     x = torch.randn(shape, dtype=next(model.parameters()).dtype)
     run(kernels_of(model, x, **options), Measurer(), **options)

@@ -242,8 +242,8 @@ func.func @not_elementwise(%x: tensor<4xf32>, %y: tensor<4x4xf32>) -> tensor<4xf
 // CHECK: %[[DEAR:.*]] = linalg.generic
 // CHECK: math.rsqrt
 // CHECK: linalg.generic {indexing_maps = [#[[ID:.*]], #[[ROW:.*]], #[[ROW]], #[[ID]]]
-// CHECK-SAME: ins(%[[X]], %[[DEAR]], %[[A]] : tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
-// CHECK-NEXT: ^bb0(%[[IN_X:.*]]: f32, %[[IN_DEAR:.*]]: f32, %[[IN_A:.*]]: f32, %{{.*}}: f32):
+// CHECK-SAME: ins(%[[X]], %[[A]], %[[DEAR]] : tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
+// CHECK-NEXT: ^bb0(%[[IN_X:.*]]: f32, %[[IN_A:.*]]: f32, %[[IN_DEAR:.*]]: f32, %{{.*}}: f32):
 // CHECK-NEXT: %[[CHEAP:.*]] = arith.negf %[[IN_A]]
 // CHECK-NEXT: %[[XC:.*]] = arith.addf %[[IN_X]], %[[CHEAP]]
 // CHECK-NEXT: arith.mulf %[[XC]], %[[IN_DEAR]]
@@ -261,7 +261,7 @@ func.func @broadcasts(%a: tensor<4xf32>, %b: tensor<4xf32>, %x: tensor<4x8xf32>)
     linalg.yield %rsqrt : f32
   } -> tensor<4xf32>
   // expected-remark @below {{passed: computes its operand 1, linalg.generic, itself}}
-  // expected-remark @below {{missed: does not compute its operand 1, linalg.generic, itself: it would be computed several times for each element}}
+  // expected-remark @below {{missed: does not compute its operand 2, linalg.generic, itself: it would be computed several times for each element}}
   %r = linalg.generic {indexing_maps = [#id, #row, #row, #id], iterator_types = ["parallel", "parallel"]}
       ins(%x, %cheap, %dear : tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) outs(%x : tensor<4x8xf32>) {
   ^bb0(%in: f32, %c: f32, %d: f32, %out: f32):
@@ -330,7 +330,7 @@ func.func @moves(%x: tensor<3x4x2xf32>, %y: tensor<2x4xf32>, %init: tensor<2x3x4
   %t = linalg.transpose ins(%x : tensor<3x4x2xf32>) outs(%init : tensor<2x3x4xf32>) permutation = [2, 0, 1]
   %b = linalg.broadcast ins(%y : tensor<2x4xf32>) outs(%init : tensor<2x3x4xf32>) dimensions = [1]
   // expected-remark @below {{passed: computes its operand 0, linalg.transpose, itself}}
-  // expected-remark @below {{passed: computes its operand 0, linalg.broadcast, itself}}
+  // expected-remark @below {{passed: computes its operand 1, linalg.broadcast, itself}}
   %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%t, %b : tensor<2x3x4xf32>, tensor<2x3x4xf32>) outs(%init : tensor<2x3x4xf32>) {
   ^bb0(%l: f32, %m: f32, %out: f32):
@@ -453,8 +453,8 @@ func.func @fill_and_index(%x: f32, %f: tensor<8x4xf32>, %init: tensor<4x8xi64>) 
     linalg.yield %i64 : i64
   } -> tensor<11x4xi64>
   // expected-remark @below {{passed: computes its operand 0, linalg.fill, itself}}
-  // expected-remark @below {{passed: computes its operand 0, linalg.generic, itself}}
-  // expected-remark @below {{passed: computes its operand 0, linalg.generic, itself}}
+  // expected-remark @below {{passed: computes its operand 1, linalg.generic, itself}}
+  // expected-remark @below {{passed: computes its operand 1, linalg.generic, itself}}
   %r = linalg.generic {indexing_maps = [#tr, #tr, #shifted, #id], iterator_types = ["parallel", "parallel"]}
       ins(%fill, %rows, %large_rows : tensor<8x4xf32>, tensor<8x4xi64>, tensor<11x4xi64>)
       outs(%init : tensor<4x8xi64>) {
@@ -836,4 +836,40 @@ func.func @vectors(%x: tensor<2x64xf32>, %w: tensor<32x64xf32>, %o: tensor<2x32x
     linalg.yield %s : f32
   } -> tensor<1x32xf32>
   return %r, %s : tensor<2x32xf32>, tensor<1x32xf32>
+}
+
+// -----
+
+// A factor of a product of bytes stays the first input: the others are its weight, and the weight's scales.
+
+#heads = affine_map<(d0, d1, d2) -> (d1, d0, d2)>
+#rows = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#x = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3)>
+#w = affine_map<(d0, d1, d2, d3) -> (d2, d3, d1)>
+#s = affine_map<(d0, d1, d2, d3) -> (d1)>
+#y = affine_map<(d0, d1, d2, d3) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @factor
+// CHECK-SAME: (%[[X:.*]]: tensor<4x6x8xf32>, %[[W:.*]]: tensor<4x8x32xi8>, %[[S:.*]]: tensor<32xf32>
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[X]], %[[W]], %[[S]] :
+// CHECK-NOT: linalg.generic
+func.func @factor(%x: tensor<4x6x8xf32>, %w: tensor<4x8x32xi8>, %s: tensor<32xf32>, %e: tensor<6x4x8xf32>,
+    %o: tensor<6x32xf32>) -> tensor<6x32xf32> {
+  %t = linalg.generic {indexing_maps = [#heads, #rows], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<4x6x8xf32>) outs(%e : tensor<6x4x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<6x4x8xf32>
+  // expected-remark @below {{passed: computes its operand 0, linalg.generic, itself}}
+  %r = linalg.generic {indexing_maps = [#x, #w, #s, #y], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%t, %w, %s : tensor<6x4x8xf32>, tensor<4x8x32xi8>, tensor<32xf32>) outs(%o : tensor<6x32xf32>) {
+  ^bb0(%a: f32, %q: i8, %scale: f32, %out: f32):
+    %whole = arith.sitofp %q : i8 to f32
+    %b = arith.mulf %whole, %scale : f32
+    %p = arith.mulf %a, %b : f32
+    %sum = arith.addf %out, %p : f32
+    linalg.yield %sum : f32
+  } -> tensor<6x32xf32>
+  return %r : tensor<6x32xf32>
 }

@@ -105,12 +105,13 @@ def functionalize(exported: ExportedProgram, random: str = "philox") -> Exported
         try:
             pools = torch_functions.pools_of_all_sizes()
             with pools, linalg_checks_taken_apart(), written_as_attributes():
-                table = decomposition_table(random)
-                plain = decomposed(exported, table)
+                table, ranges = decomposition_table(random), exported.range_constraints
+                symbolic = symbolic_math() if ranges else contextlib.nullcontext()
+                with symbolic, assumed_sizes.recorded(ranges):
+                    plain = decomposed(exported, table)
                 if plain is not None:
                     return plain
-                sizes = assumed_sizes.recorded(exported.range_constraints)
-                with symbolic_math(), sizes:
+                with symbolic_math(), assumed_sizes.recorded(ranges):
                     return _remove_effect_tokens(exported.run_decompositions(table))
         except Exception as error:  # torch raises many types here
             raise CaptureError(f"torch could not functionalize the model: {_why(error, exported)}") from cause(error)

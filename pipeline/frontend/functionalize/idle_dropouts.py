@@ -15,7 +15,8 @@ aten = torch.ops.aten
 
 #: Of arguments (x, p, train).
 _DROPOUTS = {aten.dropout.default, aten.alpha_dropout.default, aten.feature_dropout.default}
-_DROPOUTS |= {aten.feature_alpha_dropout.default}
+_DROPOUTS |= {aten.feature_alpha_dropout.default, aten.dropout_.default, aten.alpha_dropout_.default}
+_DROPOUTS |= {aten.feature_dropout_.default, aten.feature_alpha_dropout_.default}
 
 
 def alias_idle_dropouts(exported: ExportedProgram) -> ExportedProgram:

@@ -1,33 +1,39 @@
 """Takes plain programs apart op by op, each op once for the types of its arguments.
 
-`ExportedProgram.run_decompositions` traces a whole program three times. Where no size is symbolic, no op has regions
-and nothing is written to that others may see, what an op is taken apart to depends on its arguments' types alone: it is
-traced once in a process, by the same parts of torch, and its graph put in its place from then on.
+`ExportedProgram.run_decompositions` traces a whole program three times. Where no op has regions and nothing is written
+to that others may see, what an op is taken apart to depends on its arguments' types alone: it is traced once in a
+process, by the same parts of torch, and its graph put in its place from then on. Where sizes are symbolic, once in a
+program, whose symbols they are. A stretch of ops that write to parts of tensors is taken apart as one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
+from torch._functorch._aot_autograd.functional_utils import has_data_mutation
 from torch._guards import detect_fake_mode
 from torch._higher_order_ops.effects import _get_effect
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch._subclasses.functional_tensor import FunctionalTensorMode, dispatch_functionalize
+from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, dispatch_functionalize
 from torch.export import ExportedProgram, exported_program
 from torch.export._trace import _ignore_backend_decomps
-from torch.export.graph_signature import ExportGraphSignature, OutputKind, OutputSpec, TensorArgument
+from torch.export.graph_signature import ExportGraphSignature, OutputKind, SymIntArgument, TensorArgument
+from torch.fx import traceback as fx_traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from pipeline.frontend.capture.traces_without_modules import traces_without_modules
+from pipeline.frontend.functionalize.written_parts import stretches
 
 aten = torch.ops.aten
 
@@ -54,6 +60,14 @@ _VIEWS = frozenset(
     }
 )
 
+_SYMBOLS = (torch.SymInt, torch.SymBool)
+
+#: Kinds of symbols that no size of an argument is.
+_UNBACKED = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
+
+#: Ops with regions that others are taken apart to: recurrent layers are loops.
+_LOOPS = frozenset({torch.ops.higher_order.while_loop})
+
 Table = Mapping[Any, Callable[..., Any]]
 
 
@@ -62,18 +76,55 @@ class NotPlainError(Exception):
 
 
 @dataclass(frozen=True)
+class _Regions:
+    """The graph of an op with regions' fragment, or of a region.
+
+    Graphs are kept without the modules that own them: each has a class, and torch's tracing takes longer with each one.
+
+    Attributes:
+        graph: the graph.
+        inside: the graphs of the regions that its ops run, by the names by which it gets them.
+    """
+
+    graph: fx.Graph
+    inside: Mapping[str, _Regions]
+
+    @classmethod
+    def of(cls, module: fx.GraphModule) -> _Regions:
+        """Takes a module apart."""
+        graph = module.graph
+        graph.owning_module = None
+        return cls(graph, {name: cls.of(inner) for name, inner in module.named_children()})
+
+    def module(self) -> fx.GraphModule:
+        """The graph in a module of its own."""
+        return fx.GraphModule({name: inner.module() for name, inner in self.inside.items()}, copy.deepcopy(self.graph))
+
+    def is_plain(self, symbolic: bool) -> bool:
+        """Whether it can stand in any program; with `symbolic`, in one with the same symbols. Loops count in some."""
+        symbolic = symbolic or bool(self.inside)
+        plain = all(_is_plain(node, symbolic) for node in self.graph.nodes)
+        return plain and all(region.is_plain(True) for region in self.inside.values())
+
+
+@dataclass(frozen=True)
 class _Fragment:
     """What an op is taken apart to.
 
     Attributes:
-        graph: takes the tensors among the op's arguments, in their order.
+        body: takes the tensors among the op's arguments, in their order.
         spec: the structure of the op's results, of which the graph gives the leaves.
         shares: whether results may lie in the memory of what the graph takes.
     """
 
-    graph: fx.Graph
+    body: _Regions
     spec: pytree.TreeSpec
     shares: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether it has loops: their counters are symbols of its own."""
+        return bool(self.body.inside)
 
 
 #: What ops are taken apart to, by the table, the op and its arguments' types; None for what is not plain.
@@ -95,20 +146,22 @@ def decomposed(exported: ExportedProgram, table: Table) -> ExportedProgram | Non
     if mode is None:
         return None
     try:
-        with _Tracer(table, mode) as tracer:
+        with _Tracer(table, mode, bool(exported.range_constraints)) as tracer:
             return _OpByOp(exported, table, mode, tracer).program()
     except NotPlainError:
         return None
 
 
 def _plain_mode(exported: ExportedProgram) -> FakeTensorMode | None:
-    """The mode of the program's fake tensors; None if the program has symbolic sizes, or writes to what it is given.
+    """The mode of the program's fake tensors; None if it has elements for sizes, or writes to what it is given.
 
     Under autocast, what torch makes of an op is not what it is taken apart to alone.
     """
     kinds = {spec.kind for spec in exported.graph_signature.output_specs}
     values = [node.meta.get("val") for node in exported.graph.nodes]
-    if kinds != {OutputKind.USER_OUTPUT} or exported.range_constraints or torch.is_autocast_enabled("cpu"):
+    symbols = set().union(*(expression.free_symbols for expression in exported.range_constraints))
+    of_elements = any(symbol_is_type(symbol, _UNBACKED) for symbol in symbols)
+    if kinds != {OutputKind.USER_OUTPUT} or of_elements or torch.is_autocast_enabled("cpu"):
         return None
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
     mode = detect_fake_mode(tensors)
@@ -123,6 +176,7 @@ class _Tracer:
 
     table: Table
     mode: FakeTensorMode
+    symbolic: bool
     state: contextlib.ExitStack | None = None
 
     def __enter__(self) -> _Tracer:
@@ -133,9 +187,46 @@ class _Tracer:
             self.state.close()
 
     def trace(
-        self, op: OpOverload, leaves: Sequence[Any], spec: pytree.TreeSpec, inputs: Sequence[torch.Tensor]
+        self, op: OpOverload, leaves: Sequence[Any], spec: pytree.TreeSpec, inputs: Sequence[Any]
     ) -> _Fragment | None:
-        """What an op is taken apart to for tensors like `inputs` and the other leaves of its arguments."""
+        """What an op is taken apart to for tensors and sizes like `inputs` and the other leaves of its arguments."""
+        structure: list[pytree.TreeSpec] = []
+
+        def run(*values: Any) -> list[Any]:
+            given = iter(values)
+            flat = [next(given) if isinstance(leaf, fx.Node) else leaf for leaf in leaves]
+            args, kwargs = pytree.tree_unflatten(flat, spec)
+            results, result_spec = pytree.tree_flatten(op(*args, **kwargs))
+            structure.append(result_spec)
+            return results
+
+        body = self._traced(run, inputs)
+        for node in body.graph.find_nodes(op="call_function", target=aten._assert_tensor_metadata.default):
+            body.graph.erase_node(node)  # which the key of the fragment says
+        body.graph.eliminate_dead_code()
+        return _Fragment(body, structure[-1], _shares(body.graph)) if body.is_plain(self.symbolic) else None
+
+    def trace_stretch(
+        self, stretch: Sequence[fx.Node], taken: Sequence[fx.Node], given: Sequence[fx.Node], inputs: Sequence[Any]
+    ) -> _Fragment | None:
+        """What ops become that take the values of some nodes, which are like `inputs`, and give those of others."""
+
+        def run(*values: Any) -> list[Any]:
+            known = dict(zip(taken, values, strict=True))
+            with fx_traceback.preserve_node_meta():
+                for node in stretch:
+                    with fx_traceback.set_current_meta(node):
+                        args, kwargs = fx.map_arg((node.args, node.kwargs), known.__getitem__)
+                        known[node] = node.target(*args, **kwargs)
+            return [known[node] for node in given]
+
+        body = self._traced(run, inputs)
+        body.graph.eliminate_dead_code()
+        spec = pytree.tree_flatten([0] * len(given))[1]
+        return _Fragment(body, spec, True) if body.is_plain(self.symbolic) else None
+
+    def _traced(self, run: Callable[..., list[Any]], inputs: Sequence[Any]) -> _Regions:
+        """The graph of what is run, in ops that are not taken apart."""
         composite, others = _split(self.table)
         if self.state is None:
             self.state = contextlib.ExitStack()
@@ -145,24 +236,19 @@ class _Tracer:
             self.state.enter_context(torch.no_grad())
             self.state.enter_context(enable_python_dispatcher())
             self.state.enter_context(traces_without_modules())
-        structure: list[pytree.TreeSpec] = []
 
-        def run(*tensors: torch.Tensor) -> list[Any]:
-            given = iter(tensors)
-            flat = [next(given) if isinstance(leaf, fx.Node) else leaf for leaf in leaves]
-            args, kwargs = pytree.tree_unflatten(flat, spec)
-            results, result_spec = pytree.tree_flatten(op(*args, **kwargs))
-            structure.append(result_spec)
+        def checked(*values: Any) -> list[Any]:
+            results = run(*values)
+            if any(isinstance(value, FunctionalTensor) and has_data_mutation(value) for value in values):
+                raise NotPlainError  # as norms do with their statistics, unannounced
             return results
 
-        functional = dispatch_functionalize(run, FunctionalTensorMode(export=True))
+        functional = dispatch_functionalize(checked, FunctionalTensorMode(export=True))
         try:
-            graph = make_fx(functional, decomposition_table=others)(*inputs).graph
+            module = make_fx(functional, decomposition_table=others)(*inputs)
         except Exception as error:  # torch raises many types, and says of which op where it traces a whole program
             raise NotPlainError from error
-        graph.eliminate_dead_code()
-        graph.owning_module = None  # its class would live as long: torch's tracing takes longer with each one
-        return _Fragment(graph, structure[-1], _shares(graph)) if all(map(_is_plain, graph.nodes)) else None
+        return _Regions.of(module)
 
 
 def _split(table: Table) -> tuple[Any, Any]:
@@ -180,6 +266,9 @@ class _OpByOp:
         values: what became of each node: a node, or a tuple of such.
         types: a fake tensor of each type.
         sharing: the nodes of ops whose results may lie in the memory of their operands.
+        regions: the graphs of the regions that ops run, by the names by which they get them.
+        fragments: what ops are taken apart to for arguments of symbolic sizes, as `_fragments`.
+        numbers: the nodes that compute sizes, by what they compute.
     """
 
     exported: ExportedProgram
@@ -190,16 +279,25 @@ class _OpByOp:
     values: dict[fx.Node, Any] = field(default_factory=dict)
     types: dict[Any, torch.Tensor] = field(default_factory=dict)
     sharing: set[fx.Node] = field(default_factory=set)
+    regions: dict[str, fx.GraphModule] = field(default_factory=dict)
+    fragments: dict[Any, _Fragment | None] = field(default_factory=dict)
+    numbers: dict[Any, fx.Node] = field(default_factory=dict)
 
     def program(self) -> ExportedProgram:
         """The program in the ops that are not taken apart."""
+        found = stretches(self.exported.graph, _is_write, _node_may_share, _writes_alone)
+        starts = {stretch[0]: stretch for stretch in found}
+        inside = {node for stretch in found for node in stretch}
         for node in self.exported.graph.nodes:
-            self._rewrite(node)
+            if node in starts:
+                self._rewrite_stretch(starts[node])
+            elif node not in inside:
+                self._rewrite(node)
         self.graph.eliminate_dead_code()
         return self._exported()
 
     def _rewrite(self, node: fx.Node) -> None:
-        if node.op != "output" and ("val" not in node.meta or not _has_plain_value(node)):
+        if node.op != "output" and ("val" not in node.meta or not _has_plain_value(node, self.tracer.symbolic)):
             raise NotPlainError
         if node.op == "placeholder":
             self.values[node] = self.graph.node_copy(node)
@@ -213,10 +311,29 @@ class _OpByOp:
         elif node.target in (aten.detach.default, aten.detach_.default):
             self.values[node] = self.values[node.args[0]]
             self.sharing.add(node)
+        elif isinstance(node.meta["val"], torch.SymInt) and not _is_product_of_sizes(node):
+            self.values[node] = self._number(node, self._mapped)
         elif isinstance(node.target, OpOverload):
             self._call(node, node.target)
         else:
             raise NotPlainError
+
+    def _rewrite_stretch(self, stretch: Sequence[fx.Node]) -> None:
+        """Puts what a stretch is taken apart to in its place; what others read of it are tensors."""
+        inside = set(stretch)
+        if not all(_runs_alone(node) and _has_plain_value(node, self.tracer.symbolic) for node in stretch):
+            raise NotPlainError
+        taken = list(dict.fromkeys(read for node in stretch for read in node.all_input_nodes if read not in inside))
+        given = [node for node in stretch if any(user not in inside for user in node.users)]
+        if not all(isinstance(node.meta["val"], torch.Tensor) for node in given):
+            raise NotPlainError
+        values = [self._value(node) for node in taken]
+        inputs = [self._like(value.meta["val"]) for value in values]
+        fragment = self.tracer.trace_stretch(stretch, taken, given, inputs)
+        if fragment is None:
+            raise NotPlainError
+        self.values.update(zip(given, self._inline(None, fragment, values), strict=True))
+        self.sharing.update(given)
 
     def _get_item(self, node: fx.Node) -> None:
         source = self.values[node.args[0]]
@@ -238,6 +355,26 @@ class _OpByOp:
             self.values[node] = self._take_apart(node, op, args, kwargs)
         if node.target is not op:  # written in place
             self._write(node)
+
+    def _number(self, node: fx.Node, mapped: Callable[[Any], Any]) -> fx.Node:
+        """The node that computes the size that a node of another graph computes: a new one if there is none yet."""
+        expression = node.meta["val"].node.expr
+        if expression not in self.numbers:
+            found = self._size_of_argument(expression)
+            if found is None:
+                found = self.graph.node_copy(node, mapped)
+            self.numbers[expression] = found
+        return self.numbers[expression]
+
+    def _size_of_argument(self, expression: Any) -> fx.Node | None:
+        """A node that computes a size, if it is one of an argument of the program's."""
+        for node in self.graph.find_nodes(op="placeholder"):
+            for dim, size in enumerate(getattr(node.meta["val"], "shape", ())):
+                if isinstance(size, torch.SymInt) and size.node.expr == expression:
+                    made = self.graph.call_function(aten.sym_size.int, (node, dim))
+                    made.meta["val"] = size
+                    return made
+        return None
 
     def _functional(self, node: fx.Node, op: OpOverload) -> OpOverload:
         """The op that computes what an op like `add_` writes, where only this program's ops see that it does."""
@@ -282,34 +419,50 @@ class _OpByOp:
         leaves, spec = pytree.tree_flatten((args, kwargs))
         key = (id(self.table), op, spec, torch.get_default_dtype(), *map(_leaf_key, leaves))
         nodes = [leaf for leaf in leaves if isinstance(leaf, fx.Node)]
-        if key not in _fragments:
-            if len(_fragments) >= _MOST_FRAGMENTS:
-                _fragments.clear()
+        known = self.fragments if any(map(_is_symbolic, nodes)) else _fragments
+        if key in known:
+            fragment = known[key]
+        else:
             inputs = [self._like(read.meta["val"]) for read in nodes]  # which are tensors of their own
-            _fragments[key] = self.tracer.trace(op, leaves, spec, inputs)
-        fragment = _fragments[key]
+            fragment = self.tracer.trace(op, leaves, spec, inputs)
+            if len(known) >= _MOST_FRAGMENTS:
+                known.clear()
+            if fragment is None or not fragment.counts:
+                known[key] = fragment
         if fragment is None:
             raise NotPlainError
         if fragment.shares:
             self.sharing.add(node)
         return self._inline(node, fragment, nodes)
 
-    def _inline(self, node: fx.Node, fragment: _Fragment, inputs: Sequence[fx.Node]) -> Any:
+    def _inline(self, node: fx.Node | None, fragment: _Fragment, inputs: Sequence[fx.Node]) -> Any:
+        """Puts a fragment in the place of a node, whose origin it has; of a stretch each node has its own."""
         given = iter(inputs)
         inside: dict[fx.Node, fx.Node] = {}
-        for own in fragment.graph.nodes:
+        for own in fragment.body.graph.nodes:
             if own.op == "placeholder":
                 inside[own] = next(given)
+            elif own.op == "get_attr":
+                name = f"region_{len(self.regions)}"
+                self.regions[name] = fragment.body.inside[own.target].module()
+                inside[own] = self.graph.create_node("get_attr", name)
+            elif isinstance(own.meta.get("val"), torch.SymInt):
+                inside[own] = self._number(own, inside.__getitem__)
             elif own.op == "output":
                 return pytree.tree_unflatten(fx.map_arg(own.args[0], inside.__getitem__), fragment.spec)
             else:
                 made = self.graph.node_copy(own, inside.__getitem__)
-                made.meta = {**node.meta, "val": pytree.tree_map_only(torch.Tensor, self._typical, own.meta["val"])}
+                made.meta = {
+                    **(node or own).meta,
+                    "val": pytree.tree_map_only(torch.Tensor, self._typical, own.meta["val"]),
+                }
                 inside[own] = made
         raise AssertionError("a graph without an output")
 
-    def _like(self, value: torch.Tensor) -> torch.Tensor:
-        """A fake tensor of the same type."""
+    def _like(self, value: Any) -> Any:
+        """A fake tensor of the same type; a size is as it is."""
+        if not isinstance(value, torch.Tensor):
+            return value
         with self.mode:
             made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
         return made.requires_grad_() if value.requires_grad else made
@@ -334,19 +487,21 @@ class _OpByOp:
         old = self.exported
         names = {node.name: value.name for node, value in self.values.items() if isinstance(value, fx.Node)}
         outputs = [
-            OutputSpec(spec.kind, TensorArgument(names[spec.arg.name]), spec.target)
-            if isinstance(spec.arg, TensorArgument)
+            replace(spec, arg=replace(spec.arg, name=names[spec.arg.name]))
+            if isinstance(spec.arg, (TensorArgument, SymIntArgument))
             else spec
             for spec in old.graph_signature.output_specs
         ]
-        module = fx.GraphModule(old.graph_module, self.graph)
+        module = fx.GraphModule(self.regions, self.graph)
         module.meta = dict(old.graph_module.meta)
+        ranges = old.range_constraints  # without the symbols that have turned out to be numbers
+        ranges = exported_program._get_updated_range_constraints(module, ranges) if ranges else ranges
         return ExportedProgram(
             root=module,
             graph=self.graph,
             graph_signature=ExportGraphSignature(list(old.graph_signature.input_specs), outputs),
             state_dict=old.state_dict,
-            range_constraints=old.range_constraints,
+            range_constraints=ranges,
             module_call_graph=old.module_call_graph,
             example_inputs=old.example_inputs,
             constants=old.constants,
@@ -388,6 +543,26 @@ def _is_write(node: fx.Node) -> bool:
     return isinstance(node.target, OpOverload) and _is_in_place(node.target)
 
 
+def _node_may_share(node: fx.Node) -> bool:
+    """Whether a node's results may lie in the memory of its operands: not those of ops that compute new tensors."""
+    return node.op == "call_function" and (not isinstance(node.target, OpOverload) or _may_share(node.target))
+
+
+def _writes_alone(node: fx.Node) -> bool:
+    """Whether nothing but results of writes lies in the memory of what a node writes to, which an op has computed."""
+    root = _root(node)
+    users = (user for name in _names(root) for user in name.users)
+    is_made = root.op == "call_function" and not _node_may_share(root)
+    return is_made and not any(_node_may_share(user) and not _is_write(user) for user in users)
+
+
+def _runs_alone(node: fx.Node) -> bool:
+    """Whether a node is an op that does nothing but what its results say, or to what it is given."""
+    if node.op != "call_function" or "val" not in node.meta:
+        return False
+    return node.target is operator.getitem or isinstance(node.target, OpOverload) and _get_effect(node.target) is None
+
+
 def _may_share(op: OpOverload) -> bool:
     """Whether an op's results may lie in the memory of its operands: composite ops do not announce that they do."""
     announced = any(argument.alias_info is not None for argument in op._schema.arguments)
@@ -400,23 +575,35 @@ def _shares(graph: fx.Graph) -> bool:
     for node in nodes:
         if node.op == "placeholder":
             return True
-        if node.target is operator.getitem or _may_share(node.target):
-            nodes += node.all_input_nodes
+        if not isinstance(node.target, OpOverload) or _may_share(node.target):  # a loop may hand on what it is given
+            nodes += [read for read in node.all_input_nodes if read.op != "get_attr"]
     return False
 
 
-def _has_plain_value(node: fx.Node) -> bool:
-    """Whether all that is known about a node's value are numbers."""
-    return all(map(_is_plain_value, pytree.tree_leaves(node.meta["val"])))
+def _has_plain_value(node: fx.Node, symbolic: bool) -> bool:
+    """Whether all that is known about a node's value are numbers; with `symbolic`, or symbols."""
+    return all(_is_plain_value(value, symbolic) for value in pytree.tree_leaves(node.meta["val"]))
 
 
-def _is_plain_value(value: Any) -> bool:
+def _is_plain_value(value: Any, symbolic: bool) -> bool:
+    numbers = (int, torch.SymInt) if symbolic else int
     if not isinstance(value, torch.Tensor):
-        return value is None or isinstance(value, (int, float, complex, str))
-    if value.layout != torch.strided:
+        return (
+            value is None or isinstance(value, (int, float, complex, str)) or symbolic and isinstance(value, _SYMBOLS)
+        )
+    if value.layout != torch.strided or value.is_conj() or value.is_neg():
         return False
-    numbers = (*value.shape, *value.stride(), value.storage_offset())
-    return all(isinstance(number, int) for number in numbers) and not value.is_conj() and not value.is_neg()
+    return all(isinstance(number, numbers) for number in (*value.shape, *value.stride(), value.storage_offset()))
+
+
+def _is_product_of_sizes(node: fx.Node) -> bool:
+    """Whether a node computes a number of elements or the like, which torch takes apart to sizes."""
+    return isinstance(node.target, OpOverload) and node.target is not aten.sym_size.int
+
+
+def _is_symbolic(node: fx.Node) -> bool:
+    """Whether a node's value is a symbolic size, or has one."""
+    return any(not _is_plain_value(value, False) for value in pytree.tree_leaves(node.meta["val"]))
 
 
 def _by_position(
@@ -443,9 +630,15 @@ def _type_key(value: Any) -> Any:
 
 def _tensor_key(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
-        return type(value), value
+        return type(value), _known(value)
     kind = (value.dtype, value.device, value.layout, value.requires_grad)
-    return tuple(value.shape), value.stride(), value.storage_offset(), *kind
+    sizes, strides = tuple(map(_known, value.shape)), tuple(map(_known, value.stride()))
+    return sizes, strides, _known(value.storage_offset()), *kind
+
+
+def _known(value: Any) -> Any:
+    """A number, or what a symbolic one is computed as, which can be compared without a guard."""
+    return value.node.expr if isinstance(value, _SYMBOLS) else value
 
 
 def _leaf_key(leaf: Any) -> Any:
@@ -458,13 +651,13 @@ def _leaf_key(leaf: Any) -> Any:
     return type(leaf), repr(leaf) if isinstance(leaf, float) else leaf
 
 
-def _is_plain(node: fx.Node) -> bool:
-    """Whether a node of what an op is taken apart to can stand in any program."""
-    if node.op in ("placeholder", "output"):
+def _is_plain(node: fx.Node, symbolic: bool) -> bool:
+    """Whether a node of what an op is taken apart to can stand in any program; with `symbolic`, as for a fragment."""
+    if node.op in ("placeholder", "output", "get_attr"):
         return True
     op = node.target
-    if node.op != "call_function" or "val" not in node.meta or not _has_plain_value(node):
+    if node.op != "call_function" or "val" not in node.meta or not _has_plain_value(node, symbolic):
         return False
-    if op is operator.getitem:
+    if op is operator.getitem or op in _LOOPS or symbolic and not isinstance(node.meta["val"], torch.Tensor):
         return True
     return isinstance(op, OpOverload) and not op._schema.is_mutable and _get_effect(op) is None

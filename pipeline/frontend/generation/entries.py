@@ -17,6 +17,7 @@ from pipeline.frontend.generation.cached_attention import (
 from pipeline.frontend.generation.entry_source import EntrySource
 from pipeline.options import Options
 from pipeline.runtime.executable import Executable
+from pipeline.runtime.weights.preparation import Preparation
 
 #: How many slots are a whole number of the widest vectors.
 _ALIGNED_SLOTS = 16
@@ -70,7 +71,7 @@ def _logits(
         position_ids=positions,
         past_key_values=cache,
         use_cache=True,
-        logits_to_keep=1,
+        logits_to_keep=input_ids.new_tensor([input_ids.shape[1] - 1]),
     )
     return results.logits[:, -1].float()
 
@@ -94,10 +95,12 @@ def compile_entries(
     cache = KeyValueBuffers(shapes, batch, slots)
     length = torch.export.Dim.AUTO(min=2, max=slots)
     prompt = ids.new_ones(batch, min(5, slots))
-    filled = torch.arange(min(7, slots))
+    filled, preparation = torch.arange(min(7, slots)), Preparation()
     return (
-        _compiled(PromptEntry(model, cache), (prompt, padding), ({1: length}, None), chosen),
-        _compiled(StepEntry(model, cache), (ids[:, :1], padding, filled), (None, None, {0: length}), chosen),
+        _compiled(PromptEntry(model, cache), (prompt, padding), ({1: length}, None), chosen, preparation),
+        _compiled(
+            StepEntry(model, cache), (ids[:, :1], padding, filled), (None, None, {0: length}), chosen, preparation
+        ),
     )
 
 
@@ -113,9 +116,11 @@ def _positions(model: nn.Module) -> int | None:
     return getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
 
-def _compiled(entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any, options: Options) -> Executable:
+def _compiled(
+    entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any, options: Options, preparation: Preparation
+) -> Executable:
     with gc_pause.left(), interrupts.kept(), progress.reported(options.verbose):
-        source = EntrySource(entry, args, dynamic_shapes, options)
+        source = EntrySource(entry, args, dynamic_shapes, options, preparation)
         return compiler.compile_source(source, options, compiler.target_for(options))
 
 

@@ -27,6 +27,7 @@ from pipeline.frontend.generation.cached_attention import attending_to_buffers
 from pipeline.frontend.sources import exported_source
 from pipeline.options import Options
 from pipeline.program import Dump, Program, ProgramSource
+from pipeline.runtime.weights.preparation import Preparation
 
 if TYPE_CHECKING:
     from pipeline.frontend.importer.graph_reader import CapturedGraph, TypeOf
@@ -39,9 +40,17 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
 class EntrySource(ProgramSource):
-    """An entry, `PromptEntry` or `StepEntry`, with example arguments."""
+    """An entry, `PromptEntry` or `StepEntry`, with example arguments; entries of a model share a `preparation`."""
 
-    def __init__(self, entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any, options: Options):
+    def __init__(
+        self,
+        entry: nn.Module,
+        args: tuple[Any, ...],
+        dynamic_shapes: Any,
+        options: Options,
+        preparation: Preparation | None = None,
+    ):
+        self.preparation = preparation
         self.name = type(entry.model).__name__
         self._entry, self._args, self._shapes, self._options = entry, args, dynamic_shapes, options
         named = (*entry.named_parameters(remove_duplicate=False), *entry.named_buffers(remove_duplicate=False))

@@ -10,16 +10,19 @@ from pipeline.ir.destination_passing import tied_operand
 from pipeline.ir.reshapes import RESHAPES
 from pipeline.mlir import bufferization, defining_op, ir, linalg, terminator
 
+_CAST = "tensor.cast"
+
 
 def place_of(value: ir.Value) -> ir.Operation | None:
     """What makes the memory that `value`, and nothing else, is computed into: a tensor.empty or a memref.alloc.
 
-    Looks through reshapes, concatenations and branches. None where that is not known: it comes from outside, say.
+    Looks through reshapes, casts of sizes, concatenations and branches. None where that is not known: it comes from
+    outside, say.
     """
     op = defining_op(value)
     if op is None:
         return None
-    if op.name in RESHAPES:
+    if op.name in (*RESHAPES, _CAST):
         return place_of(op.operands[0])
     if op.name == "func.call":
         return _place_of_call(op, ir.OpResult(value).result_number)
@@ -86,10 +89,10 @@ def _place_of_call(call: ir.Operation, number: int) -> ir.Operation | None:
 def _place_of_destination(destination: ir.Value) -> ir.Operation | None:
     """What makes the memory that an op is given to write to, if nothing else does anything with that."""
     op = defining_op(destination)
-    if op is not None and op.name in ("tensor.empty", "tensor.insert_slice"):
+    if op is not None and op.name in ("tensor.empty", "tensor.insert_slice", _CAST):
         if len(list(destination.uses)) != 1:
             return None
-        return op if op.name == "tensor.empty" else _place_of_destination(op.operands[1])
+        return op if op.name == "tensor.empty" else _place_of_destination(op.operands[int(op.name != _CAST)])
     return _memory(destination)
 
 

@@ -167,38 +167,54 @@ def _same_reads(consumer: LinalgOp, operand: int) -> list[int]:
 
 @dataclass(frozen=True)
 class _Fused:
-    """What a fused op reads: the consumer's `others`, then what the producer reads; and all its maps, outputs' too.
+    """What a fused op reads: the consumer's inputs but the fused one, and in between what the producer reads.
 
-    `into` goes from the consumer's loops to the producer's.
+    Attributes:
+        ahead, behind: the numbers of the consumer's inputs that come first, and last.
+        into: goes from the consumer's loops to the producer's.
+        maps: the maps of all that it reads, and of its outputs.
     """
 
-    others: list[int]
+    ahead: list[int]
+    behind: list[int]
     into: ir.AffineMap
     maps: list[ir.AffineMap]
 
     @staticmethod
     def of(consumer: LinalgOp, operand: int, producer: LinalgOp) -> _Fused:
-        """For a producer whose result is read by `operand` of the consumer."""
+        """For a producer whose result is read by `operand` of the consumer.
+
+        One input takes the place of the operand: which inputs are the factors of a product goes by their places.
+        """
         same = _same_reads(consumer, operand)
         others = [number for number in range(consumer.inputs) if number not in same]
+        ahead = [number for number in others if number < operand or producer.inputs > 1]
+        behind = others[len(ahead) :]
         into = _loops_of_producer(consumer.maps[operand], producer)
         composed = [_compose(indexing, into) for indexing in producer.maps[: producer.inputs]]
-        outputs = consumer.maps[consumer.inputs :]
-        return _Fused(others, into, [*(consumer.maps[number] for number in others), *composed, *outputs])
+        maps = [
+            *(consumer.maps[number] for number in ahead),
+            *composed,
+            *(consumer.maps[number] for number in (*behind, *range(consumer.inputs, len(consumer.maps)))),
+        ]
+        return _Fused(ahead, behind, into, maps)
 
 
 def _fuse(consumer: LinalgOp, operand: int, producer: LinalgOp) -> ir.Operation:
     """consumer(.., producer(a, b), ..) -> consumer'(.., a, b, ..); erases the producer if nothing else needs it."""
     fused, same = _Fused.of(consumer, operand, producer), _same_reads(consumer, operand)
-    inputs = [consumer.op.operands[number] for number in fused.others]
+    first, last = len(fused.ahead), len(fused.ahead) + producer.inputs
+    inputs = [consumer.op.operands[number] for number in fused.ahead]
     inputs += list(producer.op.operands)[: producer.inputs]
+    inputs += [consumer.op.operands[number] for number in fused.behind]
     outputs = list(consumer.op.operands)[consumer.inputs :]
 
     def body(elements: Sequence[ir.BlockArgument]) -> list[ir.Value]:
-        of_producer, of_outputs = elements[len(fused.others) : len(inputs)], elements[len(inputs) :]
-        value = _inline_copy(producer, of_producer, fused.into)
-        known: dict[int, ir.Value] = dict(zip(fused.others, elements, strict=False))
+        value = _inline_copy(producer, elements[first:last], fused.into)
+        known: dict[int, ir.Value] = dict(zip(fused.ahead, elements, strict=False))
+        known |= dict(zip(fused.behind, elements[last:], strict=False))
         known |= dict.fromkeys(same, value)
+        of_outputs = elements[len(inputs) :]
         return _move_body(consumer.body, [*(known[number] for number in range(consumer.inputs)), *of_outputs])
 
     with before(consumer.op):

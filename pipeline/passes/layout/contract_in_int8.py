@@ -17,6 +17,7 @@ from pipeline.mlir import constant_integer, defining_op, ir
 from pipeline.passes.layout.dequantization import (
     QUANTIZED_GROWTH,
     Source,
+    has_quantized_tensors,
     read_dequantized,
     read_loops,
     read_quantized_data,
@@ -42,6 +43,10 @@ class ContractInInt8(PatternPass):
     anchor: ClassVar[str] = "func.func"
 
     supported: bool = field(default=True, metadata={"help": "whether the processor has dot products of bytes"})
+
+    def concerns(self, op: ir.Operation) -> bool:
+        """Nothing is dequantized where there are no quantized tensors."""
+        return has_quantized_tensors(op)
 
     def analyze(self, op: ir.Operation) -> ConstExprs:
         """What comes from weights alone."""

@@ -13,7 +13,7 @@ from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.reshapes import RESHAPES, reassociation
 from pipeline.ir.rewriting import empty_like
-from pipeline.mlir import defining_op, ir, linalg, tensor, terminator
+from pipeline.mlir import defining_op, ir, linalg, tensor, terminator, walk_where
 
 #: How many quantized elements a scale or a zero point stands for at least: groups are no smaller.
 _LEAST_GROUP = 8
@@ -156,6 +156,14 @@ def columns_last(source: Source, column: ir.AffineExpr) -> Source:
     output = empty_like(source.value, ir.RankedTensorType(source.value.type).element_type, order)
     transposed = linalg.transpose(source.value, outs=[output], permutation=order).results[0]
     return Source(transposed, tuple(source.places[dim] for dim in order))
+
+
+def has_quantized_tensors(function: ir.Operation) -> bool:
+    """Whether a function takes or computes tensors of quantized elements."""
+    values = [*function.regions[0].blocks[0].arguments] if len(function.regions[0].blocks) else []
+    if any(map(_is_quantized, values)):
+        return True
+    return bool(walk_where(function, lambda op: any(map(_is_quantized, op.results)), in_bodies=False))
 
 
 def read_dequantized(value: ir.Value, indexing: ir.AffineMap, weights: ConstExprs) -> Dequantized | None:

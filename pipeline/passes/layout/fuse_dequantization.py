@@ -17,6 +17,7 @@ from pipeline.passes.layout.dequantization import (
     Dequantized,
     Source,
     columns_last,
+    has_quantized_tensors,
     joined,
     read_dequantized,
     read_loops,
@@ -38,6 +39,10 @@ class FuseDequantization(PatternPass):
 
     name: ClassVar[str] = "fuse-dequantization"
     anchor: ClassVar[str] = "func.func"
+
+    def concerns(self, op: ir.Operation) -> bool:
+        """Nothing is dequantized where there are no quantized tensors."""
+        return has_quantized_tensors(op)
 
     def analyze(self, op: ir.Operation) -> ConstExprs:
         """What comes from weights alone."""

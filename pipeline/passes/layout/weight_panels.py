@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from pipeline.analysis.dot_product import in_groups
+from pipeline.ir.attributes import MOVE
 from pipeline.ir.constants import zero
 from pipeline.ir.rewriting import build_generic, iterator_types
 from pipeline.mlir import func, ir, linalg, tensor
@@ -74,6 +76,21 @@ class PanelLayout:
         shape = [*outer[:-1], outer[-1] * last] if self.steps > 1 else [*outer, last]
         return ir.RankedTensorType.get(shape, self.kind.element_type)
 
+    @property
+    def move(self) -> str:
+        """Which element of the weight's memory each of the packed one's is, whatever dims the two are seen as."""
+        strides: list[int] = []
+        step = 1
+        for size, parts in zip(reversed(self.kind.shape), reversed(self.parts), strict=True):
+            strides[:0] = [step * prod(parts[number + 1 :]) for number in range(len(parts))]
+            step *= size
+        loops: list[tuple[int, int]] = []
+        for size, stride in ((self.cut[dim], strides[dim]) for dim in self.order if self.cut[dim] != 1):
+            if loops and loops[-1][1] == stride * size:
+                size *= loops.pop()[0]
+            loops.append((size, stride))
+        return f"{self.kind.element_type} {loops} without {self.missing}"
+
     def places(self, indices: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
         """Where an element of the weight is in the packed one.
 
@@ -119,6 +136,7 @@ class Packing:
             made = func.FuncOp(name, kind, visibility="private")
             for key, value in words.items():
                 made.attributes[f"pipeline.{key}"] = value
+            made.attributes[MOVE] = ir.StringAttr.get(layout.move)
             with ir.InsertionPoint(made.add_entry_block()):
                 func.ReturnOp([_packed(made.arguments[0], made.arguments[1], layout)])
         return name

@@ -128,6 +128,19 @@ class ExternalFunction:
 
 
 @dataclass(frozen=True)
+class PreparedRecipe:
+    """What a tensor of @prepare is, for executables of the same weights to have it once.
+
+    Attributes:
+        digest: of all that computes it; empty where that cannot be told.
+        weights: the names of the weights behind it.
+    """
+
+    digest: str
+    weights: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Code:
     """Everything of an executable but its signature and weights.
 
@@ -136,6 +149,7 @@ class Code:
         main, main_sources: the entry for each call, and where each of its own arguments comes from.
         prepare, prepare_sources, prepared: likewise for what is computed from weights alone, and its results' types.
         unread: the numbers of those results that main takes and yet doesn't read.
+        recipes: what those results are, by their numbers.
         workspace: how many bytes main's temporaries take, and the scratch of its kernels with one thread.
         thread_bytes: how many bytes of scratch each other thread that shares the work of a kernel takes.
         checks: the messages of the checks that the code makes as it runs, by number from 1.
@@ -162,6 +176,7 @@ class Code:
     externals: tuple[ExternalFunction, ...] = ()
     thread_bytes: int = 0
     unread: tuple[int, ...] = ()
+    recipes: tuple[PreparedRecipe, ...] = ()
 
     @property
     def kept(self) -> dict[int, TensorType]:
@@ -197,7 +212,8 @@ class Code:
             sites=tuple(Site(**site) for site in data["sites"]),
             externals=tuple(map(ExternalFunction.from_json, data["externals"])),
             thread_bytes=data["thread_bytes"],
-            unread=tuple(data.get("unread", ())),  # artifacts made before it was known lack it
+            unread=tuple(data.get("unread", ())),  # artifacts made before these were known lack them
+            recipes=tuple(PreparedRecipe(of["digest"], tuple(of["weights"])) for of in data.get("recipes", ())),
         )
 
 

@@ -10,10 +10,11 @@ from typing import Any
 from pipeline.errors import PipelineError
 from pipeline.runtime.call.array_libraries import Extent, dtype_and_shape, extent, library_of, place_of, pointer
 from pipeline.runtime.call.slot_layout import SlotLayout, Slots
-from pipeline.runtime.interface.aligned_memory import Arena, offsets
-from pipeline.runtime.interface.code import Code
+from pipeline.runtime.interface.aligned_memory import Arena, byte_size, offsets
+from pipeline.runtime.interface.code import Code, PreparedRecipe
 from pipeline.runtime.interface.signature import Signature, TensorType, Weight
 from pipeline.runtime.native.object_loader import NativeCode
+from pipeline.runtime.weights.preparation import Preparation, PreparedTensor, sources_of
 from pipeline.runtime.weights.watch import Watch, Watched, watch
 from pipeline.runtime.weights.weight_source import WeightSource
 
@@ -25,7 +26,8 @@ class BoundWeights:
     Attributes:
         template: the slots of a call with the weights' addresses filled in.
         live: the model's own tensors, by name.
-        tensors: keeps what the addresses point to alive: the weights, then what was prepared.
+        tensors: keep what the addresses point to alive.
+        prepared: what was prepared, by its number.
         extents: where they lie.
         copies: for a mutated weight that is not row-major, the row-major copy that the code reads.
         watch: notices when all this is old.
@@ -35,6 +37,7 @@ class BoundWeights:
     template: Slots
     live: Mapping[str, Any]
     tensors: tuple[Any, ...]
+    prepared: Mapping[int, PreparedTensor]
     extents: tuple[Extent, ...]
     copies: Mapping[str, Any]
     watch: Watch
@@ -59,13 +62,15 @@ def bind(
     signature: Signature,
     layout: SlotLayout,
     source: WeightSource,
+    preparation: Preparation,
     before: BoundWeights | None = None,
     *,
     is_watched: bool = True,
 ) -> BoundWeights:
-    """Looks up the live weights and runs `@prepare` on them.
+    """Looks up the live weights and runs `@prepare` on them, unless others have prepared the same.
 
     Args:
+        preparation: what there is already, and what others are to have.
         before: what was bound before; kept where no weight is another, whatever made it look so.
         is_watched: whether new values of weights are to be noticed, not only that they have moved.
 
@@ -87,13 +92,16 @@ def bind(
         tensors[weight.name] = _contiguous(live[weight.name])
         if weight.mutated and not _is_row_major(live[weight.name]):
             copies[weight.name] = tensors[weight.name]
-    prepared, places = _prepare(code, native, tensors)
+    prepared = _prepared(code, native, tensors, live, preparation)
     template = (ctypes.c_int64 * layout.slots)()
     for slot, source_of_slot in layout.weight_slots:
         is_weight = source_of_slot.kind == "weight"
-        template[slot] = pointer(tensors[source_of_slot.name]) if is_weight else places[source_of_slot.index]
+        if is_weight:
+            template[slot] = pointer(tensors[source_of_slot.name])
+        elif source_of_slot.index in prepared:  # code takes the address of the others, too, and doesn't look there
+            template[slot] = prepared[source_of_slot.index].address
     extents = tuple(extent(f"weight {name}", tensor) for name, tensor in tensors.items())
-    return BoundWeights(template, live, (*tensors.values(), prepared), extents, copies, noticing, states)
+    return BoundWeights(template, live, tuple(tensors.values()), prepared, extents, copies, noticing, states)
 
 
 def _are_current(live: Mapping[str, Any], source: WeightSource) -> bool:
@@ -159,24 +167,42 @@ def _is_row_major(tensor: Any) -> bool:
     return owner.is_row_major(tensor)
 
 
-def _prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any]) -> tuple[Arena, list[int]]:
-    """What depends on the weights alone, computed: the memory that it lies in, and the address of each tensor."""
-    arena, starts = _lay_out(code.kept)
-    scratch, others = _lay_out({number: code.prepared[number] for number in code.unread})
-    known = {**starts, **others}
-    places = [known[number] for number in range(len(code.prepared))]
+def _prepared(
+    code: Code, native: NativeCode, tensors: Mapping[str, Any], live: Mapping[str, Any], preparation: Preparation
+) -> dict[int, PreparedTensor]:
+    """What @main reads of what depends on the weights alone, by its number: what others have, and the rest computed.
+
+    Args:
+        tensors: the weights as code reads them.
+        live: as the model has them.
+    """
+    recipes = code.recipes or (PreparedRecipe("", ()),) * len(code.prepared)
+    found = {number: tensor for number, tensor in enumerate(preparation.known(recipes, live)) if tensor is not None}
+    missing = {number: kind for number, kind in code.kept.items() if number not in found}
+    if not missing:
+        return {number: found[number] for number in code.kept}
+    arena, places = _lay_out(missing)
+    scratch, others = _lay_out({number: kind for number, kind in enumerate(code.prepared) if number not in missing})
+    _run_prepare(code, native, tensors, {**places, **others})
+    del scratch
+    for number, kind in missing.items():
+        sources = sources_of(recipes[number], live)
+        found[number] = PreparedTensor(places[number], byte_size(kind), arena, sources)
+        preparation.keep(recipes[number], live, found[number])
+    return {number: found[number] for number in code.kept}
+
+
+def _run_prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any], places: Mapping[int, int]) -> None:
+    """Has @prepare write its results to these addresses."""
     entry = code.prepare
-    if entry is None:
-        return arena, places
+    assert entry is not None
     slots = (ctypes.c_int64 * entry.slots)()
     first = entry.parameter_slots()
     for slot, source in zip(first, code.prepare_sources, strict=False):
         slots[slot] = pointer(tensors[source.name])
-    for slot, place in zip(first[len(code.prepare_sources) :], places, strict=True):
-        slots[slot] = place
+    for number, slot in enumerate(first[len(code.prepare_sources) :]):
+        slots[slot] = places[number]
     native.entry(entry.symbol)(ctypes.addressof(slots))
-    del scratch  # code takes its addresses, and doesn't look there
-    return arena, places
 
 
 def _lay_out(types: Mapping[int, TensorType]) -> tuple[Arena, dict[int, int]]:

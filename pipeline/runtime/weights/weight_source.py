@@ -7,13 +7,23 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from pipeline.errors import PipelineError
+from pipeline.runtime.weights.preparation import Preparation
 
 #: Whether calls notice that weights have changed, or leave that to `Executable.refresh`.
 RefreshMode = Literal["auto", "manual"]
 
 
 class WeightSource(Protocol):
-    """Gives the tensors that a model has at the moment."""
+    """Gives the tensors that a model has at the moment.
+
+    Attributes:
+        preparation: what executables of these weights prepare of them once; None for each its own.
+    """
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """See the class."""
+        ...
 
     def tensors(self) -> Mapping[str, Any]:
         """The tensors by name."""
@@ -29,6 +39,7 @@ class FixedWeights:
     """Tensors that stay those that they are; what they contain may change."""
 
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    preparation: Preparation | None = None
 
     def tensors(self) -> Mapping[str, Any]:
         """See `WeightSource`."""
@@ -61,6 +72,11 @@ class Rebound:
         """`source`, and those of `weights` that capture made and that it has not."""
         live = source.tensors()
         return Rebound(source, {name: tensor for name, tensor in weights.items() if live.get(name) is not tensor})
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """See `WeightSource`."""
+        return self.behind.preparation
 
     def tensors(self) -> Mapping[str, Any]:
         """See `WeightSource`."""

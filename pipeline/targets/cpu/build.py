@@ -18,11 +18,12 @@ from pipeline.runtime.interface.entry_point import DYNAMIC, EntryPoint, Value
 from pipeline.runtime.interface.signature import ParameterSource
 from pipeline.runtime.native.linker import link
 from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
+from pipeline.targets.common.recipes import recipes_of
 from pipeline.targets.common.target import CodeForm
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.copied_updates import report_copies
 from pipeline.targets.cpu.isa import Isa
-from pipeline.targets.cpu.lower import BUFFERIZE, CALLING_CONVENTION, PLACE, TO_LLVM, vectorize, workspace_bytes
+from pipeline.targets.cpu.lower import BUFFERIZE, CALLING_CONVENTION, PLACE, SHARE, TO_LLVM, vectorize, workspace_bytes
 from pipeline.targets.cpu.machine_code import Machine, Unit, assembly, compile_units
 
 
@@ -32,9 +33,10 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
     def run(pipeline: str) -> None:
         PassPipeline.parse(pipeline).run(module, disable=disable)
 
-    checks = check_messages(module)
+    checks, recipes = check_messages(module), recipes_of(module)
     run(PLACE)
     kernels = kernels_of(module)
+    run(SHARE)
     progress.kernels(0, len(kernels))
     run(CALLING_CONVENTION.format(profile=str(form.profile).lower()))
     sources = {name: sources_of(function(module, name)) for name in entry_names(module)}
@@ -80,6 +82,7 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
         sites=sites,
         externals=externals,
         unread=unread,
+        recipes=recipes,
     )
 
 

@@ -16,6 +16,9 @@ PLACE = """
     align-while-iter-args
 """
 
+#: What @prepare computes takes little code. What it is, and by which kernels, has been told by then.
+SHARE = "share-prepare-kernels"
+
 #: What the caller of @main brings beside the model's arguments.
 CALLING_CONVENTION = "add-workspace{{profile={profile}}}"
 

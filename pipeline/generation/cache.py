@@ -1,0 +1,81 @@
+"""The cache as the loop of generation sees it: buffers that code writes to, whose rows can change places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeline.runtime.call.array_libraries import as_numpy
+
+#: Where the slots of a buffer are, by the start of its name behind `cache.`; in front are rows, heads by heads.
+_SLOTS = {"keys": -1, "values": 1}
+
+#: A row that is none of the cache's.
+_SPARE = -1
+
+
+class CacheRows:
+    """The rows of a cache, `batch` of them."""
+
+    def __init__(self, buffers: Mapping[str, Any], batch: int):
+        self._buffers, self._batch = dict(buffers), batch
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes."""
+        return sum(as_numpy(buffer).nbytes for buffer in self._buffers.values())
+
+    def reset(self) -> None:
+        """Sets all of it to zeros."""
+        for buffer in self._buffers.values():
+            as_numpy(buffer)[...] = 0
+
+    def reorder(self, sources: Sequence[int], filled: int) -> None:
+        """Makes each row that of another one as it was, in place; only what changes moves, of the slots filled so far.
+
+        Args:
+            sources: the number of the row that each becomes.
+        """
+        moves = list(_moves(sources))
+        for rows in self._filled(filled) if moves else ():
+            spare = np.empty_like(rows[0] if any(_SPARE in move for move in moves) else rows[:0])
+            for target, source in moves:
+                np.copyto(spare if target == _SPARE else rows[target], spare if source == _SPARE else rows[source])
+
+    def _filled(self, filled: int) -> Iterator[np.ndarray]:
+        """The buffers, [batch, heads, ..], as far as they are filled."""
+        for name, buffer in self._buffers.items():
+            array = as_numpy(buffer)
+            axis = _SLOTS[name.partition(".")[2].partition("_")[0]]
+            part = array[..., :filled] if axis < 0 else array[:, :filled]
+            yield part.reshape(self._batch, -1, *part.shape[1:])
+
+
+def _moves(sources: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Copies, one after the other, that make each row what its source was: to which row, and from which.
+
+    A row is overwritten when nothing is to be copied from it any more. Where only rings are left, a spare row keeps
+    one row of a ring.
+    """
+    waiting = {target: source for target, source in enumerate(sources) if target != source}
+    readers = dict.fromkeys(range(len(sources)), 0)
+    for source in waiting.values():
+        readers[source] += 1
+    free = [target for target in waiting if not readers[target]]
+    while waiting:
+        if not free:
+            target = next(iter(waiting))
+            yield _SPARE, target
+            reader = next(row for row, source in waiting.items() if source == target)
+            waiting[reader] = _SPARE
+            free.append(target)
+        target = free.pop()
+        source = waiting.pop(target)
+        yield target, source
+        if source == _SPARE:
+            continue
+        readers[source] -= 1
+        if not readers[source] and source in waiting:
+            free.append(source)
