@@ -783,8 +783,8 @@ func.func @vector(%x: tensor<1x64xf32>, %w: tensor<32x64xf32>, %o: tensor<1x32xf
 
 // CHECK-LABEL: func.func @column
 // CHECK-SAME: (%[[A:.*]]: tensor<64x32xf32>, %[[C:.*]]: tensor<64x1xf32>
-// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[DOWN]], #{{.*}}]
-// CHECK-SAME: ins(%[[C]], %[[A]] :
+// CHECK: linalg.generic {indexing_maps = [#[[DOWN]], #{{.*}}, #{{.*}}]
+// CHECK-SAME: ins(%[[A]], %[[C]] :
 // CHECK-NOT: linalg.generic
 func.func @column(%a: tensor<64x32xf32>, %c: tensor<64x1xf32>, %o: tensor<32x1xf32>, %e: tensor<32x64xf32>) -> tensor<32x1xf32> {
   %t = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
