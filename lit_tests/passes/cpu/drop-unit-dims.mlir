@@ -95,3 +95,25 @@ func.func @stays(%x: memref<6x1xf32>, %r: memref<6xf32>, %apart: memref<6x1xf32,
   }
   return
 }
+
+// -----
+
+// Stays: a loop of one iteration that moves along a window, too, and is the counter of no dim but this.
+
+#x = affine_map<(c, w, k) -> (w + k)>
+#w = affine_map<(c, w, k) -> (c, k)>
+#y = affine_map<(c, w, k) -> (c, w)>
+
+// CHECK-LABEL: func.func @window
+// CHECK-NOT: memref.collapse_shape
+// CHECK: return
+func.func @window(%x: memref<3xf32>, %w: memref<4x3xf32>, %y: memref<4x1xf32>) {
+  linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<3xf32>, memref<4x3xf32>) outs(%y : memref<4x1xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}

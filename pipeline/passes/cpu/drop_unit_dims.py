@@ -67,7 +67,10 @@ def _unit_dims(buffer: ir.Value) -> int:
 
 
 def _can_do_without(use: _Use) -> bool:
-    """Whether an op names the trailing dims of an operand by loops of one iteration, or by 0."""
+    """Whether an op names the trailing dims of an operand by loops of one iteration, or by 0.
+
+    A loop that moves along windows, too, has to stay, and to be the counter of some dim.
+    """
     view, number = use
     if any(name in view.op.attributes for name in _NUMBERED):
         return False
@@ -75,9 +78,15 @@ def _can_do_without(use: _Use) -> bool:
         loop = loop_of(expression)
         if loop is None and expression != ir.AffineConstantExpr.get(0):
             return False
-        if loop is not None and (view.reductions[loop] or view.sizes[loop] != 1):
+        if loop is not None and (view.reductions[loop] or view.sizes[loop] != 1 or _is_in_window(view, loop)):
             return False
     return True
+
+
+def _is_in_window(view: LinalgOp, loop: int) -> bool:
+    """Whether an index is a sum with the counter of a loop."""
+    results = (expression for indexing in view.maps for expression in indexing.results)
+    return any(coefficient(expression, loop) != 0 and loop_of(expression) is None for expression in results)
 
 
 def _unit_results(view: LinalgOp, number: int) -> list[ir.AffineExpr]:
