@@ -7,10 +7,13 @@
 // CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>)
 // CHECK: %[[R:.*]]:2 = scf.for %[[I:.*]] = {{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[A:.*]] = %{{.*}}) -> (tensor<4x8xf32>, tensor<4xf32>)
 // CHECK: %[[FIRST:.*]] = tensor.extract %[[A]][%[[I]]]
-// CHECK: scf.for %[[J:.*]] = {{.*}} iter_args(%{{.*}} = %[[O]], %[[SUM:.*]] = %[[FIRST]])
+// CHECK: %[[WIDE:.*]] = arith.extf %[[FIRST]] : f32 to f64
+// CHECK: scf.for %[[J:.*]] = {{.*}} iter_args(%{{.*}} = %[[O]], %[[SUM:.*]] = %[[WIDE]])
 // CHECK: %[[E:.*]] = tensor.extract %[[X]][%[[I]], %[[J]]]
-// CHECK: %[[NEXT:.*]] = arith.addf %[[E]], %[[SUM]]
-// CHECK: tensor.insert %[[NEXT]]
+// CHECK: %[[WIDER:.*]] = arith.extf %[[E]] : f32 to f64
+// CHECK: %[[NEXT:.*]] = arith.addf %[[WIDER]], %[[SUM]] : f64
+// CHECK: %[[NARROW:.*]] = arith.truncf %[[NEXT]] : f64 to f32
+// CHECK: tensor.insert %[[NARROW]]
 // CHECK: pipeline.kernel = "scan"
 // CHECK: return %[[R]]#0
 func.func @cumsum(%x: !torch.vtensor<[4,8],f32>) -> !torch.vtensor<[4,8],f32> {
