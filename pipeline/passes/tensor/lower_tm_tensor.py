@@ -22,7 +22,8 @@ _SHORTEST_ROW = 8
 class LowerTmTensor(PatternPass):
     """Rewrite tm_tensor.scan, scatter and sort as scf.for nests on tensors, each to become one kernel.
 
-    A sort of which only the first few elements are read, as in `topk`, is a selection of these.
+    A sort of which only the first few elements are read, as in `topk`, is a selection of these; one by numbers in lines
+    of known length goes by the digits of their bits; others merge.
     The dialect's own lowering works on buffers and its bufferization does not mix with one-shot-bufferize.
     """
 
@@ -41,7 +42,7 @@ class LowerTmTensor(PatternPass):
 
     @pattern("tm_tensor.sort")
     def lower_sort(self, sort: ir.Operation) -> bool:
-        """tm_tensor.sort   ->   for lines { a merge sort, or a selection }"""
+        """tm_tensor.sort   ->   for lines { a radix sort, a merge sort or a selection }"""
         return _lower(sort, sort_lines)
 
     @pattern("tm_tensor.attention", "tm_tensor.topk")
