@@ -61,6 +61,7 @@ VECTORIZE = """
     ),
     convert-through-f32,
     convert-through-i32,
+    drop-unit-dims,
     gathers-to-rows,
     hoist-index-computations,
     tile-and-vectorize{{
