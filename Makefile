@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: gpu-check bench bench-train demo test test-quick checks format lint types lit pytest docs setup
+.PHONY: gpu-check bench bench-shapes bench-train demo test test-quick checks format lint types lit pytest docs setup
 
 demo: setup
 	$(BIN)/python examples/resnet18.py
@@ -58,6 +58,12 @@ bench: setup
 	$(BIN)/python benchmarks/compare.py $(BENCH) --write --no-warm --output build/bf16.jsonl \
 	  --contestants eager,pipeline,eager-bf16,pipeline-of-bf16,pipeline-bf16 \
 	  W4_ffn W5_encoder W8a_resnet18 W8c_bert W8e_mlp
+
+# Many shapes of every kind of op, and whole models; an hour on two quiet processors, `SWEEP=--sample` ten minutes. It
+# goes on where it was stopped: what build/shapes.jsonl has is not run again.
+bench-shapes: setup
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[compile,bench,dev]'
+	$(BIN)/python benchmarks/sweep.py $(SWEEP) --write
 
 # Steps of training on one thread and on two; docs/training.md gets the tables. For a quiet machine.
 bench-train: setup

@@ -31,6 +31,7 @@ from typing import IO, Any
 
 import training_report
 from contestants import CONTESTANTS, Contestant
+from environment import installed, machine
 from report import Lines, print_tables, write_page
 from rich.console import Console
 from training_contestants import TRAINERS
@@ -234,31 +235,6 @@ def times(slices: list[dict[str, float]], eager: list[dict[str, float]]) -> dict
         "best_ms": 1e3 * min(one["best"] for one in slices),
         "quiet": sum(one["quiet"] for one in slices) / sum(one["calls"] for one in slices),
         **({"ratio": statistics.median(base["median"] / one["median"] for base, one in pairs)} if pairs else {}),
-    }
-
-
-def installed(contestant: str, python: str) -> dict[str, Any]:
-    """The versions of what a contestant needs, and what of it is missing."""
-    command = [python, str(FOLDER / "contestant_process.py"), "versions", contestant]
-    try:
-        return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
-    except (OSError, subprocess.CalledProcessError) as error:
-        sys.exit(f"{contestant}: {python} does not run: {error}")
-
-
-def machine(versions: dict[str, str]) -> dict[str, Any]:
-    """What figures depend on: the processor, what it can do at most, versions, what else it does, the day."""
-    from pipeline.runtime.report.machine_peak import measured_peak
-
-    peak = measured_peak()
-    names = [line.partition(":")[2] for line in Path("/proc/cpuinfo").read_text().split("\n") if "model name" in line]
-    return {
-        "cpu": names[0].strip() if names else "unknown",
-        "flops": peak.operations,
-        "bytes": peak.bytes,
-        "versions": versions,
-        "load": os.getloadavg()[0],
-        "date": time.strftime("%Y-%m-%d"),
     }
 
 

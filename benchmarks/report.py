@@ -123,8 +123,8 @@ def tables(lines: Lines) -> str:
     return "\n\n".join(parts)
 
 
-def about(lines: Lines) -> str:
-    """What figures depend on, in a sentence."""
+def about(lines: Any) -> str:
+    """What figures depend on, in a sentence, from what `machine` has."""
     machine = lines.machine
     if not machine:
         return "Nothing has been measured yet."

@@ -1,4 +1,4 @@
-"""LLVM's code generator, by llvmlite, ready for this machine's processor. Code that is loaded from files needs none."""
+"""LLVM's code generator, by llvmlite, for this machine's processor or others. Code that is loaded needs none."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from llvmlite import binding
 
 
 @functools.cache
-def initialize_llvm() -> None:
-    """Readies LLVM for this machine's processor, once."""
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
+def initialize_llvm(native: bool = True) -> None:
+    """Readies LLVM for this machine's processor, or for any, once."""
+    if native:
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+    else:
+        binding.initialize_all_targets()
+        binding.initialize_all_asmprinters()
 
 
 @functools.cache

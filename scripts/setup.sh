@@ -28,3 +28,15 @@ if ! ls /usr/share/vulkan/icd.d/*.json >/dev/null 2>&1; then
     echo "setup: no Vulkan driver found; for the tests of the target vulkan: sudo apt-get install mesa-vulkan-drivers libvulkan1"
   fi
 fi
+
+# The tests of code for AArch64 link it with Debian's cross compiler and run it in QEMU. Without them they fail, nothing
+# else does.
+if ! command -v qemu-aarch64 >/dev/null || ! command -v aarch64-linux-gnu-gcc >/dev/null; then
+  arm="qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross libgomp1-arm64-cross"
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "setup: installing $arm (apt-get): the emulator and the cross compiler that tests of AArch64 use"
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends $arm >/dev/null
+  else
+    echo "setup: no QEMU or cross compiler for AArch64 found; for its tests: sudo apt-get install $arm"
+  fi
+fi

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import shutil
 import subprocess
@@ -11,8 +12,8 @@ import pytest
 import torch
 
 import pipeline
-from pipeline.errors import ArtifactError
-from pipeline.runtime import artifact as artifacts
+from pipeline.errors import ArtifactError, OptionError, PipelineError
+from pipeline.runtime.native import cpu_features
 from pipeline.targets.cpu.isa import isa
 from pipeline.tools import compile as compile_driver
 
@@ -88,8 +89,43 @@ def test_an_artifact_for_a_cpu_that_this_machine_is_not(net, cpu, monkeypatch):
     """As seen on a machine that has all but the last thing that the CPU has."""
     path = emit(net, "exe", "net.pipeline", f"--cpu={cpu}")
     *has, lacks = isa(cpu).required
-    monkeypatch.setattr(artifacts, "host_features", lambda: set(has))
+    monkeypatch.setattr(cpu_features, "host_features", lambda: set(has))
     with pytest.raises(ArtifactError, match=f"is for the CPU {cpu}; this one lacks {re.escape(lacks)}$"):
         pipeline.load(path)
-    monkeypatch.setattr(artifacts, "host_features", lambda: {*has, lacks})
+    monkeypatch.setattr(cpu_features, "host_features", lambda: {*has, lacks})
     pipeline.load(path)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "why"),
+    [
+        ("neoverse-n1", "is for aarch64 machines, this one is x86_64"),
+        ("x86-64-v2", "is for the CPU x86-64-v2; this one lacks popcnt"),
+    ],
+)
+def test_an_executable_that_this_machine_cannot_run(cpu, why, tmp_path, monkeypatch):
+    """It can be looked at and saved; what would run it says why not."""
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(cpu_features, "host_features", lambda: set(isa("x86-64-v2").required) - {"popcnt"})
+    layer = torch.nn.Linear(33, 40).requires_grad_(False)
+    exe = pipeline.compile(layer, (torch.from_numpy(X),), cpu=cpu)
+    assert cpu in repr(exe) and "linalg" in exe.ir("linalg") and exe.memory.workspace >= 0
+    with pytest.raises(PipelineError, match=f"^this executable {re.escape(why)}$"):
+        exe(torch.from_numpy(X))
+    with pytest.raises(PipelineError, match=re.escape(why)):
+        exe.profile(torch.from_numpy(X))
+    with pytest.raises(PipelineError, match=re.escape(why)):
+        exe.save(tmp_path / "net", prepacked=True)
+    exe.refresh()
+    exe.num_threads = 2
+    exe.with_weights(exe.weights)
+    exe.save(tmp_path / "net")
+    with pytest.raises(ArtifactError, match=f"net: {re.escape(why)}$"):
+        pipeline.load(tmp_path / "net")
+    with pytest.raises(OptionError, match="tune: this machine cannot run the code"):
+        pipeline.compile(layer, (torch.from_numpy(X),), cpu=cpu, tune=1)
+
+
+def test_a_cpu_that_is_not_known():
+    with pytest.raises(OptionError, match="cpu='m68k': expected native or one of x86-64, .*, neoverse-n1, apple-m1, "):
+        pipeline.compile(lambda x: x + 1, (torch.ones(3),), cpu="m68k")

@@ -1,50 +1,54 @@
-"""Dot products of narrow elements: which sums of products AVX512_BF16 and AVX512_VNNI compute several at a time."""
+"""Dot products of narrow elements: which sums of products processors compute several at a time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.ir.byte_products import ANY, MIXED, SAME
 from pipeline.mlir import defining_op, ir, terminator
-
-#: How many sums a vector of the instructions has, of 32 bits each; the factors of each fill as many.
-LANES = 16
 
 
 @dataclass(frozen=True)
 class DotProduct:
-    """An instruction that adds several products to each sum.
+    """An instruction that adds several products to each sum of 32 bits.
 
     Attributes:
         steps: how many products.
-        unsigned: the number of the factor that has no sign; None where both are the same.
+        unsigned: for each factor whether it has no sign; None for bf16.
     """
 
     steps: int
-    unsigned: int | None = None
+    unsigned: tuple[bool, bool] | None = None
 
     @property
     def bits(self) -> int:
         """Those of a factor."""
         return 32 // self.steps
 
+    def exists(self, bf16_dots: bool, int8_dots: str) -> bool:
+        """Whether a processor has it that has dot products of bf16, or these of bytes (`pipeline.ir.byte_products`)."""
+        if self.unsigned is None:
+            return bf16_dots
+        return int8_dots == ANY or int8_dots == (MIXED if len(set(self.unsigned)) == 2 else SAME)
 
-#: f32 + bf16 * bf16 + bf16 * bf16, see AVX512_BF16.
+
+#: f32 + bf16 * bf16 + bf16 * bf16, see AVX512_BF16, and BFDOT of AArch64.
 BF16_PAIRS = DotProduct(2)
 
 
 def dot_product_of(body: ir.Block) -> DotProduct | None:
     """The instruction for a body that yields out + ext(a) * ext(b), in any order; None if there is none.
 
-    f32 + extf(bf16) * extf(bf16), or i32 + extui(i8) * extsi(i8)
+    f32 + extf(bf16) * extf(bf16), or i32 + ext(i8) * ext(i8)
     """
     kinds = [str(argument.type) for argument in body.arguments]
     if kinds == ["bf16", "bf16", "f32"]:
         return BF16_PAIRS if _factors(body, "arith.addf", "arith.mulf") == ["arith.extf"] * 2 else None
-    if kinds == ["i8", "i8", "i32"]:
-        factors = _factors(body, "arith.addi", "arith.muli")
-        is_mixed = factors is not None and sorted(factors) == ["arith.extsi", "arith.extui"]
-        return DotProduct(4, factors.index("arith.extui")) if factors is not None and is_mixed else None
-    return None
+    factors = _factors(body, "arith.addi", "arith.muli") if kinds == ["i8", "i8", "i32"] else None
+    if factors is None or not {"arith.extsi", "arith.extui"} >= set(factors):
+        return None
+    left, right = (factor == "arith.extui" for factor in factors)
+    return DotProduct(4, (left, right))
 
 
 def multiplies_bf16(body: ir.Block) -> bool:

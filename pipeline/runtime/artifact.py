@@ -13,7 +13,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import platform
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,7 +27,7 @@ from pipeline.runtime.interface.atomic_files import replacing
 from pipeline.runtime.interface.code import Code
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.mapped_file import FileInMemory, MappedFile, TensorFile, checksum
-from pipeline.runtime.native.cpu_features import host_features
+from pipeline.runtime.native.cpu_features import why_foreign
 from pipeline.runtime.safetensors_file import chunks
 from pipeline.runtime.weights.weight_source import FixedWeights, WeightSource
 
@@ -287,8 +286,6 @@ def _instead(metadata: Mapping[str, str]) -> str:
 
 
 def _check_cpu(path: Path, code: Code) -> None:
-    if code.machine != platform.machine():
-        raise ArtifactError(f"{path}: is for {code.machine} machines, this one is {platform.machine()}")
-    missing = sorted(set(code.required) - host_features())
-    if missing:
-        raise ArtifactError(f"{path}: is for the CPU {code.cpu}; this one lacks {', '.join(missing)}")
+    reason = why_foreign(code.machine, code.cpu, code.required)
+    if reason is not None:
+        raise ArtifactError(f"{path}: {reason}")

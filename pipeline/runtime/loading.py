@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pipeline.runtime.executable import Executable
+from pipeline.runtime.foreign_executable import ForeignExecutable
 from pipeline.runtime.interface.code import Code
+from pipeline.runtime.native.cpu_features import why_foreign
 
 if TYPE_CHECKING:
     from pipeline.runtime.device.device_code import DeviceCode
@@ -19,6 +21,8 @@ def make_executable(code: Code | DeviceCode, *arguments: Any, **options: Any) ->
         from pipeline.runtime.device_executable import DeviceExecutable  # not loaded for CPUs
 
         kind = DeviceExecutable
+    elif why_foreign(code.machine, code.cpu, code.required) is not None:
+        kind = ForeignExecutable
     return kind(code, *arguments, **options)
 
 

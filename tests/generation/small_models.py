@@ -48,11 +48,22 @@ NAMES = tuple(_MODELS)
 def small_model(name):
     """The model in evaluation; its weights are large enough that tokens do not repeat at once."""
     torch.manual_seed(0)
-    model = _MODELS[name]().eval().requires_grad_(False)
+    return _scaled(_MODELS[name]())
+
+
+def _scaled(model):
+    model.eval().requires_grad_(False)
     for parameter in model.parameters():
         if parameter.ndim > 1:
             parameter.mul_(6)
     return model
+
+
+def attending_model(shared_heads, window, dtype):
+    """A decoder of one layer: four heads that share keys and values of some, and see all or a window of the text."""
+    torch.manual_seed(0)
+    sizes = _SHARED | _SHALLOW | {"num_key_value_heads": shared_heads}
+    return _scaled(_decoder("Mistral", **sizes, sliding_window=window)()).to(dtype)
 
 
 def prompt(rows, length, seed=1):

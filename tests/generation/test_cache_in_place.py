@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
 import pytest
 import torch
-from generation.small_models import eager, prompt, small_model
+from generation.small_models import attending_model, eager, prompt, small_model
 from updates.support import remarks
 
 import pipeline
@@ -42,6 +43,49 @@ def test_nothing_of_the_cache_is_copied(llama):
     # What a step allocates is a mask, and a number for each of the four heads and each slot, before and after softmax.
     allocated = re.findall(r"memref.alloc\(.*: memref<(.*\?.*)>", text)
     assert 0 < len(allocated) <= 5 and set(allocated) <= {"1x?xi1", "1x2x2x1x?xf32", "2x2x?xf32"}
+
+
+def moved_to_the_cache(text):
+    """How many bytes the copies move whose target begins where the number of filled slots says."""
+    copies = re.findall(r"memref.copy .* : memref<([\dx]+)x(f32|bf16)> to memref<.*strided<.*, offset: \?>", text)
+    return sum(math.prod(map(int, shape.split("x"))) * {"f32": 4, "bf16": 2}[kind] for shape, kind in copies)
+
+
+@pytest.mark.parametrize(
+    ("batch", "shared_heads", "window", "dtype"),
+    [
+        (1, 4, 9, torch.bfloat16),
+        (2, 2, None, torch.float32),
+        (5, 1, 9, torch.float32),
+        (16, 2, 9, torch.bfloat16),
+        (16, 4, None, torch.float32),
+    ],
+)
+def test_a_step_moves_its_token_alone(batch, shared_heads, window, dtype):
+    """However many rows: no copy, nor memory for one, grows with the slots that are filled."""
+    model = attending_model(shared_heads, window, dtype)
+    lm = pipeline.generation.compile(model, max_length=SLOTS, batch=batch, cache=False)
+    text = in_buffers(lm.decode)
+    assert not re.findall(rf"memref.copy .*: memref<[\dx]*(?:\?|{SLOTS}x).* to", text)
+    growing = re.findall(r"memref.alloc\(.*: memref<(.*\?.*)>", text)
+    assert growing and not [shape for shape in growing if "8" in re.split("x", shape)[:-1]]  # a head is 8 wide
+    assert moved_to_the_cache(text) == 2 * batch * shared_heads * 8 * dtype.itemsize
+    ids = prompt(batch, 12)
+    mask = (torch.arange(12) >= torch.arange(batch)[:, None] % 5).long()
+    tokens = lm.generate(ids, mask, max_new_tokens=20)
+    if dtype == torch.float32:
+        assert torch.equal(tokens, eager(model, ids, attention_mask=mask, max_new_tokens=20))
+    assert_likely(model, tokens, mask)
+
+
+def assert_likely(model, tokens, mask):
+    """Each new token is the likeliest of those before it, up to the rounding of the model's type."""
+    whole = torch.nn.functional.pad(mask, (0, tokens.shape[1] - mask.shape[1]), value=1)
+    positions = (whole.cumsum(-1) - 1).clamp(min=0)
+    logits = model(tokens, attention_mask=whole, position_ids=positions).logits.float()[:, mask.shape[1] - 1 : -1]
+    chosen = logits.gather(-1, tokens[:, mask.shape[1] :, None])[..., 0]
+    allowed = 4 * torch.finfo(model.dtype).eps * logits.abs().amax()
+    assert (logits.amax(-1) - chosen <= allowed).all()
 
 
 def test_the_cache_stays_where_it_is(llama):

@@ -12,6 +12,10 @@ CASES = {
     "gemv": (lambda x, w: x @ w.t(), (1, None), (5, None)),
     "batches": (lambda x, w: x @ w.transpose(-1, -2), (3, 1, None), (3, 7, None)),
     "column": (lambda x, w: w @ x.t(), (1, None), (5, None)),
+    "column as it lies": (lambda x, w: w @ x, (None, 1), (33, None)),
+    "transposed matrix, column": (lambda x, w: w.t() @ x, (None, 1), (None, 37)),
+    "transposed, bias, column": (lambda x, w: torch.relu(w.t() @ x + 1) * 2, (None, 1), (None, 37)),
+    "batches of columns": (lambda x, w: w.mT @ x, (3, None, 1), (3, None, 18)),
     "bias and relu": (lambda x, w: torch.relu(x @ w.t() + 1), (1, None), (33, None)),
 }
 
@@ -37,6 +41,8 @@ def test_products(name, length, dtype):
 def test_the_matrix_is_not_copied():
     x, w = torch.randn(1, 64), torch.randn(300, 64)
     exe = pipeline.compile(Function(lambda x, w: x @ w.t()), (x, w))
+    assert exe.memory.workspace == 0
+    exe = pipeline.compile(Function(lambda x, w: w.t() @ x), (torch.randn(300, 1), w))
     assert exe.memory.workspace == 0
     exe = pipeline.compile(Function(lambda x, w: x @ w.t()), (x.expand(40, 64), w))
     assert exe.memory.workspace > 0

@@ -50,18 +50,17 @@ def test_a_selection_keeps_only_what_is_read():
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x: x.topk(12),
-        lambda x: x.sort(-1),
+        lambda x: x.topk(120),
         lambda x: (x.sort(-1)[0][:, 3:5],),
         lambda x: (x.sort(-1)[0][:, ::9],),
     ],
-    ids=["many", "all", "from the middle", "steps"],
+    ids=["many", "from the middle", "steps"],
 )
 def test_must_not_fire(function):
-    x = torch.randn(5, 40)
+    x = torch.randn(5, 400)
     exe, results = compiled(function, x)
     assert torch.equal(results[0], function(x)[0])
-    assert exe.memory.workspace >= 5 * 40 * 4
+    assert exe.memory.workspace >= 5 * 400 * 4
 
 
 @pytest.mark.parametrize("shape", [(0, 40), (1, 40), (2, 0, 40)], ids=str)

@@ -1,4 +1,4 @@
-// RUN: pipeline-opt %s --split-input-file --tile-and-vectorize=int8-dots=true --canonicalize --cse | FileCheck %s
+// RUN: pipeline-opt %s --split-input-file --tile-and-vectorize=int8-dots=mixed --canonicalize --cse | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --tile-and-vectorize --canonicalize --cse | FileCheck %s --check-prefix=PLAIN
 
 // A weight in groups of four rows: one load has the groups of 16 columns. Bytes without a sign come first.

@@ -1,5 +1,6 @@
 // RUN: pipeline-opt %s --split-input-file --tile-and-vectorize="vector-bytes=16 registers=16" --canonicalize --cse | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --tile-and-vectorize="vector-bytes=16 registers=16" --remarks-filter=tile-and-vectorize --verify-diagnostics
+// RUN: pipeline-opt %s --split-input-file --tile-and-vectorize="vector-bytes=32 registers=16" --canonicalize --cse | FileCheck %s --check-prefix=MASKS
 
 // A matrix product: rows of vectors of the output are the accumulators of one loop over the inner dimension.
 
@@ -61,7 +62,8 @@ func.func @dynamic_batch_matmul(%a: memref<?x?x?xf64>, %b: memref<?x?x?xf64>, %c
 
 // -----
 
-// A convolution of stride 2 loads all elements up to the last one that it needs and keeps every other.
+// A convolution of stride 2: the second of two vectors ends with the last element that is wanted. Processors with longer
+// vectors have masks, and load all elements up to the last one that is wanted at once.
 
 #image = affine_map<(d0, d1, d2) -> (d1 * 2 + d2)>
 #weights = affine_map<(d0, d1, d2) -> (d0, d2)>
@@ -69,10 +71,14 @@ func.func @dynamic_batch_matmul(%a: memref<?x?x?xf64>, %b: memref<?x?x?xf64>, %c
 
 // CHECK-LABEL: func.func @strided_convolution
 // CHECK-SAME: (%[[X:.*]]: memref<17xf32>, %[[W:.*]]: memref<3x3xf32>, %[[Y:.*]]: memref<3x8xf32>)
-// CHECK: %[[MASK:.*]] = vector.constant_mask [7] : vector<8xi1>
-// CHECK: %[[ALL:.*]] = vector.maskedload %[[X]][%{{.*}}], %[[MASK]]
-// CHECK: vector.deinterleave %[[ALL]]
+// CHECK: %[[FIRST:.*]] = vector.load %[[X]][%{{.*}}] : memref<17xf32>, vector<4xf32>
+// CHECK: %[[SECOND:.*]] = vector.load %[[X]][%{{.*}}] : memref<17xf32>, vector<4xf32>
+// CHECK: vector.shuffle %[[FIRST]], %[[SECOND]] [0, 2, 5, 7]
 // CHECK: memref.load %[[W]][%{{.*}}, %{{.*}}]
+// MASKS-LABEL: func.func @strided_convolution
+// MASKS: %[[MASK:.*]] = vector.constant_mask [15] : vector<16xi1>
+// MASKS: %[[ALL:.*]] = vector.maskedload %{{.*}}, %[[MASK]]
+// MASKS: vector.deinterleave %[[ALL]]
 func.func @strided_convolution(%x: memref<17xf32>, %w: memref<3x3xf32>, %y: memref<3x8xf32>) {
   // expected-remark @below {{passed: tiles of 3 x 2 vectors of 4}}
   linalg.generic {indexing_maps = [#image, #weights, #out], iterator_types = ["parallel", "parallel", "reduction"]}
@@ -87,7 +93,7 @@ func.func @strided_convolution(%x: memref<17xf32>, %w: memref<3x3xf32>, %y: memr
 
 // -----
 
-// A convolution of stride 3 gathers every third element of the image and broadcasts the weights.
+// A convolution of stride 3 loads every third element of the image, one by one or as a gather, and broadcasts the weights.
 
 #image = affine_map<(d0, d1, d2) -> (d1 * 3 + d2)>
 #weights = affine_map<(d0, d1, d2) -> (d0, d2)>
@@ -95,9 +101,13 @@ func.func @strided_convolution(%x: memref<17xf32>, %w: memref<3x3xf32>, %y: memr
 
 // CHECK-LABEL: func.func @gathering_convolution
 // CHECK-SAME: (%[[X:.*]]: memref<24xf32>, %[[W:.*]]: memref<3x3xf32>, %[[Y:.*]]: memref<3x8xf32>)
-// CHECK: %[[STEPS:.*]] = arith.constant dense<[0, 3, 6, 9]> : vector<4xi32>
-// CHECK: vector.gather %[[X]][%{{.*}}] [%[[STEPS]]]
+// CHECK-COUNT-4: memref.load %[[X]][%{{.*}}]
+// CHECK: vector.from_elements %{{.*}} : vector<4xf32>
 // CHECK: memref.load %[[W]][%{{.*}}, %{{.*}}]
+// MASKS-LABEL: func.func @gathering_convolution
+// MASKS-SAME: (%[[X:.*]]: memref<24xf32>,
+// MASKS: %[[STEPS:.*]] = arith.constant dense<[0, 3, 6, 9, 12, 15, 18, 21]> : vector<8xi32>
+// MASKS: vector.gather %[[X]][%{{.*}}] [%[[STEPS]]]
 func.func @gathering_convolution(%x: memref<24xf32>, %w: memref<3x3xf32>, %y: memref<3x8xf32>) {
   // expected-remark @below {{passed: tiles of 3 x 2 vectors of 4}}
   linalg.generic {indexing_maps = [#image, #weights, #out], iterator_types = ["parallel", "parallel", "reduction"]}

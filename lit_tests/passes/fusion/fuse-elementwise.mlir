@@ -756,6 +756,7 @@ func.func @free_ones_first(%a: tensor<4xf32>, %init: tensor<4x8xf32>) -> (tensor
 #t = affine_map<(d0, d1) -> (d1, d0)>
 
 // CHECK-DAG: #[[LINES:.*]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-DAG: #[[DOWN:.*]] = affine_map<(d0, d1, d2) -> (d2, d0)>
 // CHECK-LABEL: func.func @vector
 // CHECK-SAME: (%[[X:.*]]: tensor<1x64xf32>, %[[W:.*]]: tensor<32x64xf32>
 // CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[LINES]], #{{.*}}]
@@ -778,12 +779,36 @@ func.func @vector(%x: tensor<1x64xf32>, %w: tensor<32x64xf32>, %o: tensor<1x32xf
   return %r : tensor<1x32xf32>
 }
 
+// A column, on the right of a transposed matrix: the result lies along the lines of the matrix as it is.
+
+// CHECK-LABEL: func.func @column
+// CHECK-SAME: (%[[A:.*]]: tensor<64x32xf32>, %[[C:.*]]: tensor<64x1xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[DOWN]], #{{.*}}, #{{.*}}]
+// CHECK-SAME: ins(%[[A]], %[[C]] :
+// CHECK-NOT: linalg.generic
+func.func @column(%a: tensor<64x32xf32>, %c: tensor<64x1xf32>, %o: tensor<32x1xf32>, %e: tensor<32x64xf32>) -> tensor<32x1xf32> {
+  %t = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%a : tensor<64x32xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<32x64xf32>
+  // expected-remark @below {{passed: computes its operand 0, linalg.generic, itself}}
+  %r = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%t, %c : tensor<32x64xf32>, tensor<64x1xf32>) outs(%o : tensor<32x1xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %m = arith.mulf %p, %q : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<32x1xf32>
+  return %r : tensor<32x1xf32>
+}
+
 // Must not fire: several vectors read each element again and again; the vector itself lies across.
 
 // CHECK-LABEL: func.func @vectors
 // CHECK-COUNT-4: linalg.generic
 func.func @vectors(%x: tensor<2x64xf32>, %w: tensor<32x64xf32>, %o: tensor<2x32xf32>, %e: tensor<64x32xf32>,
-    %v: tensor<64x1xf32>, %q: tensor<1x32xf32>) -> (tensor<2x32xf32>, tensor<1x32xf32>) {
+    %v: tensor<64x2xf32>, %q: tensor<1x32xf32>) -> (tensor<2x32xf32>, tensor<1x32xf32>) {
   %t = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
       ins(%w : tensor<32x64xf32>) outs(%e : tensor<64x32xf32>) {
   ^bb0(%in: f32, %out: f32):
@@ -803,8 +828,8 @@ func.func @vectors(%x: tensor<2x64xf32>, %w: tensor<32x64xf32>, %o: tensor<2x32x
     linalg.yield %in : f32
   } -> tensor<64x32xf32>
   // expected-remark @below {{missed: does not compute its operand 1, linalg.generic, itself: the consumer reads its input again and again}}
-  %s = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2, d0)>, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%v, %u : tensor<64x1xf32>, tensor<64x32xf32>) outs(%q : tensor<1x32xf32>) {
+  %s = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2, 0)>, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%v, %u : tensor<64x2xf32>, tensor<64x32xf32>) outs(%q : tensor<1x32xf32>) {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32

@@ -80,6 +80,29 @@ func.func @halves(%x: tensor<4x12xf32>) -> tensor<4x6xf32> {
   return %r : tensor<4x6xf32>
 }
 
+// A slice of a size that is known at run time only, with a dim split: its size comes along.
+
+// CHECK-LABEL: func.func @split_slice
+// CHECK-SAME: (%[[X:.*]]: tensor<4x9xf32>, %[[N:.*]]: index)
+// CHECK-NEXT: %[[R:.*]] = "fusion.group"(%[[X]], %[[N]]) ({
+// CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<4x9xf32>, %[[M:.*]]: index):
+// CHECK-NEXT: %[[S:.*]] = tensor.extract_slice %[[A]][0, 0] [4, %[[M]]] [1, 1]
+// CHECK-NEXT: %[[SPLIT:.*]] = tensor.expand_shape %[[S]] {{.*}} output_shape [2, 2, %[[M]]]
+// CHECK: linalg.exp ins(%[[SPLIT]] :
+// CHECK: return %[[R]]
+func.func @split_slice(%x: tensor<4x9xf32>, %n: index) -> tensor<2x2x?xf32> {
+  %a = tensor.extract_slice %x[0, 0] [4, %n] [1, 1] : tensor<4x9xf32> to tensor<4x?xf32>
+  %b = tensor.expand_shape %a [[0, 1], [2]] output_shape [2, 2, %n] : tensor<4x?xf32> into tensor<2x2x?xf32>
+  // expected-remark @below {{passed: reads 1 slices where they lie}}
+  %r = "fusion.group"(%b, %n) ({
+  ^bb0(%v: tensor<2x2x?xf32>, %m: index):
+    %e = tensor.empty(%m) : tensor<2x2x?xf32>
+    %s = linalg.exp ins(%v : tensor<2x2x?xf32>) outs(%e : tensor<2x2x?xf32>) -> tensor<2x2x?xf32>
+    "fusion.yield"(%s) : (tensor<2x2x?xf32>) -> ()
+  }) {kind = "elementwise", label = "exp"} : (tensor<2x2x?xf32>, index) -> tensor<2x2x?xf32>
+  return %r : tensor<2x2x?xf32>
+}
+
 // Must not fire: a reshape of a whole tensor.
 
 // CHECK-LABEL: func.func @a_reshape_alone

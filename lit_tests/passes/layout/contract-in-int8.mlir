@@ -1,6 +1,6 @@
 // RUN: pipeline-opt %s --split-input-file --contract-in-int8 --canonicalize --cse | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --contract-in-int8 --remarks-filter=contract-in-int8 --verify-diagnostics
-// RUN: pipeline-opt %s --split-input-file --contract-in-int8="supported=false" --canonicalize --cse | FileCheck %s --check-prefix=OLD
+// RUN: pipeline-opt %s --split-input-file --contract-in-int8="dots=none" --canonicalize --cse | FileCheck %s --check-prefix=OLD
 
 // Data without a sign, weights with one: their bytes are multiplied; zero point and scale are applied to the sums.
 

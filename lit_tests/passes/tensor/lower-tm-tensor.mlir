@@ -7,10 +7,13 @@
 // CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>)
 // CHECK: %[[R:.*]]:2 = scf.for %[[I:.*]] = {{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[A:.*]] = %{{.*}}) -> (tensor<4x8xf32>, tensor<4xf32>)
 // CHECK: %[[FIRST:.*]] = tensor.extract %[[A]][%[[I]]]
-// CHECK: scf.for %[[J:.*]] = {{.*}} iter_args(%{{.*}} = %[[O]], %[[SUM:.*]] = %[[FIRST]])
+// CHECK: %[[WIDE:.*]] = arith.extf %[[FIRST]] : f32 to f64
+// CHECK: scf.for %[[J:.*]] = {{.*}} iter_args(%{{.*}} = %[[O]], %[[SUM:.*]] = %[[WIDE]])
 // CHECK: %[[E:.*]] = tensor.extract %[[X]][%[[I]], %[[J]]]
-// CHECK: %[[NEXT:.*]] = arith.addf %[[E]], %[[SUM]]
-// CHECK: tensor.insert %[[NEXT]]
+// CHECK: %[[WIDER:.*]] = arith.extf %[[E]] : f32 to f64
+// CHECK: %[[NEXT:.*]] = arith.addf %[[WIDER]], %[[SUM]] : f64
+// CHECK: %[[NARROW:.*]] = arith.truncf %[[NEXT]] : f64 to f32
+// CHECK: tensor.insert %[[NARROW]]
 // CHECK: pipeline.kernel = "scan"
 // CHECK: return %[[R]]#0
 func.func @cumsum(%x: !torch.vtensor<[4,8],f32>) -> !torch.vtensor<[4,8],f32> {
@@ -46,13 +49,17 @@ func.func @loop(%n: index, %x: tensor<4xf32>, %v: f32) -> tensor<4xf32> {
 // CHECK-SAME: (%[[X:.*]]: tensor<4x90xf32>)
 // CHECK: %[[BEST:.*]] = tensor.empty() : tensor<4x3xf32>
 // CHECK: %[[R:.*]]:2 = scf.for %{{.*}} iter_args(%{{.*}} = %[[BEST]], %{{.*}} = %{{.*}}) -> (tensor<4x3xf32>, tensor<4x3xi64>)
+// The first three fill their places; of the others 32 at a time are compared with the last one of these.
 // CHECK: scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step
 // CHECK: %[[NEW:.*]] = tensor.extract %[[X]][%{{.*}}, %[[I]]]
 // CHECK: %[[PLACE:.*]] = arith.index_cast %[[I]] : index to i64
-// CHECK: scf.if
+// CHECK-NOT: scf.if
 // CHECK: scf.while
 // CHECK: tensor.insert %[[NEW]] into
 // CHECK: tensor.insert %[[PLACE]] into
+// CHECK: %[[ENTERS:.*]] = scf.for %{{.*}} iter_args(%{{.*}} = %{{.*}}) -> (i1)
+// CHECK: scf.if %[[ENTERS]]
+// CHECK: scf.while
 // CHECK: pipeline.kernel = "sort"
 // CHECK: tensor.extract_slice %[[R]]#0[0, 0] [4, 3] [1, 1] : tensor<4x3xf32>
 func.func @first_three(%x: !torch.vtensor<[4,90],f32>) -> (!torch.vtensor<[4,3],f32>, !torch.vtensor<[4,2],si64>) {
@@ -69,11 +76,14 @@ func.func @first_three(%x: !torch.vtensor<[4,90],f32>) -> (!torch.vtensor<[4,3],
 
 // -----
 
-// Must not fire: more than the first few are read.
+// Must not fire: more than the first few are read. All are sorted by the four digits of their bits.
 
 // CHECK-LABEL: func.func @all
 // CHECK-NOT: scf.while
-// CHECK: math.ctlz
+// CHECK: tensor.empty() : tensor<1024xi32>
+// CHECK: arith.bitcast %{{.*}} : f32 to i32
+// CHECK-NOT: math.ctlz
+// CHECK: pipeline.kernel = "sort"
 func.func @all(%x: !torch.vtensor<[4,90],f32>) -> (!torch.vtensor<[4,3],f32>, !torch.vtensor<[4,90],si64>) {
   %zero = torch.constant.int 0
   %one = torch.constant.int 1
@@ -82,6 +92,36 @@ func.func @all(%x: !torch.vtensor<[4,90],f32>) -> (!torch.vtensor<[4,3],f32>, !t
   %s, %p = torch.aten.sort %x, %one, %true : !torch.vtensor<[4,90],f32>, !torch.int, !torch.bool -> !torch.vtensor<[4,90],f32>, !torch.vtensor<[4,90],si64>
   %a = torch.aten.slice.Tensor %s, %one, %zero, %three, %one : !torch.vtensor<[4,90],f32>, !torch.int, !torch.int, !torch.int, !torch.int -> !torch.vtensor<[4,3],f32>
   return %a, %p : !torch.vtensor<[4,3],f32>, !torch.vtensor<[4,90],si64>
+}
+
+// -----
+
+// A line of few elements is sorted by putting one after the other into its place.
+
+// CHECK-LABEL: func.func @short_line
+// CHECK-NOT: arith.bitcast
+// CHECK: scf.while
+// CHECK: pipeline.kernel = "sort"
+func.func @short_line(%x: !torch.vtensor<[4,24],f32>) -> !torch.vtensor<[4,24],f32> {
+  %one = torch.constant.int 1
+  %true = torch.constant.bool true
+  %s, %p = torch.aten.sort %x, %one, %true : !torch.vtensor<[4,24],f32>, !torch.int, !torch.bool -> !torch.vtensor<[4,24],f32>, !torch.vtensor<[4,24],si64>
+  return %s : !torch.vtensor<[4,24],f32>
+}
+
+// -----
+
+// Lines whose size the call gives are merged.
+
+// CHECK-LABEL: func.func @size_of_the_call
+// CHECK-NOT: arith.bitcast
+// CHECK: math.ctlz
+// CHECK: pipeline.kernel = "sort"
+func.func @size_of_the_call(%x: !torch.vtensor<[4,?],f32>) -> !torch.vtensor<[4,?],f32> {
+  %one = torch.constant.int 1
+  %true = torch.constant.bool true
+  %s, %p = torch.aten.sort %x, %one, %true : !torch.vtensor<[4,?],f32>, !torch.int, !torch.bool -> !torch.vtensor<[4,?],f32>, !torch.vtensor<[4,?],si64>
+  return %s : !torch.vtensor<[4,?],f32>
 }
 
 // -----

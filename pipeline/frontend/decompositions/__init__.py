@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from torch._decomp import get_decompositions
-from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from pipeline.frontend.complex_numbers import on_parts
 from pipeline.frontend.decompositions import affine, quantized
+from pipeline.frontend.decompositions.attention import attention, flash_attention
 from pipeline.frontend.decompositions.convolutions import convolution
 from pipeline.frontend.decompositions.integer_operands import in_their_common_type
 from pipeline.frontend.decompositions.low_precision import compute_in_float32, factors_in_float32
@@ -28,7 +28,7 @@ from pipeline.frontend.decompositions.transformer_layers import (
     multi_head_attention,
     transformer_encoder_layer,
 )
-from pipeline.frontend.gradients.attention import attention_scores, flash_attention_backward, log_sum_exp
+from pipeline.frontend.gradients.attention import flash_attention_backward
 from pipeline.frontend.gradients.convolutions import convolution_backward
 from pipeline.frontend.gradients.embedding_bags import embedding_bag_backward, per_sample_weights_backward
 from pipeline.frontend.gradients.foreach import fma, for_each
@@ -60,7 +60,8 @@ def _table(with_quantized: bool, with_affine: bool, random: str) -> Mapping[Any,
         table.update(quantized.decompositions())
     if with_affine:
         table.update(affine.decompositions())
-    table[aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
+    table[aten._scaled_dot_product_flash_attention_for_cpu.default] = flash_attention
+    table[aten._scaled_dot_product_attention_math.default] = attention
     table[aten.var_mean.correction] = _var_mean
     table[aten._scaled_dot_product_flash_attention_for_cpu_backward.default] = flash_attention_backward
     table[torch.ops.prims.fma.default] = fma
@@ -94,47 +95,6 @@ def _is_in_place(op: Any) -> bool:
         and op._schema.name.endswith("_")
         and op._schema.is_mutable
     )
-
-
-def _attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    attn_mask: torch.Tensor | None = None,
-    scale: float | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """softmax(query @ key.T * scale + mask) @ value: [N, H, L, E], its dims in memory in the order of the query's.
-
-    The second result are the logarithms of the sums of its rows, [N, H, L], which backward alone reads.
-
-    Gets round a defect of torch: its own decomposition lays the result out as [L, N, H, E] whatever the query's layout,
-    so that a view of the result that was right when exported fails (GPT-2 with a batch). Remove when torch._decomp's
-    `scaled_dot_product_flash_attention_for_cpu` keeps the layout that the op itself has, `empty_like(query)`.
-    """
-    dtype = query.dtype
-    if attn_mask is not None and dtype.itemsize == 2:  # as torch's own decomposition does
-        query, key, value = query.float(), key.float(), value.float()
-    scores = attention_scores(query, key, is_causal, scale, attn_mask)
-    output = _weighted(scores, value, query.size(1) // value.size(1), attn_mask is not None).to(dtype)
-    order, _ = compute_elementwise_output_logical_to_physical_perm(query)
-    back = [order.index(dim) for dim in range(4)]
-    return output.permute(order).contiguous().permute(back), log_sum_exp(scores)
-
-
-def _weighted(scores: torch.Tensor, value: torch.Tensor, repeats: int, is_masked: bool) -> torch.Tensor:
-    """softmax(scores) @ value, each head of which is that of `repeats` queries; in float32 for 16 bits.
-
-    With a mask, a row of which it leaves nothing is 0.
-    """
-    if repeats != 1:
-        value = value.repeat_interleave(repeats, 1)
-    if is_masked:
-        return aten._safe_softmax.default(scores, -1) @ value
-    weights = torch.softmax(scores, -1, dtype=torch.float32 if value.dtype.itemsize == 2 else None).to(value.dtype)
-    return weights @ value
 
 
 def _share(total: torch.Tensor, count: Any, correction: float) -> torch.Tensor:

@@ -6,18 +6,20 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from pipeline.analysis.dot_product import LANES, dot_product_of
+from pipeline.analysis.dot_product import DotProduct, dot_product_of
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between, prologues
 from pipeline.analysis.fourier import transform_of
 from pipeline.analysis.op_naming import is_reduction
 from pipeline.analysis.scaled_sum import scaled_sum_of
 from pipeline.analysis.vectorizable import unsupported
+from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.schedule import Schedule, schedule_of
 from pipeline.mlir import ir, walk
 from pipeline.passes.cpu.microkernel.cache_blocks import cache_blocks_of
 from pipeline.passes.cpu.microkernel.coalesced_loops import coalesce
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
+from pipeline.passes.cpu.microkernel.lane_factors import with_lane_factor
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_tile, fits_fold, fits_tile, lanes_of
 from pipeline.passmanager.base import Pass
@@ -50,8 +52,10 @@ class TileAndVectorize(Pass):
     registers: int = field(default=32, metadata={"help": "how many vector registers there are"})
     masked_bits: int = field(default=8, metadata={"help": "the smallest elements that can be loaded under a mask"})
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding in contractions"})
-    bf16_dots: bool = field(default=False, metadata={"help": "sum products of bf16 by AVX512_BF16's dot product"})
-    int8_dots: bool = field(default=False, metadata={"help": "sum products of bytes by AVX512_VNNI's dot product"})
+    bf16_dots: bool = field(default=False, metadata={"help": "the processor has dot products of bf16"})
+    int8_dots: str = field(default=NONE, metadata={"help": HELP})
+    dot_matrices: bool = field(default=False, metadata={"help": "dot products of two rows and columns are one"})
+    lane_factors: bool = field(default=False, metadata={"help": "a multiply-add can take a lane of a vector for all"})
 
     def run(self, op: ir.Operation) -> None:
         """Vectorizes what it can of one function."""
@@ -78,6 +82,8 @@ class TileAndVectorize(Pass):
         if isinstance(tile, str):
             self.missed(generic, tile)
             return
+        if self.lane_factors and self.fma:
+            tile = with_lane_factor(view, tile, self._dot(view, tile))
         nest = _FusedNest.around(view, tile, self.masked_bits)
         blocks = cache_blocks_of(view, tile) or ""
         self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{blocks}{nest.others}")
@@ -91,8 +97,13 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.row_folds import FoldEmitter
 
             return FoldEmitter
-        dot = dot_product_of(view.body) if tile.lanes == LANES else None
-        if dot is not None and (self.bf16_dots if dot.unsigned is None else self.int8_dots):
+        has_dot = self._dot(view, tile) is not None
+        if has_dot and self.dot_matrices:
+            from pipeline.passes.cpu.microkernel.matrix_tile import MatrixEmitter, fits_matrices
+
+            if fits_matrices(view, tile):
+                return MatrixEmitter
+        if has_dot:
             from pipeline.passes.cpu.microkernel.dot_product_tile import DotEmitter
 
             return DotEmitter
@@ -107,6 +118,11 @@ class TileAndVectorize(Pass):
         from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
 
         return NestEmitter
+
+    def _dot(self, view: LinalgOp, tile: TileSizes) -> DotProduct | None:
+        """The dot product that computes several steps of a sum at a time; None if there is none."""
+        dot = dot_product_of(view.body) if not tile.folds and tile.lanes * 4 == self.vector_bytes else None
+        return dot if dot is not None and dot.exists(self.bf16_dots, self.int8_dots) else None
 
     def _as_transform(self, generic: ir.Operation) -> bool:
         """Writes a Fourier transform in n log n steps; False if it is none."""
@@ -130,7 +146,7 @@ class TileAndVectorize(Pass):
         """Writes a convolution that is meant for it by Winograd's algorithm; False if it is not."""
         from pipeline.passes.cpu.microkernel.winograd_nest import WinogradEmitter, winograd_tile
 
-        tile = winograd_tile(view, self.vector_bytes, self.registers)
+        tile = winograd_tile(view, self.vector_bytes, self.registers, self.lane_factors)
         if tile is None:
             return False
         if isinstance(tile, str):

@@ -129,6 +129,9 @@ def _gives_lines(producer: LinalgOp, consumer: LinalgOp, operand: int) -> bool:
     """Whether a reduction that reads each element once reads along the lines of what the producer transposes.
 
     y[0, n] = sum(x[0, k] * transposed(w)[k, n])   ->   y[0, n] = sum(x[0, k] * w[n, k])
+    y[m, 0] = sum(transposed(a)[m, k] * x[k, 0])   ->   y[m, 0] = sum(a[k, m] * x[k, 0])
+
+    Vectors run along a sum, or along the result; dims of size 1 are in nobody's way, see drop-unit-dims.
     """
     if producer.inputs != 1 or producer.body_ops or producer.yielded != [producer.body.arguments[0]]:
         return False
@@ -137,10 +140,23 @@ def _gives_lines(producer: LinalgOp, consumer: LinalgOp, operand: int) -> bool:
     if any(loop not in read for loop in loops) or not is_permutation(producer.maps[0]):
         return False
     into = _loops_of_producer(consumer.maps[operand], producer)
-    innermost = _compose(producer.maps[0], into).results[-1]
-    line = next((loop for loop in loops if consumer.reductions[loop] and innermost == ir.AffineDimExpr.get(loop)), None)
-    others = (indexing for number, indexing in enumerate(consumer.maps) if number != operand)
-    return line is not None and all(moves(indexing, line) in ("fixed", "unit") for indexing in others)
+    operands = zip(consumer.maps, consumer.operands, strict=True)
+    maps = [_without_units(indexing, value) for indexing, value in operands]
+    innermost = _without_units(_compose(producer.maps[0], into), producer.operands[0]).results
+    line = next((loop for loop in loops if innermost and innermost[-1] == ir.AffineDimExpr.get(loop)), None)
+    if line is None or not all(
+        moves(indexing, line) in ("fixed", "unit") for number, indexing in enumerate(maps) if number != operand
+    ):
+        return False
+    return consumer.reductions[line] or moves(maps[-1], line) == "unit"
+
+
+def _without_units(indexing: ir.AffineMap, value: ir.Value) -> ir.AffineMap:
+    """A map without its last results, as far as these dims have a size of 1."""
+    kind, kept = ir.RankedTensorType(value.type), len(indexing.results)
+    while kept and not kind.is_dynamic_dim(kept - 1) and kind.get_dim_size(kept - 1) == 1:
+        kept -= 1
+    return ir.AffineMap.get(indexing.n_dims, 0, list(indexing.results)[:kept])
 
 
 def _same_reads(consumer: LinalgOp, operand: int) -> list[int]:

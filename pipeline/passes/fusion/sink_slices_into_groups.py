@@ -20,8 +20,8 @@ class SinkSlicesIntoGroups(PatternPass):
     """Take the slices that a fusion.group reads into the group, which reads the whole tensor then.
 
     A kernel takes tensors that lie row by row, so a slice would be copied for it; inside of the kernel a slice is a
-    matter of addresses. A tensor.expand_shape of a slice comes along. Slices whose innermost elements do not lie side
-    by side are left to the copy.
+    matter of addresses. A tensor.expand_shape of a slice comes along, with the sizes that are known at run time only.
+    Slices whose innermost elements do not lie side by side are left to the copy.
     """
 
     name: ClassVar[str] = "sink-slices-into-groups"
@@ -72,9 +72,9 @@ def _views(value: ir.Value) -> list[ir.Operation]:
 
 
 def _is_view(op: ir.Operation) -> bool:
-    """Whether an op is a slice whose innermost elements lie side by side, or a reshape of known sizes."""
+    """Whether an op is a slice whose innermost elements lie side by side, or splits dims of one."""
     if op.name == "tensor.expand_shape":
-        return len(op.operands) == 1
+        return True
     if op.name != _SLICE:
         return False
     strides = list(ir.DenseI64ArrayAttr(op.attributes["static_strides"]))

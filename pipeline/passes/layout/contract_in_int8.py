@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.matrix_product import read_matrix_product
+from pipeline.ir.byte_products import HELP, MIXED, NONE, SAME
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.matchers import is_zero
@@ -35,14 +36,15 @@ class ContractInInt8(PatternPass):
     """Let matrix products of quantized data and weights add up products of bytes, in 32 bits.
 
     Scales and zero points are applied to the sums, which are exact; eager mode rounds each product of what it has
-    dequantized. Processors that have dot products of bytes take four steps of a sum at once: one factor of these has no
-    sign, so 128 is added to one of two that have, and taken away from its zero point.
+    dequantized. Processors that have dot products of bytes take four steps of a sum at once. Where one factor of these
+    has no sign, 128 is added to one of two that have, and taken away from its zero point; where both have one, 128 is
+    taken away from one that has none.
     """
 
     name: ClassVar[str] = "contract-in-int8"
     anchor: ClassVar[str] = "func.func"
 
-    supported: bool = field(default=True, metadata={"help": "whether the processor has dot products of bytes"})
+    dots: str = field(default=MIXED, metadata={"help": HELP})
 
     def concerns(self, op: ir.Operation) -> bool:
         """Nothing is dequantized where there are no quantized tensors."""
@@ -65,15 +67,22 @@ class ContractInInt8(PatternPass):
             return False
         self.passed(op, "adds up products of bytes")
         with before(op):
-            mixed = _with_mixed_signs(factors, weights) if self.supported else factors
-            result = Int8Product(product, mixed).build()
+            result = Int8Product(product, self._with_signs(factors, weights)).build()
         replace(op, [result])
         return True
+
+    def _with_signs(self, factors: list[QuantizedFactor], weights: ConstExprs) -> list[QuantizedFactor]:
+        """Factors that the processor has dot products of."""
+        if self.dots == MIXED:
+            return _with_mixed_signs(factors, weights)
+        if self.dots == SAME and factors[0].unsigned != factors[1].unsigned:
+            return [factor.with_other_sign() if factor.unsigned else factor for factor in factors]
+        return factors
 
     def _why_not(self, product: LinalgOp, factors: Sequence[QuantizedFactor]) -> str | None:
         sizes = [product.sizes[loop] for loop in product.summed]
         is_float = isinstance(ir.RankedTensorType(product.op.results[0].type).element_type, ir.FloatType)
-        if is_float and not self.supported:
+        if is_float and self.dots == NONE:
             return "the processor has no dot products of bytes"
         if None in sizes or prod(size or 0 for size in sizes) > _LONGEST:
             return f"sums of more than {_LONGEST} products of bytes may not fit into 32 bits"

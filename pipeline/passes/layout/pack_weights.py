@@ -11,6 +11,7 @@ from typing import ClassVar
 from pipeline.analysis.dot_product import dot_product_of, multiplies_bf16
 from pipeline.analysis.op_naming import is_product
 from pipeline.ir.attributes import KERNEL
+from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.element_types import element_bytes
 from pipeline.ir.indexing_maps import bounded_loops
 from pipeline.ir.linalg_op import LinalgOp, structured
@@ -51,7 +52,8 @@ class PackWeights(Pass):
 
     columns: int = field(default=32, metadata={"help": "how many columns a panel has"})
     bf16_dots: bool = field(default=False, metadata={"help": "put each two rows of bf16 side by side"})
-    int8_dots: bool = field(default=False, metadata={"help": "put each four rows of bytes side by side"})
+    int8_dots: str = field(default=NONE, metadata={"help": f"put each four rows of bytes side by side: {HELP}"})
+    dot_matrices: bool = field(default=False, metadata={"help": "put twice as many rows side by side for dots"})
     nibble_words: bool = field(default=False, metadata={"help": "put each four bytes of nibbles side by side"})
     least_bytes: int = field(default=1 << 16, metadata={"help": "a smaller weight stays as it is"})
 
@@ -75,14 +77,14 @@ class PackWeights(Pass):
         columns = schedule_of(product.weight.owner.owner.operation).columns or self.columns
         sums = [product.view.reductions[loop] for loop in product.loops]
         fills_panels = product.columns <= columns or product.columns % columns == 0
-        steps = self._steps(product.view) if fills_panels else 1
-        row = product.row_in_groups(steps) if steps > 1 else None
-        layout = PanelLayout(ir.RankedTensorType(product.weight.type), sums, columns, row, steps)
+        rows = {steps: product.row_in_groups(steps) for steps in self._steps(product.view) if fills_panels}
+        steps = next((steps for steps, row in rows.items() if row is not None), 1)
+        layout = PanelLayout(ir.RankedTensorType(product.weight.type), sums, columns, rows.get(steps), steps)
         reason = self._why_not(product, layout, columns, handed)
         if reason:
             self.missed(product.view.op, f"its weight is not packed: {reason}")
             return
-        groups = {1: "", 2: " of pairs", 4: " of quads"}[layout.steps]
+        groups = {1: "", 2: " of pairs", 4: " of quads", 8: " of eights"}[layout.steps]
         layouts = {product.operand: layout, **_layouts_of_scales(product, layout, calls)}
         scales = ", its scales, too" if len(layouts) > 1 else ""
         self.passed(product.view.op, f"reads its weight in panels of {layout.columns} columns{groups}{scales}")
@@ -92,14 +94,14 @@ class PackWeights(Pass):
                 call.operands[number] = prepared.computed(call.operands[number], kernel, chosen.packed)
         _read_packed(product, layouts)
 
-    def _steps(self, view: LinalgOp) -> int:
-        """How many rows are read at once: by a dot product, if the processor has it, or as a word of nibbles."""
+    def _steps(self, view: LinalgOp) -> tuple[int, ...]:
+        """How many rows are read at once, the best first: by a dot product that there is, or as a word of nibbles."""
         if nibble_of(view) is not None:
-            return WORD_BYTES if self.nibble_words else 1
+            return (WORD_BYTES,) if self.nibble_words else ()
         dot = dot_product_of(view.body)
-        if dot is None or not (self.bf16_dots if dot.unsigned is None else self.int8_dots):
-            return 1
-        return dot.steps
+        if dot is None or not dot.exists(self.bf16_dots, self.int8_dots):
+            return ()
+        return (2 * dot.steps, dot.steps) if self.dot_matrices else (dot.steps,)
 
     def _why_not(self, product: _Product, layout: PanelLayout, columns: int, handed: list[ir.Value]) -> str | None:
         """Why a weight stays as it is; None if it is to be packed."""

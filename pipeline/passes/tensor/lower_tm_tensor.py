@@ -22,7 +22,8 @@ _SHORTEST_ROW = 8
 class LowerTmTensor(PatternPass):
     """Rewrite tm_tensor.scan, scatter and sort as scf.for nests on tensors, each to become one kernel.
 
-    A sort of which only the first few elements are read, as in `topk`, is a selection of these.
+    A sort of which only the first few elements are read, as in `topk`, is a selection of these; one by numbers in lines
+    of known length goes by the digits of their bits; others merge.
     The dialect's own lowering works on buffers and its bufferization does not mix with one-shot-bufferize.
     """
 
@@ -41,7 +42,7 @@ class LowerTmTensor(PatternPass):
 
     @pattern("tm_tensor.sort")
     def lower_sort(self, sort: ir.Operation) -> bool:
-        """tm_tensor.sort   ->   for lines { a merge sort, or a selection }"""
+        """tm_tensor.sort   ->   for lines { a radix sort, a merge sort or a selection }"""
         return _lower(sort, sort_lines)
 
     @pattern("tm_tensor.attention", "tm_tensor.topk")
@@ -64,7 +65,7 @@ def _lower(op: ir.Operation, build: Callable[[ir.Operation], list[ir.Value]]) ->
 
 
 def _scan(op: ir.Operation) -> list[ir.Value]:
-    """out[.., i, ..] = running = combine(in[.., i, ..], running), for i along the dimension."""
+    """out[.., i, ..] = running = combine(in[.., i, ..], running), for i along the dimension; see `_combine`."""
     source, out, accumulator = op.operands
     filled = defining_op(out)
     if filled is not None and filled.name == "linalg.fill":
@@ -81,14 +82,46 @@ def _scan(op: ir.Operation) -> list[ir.Value]:
             place = [*at[:dim], *step, *at[dim:]]
             out, running = inner
             element = tensor.ExtractOp(source, place).result
-            (following,) = copy_block(op.regions[0].blocks[0], [element, running])
-            return [tensor.InsertOp(following if inclusive else running, out, place).result, following]
+            following = _combine(op, element, running)
+            written = _narrow(following if inclusive else running, element.type)
+            return [tensor.InsertOp(written, out, place).result, following]
 
         running = tensor.ExtractOp(accumulator, at).result
+        kind = running.type
+        if _is_float32_fold(op):
+            running = arith.ExtFOp(ir.F64Type.get(), running).result
         out, running = loops([sizes[dim]], [out, running], one_element)
-        return [out, tensor.InsertOp(running, accumulator, at).result]
+        return [out, tensor.InsertOp(_narrow(running, kind), accumulator, at).result]
 
     return loops(outer, [out, accumulator], one_line)
+
+
+#: What folds floats, and rounds each time.
+_ROUNDING = {"arith.addf": arith.AddFOp, "arith.mulf": arith.MulFOp}
+
+
+def _is_float32_fold(op: ir.Operation) -> bool:
+    """Whether a scan adds up or multiplies float32."""
+    block = op.regions[0].blocks[0]
+    inner = [each.operation for each in block.operations]
+    is_fold = len(inner) == 2 and inner[0].name in _ROUNDING and set(inner[0].operands) == set(block.arguments)
+    return is_fold and isinstance(inner[0].results[0].type, ir.F32Type)
+
+
+def _combine(op: ir.Operation, element: ir.Value, running: ir.Value) -> ir.Value:
+    """What a scan makes of an element and of those before it; sums and products of float32 in float64, as torch has it.
+
+    A running sum in float32 is off by as many roundings as there are elements: 1e-4 of 100,000.
+    """
+    block = op.regions[0].blocks[0]
+    if not _is_float32_fold(op):
+        return copy_block(block, [element, running])[0]
+    fold = _ROUNDING[block.operations[0].operation.name]
+    return fold(arith.ExtFOp(running.type, element).result, running).result
+
+
+def _narrow(value: ir.Value, kind: ir.Type) -> ir.Value:
+    return value if value.type == kind else arith.TruncFOp(kind, value).result
 
 
 def _scatter(op: ir.Operation) -> list[ir.Value]:

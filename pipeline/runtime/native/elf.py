@@ -1,4 +1,4 @@
-"""ELF, the format of object files and of shared objects, as far as LLVM writes it and we do; 64 bits, x86-64."""
+"""ELF, the format of object files and of shared objects, as far as LLVM writes it and we do; 64 bits, little-endian."""
 
 from __future__ import annotations
 
@@ -61,7 +61,11 @@ RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 DYNAMIC = np.dtype([("tag", "<i8"), ("value", "<u8")])
 
 IDENT = b"\x7fELF\x02\x01\x01" + bytes(9)
-RELOCATABLE, SHARED, X86_64 = 1, 3, 62
+RELOCATABLE, SHARED = 1, 3
+
+# Machines, and what Python's `platform.machine` calls them.
+X86_64, AARCH64 = 62, 183
+MACHINES = {X86_64: "x86_64", AARCH64: "aarch64"}
 
 # Types and flags of sections.
 PROGBITS, SYMTAB, STRTAB, RELA, HASH, DYNAMIC_TABLE, NOBITS, DYNSYM = 1, 2, 3, 4, 5, 6, 8, 11
@@ -85,11 +89,11 @@ class ElfFile:
 
     @cached_property
     def header(self) -> np.void:
-        """The file's header; raises `ArtifactError` if the bytes are no ELF file for x86-64."""
+        """The file's header; raises `ArtifactError` if the bytes are no ELF file for a machine of `MACHINES`."""
         if len(self.data) < HEADER.itemsize or self.data[:7] != IDENT[:7]:
             raise ArtifactError("not an object file for this machine: it has no header of ELF")
         header = np.frombuffer(self.data, HEADER, 1)[0]
-        if header["machine"] != X86_64:
+        if header["machine"] not in MACHINES:
             raise ArtifactError(f"not an object file for this machine: it is for ELF's machine {header['machine']}")
         return header
 

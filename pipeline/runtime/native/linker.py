@@ -1,13 +1,15 @@
 """Object files → one shared object, as the system's loader takes it; no linker and no compiler is needed.
 
-The objects are LLVM's, position-independent code for x86-64. What they call of each other is bound here, for good.
-What they call of the C library, of libm and of libgcc the loader binds. All else that they call is an *import*: a word
-in the shared object, `pipeline_import_<name>`, which whoever loads it sets to the address of the function before any
-code runs (`object_loader`, or the C header that pipeline-compile writes).
+The objects are LLVM's, position-independent code for one of `elf.MACHINES`. What they call of each other is bound here,
+for good. What they call of the C library, of libm and of libgcc the loader binds. All else that they call is an
+*import*: a word in the shared object, `pipeline_import_<name>`, which whoever loads it sets to the address of the
+function before any code runs (`object_loader`, or the C header that pipeline-compile writes).
 
     read only     the tables of the loader, constants, tables for unwinding
     code          the functions, and a jump for each function that is called outside
     writable      global variables, and the words that hold addresses
+
+In memory each of these has pages of its own; in the file they follow each other, and places in a page are the same.
 """
 
 from __future__ import annotations
@@ -22,18 +24,11 @@ import numpy as np
 from pipeline.errors import CompileError
 from pipeline.runtime.native import elf
 from pipeline.runtime.native.elf import IMPORT, ElfFile
-
-_PAGE = 4096
+from pipeline.runtime.native.relocations import RELOCATIONS
 
 #: Where functions are looked for that the objects don't define. The order decides which library is said to be needed.
 _LIBRARIES = ("libc.so.6", "libm.so.6", "libgcc_s.so.1")  # libgcc: conversions of f16, divisions of 128 bits
 
-# What is done for a relocation: S + A - P or S + A, with the symbol's place or that of the word that holds its address.
-_ABSOLUTE_64, _PC32, _PLT32, _PC64 = 1, 2, 4, 24
-_OF_WORDS = (9, 41, 42)  # GOTPCREL, GOTPCRELX, REX_GOTPCRELX
-_RELATIVE, _GLOB_DAT = 8, 6  # for the loader: the place of the shared object + A; the address of a symbol
-
-_JUMP = b"\xff\x25" + bytes(4) + b"\x66\x90"  # jmp *word(%rip); nop
 _FRAMES = ".eh_frame"
 
 _NEEDED, _HASH, _STRTAB, _SYMTAB, _RELA, _RELASZ, _RELAENT, _STRSZ, _SYMENT, _SONAME = 1, 4, 5, 6, 7, 8, 9, 10, 11, 14
@@ -53,7 +48,7 @@ def link(objects: Sequence[bytes], name: str = "") -> bytes:
 
     Raises:
         CompileError: the objects have something that a shared object cannot have; says what.
-        ArtifactError: they are no object files for x86-64.
+        ArtifactError: they are no object files for a machine that we know.
     """
     return _Linker([_Object(ElfFile(data)) for data in objects], name).run()
 
@@ -94,11 +89,16 @@ class _Object:
 
 @dataclass
 class _Segment:
-    """What is laid out one behind the other, with one protection."""
+    """What is laid out one behind the other, with one protection.
+
+    Attributes:
+        gap: how much less far from the start it lies in the file than in memory.
+    """
 
     flags: int
     start: int = 0
     end: int = 0
+    gap: int = 0
 
     def place(self, size: int, align: int = 8) -> int:
         """The address of the next `size` bytes."""
@@ -106,12 +106,19 @@ class _Segment:
         self.end = address + size
         return address
 
+    def following(self, flags: int, page: int) -> _Segment:
+        """The segment that comes next in the file, and a page further on in memory."""
+        start = _aligned(self.end) + page
+        return _Segment(flags, start, start, self.gap + page)
+
 
 class _Linker:
     """One link; `run` is its order."""
 
     def __init__(self, objects: Sequence[_Object], name: str):
         self._objects, self._name = objects, name
+        self._machine = int(objects[0].file.header["machine"])
+        self._relocations = RELOCATIONS[self._machine]
         self._defined: dict[str, tuple[_Object, int]] = {}
         self._outside: dict[str, int] = {}  # the address of the jump to it
         self._word_of: dict[str, int] = {}  # the address of the word with its address
@@ -147,12 +154,12 @@ class _Linker:
         self._lay_out(constants, elf.ALLOC, frames=True)
         constants.place(4, 4)  # ends the frames
 
-        code = _Segment(_READ | _EXECUTE, *[_next_page(constants.end)] * 2)
+        code = constants.following(_READ | _EXECUTE, self._relocations.page)
         self._lay_out(code, elf.ALLOC | elf.EXECUTE)
         for function in functions:
-            self._outside[function] = code.place(len(_JUMP))
+            self._outside[function] = code.place(self._relocations.jump_bytes)
 
-        data = _Segment(_READ | _WRITE, *[_next_page(code.end)] * 2)
+        data = code.following(_READ | _WRITE, self._relocations.page)
         self._lay_out(data, elf.ALLOC | elf.WRITE)
         for function in functions:
             self._word_of[function] = data.place(8)
@@ -166,8 +173,8 @@ class _Linker:
         self._resolve()
         self._relocate(image)
         for function in functions:
-            _store(image, self._outside[function], _JUMP)
-            _store(image, self._outside[function] + 2, _word(self._word_of[function] - self._outside[function] - 6))
+            place = self._outside[function]
+            _store(image, place, self._relocations.jump(place, self._word_of[function]))
         for place, value in self._pointers:
             _store(image, place, _word(value, 8))
         _store(image, frames_header, b"\x01\x1b\xff\xff" + _word(frames - frames_header - 4))
@@ -175,8 +182,11 @@ class _Linker:
         _store(image, symbols_at, self._dynamic_symbols(dynamic, found, starts).tobytes())
         _store(image, strings_at, strings)
         _store(image, hashes_at, hashes)
-        rows = [(place, _RELATIVE, value) for place, value in self._pointers]
-        rows += [(self._word_of[function], number << 32 | _GLOB_DAT, 0) for number, function in enumerate(found, 1)]
+        kinds = self._relocations
+        rows = [(place, kinds.relative, value) for place, value in self._pointers]
+        rows += [
+            (self._word_of[function], number << 32 | kinds.glob_dat, 0) for number, function in enumerate(found, 1)
+        ]
         assert len(rows) == relocations
         _store(image, relocations_at, np.array(rows, elf.RELOCATION).tobytes())
         entries = [(_NEEDED, start) for start in starts[len(dynamic) : -1]]
@@ -188,12 +198,12 @@ class _Linker:
         _store(image, table, np.array(entries, elf.DYNAMIC).tobytes())
 
         segments = [
-            (_LOAD, part.flags, part.start, part.start, part.start, size, part.end - part.start, _PAGE)
+            (_LOAD, part.flags, part.start - part.gap, part.start, part.start, size, part.end - part.start, kinds.page)
             for part, size in ((constants, constants.end), (code, code.end - code.start), (data, stored - data.start))
         ]
         length = len(entries) * elf.DYNAMIC.itemsize
         segments += [
-            (_DYNAMIC, data.flags, table, table, table, length, length, 8),
+            (_DYNAMIC, data.flags, table - data.gap, table, table, length, length, 8),
             (_EH_FRAME, _READ, frames_header, frames_header, frames_header, 8, 8, 4),
             (_STACK, _READ | _WRITE, 0, 0, 0, 0, 0, 16),
         ]
@@ -206,7 +216,7 @@ class _Linker:
             ".dynamic": (elf.DYNAMIC_TABLE, elf.ALLOC | elf.WRITE, table, length, 2, 0),
             ".rela.dyn": (elf.RELA, elf.ALLOC, relocations_at, relocations * elf.RELOCATION.itemsize, 1, 0),
         }
-        return _with_sections(image, segments, tables, self._function_symbols())
+        return _with_sections(self._machine, image, segments, tables, self._function_symbols())
 
     def _find_symbols(self) -> None:
         """What the objects define for each other, and what none of them defines."""
@@ -228,7 +238,9 @@ class _Linker:
         """Marks the symbols whose address code takes from a word, and that are defined; how many words that makes."""
         names: set[str] = set()
         for file in self._objects:
-            marked = [symbols[np.isin(kinds, _OF_WORDS)] for _, kinds, symbols, _ in file.relocations()]
+            marked = [
+                symbols[np.isin(kinds, self._relocations.of_words)] for _, kinds, symbols, _ in file.relocations()
+            ]
             numbers = np.unique(np.concatenate(marked)) if marked else np.empty(0, np.int64)
             is_local = (file.file.symbols["info"][numbers] >> 4) == elf.LOCAL
             self._local_words += [(file, number) for number in numbers[is_local].tolist()]
@@ -239,7 +251,9 @@ class _Linker:
     def _absolute(self) -> int:
         """How many addresses the objects themselves hold."""
         return sum(
-            int((kinds == _ABSOLUTE_64).sum()) for file in self._objects for _, kinds, _, _ in file.relocations()
+            int((kinds == self._relocations.absolute).sum())
+            for file in self._objects
+            for _, kinds, _, _ in file.relocations()
         )
 
     def _lay_out(self, part: _Segment, flags: int, *, frames: bool = False, empty: bool = False) -> None:
@@ -292,20 +306,15 @@ class _Linker:
         for file in self._objects:
             for section, kinds, symbols, rows in file.relocations():
                 places = int(file.addresses[section]) + rows["offset"].astype(np.int64)
-                values = file.values[symbols] + rows["addend"]
-                in_words = np.isin(kinds, _OF_WORDS)
-                values = np.where(in_words, file.words[symbols] + rows["addend"], values)
-                narrow, wide, absolute = in_words | (kinds == _PC32) | (kinds == _PLT32), kinds == _PC64, kinds == 1
-                unknown = ~(narrow | wide | absolute)
+                in_words, absolute = np.isin(kinds, self._relocations.of_words), kinds == self._relocations.absolute
+                values = np.where(in_words, file.words[symbols], file.values[symbols]) + rows["addend"]
+                unknown = ~(self._relocations.known(kinds) | absolute)
                 if unknown.any():
                     raise CompileError(f"an object file has relocations of the kind {int(kinds[unknown][0])}")
                 if absolute.any() and not file.file.sections[section]["flags"] & elf.WRITE:
                     raise CompileError(f"{file.file.section_names[section]} holds addresses, and is not writable")
-                relative = (values - places)[narrow]
-                if (relative != relative.astype(np.int32)).any():
-                    raise CompileError("the code is larger than 2 GB")
-                image[places[narrow][:, None] + np.arange(4)] = relative.astype("<i4").view(np.uint8).reshape(-1, 4)
-                image[places[wide][:, None] + np.arange(8)] = (values - places)[wide].view(np.uint8).reshape(-1, 8)
+                here = ~absolute
+                self._relocations.fill_in(image, places[here], kinds[here], values[here])
                 self._pointers += zip(places[absolute].tolist(), values[absolute].tolist(), strict=True)
 
     def _dynamic_symbols(self, names: Sequence[str], found: Sequence[str], starts: Sequence[int]) -> np.ndarray:
@@ -347,6 +356,7 @@ def library_of(function: str) -> str | None:
 
 
 def _with_sections(
+    machine: int,
     image: np.ndarray,
     segments: Sequence[tuple[int, ...]],
     tables: dict[str, tuple[int, int, int, int, int, int]],
@@ -355,6 +365,8 @@ def _with_sections(
     """The file: the image, the headers, and behind it what only tools read: sections and the functions' names.
 
     Args:
+        machine: ELF's number of it.
+        image: what is loaded, by addresses.
         tables: (type, flags, address, size, linked section, info) of sections by name, in their order from 1.
         functions: (name, address, size) of each.
     """
@@ -367,12 +379,14 @@ def _with_sections(
     titles = [*tables, *behind, ".shstrtab"]
     behind[".shstrtab"], places = elf.string_table(titles)
     headers = np.zeros(1 + len(titles), elf.SECTION)
-    end = _aligned(len(image))
+    loaded = [segment for segment in segments if segment[0] == _LOAD]
+    end = _aligned(sum(loaded[-1][place] for place in (2, 5)))
     for row, title, place in zip(headers[1:], titles, places, strict=True):
         row["name"], row["align"] = place, 8
         if title in tables:
             kind, flags, address, size, linked, info = tables[title]
-            row["type"], row["flags"], row["address"], row["offset"] = kind, flags, address, address
+            gap = next(segment[3] - segment[2] for segment in reversed(loaded) if segment[3] <= address)
+            row["type"], row["flags"], row["address"], row["offset"] = kind, flags, address, address - gap
             row["size"], row["link"], row["info"] = size, linked, info
         else:
             row["type"], row["offset"], row["size"] = elf.STRTAB, end, len(behind[title])
@@ -390,12 +404,15 @@ def _with_sections(
     headers[1 + titles.index(".rela.dyn")]["entry_size"] = elf.RELOCATION.itemsize
     header = np.zeros(1, elf.HEADER)
     row = header[0]
-    row["ident"], row["type"], row["machine"], row["version"] = elf.IDENT, elf.SHARED, elf.X86_64, 1
+    row["ident"], row["type"], row["machine"], row["version"] = elf.IDENT, elf.SHARED, machine, 1
     row["segments"], row["sections"], row["size"] = elf.HEADER.itemsize, end, elf.HEADER.itemsize
     row["segment_size"], row["segment_count"] = elf.SEGMENT.itemsize, len(segments)
     row["section_size"], row["section_count"], row["section_names"] = elf.SECTION.itemsize, len(headers), len(titles)
     _store(image, 0, header.tobytes() + np.array(segments, elf.SEGMENT).tobytes())
-    parts = [image.tobytes(), *(behind[title] for title in titles if title in behind)]
+    parts = [
+        *(image[start : start + size].tobytes() for _, _, _, start, _, size, *_ in loaded),
+        *(behind[title] for title in titles if title in behind),
+    ]
     return b"".join(part.ljust(_aligned(len(part)), b"\0") for part in parts) + headers.tobytes()
 
 
@@ -409,7 +426,3 @@ def _word(value: int, size: int = 4) -> bytes:
 
 def _aligned(size: int) -> int:
     return -(-size // 8) * 8
-
-
-def _next_page(address: int) -> int:
-    return -(-address // _PAGE) * _PAGE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import platform
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,8 @@ class NativeCode:
         Raises:
             ArtifactError: this machine cannot load it, or it calls what is not there.
         """
+        for data in objects:
+            _check_machine(elf.ElfFile(data))
         is_linked = len(objects) == 1 and elf.ElfFile(objects[0]).header["type"] == elf.SHARED
         code = objects[0] if is_linked else _linked(objects)
         self._library = _load(code)
@@ -78,6 +81,15 @@ class NativeCode:
 
     def _has(self, symbol: str) -> bool:
         return hasattr(self._library, symbol)
+
+
+def _check_machine(file: elf.ElfFile) -> None:
+    """Raises `ArtifactError` if a file is for other machines than this one."""
+    machine = elf.MACHINES[int(file.header["machine"])]
+    if machine != platform.machine():
+        raise ArtifactError(
+            f"not an object file for this machine: it is for {machine} machines, this one is {platform.machine()}"
+        )
 
 
 def _linked(objects: Sequence[bytes]) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 
 from pipeline import progress, timing
@@ -56,7 +55,7 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
     with timing.stage("to LLVM dialect"):
         run(TO_LLVM)
     dump("llvm", module)
-    machine = Machine(isa.cpu, isa.features)
+    machine = Machine(isa.cpu, isa.features, isa.machine)
     made = units(module, list(entries.items()), whole=form.assembly or form.linked, sites=len(sites))
     if form.assembly:
         dump("asm", assembly(made[0], machine))
@@ -75,7 +74,7 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
         workspace=workspace,
         thread_bytes=thread_bytes,
         checks=checks,
-        machine=platform.machine(),
+        machine=isa.machine,
         cpu=isa.cpu,
         required=isa.required,
         kernels=kernels,

@@ -61,11 +61,12 @@ VECTORIZE = """
     ),
     convert-through-f32,
     convert-through-i32,
+    drop-unit-dims,
     gathers-to-rows,
     hoist-index-computations,
     tile-and-vectorize{{
       vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits} bf16-dots={bf16_dots}
-      int8-dots={int8_dots}
+      int8-dots={int8_dots} lane-factors={lane_factors} dot-matrices={dot_matrices}
     }},
     relax-signed-zeros,
     expand-vector-math{{fma={fma} scalef={scalef}}},
@@ -117,7 +118,9 @@ def vectorize(isa: Isa, *, parallel: bool) -> str:
         fma=_word(isa.fma),
         masked_bits=isa.masked_bits,
         bf16_dots=_word(isa.bf16_dots),
-        int8_dots=_word(isa.int8_dots),
+        int8_dots=isa.int8_dots,
+        lane_factors=_word(isa.lane_factors),
+        dot_matrices=_word(isa.dot_matrices),
         scalef=_word(isa.scalef),
         threads="parallelize-kernels," if parallel else "",
         alignment=ALIGNMENT,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from llvmlite import binding
 
@@ -56,15 +57,17 @@ class Machine:
 
     Attributes:
         cpu, features: as LLVM calls them.
+        kind: the kind of machine, as Python's `platform.machine` has it.
     """
 
     cpu: str
     features: str
+    kind: str = field(default_factory=platform.machine)
 
     def create(self) -> binding.TargetMachine:
         """LLVM's code generator for it, of code that may lie anywhere."""
-        initialize_llvm()
-        target = binding.Target.from_default_triple()
+        initialize_llvm(native=self.kind == platform.machine())
+        target = binding.Target.from_triple(f"{self.kind}-unknown-linux-gnu")
         return target.create_target_machine(cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="small")
 
 

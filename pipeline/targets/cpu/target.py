@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING
 
 from pipeline.program import Dump
 from pipeline.runtime.interface.code import Code
-from pipeline.runtime.native.cpu_features import host_features
+from pipeline.runtime.native.cpu_features import why_foreign
 from pipeline.targets.common.target import PLAIN, CodeForm, Target
 from pipeline.targets.cpu.isa import LEAST_MASKED, isa
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CpuTarget(Target):
-    """x86-64 CPUs, by name, or `native` for this machine's."""
+    """CPUs of x86-64 and AArch64, by name, or `native` for this machine's."""
 
     family = example = fusion_rules = "cpu"
     honours = frozenset({"profile", "rounds", "weight_bits", "winograd"})
@@ -25,12 +24,11 @@ class CpuTarget(Target):
         self.isa = isa(cpu)
         self.disable = disable
         self.form = form
-        self.runs_here = set(self.isa.required) <= host_features()
+        self.runs_here = why_foreign(self.isa.machine, self.isa.cpu, self.isa.required) is None
         rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
-        int8 = _word(self.isa.int8_dots)
         self.quantized = f"""
             {_quantization(form)}
-            contract-in-int8{{supported={int8}}},
+            contract-in-int8{{dots={self.isa.int8_dots}}},
             fuse-dequantization,
             canonicalize,
             pack-nibbles,
@@ -55,14 +53,15 @@ class CpuTarget(Target):
     def kernel_passes(self) -> str:
         """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels."""
         pads = "fold-pads-into-kernels, " if self.isa.vector_bytes >= LEAST_MASKED else ""
-        columns, bf16, int8 = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots), _word(self.isa.int8_dots)
-        words = _word(self.isa.tables)
-        packs = f"pack-weights{{columns={columns} bf16-dots={bf16} int8-dots={int8} nibble-words={words}}}"
+        columns, bf16, int8 = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots), self.isa.int8_dots
+        words, matrices = _word(self.isa.tables), _word(self.isa.dot_matrices)
+        dots = f"bf16-dots={bf16} int8-dots={int8} dot-matrices={matrices}"
+        packs = f"pack-weights{{columns={columns} {dots} nibble-words={words}}}"
         return f"{pads}{packs}, outline-loops"
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
-        return [platform.machine(), repr(self.isa), repr(self.form)]
+        return [repr(self.isa), repr(self.form)]
 
     def compile(self, module: ir.Module, dump: Dump) -> Code:
         """See `Target.compile`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from pipeline.runtime.interface.code import Code
 from pipeline.runtime.interface.pytree import leaf_paths
 from pipeline.runtime.interface.signature import Result, Signature, TensorType
 from pipeline.runtime.interface.team import LIBGOMP, USE_TEAM
+from pipeline.runtime.native.cpu_features import AARCH64_BITS, HWCAP, HWCAP2
 from pipeline.tools.c_interface.call import Output, c_of_call
 from pipeline.tools.c_interface.names import Names
 from pipeline.tools.c_interface.weights import PackedWeights
@@ -132,6 +135,7 @@ def header(
         "RUN_EXAMPLE": "".join(f", {name}" for name in [*inputs.values(), *(output.name for output in outputs)]),
         "LINK": file if is_shared else f"{file} -lm -lgcc_s",
         "DECLARATIONS": "".join(declared),
+        "MACHINE": code.machine,
         "WEIGHT_COUNT": str(len(weights.packed.names)),
         "PREPARED_COUNT": str(len(code.prepared)),
         "OPEN": _open(code, signature, weights, has_team),
@@ -216,10 +220,9 @@ def _comment(text: str) -> str:
 def _open(code: Code, signature: Signature, weights: Weights, has_team: bool) -> str:
     packed = weights.packed
     mutated = {weight.name for weight in signature.weights if weight.mutated}
-    features = [name for name in _TESTED if name in code.required]
-    tests = " && ".join(f'__builtin_cpu_supports("{name}")' for name in features)
+    tests = " && ".join(_feature_tests(code))
     cpu = ""
-    if features:
+    if tests:
         why = f"lacks what the code needs, which was compiled for {code.cpu}"
         cpu = f'  if (!({tests}))\n    return @p@_fail(model, "this CPU", "{why}");\n'
     found = [f'dlsym(libgomp, "{name}")' for name in LIBGOMP]
@@ -241,6 +244,18 @@ def _open(code: Code, signature: Signature, weights: Weights, has_team: bool) ->
         "PREPARE": _prepare(code, packed.names),
     }
     return _filled(_OPEN, holes)
+
+
+def _feature_tests(code: Code) -> Iterator[str]:
+    """Conditions in C, all of which hold on a CPU that has what the code needs."""
+    if code.machine != "aarch64":
+        yield from (f'__builtin_cpu_supports("{name}")' for name in _TESTED if name in code.required)
+        return
+    for word in (HWCAP, HWCAP2):
+        found = [bits for name, (where, bits) in AARCH64_BITS.items() if name in code.required and where == word]
+        wanted = functools.reduce(operator.or_, found, 0)
+        if wanted:
+            yield f"(getauxval({word}) & {wanted:#x}) == {wanted:#x}"
 
 
 def _prepare(code: Code, names: Sequence[str]) -> str:

@@ -10,8 +10,15 @@ import numpy as np
 from pipeline.runtime.native import elf
 from pipeline.runtime.native.elf import ElfFile
 
-_GET = b"\x48\x8d\x05" + bytes(4) + b"\xc3"  # lea weights(%rip), %rax; ret
-_PC32 = 2
+#: By ELF's number of the machine: the code of a function that returns an address, and its relocations, as (offset,
+#: kind, addend).
+_GET = {
+    elf.X86_64: (b"\x48\x8d\x05" + bytes(4) + b"\xc3", [(3, 2, -4)]),  # lea weights(%rip), %rax; ret
+    elf.AARCH64: (  # adrp x0, weights; add x0, x0, #:lo12:weights; ret
+        bytes.fromhex("00000090 00000091 c0035fd6"),
+        [(0, 275, 0), (4, 277, 0)],
+    ),
+}
 _WEIGHTS_ALIGN = 64
 
 
@@ -29,10 +36,12 @@ def with_weights(data: bytes, weights: Sequence[bytes | memoryview], function: s
     """The object file with weights as constants, and a function `const char *function(void)` that has their address."""
     editor = _Editor(ElfFile(data))
     place = editor.add_section(".rodata.weights", elf.PROGBITS, elf.ALLOC, weights, align=_WEIGHTS_ALIGN)
-    code = editor.add_section(".text.weights", elf.PROGBITS, elf.ALLOC | elf.EXECUTE, [_GET], align=16)
+    get, places = _GET[int(editor.file.header["machine"])]
+    code = editor.add_section(".text.weights", elf.PROGBITS, elf.ALLOC | elf.EXECUTE, [get], align=16)
     target = editor.add_symbol(f"{function}_data", elf.OBJECT, place, sum(map(len, weights)), hidden=True)
-    editor.add_symbol(function, elf.FUNCTION, code, len(_GET))
-    row = np.array([(3, target << 32 | _PC32, -4)], elf.RELOCATION).tobytes()
+    editor.add_symbol(function, elf.FUNCTION, code, len(get))
+    rows = [(place, target << 32 | kind, addend) for place, kind, addend in places]
+    row = np.array(rows, elf.RELOCATION).tobytes()
     table = editor.file.symbol_table
     editor.add_section(".rela.text.weights", elf.RELA, 0, [row], info=code, link=table, entry=elf.RELOCATION.itemsize)
     return editor.finish()

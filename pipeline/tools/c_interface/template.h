@@ -14,6 +14,10 @@
 #ifndef @P@_H
 #define @P@_H
 
+#ifndef __@MACHINE@__
+#error "@FILE@ was compiled for @MACHINE@ machines"
+#endif
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,6 +25,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __aarch64__
+#include <sys/auxv.h>
+#endif
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

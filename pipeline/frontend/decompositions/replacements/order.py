@@ -87,7 +87,9 @@ def cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 @replaces(aten.logcumsumexp.default)
 def logcumsumexp(x: Tensor, dim: int) -> Tensor:
-    """logcumsumexp(x) → by doubling with logaddexp, which does not overflow; 16 bits in float32."""
+    """logcumsumexp(x) → by doubling with logaddexp, which does not overflow; 16 bits in float32, that in float64."""
+    if x.dtype == torch.float32:
+        return _running_log_sum(x.double(), dim).to(x.dtype)
     return in_float32(lambda wide: _running_log_sum(wide, dim))(x)
 
 

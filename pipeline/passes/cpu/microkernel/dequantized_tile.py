@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.analysis.dot_product import LANES, lies_in_groups
+from pipeline.analysis.dot_product import lies_in_groups
 from pipeline.analysis.scaled_sum import ScaledSum, inputs_behind, scaled_sum_of
 from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import moves
@@ -26,6 +26,9 @@ from pipeline.passes.cpu.microkernel.vector_builders import splat, splat_of_numb
 _AHEAD, _LINE = 2048, 64
 
 _PERMUTE = "llvm.x86.avx512.permvar.sf.512"
+
+#: How many elements a table has, which are as many as a vector of f32.
+LANES = 16
 
 
 @dataclass

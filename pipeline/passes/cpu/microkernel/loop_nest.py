@@ -17,6 +17,7 @@ from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import affine, arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel import narrow_elements, window_unrolling
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, EmitLoop, blocks_of
+from pipeline.passes.cpu.microkernel.lane_factors import in_whole_vectors
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
@@ -245,19 +246,34 @@ class NestEmitter:
         if depth == len(outer) and self._unrolled:
             return registers.compute_taps(at, window_unrolling.taps(self.view, self._unrolled), values)
         if depth == len(outer):
-            return registers.compute(at, values)
+            along_rows = self.tile.lane_dim is not None and self.tile.lane_dim == self.tile.row_dim
+            return registers.compute_rows(at, values) if along_rows else registers.compute(at, values)
         dim = outer[depth]
         if self.view.sizes[dim] == 1:
             return self.reduction(depth + 1, registers, {**at, dim: as_index(0)}, values)
 
-        def run(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
-            loop = scf.ForOp(first, last, as_index(1), values)
-            with ir.InsertionPoint(loop.body):
-                inner = {**at, dim: loop.induction_variable}
-                scf.YieldOp(self.reduction(depth + 1, registers, inner, list(loop.inner_iter_args)))
-            return list(loop.results)
+        def add(i: ir.Value, old: list[ir.Value]) -> list[ir.Value]:
+            return self.reduction(depth + 1, registers, {**at, dim: i}, old)
 
+        def add_several(i: ir.Value, old: list[ir.Value]) -> list[ir.Value]:
+            here = {**at, dim: i, **{other: as_index(0) for other in outer[depth + 1 :]}}
+            return registers.compute_steps(here, dim, old)
+
+        def run(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
+            if self.tile.lane_dim != dim:
+                return _loop(first, last, 1, values, add)
+            whole = self._has_whole_vectors(dim)
+            full = last if whole else arith.AddIOp(first, floor_to(arith.SubIOp(last, first).result, lanes)).result
+            values = _loop(first, full, lanes, values, add_several)
+            return values if whole else _loop(full, last, 1, values, add)
+
+        lanes = self.tile.lanes
         return self.in_blocks(depth, self._steps(dim, at), values, run)
+
+    def _has_whole_vectors(self, dim: int) -> bool:
+        """Whether the lanes of vectors along a sum are always full."""
+        size, lanes = self.view.sizes[dim], self.tile.lanes
+        return size is not None and size % lanes == 0 and taps_of_phase(self.view, dim) is None
 
     def in_blocks(
         self, depth: int, end: ir.Value, values: list[ir.Value], run: EmitLoop, step: int = 1
@@ -270,6 +286,8 @@ class NestEmitter:
     def _blocks_of_sums(self) -> Blocks | None:
         """Where the reductions are cut; what is unrolled stays whole."""
         blocks = blocks_of([self.view.sizes[dim] for dim in self.view.summed], fold_ops(self.view.op))
+        if blocks is not None and self.view.summed[blocks.depth] == self.tile.lane_dim:
+            blocks = in_whole_vectors(blocks, self.tile.lanes)
         return blocks if blocks is not None and blocks.depth < len(self.view.summed) - len(self._unrolled) else None
 
     def _steps(self, dim: int, at: dict[int, ir.Value]) -> ir.Value:
@@ -288,3 +306,17 @@ class NestEmitter:
             return as_index(known)
         operand, position = self.view.bounds[dim]
         return memref.DimOp(self.view.operands[operand], as_index(position)).result
+
+
+def _loop(
+    first: ir.Value,
+    last: ir.Value,
+    step: int,
+    values: list[ir.Value],
+    body: Callable[[ir.Value, list[ir.Value]], list[ir.Value]],
+) -> list[ir.Value]:
+    """A loop that hands on values."""
+    loop = scf.ForOp(first, last, as_index(step), values)
+    with ir.InsertionPoint(loop.body):
+        scf.YieldOp(body(loop.induction_variable, list(loop.inner_iter_args)))
+    return list(loop.results)

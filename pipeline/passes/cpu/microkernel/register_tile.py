@@ -14,6 +14,7 @@ from pipeline.ir.indexing_maps import moves
 from pipeline.mlir import arith, clone, ir, math, memref, terminator, vector
 from pipeline.passes.cpu.microkernel import gather_loads, narrow_elements
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import step_along
+from pipeline.passes.cpu.microkernel.lane_factors import lane, load_lanes
 from pipeline.passes.cpu.microkernel.tile_loads_stores import TileAccesses
 from pipeline.passes.cpu.microkernel.tile_sizes import DIVISIONS
 from pipeline.passes.cpu.microkernel.vector_builders import combine, splat
@@ -78,6 +79,36 @@ class RegisterTile(TileAccesses):
                 for number, value in enumerate(self._body(known, at, row, column)):
                     results[number].append(value)
         return [value for output in results for value in output]
+
+    def compute_steps(self, at: dict[int, ir.Value], loop: int, accumulators: list[ir.Value]) -> list[ir.Value]:
+        """The body for as many iterations of a loop as a vector has lanes, which hold a factor of each."""
+        factor, lanes = self.stage.tile.lane_factor, self.stage.tile.lanes
+        assert factor is not None
+        places = sorted({self._position(factor, row, 0) for row in range(self.position.rows)})
+        loaded = {place: load_lanes(self._buffer(factor), self._indices(factor, at, *place), lanes) for place in places}
+        values = accumulators
+        for number in range(lanes):
+            self._given = {(factor, *place): lane(value, number) for place, value in loaded.items()}
+            step = arith.AddIOp(at[loop], as_index(number)).result if number else at[loop]
+            values = self.compute({**at, loop: step}, values)
+        self._given = {}
+        return values
+
+    def compute_rows(self, at: dict[int, ir.Value], accumulators: list[ir.Value]) -> list[ir.Value]:
+        """The body on every vector of the tile; lanes of vectors hold a factor of each row.
+
+        The last vector begins so early that it ends with the last row.
+        """
+        factor, lanes, rows = self.stage.tile.lane_factor, self.stage.tile.lanes, self.position.rows
+        assert factor is not None
+        self._given = {}
+        for first in range(0, rows if rows >= lanes else 0, lanes):
+            start = min(first, rows - lanes)
+            value = load_lanes(self._buffer(factor), self._indices(factor, at, start, 0), lanes)
+            self._given |= {(factor, row, 0): lane(value, row - start) for row in range(first, start + lanes)}
+        values = self.compute(at, accumulators)
+        self._given = {}
+        return values
 
     def compute_taps(
         self, at: dict[int, ir.Value], taps: Sequence[Tap], accumulators: list[ir.Value]

@@ -26,11 +26,14 @@ class TileAccesses:
         self.stage = stage
         self.position = position
         self._crossed: dict[tuple[int, int], list[ir.Value]] = {}
+        self._given: dict[tuple[int, int, int], ir.Value] = {}  # what needs no load, by operand, row and column
 
     def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """A vector of an operand: loaded where it moves along vectors, else one element broadcast."""
         tile = self.stage.tile
         source = self.stage.view.operands[operand]
+        if (operand, row, column) in self._given:
+            return self._given[operand, row, column]
         if is_scalar(source):
             return self._broadcast(narrow_elements.number(source))
         if operand in self.stage.pads:
@@ -122,9 +125,29 @@ class TileAccesses:
         """A vector whose elements are a constant number of elements apart."""
         step = coefficient(self.stage.view.maps[operand].results[-1], self.stage.tile.vector_dim)
         assert step is not None
+        if not self._is_masked(column) and _is_short(kind):
+            return self._load_lane_by_lane(kind, operand, indices, step)
         if step in (2, 4):
             return self._load_and_thin_out(kind, operand, indices, column, step)
         return self._gather(kind, operand, indices, column, step)
+
+    def _load_lane_by_lane(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], step: int) -> ir.Value:
+        """Elements that are `step` apart, where no instruction loads under a mask.
+
+        Every second one: of two vectors, the second of which ends with the last element that is wanted.
+        """
+        buffer, lanes = self._buffer(operand), kind.shape[0]
+
+        def behind(elements: int) -> list[ir.Value]:
+            return [*indices[:-1], arith.AddIOp(indices[-1], as_index(elements)).result] if elements else indices
+
+        if step == 2 and lanes > 2:
+            first, second = (vector.LoadOp(kind, buffer, behind(place)).result for place in (0, lanes - 1))
+            half = lanes // 2
+            order = [2 * lane for lane in range(half)] + [lanes + 1 + 2 * lane for lane in range(half)]
+            return vector.ShuffleOp(first, second, order).result
+        loaded = [memref.LoadOp(buffer, behind(lane * step)).result for lane in range(lanes)]
+        return vector.FromElementsOp(kind, loaded).result
 
     def _load_and_thin_out(
         self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int, step: int
@@ -200,3 +223,9 @@ class TileAccesses:
 
     def _mask_type(self) -> ir.VectorType:
         return ir.VectorType.get([self.stage.tile.lanes], ir.IntegerType.get_signless(1))
+
+
+def _is_short(kind: ir.VectorType) -> bool:
+    """Whether vectors are of 16 bytes: processors with those have no loads under masks."""
+    lanes = kind.shape[0]
+    return lanes <= 4 and lanes * kind.element_type.width <= 128

@@ -38,6 +38,9 @@ class TileSizes:
         outer: the parallel loops around the tile.
         folds: where `vector_dim` is a reduction, the op that combines partial results, for each output.
         single_edges: whether what is left of `vector_dim` is done element by element, not as a masked vector.
+        lane_factor: the operand that is the same for all lanes, and loaded as vectors along `lane_dim`, whose lanes are
+            its elements one after the other; None where each element is loaded for all lanes.
+        lane_dim: the innermost sum, or `row_dim`.
     """
 
     vector_dim: int
@@ -48,6 +51,8 @@ class TileSizes:
     outer: tuple[int, ...]
     folds: tuple[str, ...] = ()
     single_edges: bool = False
+    lane_factor: int | None = None
+    lane_dim: int | None = None
 
 
 def choose_tile(

@@ -9,7 +9,7 @@ for each image, for each few rows of tiles:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.winograd import DATA, RESULT, Sizes, read_sizes
@@ -18,6 +18,7 @@ from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, ir, math, memref, scf, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import blocks_of
+from pipeline.passes.cpu.microkernel.lane_factors import in_whole_vectors, lane, load_lanes
 from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
@@ -40,6 +41,7 @@ class WinogradTile:
         lanes: elements of a vector.
         block: channels of the result that are computed together; whole vectors.
         registers: of the machine.
+        lane_factors: whether a multiply-add can take a lane of a vector for a factor of all lanes.
     """
 
     sizes: Sizes
@@ -47,6 +49,7 @@ class WinogradTile:
     lanes: int
     block: int
     registers: int
+    lane_factors: bool = False
 
     @property
     def register_tile(self) -> TileSizes:
@@ -54,7 +57,9 @@ class WinogradTile:
         return TileSizes(_F, _W, self.m, 1, self.lanes, (_N, _H))
 
 
-def winograd_tile(view: LinalgOp, vector_bytes: int, registers: int) -> WinogradTile | str | None:
+def winograd_tile(
+    view: LinalgOp, vector_bytes: int, registers: int, lane_factors: bool = False
+) -> WinogradTile | str | None:
     """The tile of a convolution that is meant for Winograd's algorithm; or why it cannot be; None if it is not."""
     if WINOGRAD not in view.op.attributes:
         return None
@@ -65,7 +70,8 @@ def winograd_tile(view: LinalgOp, vector_bytes: int, registers: int) -> Winograd
         return "it is no longer a 3x3 convolution with channels last"
     if sizes.c % lanes or block % lanes or min(sizes.n, sizes.h, sizes.w, sizes.c, sizes.f) == 0:
         return "its channels do not fill whole vectors"
-    return WinogradTile(sizes, ir.IntegerAttr(view.op.attributes[WINOGRAD]).value, lanes, block, registers)
+    m = ir.IntegerAttr(view.op.attributes[WINOGRAD]).value
+    return WinogradTile(sizes, m, lanes, block, registers, lane_factors)
 
 
 class WinogradEmitter(NestEmitter):
@@ -81,7 +87,8 @@ class WinogradEmitter(NestEmitter):
         self._points = (tile.m + 2) ** 2
         self._vector = ir.VectorType.get([tile.lanes], ir.F32Type.get())
         self._blocks = tile.sizes.f // tile.block
-        self.blocks = blocks_of([tile.sizes.c], ("arith.addf",))
+        self._steps_at_once = tile.lanes if tile.lane_factors and fma else 1
+        self.blocks = in_whole_vectors(blocks_of([tile.sizes.c], ("arith.addf",)), self._steps_at_once)
 
     def emit(self) -> None:
         """The whole nest."""
@@ -228,29 +235,39 @@ class WinogradEmitter(NestEmitter):
         tiles = [_plus(tile, row) for row in range(rows)]
         zero = self._constant(0.0)
 
-        def add(c: ir.Value, sums: Iterator[ir.Value]) -> list[ir.Value]:
-            weights = [
-                vector.LoadOp(self._vector, self.view.operands[2], [block, point, c, place]).result for place in columns
-            ]
-            results = []
-            for row in tiles:
-                number = memref.LoadOp(data, [point, row, c]).result
-                factor = vector.BroadcastOp(self._vector, number).result
-                results += [self._multiply_add(factor, weight, next(sums)) for weight in weights]
-            return results
+        def add(c: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            loaded = [self._load_data(data, [point, row, c]) for row in tiles]
+            for step in range(self._steps_at_once):
+                here, given = [block, point, _plus(c, step)], iter(sums)
+                weights = [
+                    vector.LoadOp(self._vector, self.view.operands[2], [*here, place]).result for place in columns
+                ]
+                factors = [self._factor(one, step) for one in loaded]
+                sums = [self._multiply_add(factor, weight, next(given)) for factor in factors for weight in weights]
+            return sums
 
         values = iter(self._sum_over_channels([zero] * (rows * vectors), add))
         for row in tiles:
             for place in columns:
                 vector.StoreOp(next(values), products, [point, row, place])
 
+    def _load_data(self, data: ir.Value, indices: list[ir.Value]) -> ir.Value:
+        """An element of the data; with the ones behind it where a step of the sum takes several."""
+        if self._steps_at_once == 1:
+            return memref.LoadOp(data, indices).result
+        return load_lanes(data, indices, self._plan.lanes)
+
+    def _factor(self, loaded: ir.Value, step: int) -> ir.Value:
+        """The element of a step, in all lanes."""
+        return vector.BroadcastOp(self._vector, loaded).result if self._steps_at_once == 1 else lane(loaded, step)
+
     def _sum_over_channels(
-        self, starts: list[ir.Value], add: Callable[[ir.Value, Iterator[ir.Value]], list[ir.Value]]
+        self, starts: list[ir.Value], add: Callable[[ir.Value, list[ir.Value]], list[ir.Value]]
     ) -> list[ir.Value]:
         def run(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
-            loop = scf.ForOp(first, last, as_index(1), values)
+            loop = scf.ForOp(first, last, as_index(self._steps_at_once), values)
             with ir.InsertionPoint(loop.body):
-                scf.YieldOp(add(loop.induction_variable, iter(loop.inner_iter_args)))
+                scf.YieldOp(add(loop.induction_variable, list(loop.inner_iter_args)))
             return list(loop.results)
 
         return self.in_blocks(0, as_index(self._plan.sizes.c), starts, run)
