@@ -170,27 +170,23 @@ def read_elementwise(op: ir.Operation | None, weights: ConstExprs) -> Elementwis
     if op is None or not op.name.startswith("linalg.") or len(op.results) != 1 or weights.knows(op.results[0]):
         return None
     view = any_structured(op)
-    if view is None or not view.is_elementwise:
-        return None
-    body = _Body(view, weights)
-    data = [argument for argument in view.body.arguments if list(argument.uses) and body.is_data(argument)]
-    found = body.followed(data[0]) if len(data) == 1 else None
-    return found if found is not None and found.is_whole else None
+    return None if view is None else _Body(view, weights).whole()
 
 
 def read_segments(op: ir.Operation, weights: ConstExprs) -> list[Elementwise]:
     """The steps of an op's body: those of one operand after the other, then those of what the body computes."""
-    if not op.name.startswith("linalg.") or not op.regions:
-        return []
-    whole = read_elementwise(op, weights)
-    if whole is not None:
-        return [whole]
-    if op.name != "linalg.generic" or any(map(weights.knows, op.results)):
+    if not op.name.startswith("linalg.") or not op.regions or any(map(weights.knows, op.results)):
         return []
     view = any_structured(op)
-    if view is None or (any(view.reductions) and sums_products(view)):
+    if view is None:
         return []
-    return list(_Body(view, weights).segments())
+    body = _Body(view, weights)
+    whole = body.whole()
+    if whole is not None:
+        return [whole]
+    if op.name != "linalg.generic" or (any(view.reductions) and sums_products(view)):
+        return []
+    return list(body.segments())
 
 
 @dataclass(frozen=True)
@@ -318,6 +314,15 @@ class _Body:
     def is_data(self, value: ir.Value) -> bool:
         """Whether a value of the body is more than a number from weights alone."""
         return not isinstance(value.type, ir.FloatType) or self._vectors.read(value) is None
+
+    def whole(self) -> Elementwise | None:
+        """The steps on the one operand of data, if the op does nothing else."""
+        view = self._view
+        if len(view.op.results) != 1 or not view.is_elementwise:
+            return None
+        data = [argument for argument in view.body.arguments if list(argument.uses) and self.is_data(argument)]
+        found = self.followed(data[0]) if len(data) == 1 else None
+        return found if found is not None and found.is_whole else None
 
     def segments(self) -> Iterator[Elementwise]:
         """The longest segments of at least one step."""
