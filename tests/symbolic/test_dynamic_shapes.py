@@ -136,3 +136,29 @@ def test_attention_under_torch_compile() -> None:
     for size in ((3, 9), (4, 5), (2, 30)):
         x = torch.randn(*size, 16)
         torch.testing.assert_close(compiled(x), model(x, x, x)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_is_exported_again_for_sizes_that_became_numbers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its bytecode, which keeps them; what the model says of sizes that stay symbolic is no reason."""
+    original, strict = torch.export.export, list[bool]()
+
+    def export(*args, **options):
+        strict.append(options["strict"])
+        return original(*args, **options)
+
+    def sum_of_equals(x, y):
+        return x + y if x.shape[0] == y.shape[0] else x
+
+    def last(x):
+        return x[x.new_tensor([x.shape[0] - 1], dtype=torch.int64)]
+
+    monkeypatch.setattr(torch.export, "export", export)
+    rows = {0: Dim.AUTO}
+    compiled = pipeline.compile(sum_of_equals, (X, X + 1), dynamic_shapes=(rows, rows), cache=False)
+    assert strict == [False]
+    torch.testing.assert_close(compiled(torch.ones(7, 5), torch.ones(7, 5)), torch.full((7, 5), 2.0))
+    strict.clear()
+    compiled = pipeline.compile(last, (X,), dynamic_shapes=(rows,), cache=False)
+    assert strict == [False, True]
+    other = torch.randn(7, 5)
+    assert torch.equal(compiled(other), other[-1:])

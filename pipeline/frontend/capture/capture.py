@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,8 +18,9 @@ from typing import Any
 import torch
 import torch.utils._pytree as torch_pytree
 from torch._dynamo.exc import UserError
-from torch.export import ExportedProgram
+from torch.export import Dim, ExportedProgram
 from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
+from torch.export.dynamic_shapes import _DimHint
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -241,7 +243,8 @@ def _export_module(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], s
     else:
         if differentiates(exported):
             return below_autograd()
-        return _with_more_symbols(exported, export) if makes_numbers_of_sizes(exported.graph) else exported
+        is_short = _symbolic_sizes(exported) < _most_symbolic_sizes(shapes)
+        return _with_more_symbols(exported, export) if is_short and makes_numbers_of_sizes(exported.graph) else exported
     exported = _by_bytecode(export)
     if exported is None:
         raise first
@@ -274,6 +277,14 @@ def _symbolic_sizes(exported: ExportedProgram) -> int:
     values = [node.meta.get("val") for node in exported.graph.nodes if node.op == "placeholder"]
     sizes = [size for value in values if isinstance(value, torch.Tensor) for size in value.shape]
     return sum(isinstance(size, torch.SymInt) and not size.node.expr.is_number for size in sizes)
+
+
+def _most_symbolic_sizes(shapes: Any) -> float:
+    """How many sizes of tensors can be symbolic at most; infinity where that is not to be told."""
+    asked = torch_pytree.tree_leaves(shapes)
+    if not all(dim is None or isinstance(dim, (int, Dim, _DimHint)) for dim in asked):
+        return math.inf
+    return sum(isinstance(dim, (Dim, _DimHint)) for dim in asked)
 
 
 def _by_bytecode(export: Callable[..., ExportedProgram]) -> ExportedProgram | None:

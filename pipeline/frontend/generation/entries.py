@@ -71,7 +71,7 @@ def _logits(
         position_ids=positions,
         past_key_values=cache,
         use_cache=True,
-        logits_to_keep=input_ids.new_tensor([input_ids.shape[1] - 1]),
+        logits_to_keep=torch.full([1], input_ids.shape[1] - 1),  # `torch.tensor` would make a number of the length
     )
     return results.logits[:, -1].float()
 
