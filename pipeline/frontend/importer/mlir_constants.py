@@ -22,6 +22,12 @@ from pipeline.runtime.call.numpy_arrays import NumpyArrays
 #: The blob of a dense_resource in text: in front of the elements stands how they are aligned, in four bytes.
 _RESOURCE, _HEADER = re.compile(r'([\w.$-]+|"[^"]+"): "0x([0-9A-Fa-f]*)"'), 8
 
+#: Types that weights have; constants of others stay in the text.
+_FLOATS = (ir.BF16Type, ir.F16Type, ir.F32Type, ir.F64Type)
+
+#: An element in text: a number, or the bits of what is none.
+_ELEMENT = re.compile(r"0x[0-9A-F]+|-?[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?")
+
 #: What text has where it may have such constants.
 _SIGNS = ("dense<[", 'dense<"', "dense_resource<")
 
@@ -61,7 +67,7 @@ def take_weights(main: ir.Operation, source: str, taken: Collection[str] = ()) -
 
 def _is_weight(constant: ir.Operation) -> bool:
     kind = constant.results[0].type
-    if not isinstance(kind, ir.RankedTensorType) or not isinstance(kind.element_type, ir.FloatType):
+    if not isinstance(kind, ir.RankedTensorType) or not isinstance(kind.element_type, _FLOATS):
         return False
     elements = constant.attributes["value"]
     return math.prod(kind.shape) > 1 and not (isinstance(elements, ir.DenseElementsAttr) and elements.is_splat)
@@ -75,8 +81,18 @@ def _array(elements: ir.Attribute, kind: ir.Type, resources: Mapping[str, str]) 
         return np.frombuffer(bytes.fromhex(resources[name][_HEADER:]), dtype).reshape(shape).copy()
     if given.dtype != "bfloat16":
         return np.array(elements)
-    text = str(elements)
+    return _bfloat16(str(elements)).view(dtype).reshape(shape)
+
+
+def _bfloat16(text: str) -> np.ndarray:
+    """The bits of the elements of a `dense<...>`: all of them in hexadecimal, or numbers in lists, which are rounded."""
     if text.startswith('dense<"0x'):
-        return np.frombuffer(bytes.fromhex(text[9 : text.index('"', 9)]), dtype).reshape(shape).copy()
-    numbers = np.fromiter(ir.DenseFPElementsAttr(elements), np.float32, math.prod(shape))
-    return (numbers.view(np.uint32) >> 16).astype(np.uint16).view(dtype).reshape(shape)
+        return np.frombuffer(bytes.fromhex(text[9 : text.index('"', 9)]), np.uint16).copy()
+    elements = _ELEMENT.findall(text.partition("> :")[0])
+    words = np.array([0 if element.startswith("0x") else float(element) for element in elements], np.float32)
+    words = words.view(np.uint32)
+    bits = ((words + 0x7FFF + (words >> 16 & 1)) >> 16).astype(np.uint16)
+    for place, element in enumerate(elements):
+        if element.startswith("0x"):
+            bits[place] = int(element, 16)
+    return bits
