@@ -85,12 +85,12 @@ def _array(elements: ir.Attribute, kind: ir.Type, resources: Mapping[str, str]) 
 
 
 def _bfloat16(text: str) -> np.ndarray:
-    """The bits of the elements of a `dense<...>`: all of them in hexadecimal, or numbers in lists, which are rounded."""
+    """The bits of the elements of a `dense<...>`: hexadecimal, or lists of numbers, which are rounded."""
     if text.startswith('dense<"0x'):
         return np.frombuffer(bytes.fromhex(text[9 : text.index('"', 9)]), np.uint16).copy()
     elements = _ELEMENT.findall(text.partition("> :")[0])
-    words = np.array([0 if element.startswith("0x") else float(element) for element in elements], np.float32)
-    words = words.view(np.uint32)
+    numbers = np.array([0 if element.startswith("0x") else float(element) for element in elements], np.float32)
+    words = numbers.view(np.uint32)
     bits = ((words + 0x7FFF + (words >> 16 & 1)) >> 16).astype(np.uint16)
     for place, element in enumerate(elements):
         if element.startswith("0x"):
