@@ -8,8 +8,6 @@ program, whose symbols they are. A stretch of ops that write to parts of tensors
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,127 +15,46 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._dispatch.python import enable_python_dispatcher
-from torch._functorch._aot_autograd.functional_utils import has_data_mutation
 from torch._guards import detect_fake_mode
 from torch._higher_order_ops.effects import _get_effect
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, dispatch_functionalize
 from torch.export import ExportedProgram, exported_program
-from torch.export._trace import _ignore_backend_decomps
 from torch.export.graph_signature import ExportGraphSignature, OutputKind, SymIntArgument, TensorArgument
-from torch.fx import traceback as fx_traceback
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
-from pipeline.frontend.capture.traces_without_modules import traces_without_modules
+from pipeline.frontend.functionalize.fragments import Fragment, FragmentTracer, Table, is_kept
+from pipeline.frontend.functionalize.plain_values import (
+    NotPlainError,
+    has_plain_value,
+    is_symbolic,
+    leaf_key,
+    tensor_key,
+    tensors_of,
+    type_key,
+)
+from pipeline.frontend.functionalize.tensor_memory import (
+    is_in_place,
+    is_write,
+    may_share,
+    names_of,
+    node_may_share,
+    root_of,
+    writes_alone,
+)
 from pipeline.frontend.functionalize.written_parts import stretches
 
 aten = torch.ops.aten
 
-#: Ops whose results are tensors that lie in the memory of others, which torch leaves as they are.
-_VIEWS = frozenset(
-    {
-        aten.as_strided.default,
-        aten.diagonal.default,
-        aten.expand.default,
-        aten.permute.default,
-        aten.select.int,
-        aten.slice.Tensor,
-        aten.split.Tensor,
-        aten.split_with_sizes.default,
-        aten.squeeze.default,
-        aten.squeeze.dim,
-        aten.squeeze.dims,
-        aten.t.default,
-        aten.transpose.int,
-        aten.unbind.int,
-        aten.unfold.default,
-        aten.unsqueeze.default,
-        aten.view.default,
-    }
-)
-
-_SYMBOLS = (torch.SymInt, torch.SymBool)
-
 #: Kinds of symbols that no size of an argument is.
 _UNBACKED = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
 
-#: Ops with regions that others are taken apart to: recurrent layers are loops.
-_LOOPS = frozenset({torch.ops.higher_order.while_loop})
-
-Table = Mapping[Any, Callable[..., Any]]
-
-
-class NotPlainError(Exception):
-    """A program is not one to be taken apart op by op."""
-
-
-@dataclass(frozen=True)
-class _Regions:
-    """The graph of an op with regions' fragment, or of a region.
-
-    Graphs are kept without the modules that own them: each has a class, and torch's tracing takes longer with each one.
-
-    Attributes:
-        graph: the graph.
-        inside: the graphs of the regions that its ops run, by the names by which it gets them.
-    """
-
-    graph: fx.Graph
-    inside: Mapping[str, _Regions]
-
-    @classmethod
-    def of(cls, module: fx.GraphModule) -> _Regions:
-        """Takes a module apart."""
-        graph = module.graph
-        graph.owning_module = None
-        return cls(graph, {name: cls.of(inner) for name, inner in module.named_children()})
-
-    def module(self) -> fx.GraphModule:
-        """The graph in a module of its own."""
-        return fx.GraphModule({name: inner.module() for name, inner in self.inside.items()}, copy.deepcopy(self.graph))
-
-    def is_plain(self, symbolic: bool) -> bool:
-        """Whether it can stand in any program; with `symbolic`, in one with the same symbols. Loops count in some."""
-        symbolic = symbolic or bool(self.inside)
-        plain = all(_is_plain(node, symbolic) for node in self.graph.nodes)
-        return plain and all(region.is_plain(True) for region in self.inside.values())
-
-
-@dataclass(frozen=True)
-class _Fragment:
-    """What an op is taken apart to.
-
-    Attributes:
-        body: takes the tensors among the op's arguments, in their order.
-        spec: the structure of the op's results, of which the graph gives the leaves.
-        shares: whether results may lie in the memory of what the graph takes.
-    """
-
-    body: _Regions
-    spec: pytree.TreeSpec
-    shares: bool
-
-    @property
-    def counts(self) -> bool:
-        """Whether it has loops: their counters are symbols of its own."""
-        return bool(self.body.inside)
-
-
 #: What ops are taken apart to, by the table, the op and its arguments' types; None for what is not plain.
-_fragments: dict[Any, _Fragment | None] = {}
+_fragments: dict[Any, Fragment | None] = {}
 
 #: Of more, all are forgotten.
 _MOST_FRAGMENTS = 10_000
-
-#: Whether an op is left whole, by the table and the op; tables live as long as the process.
-_kept: dict[Any, bool] = {}
-
-#: A table, and what `_split` makes of it.
-_splits: dict[int, tuple[Any, ...]] = {}
 
 
 def decomposed(exported: ExportedProgram, table: Table) -> ExportedProgram | None:
@@ -146,7 +63,7 @@ def decomposed(exported: ExportedProgram, table: Table) -> ExportedProgram | Non
     if mode is None:
         return None
     try:
-        with _Tracer(table, mode, bool(exported.range_constraints)) as tracer:
+        with FragmentTracer(table, mode, bool(exported.range_constraints)) as tracer:
             return _OpByOp(exported, table, mode, tracer).program()
     except NotPlainError:
         return None
@@ -170,94 +87,6 @@ def _plain_mode(exported: ExportedProgram) -> FakeTensorMode | None:
     return mode if plain and all(isinstance(value, FakeTensor) for value in tensors) else None
 
 
-@dataclass
-class _Tracer:
-    """Finds out what ops are taken apart to, in the state in which `run_decompositions` traces."""
-
-    table: Table
-    mode: FakeTensorMode
-    symbolic: bool
-    state: contextlib.ExitStack | None = None
-
-    def __enter__(self) -> _Tracer:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self.state is not None:
-            self.state.close()
-
-    def trace(
-        self, op: OpOverload, leaves: Sequence[Any], spec: pytree.TreeSpec, inputs: Sequence[Any]
-    ) -> _Fragment | None:
-        """What an op is taken apart to for tensors and sizes like `inputs` and the other leaves of its arguments."""
-        structure: list[pytree.TreeSpec] = []
-
-        def run(*values: Any) -> list[Any]:
-            given = iter(values)
-            flat = [next(given) if isinstance(leaf, fx.Node) else leaf for leaf in leaves]
-            args, kwargs = pytree.tree_unflatten(flat, spec)
-            results, result_spec = pytree.tree_flatten(op(*args, **kwargs))
-            structure.append(result_spec)
-            return results
-
-        body = self._traced(run, inputs)
-        for node in body.graph.find_nodes(op="call_function", target=aten._assert_tensor_metadata.default):
-            body.graph.erase_node(node)  # which the key of the fragment says
-        body.graph.eliminate_dead_code()
-        return _Fragment(body, structure[-1], _shares(body.graph)) if body.is_plain(self.symbolic) else None
-
-    def trace_stretch(
-        self, stretch: Sequence[fx.Node], taken: Sequence[fx.Node], given: Sequence[fx.Node], inputs: Sequence[Any]
-    ) -> _Fragment | None:
-        """What ops become that take the values of some nodes, which are like `inputs`, and give those of others."""
-
-        def run(*values: Any) -> list[Any]:
-            known = dict(zip(taken, values, strict=True))
-            with fx_traceback.preserve_node_meta():
-                for node in stretch:
-                    with fx_traceback.set_current_meta(node):
-                        args, kwargs = fx.map_arg((node.args, node.kwargs), known.__getitem__)
-                        known[node] = node.target(*args, **kwargs)
-            return [known[node] for node in given]
-
-        body = self._traced(run, inputs)
-        body.graph.eliminate_dead_code()
-        spec = pytree.tree_flatten([0] * len(given))[1]
-        return _Fragment(body, spec, True) if body.is_plain(self.symbolic) else None
-
-    def _traced(self, run: Callable[..., list[Any]], inputs: Sequence[Any]) -> _Regions:
-        """The graph of what is run, in ops that are not taken apart."""
-        composite, others = _split(self.table)
-        if self.state is None:
-            self.state = contextlib.ExitStack()
-            self.state.enter_context(self.mode)
-            self.state.enter_context(exported_program._override_composite_implicit_decomp(composite))
-            self.state.enter_context(_ignore_backend_decomps())
-            self.state.enter_context(torch.no_grad())
-            self.state.enter_context(enable_python_dispatcher())
-            self.state.enter_context(traces_without_modules())
-
-        def checked(*values: Any) -> list[Any]:
-            results = run(*values)
-            if any(isinstance(value, FunctionalTensor) and has_data_mutation(value) for value in values):
-                raise NotPlainError  # as norms do with their statistics, unannounced
-            return results
-
-        functional = dispatch_functionalize(checked, FunctionalTensorMode(export=True))
-        try:
-            module = make_fx(functional, decomposition_table=others)(*inputs)
-        except Exception as error:  # torch raises many types, and says of which op where it traces a whole program
-            raise NotPlainError from error
-        return _Regions.of(module)
-
-
-def _split(table: Table) -> tuple[Any, Any]:
-    """The composite ops of a table with all those that are kept whole, and the table's other ops."""
-    if id(table) not in _splits:
-        _splits[id(table)] = (table, *exported_program._split_decomp_table_to_cia_and_python_decomp(dict(table)))
-    return _splits[id(table)][1:]
-
-
 @dataclass(frozen=True)
 class _OpByOp:
     """Writes a program's graph anew.
@@ -274,18 +103,18 @@ class _OpByOp:
     exported: ExportedProgram
     table: Table
     mode: FakeTensorMode
-    tracer: _Tracer
+    tracer: FragmentTracer
     graph: fx.Graph = field(default_factory=fx.Graph)
     values: dict[fx.Node, Any] = field(default_factory=dict)
     types: dict[Any, torch.Tensor] = field(default_factory=dict)
     sharing: set[fx.Node] = field(default_factory=set)
     regions: dict[str, fx.GraphModule] = field(default_factory=dict)
-    fragments: dict[Any, _Fragment | None] = field(default_factory=dict)
+    fragments: dict[Any, Fragment | None] = field(default_factory=dict)
     numbers: dict[Any, fx.Node] = field(default_factory=dict)
 
     def program(self) -> ExportedProgram:
         """The program in the ops that are not taken apart."""
-        found = stretches(self.exported.graph, _is_write, _node_may_share, _writes_alone)
+        found = stretches(self.exported.graph, is_write, node_may_share, writes_alone)
         starts = {stretch[0]: stretch for stretch in found}
         inside = {node for stretch in found for node in stretch}
         for node in self.exported.graph.nodes:
@@ -297,7 +126,7 @@ class _OpByOp:
         return self._exported()
 
     def _rewrite(self, node: fx.Node) -> None:
-        if node.op != "output" and ("val" not in node.meta or not _has_plain_value(node, self.tracer.symbolic)):
+        if node.op != "output" and ("val" not in node.meta or not has_plain_value(node, self.tracer.symbolic)):
             raise NotPlainError
         if node.op == "placeholder":
             self.values[node] = self.graph.node_copy(node)
@@ -321,7 +150,7 @@ class _OpByOp:
     def _rewrite_stretch(self, stretch: Sequence[fx.Node]) -> None:
         """Puts what a stretch is taken apart to in its place; what others read of it are tensors."""
         inside = set(stretch)
-        if not all(_runs_alone(node) and _has_plain_value(node, self.tracer.symbolic) for node in stretch):
+        if not all(_runs_alone(node) and has_plain_value(node, self.tracer.symbolic) for node in stretch):
             raise NotPlainError
         taken = list(dict.fromkeys(read for node in stretch for read in node.all_input_nodes if read not in inside))
         given = [node for node in stretch if any(user not in inside for user in node.users)]
@@ -380,9 +209,9 @@ class _OpByOp:
         """The op that computes what an op like `add_` writes, where only this program's ops see that it does."""
         name, _, overload = op.name().removeprefix("aten::").partition(".")
         functional = getattr(getattr(aten, name.removesuffix("_"), None), overload or "default", None)
-        if not _is_in_place(op) or functional is None or functional._schema.is_mutable:
+        if not is_in_place(op) or functional is None or functional._schema.is_mutable:
             raise NotPlainError
-        if not self._has_own_memory(_root(node)):
+        if not self._has_own_memory(root_of(node)):
             raise NotPlainError
         return functional
 
@@ -390,23 +219,23 @@ class _OpByOp:
         """Whether an op has computed a tensor, and up to now nothing else lies in its memory."""
         if root.op != "call_function" or not isinstance(root.target, OpOverload) or root in self.sharing:
             return False
-        return not any(user in self.sharing for name in _names(root) for user in name.users)
+        return not any(user in self.sharing for name in names_of(root) for user in name.users)
 
     def _write(self, node: fx.Node) -> None:
         """Lets what was written to be what was computed, from here on."""
-        root = _root(node)
+        root = root_of(node)
         before, after = self.values[root], self.values[node]
-        if not isinstance(after, fx.Node) or _type_key(before.meta["val"]) != _type_key(after.meta["val"]):
+        if not isinstance(after, fx.Node) or type_key(before.meta["val"]) != type_key(after.meta["val"]):
             raise NotPlainError
-        self.values.update((name, after) for name in _names(root) if name in self.values)
+        self.values.update((name, after) for name in names_of(root) if name in self.values)
 
     def _keep(self, node: fx.Node, op: OpOverload, args: Any, kwargs: Any) -> fx.Node:
         given = _by_position(op, args, kwargs)
         made = self.graph.create_node("call_function", op, *given, name=op.overloadpacket.__name__)
         made.meta = dict(node.meta)
-        if _may_share(op):
+        if may_share(op):
             self.sharing.add(node)
-        if [_type_key(value) for value in _tensors_of(node)] != [_type_key(value) for value in _tensors_of(made)]:
+        if [type_key(value) for value in tensors_of(node)] != [type_key(value) for value in tensors_of(made)]:
             values = fx.map_arg((args, kwargs), lambda read: read.meta["val"])
             try:
                 with self.mode, torch.no_grad():
@@ -417,9 +246,9 @@ class _OpByOp:
 
     def _take_apart(self, node: fx.Node, op: OpOverload, args: Any, kwargs: Any) -> Any:
         leaves, spec = pytree.tree_flatten((args, kwargs))
-        key = (id(self.table), op, spec, torch.get_default_dtype(), *map(_leaf_key, leaves))
+        key = (id(self.table), op, spec, torch.get_default_dtype(), *map(leaf_key, leaves))
         nodes = [leaf for leaf in leaves if isinstance(leaf, fx.Node)]
-        known = self.fragments if any(map(_is_symbolic, nodes)) else _fragments
+        known = self.fragments if any(map(is_symbolic, nodes)) else _fragments
         if key in known:
             fragment = known[key]
         else:
@@ -435,7 +264,7 @@ class _OpByOp:
             self.sharing.add(node)
         return self._inline(node, fragment, nodes)
 
-    def _inline(self, node: fx.Node | None, fragment: _Fragment, inputs: Sequence[fx.Node]) -> Any:
+    def _inline(self, node: fx.Node | None, fragment: Fragment, inputs: Sequence[fx.Node]) -> Any:
         """Puts a fragment in the place of a node, whose origin it has; of a stretch each node has its own."""
         given = iter(inputs)
         inside: dict[fx.Node, fx.Node] = {}
@@ -469,7 +298,7 @@ class _OpByOp:
 
     def _typical(self, value: torch.Tensor) -> torch.Tensor:
         """The fake tensor of its type that stands for all."""
-        key = _tensor_key(value)
+        key = tensor_key(value)
         if key not in self.types:
             self.types[key] = self._like(value)
         return self.types[key]
@@ -508,54 +337,6 @@ class _OpByOp:
         )
 
 
-def is_kept(op: OpOverload, table: Table) -> bool:
-    """Whether an op that writes nothing is one of those that torch does not take apart."""
-    key = (id(table), op)
-    if key not in _kept:
-        announces = any(argument.alias_info is not None for argument in op._schema.arguments)
-        composite = op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
-        whole = not composite or exported_program._is_preservable_cia_op(op)
-        _kept[key] = op not in table and whole and (not announces or op in _VIEWS)
-    return _kept[key]
-
-
-def _is_in_place(op: OpOverload) -> bool:
-    """Whether an op writes to its first operand, and to nothing else."""
-    return op.namespace == "aten" and op._schema.is_mutable and op._schema.name.endswith("_")
-
-
-def _root(node: fx.Node) -> fx.Node:
-    """What a tensor that ops like `add_` return was computed as."""
-    while _is_write(node):
-        node = node.args[0]
-    return node
-
-
-def _names(root: fx.Node) -> list[fx.Node]:
-    """The nodes that are one tensor: the one that it was computed as, and what writing to it returned."""
-    names = [root]
-    for name in names:
-        names += [user for user in name.users if _is_write(user) and user.args[0] is name]
-    return names
-
-
-def _is_write(node: fx.Node) -> bool:
-    return isinstance(node.target, OpOverload) and _is_in_place(node.target)
-
-
-def _node_may_share(node: fx.Node) -> bool:
-    """Whether a node's results may lie in the memory of its operands: not those of ops that compute new tensors."""
-    return node.op == "call_function" and (not isinstance(node.target, OpOverload) or _may_share(node.target))
-
-
-def _writes_alone(node: fx.Node) -> bool:
-    """Whether nothing but results of writes lies in the memory of what a node writes to, which an op has computed."""
-    root = _root(node)
-    users = (user for name in _names(root) for user in name.users)
-    is_made = root.op == "call_function" and not _node_may_share(root)
-    return is_made and not any(_node_may_share(user) and not _is_write(user) for user in users)
-
-
 def _runs_alone(node: fx.Node) -> bool:
     """Whether a node is an op that does nothing but what its results say, or to what it is given."""
     if node.op != "call_function" or "val" not in node.meta:
@@ -563,47 +344,9 @@ def _runs_alone(node: fx.Node) -> bool:
     return node.target is operator.getitem or isinstance(node.target, OpOverload) and _get_effect(node.target) is None
 
 
-def _may_share(op: OpOverload) -> bool:
-    """Whether an op's results may lie in the memory of its operands: composite ops do not announce that they do."""
-    announced = any(argument.alias_info is not None for argument in op._schema.arguments)
-    return announced or op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
-
-
-def _shares(graph: fx.Graph) -> bool:
-    """Whether a result of a graph may lie in the memory of what the graph takes."""
-    nodes = list(graph.find_nodes(op="output")[0].all_input_nodes)
-    for node in nodes:
-        if node.op == "placeholder":
-            return True
-        if not isinstance(node.target, OpOverload) or _may_share(node.target):  # a loop may hand on what it is given
-            nodes += [read for read in node.all_input_nodes if read.op != "get_attr"]
-    return False
-
-
-def _has_plain_value(node: fx.Node, symbolic: bool) -> bool:
-    """Whether all that is known about a node's value are numbers; with `symbolic`, or symbols."""
-    return all(_is_plain_value(value, symbolic) for value in pytree.tree_leaves(node.meta["val"]))
-
-
-def _is_plain_value(value: Any, symbolic: bool) -> bool:
-    numbers = (int, torch.SymInt) if symbolic else int
-    if not isinstance(value, torch.Tensor):
-        return (
-            value is None or isinstance(value, (int, float, complex, str)) or symbolic and isinstance(value, _SYMBOLS)
-        )
-    if value.layout != torch.strided or value.is_conj() or value.is_neg():
-        return False
-    return all(isinstance(number, numbers) for number in (*value.shape, *value.stride(), value.storage_offset()))
-
-
 def _is_product_of_sizes(node: fx.Node) -> bool:
     """Whether a node computes a number of elements or the like, which torch takes apart to sizes."""
     return isinstance(node.target, OpOverload) and node.target is not aten.sym_size.int
-
-
-def _is_symbolic(node: fx.Node) -> bool:
-    """Whether a node's value is a symbolic size, or has one."""
-    return any(not _is_plain_value(value, False) for value in pytree.tree_leaves(node.meta["val"]))
 
 
 def _by_position(
@@ -618,46 +361,3 @@ def _by_position(
             break
         positional.append(named.pop(argument.name, argument.default_value))
     return tuple(positional), named
-
-
-def _tensors_of(node: fx.Node) -> list[Any]:
-    return [leaf.meta["val"] for leaf in pytree.tree_leaves((node.args, node.kwargs)) if isinstance(leaf, fx.Node)]
-
-
-def _type_key(value: Any) -> Any:
-    return tuple(map(_tensor_key, pytree.tree_leaves(value)))
-
-
-def _tensor_key(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return type(value), _known(value)
-    kind = (value.dtype, value.device, value.layout, value.requires_grad)
-    sizes, strides = tuple(map(_known, value.shape)), tuple(map(_known, value.stride()))
-    return sizes, strides, _known(value.storage_offset()), *kind
-
-
-def _known(value: Any) -> Any:
-    """A number, or what a symbolic one is computed as, which can be compared without a guard."""
-    return value.node.expr if isinstance(value, _SYMBOLS) else value
-
-
-def _leaf_key(leaf: Any) -> Any:
-    if isinstance(leaf, fx.Node):
-        return _tensor_key(leaf.meta["val"])
-    try:
-        hash(leaf)
-    except TypeError:
-        raise NotPlainError from None
-    return type(leaf), repr(leaf) if isinstance(leaf, float) else leaf
-
-
-def _is_plain(node: fx.Node, symbolic: bool) -> bool:
-    """Whether a node of what an op is taken apart to can stand in any program; with `symbolic`, as for a fragment."""
-    if node.op in ("placeholder", "output", "get_attr"):
-        return True
-    op = node.target
-    if node.op != "call_function" or "val" not in node.meta or not _has_plain_value(node, symbolic):
-        return False
-    if op is operator.getitem or op in _LOOPS or symbolic and not isinstance(node.meta["val"], torch.Tensor):
-        return True
-    return isinstance(op, OpOverload) and not op._schema.is_mutable and _get_effect(op) is None

@@ -1,0 +1,241 @@
+"""What ops are taken apart to: graphs of ops that are left whole, traced by the parts of torch that trace programs.
+
+A fragment depends on an op and its arguments' types alone, so that it can be put in the place of all such ops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dispatch.python import enable_python_dispatcher
+from torch._functorch._aot_autograd.functional_utils import has_data_mutation
+from torch._higher_order_ops.effects import _get_effect
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, dispatch_functionalize
+from torch.export import exported_program
+from torch.export._trace import _ignore_backend_decomps
+from torch.fx import traceback as fx_traceback
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+from pipeline.frontend.capture.traces_without_modules import traces_without_modules
+from pipeline.frontend.functionalize.plain_values import NotPlainError, has_plain_value
+from pipeline.frontend.functionalize.tensor_memory import may_share
+
+aten = torch.ops.aten
+
+#: Ops whose results are tensors that lie in the memory of others, which torch leaves as they are.
+_VIEWS = frozenset(
+    {
+        aten.as_strided.default,
+        aten.diagonal.default,
+        aten.expand.default,
+        aten.permute.default,
+        aten.select.int,
+        aten.slice.Tensor,
+        aten.split.Tensor,
+        aten.split_with_sizes.default,
+        aten.squeeze.default,
+        aten.squeeze.dim,
+        aten.squeeze.dims,
+        aten.t.default,
+        aten.transpose.int,
+        aten.unbind.int,
+        aten.unfold.default,
+        aten.unsqueeze.default,
+        aten.view.default,
+    }
+)
+
+#: Ops with regions that others are taken apart to: recurrent layers are loops.
+_LOOPS = frozenset({torch.ops.higher_order.while_loop})
+
+Table = Mapping[Any, Callable[..., Any]]
+
+#: Whether an op is left whole, by the table and the op; tables live as long as the process.
+_kept: dict[Any, bool] = {}
+
+#: A table, and what `_split` makes of it.
+_splits: dict[int, tuple[Any, ...]] = {}
+
+
+@dataclass(frozen=True)
+class TracedGraph:
+    """The graph of an op with regions' fragment, or of a region.
+
+    Graphs are kept without the modules that own them: each has a class, and torch's tracing takes longer with each one.
+
+    Attributes:
+        graph: the graph.
+        inside: the graphs of the regions that its ops run, by the names by which it gets them.
+    """
+
+    graph: fx.Graph
+    inside: Mapping[str, TracedGraph]
+
+    @classmethod
+    def of(cls, module: fx.GraphModule) -> TracedGraph:
+        """Takes a module apart."""
+        graph = module.graph
+        graph.owning_module = None
+        return cls(graph, {name: cls.of(inner) for name, inner in module.named_children()})
+
+    def module(self) -> fx.GraphModule:
+        """The graph in a module of its own."""
+        return fx.GraphModule({name: inner.module() for name, inner in self.inside.items()}, copy.deepcopy(self.graph))
+
+    def is_plain(self, symbolic: bool) -> bool:
+        """Whether it can stand in any program; with `symbolic`, in one with the same symbols. Loops count in some."""
+        symbolic = symbolic or bool(self.inside)
+        plain = all(_is_plain(node, symbolic) for node in self.graph.nodes)
+        return plain and all(region.is_plain(True) for region in self.inside.values())
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """What an op is taken apart to.
+
+    Attributes:
+        body: takes the tensors among the op's arguments, in their order.
+        spec: the structure of the op's results, of which the graph gives the leaves.
+        shares: whether results may lie in the memory of what the graph takes.
+    """
+
+    body: TracedGraph
+    spec: pytree.TreeSpec
+    shares: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether it has loops: their counters are symbols of its own."""
+        return bool(self.body.inside)
+
+
+@dataclass
+class FragmentTracer:
+    """Finds out what ops are taken apart to, in the state in which `run_decompositions` traces."""
+
+    table: Table
+    mode: FakeTensorMode
+    symbolic: bool
+    state: contextlib.ExitStack | None = None
+
+    def __enter__(self) -> FragmentTracer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.state is not None:
+            self.state.close()
+
+    def trace(
+        self, op: OpOverload, leaves: Sequence[Any], spec: pytree.TreeSpec, inputs: Sequence[Any]
+    ) -> Fragment | None:
+        """What an op is taken apart to for tensors and sizes like `inputs` and the other leaves of its arguments."""
+        structure: list[pytree.TreeSpec] = []
+
+        def run(*values: Any) -> list[Any]:
+            given = iter(values)
+            flat = [next(given) if isinstance(leaf, fx.Node) else leaf for leaf in leaves]
+            args, kwargs = pytree.tree_unflatten(flat, spec)
+            results, result_spec = pytree.tree_flatten(op(*args, **kwargs))
+            structure.append(result_spec)
+            return results
+
+        body = self._traced(run, inputs)
+        for node in body.graph.find_nodes(op="call_function", target=aten._assert_tensor_metadata.default):
+            body.graph.erase_node(node)  # which the key of the fragment says
+        body.graph.eliminate_dead_code()
+        return Fragment(body, structure[-1], _shares(body.graph)) if body.is_plain(self.symbolic) else None
+
+    def trace_stretch(
+        self, stretch: Sequence[fx.Node], taken: Sequence[fx.Node], given: Sequence[fx.Node], inputs: Sequence[Any]
+    ) -> Fragment | None:
+        """What ops become that take the values of some nodes, which are like `inputs`, and give those of others."""
+
+        def run(*values: Any) -> list[Any]:
+            known = dict(zip(taken, values, strict=True))
+            with fx_traceback.preserve_node_meta():
+                for node in stretch:
+                    with fx_traceback.set_current_meta(node):
+                        args, kwargs = fx.map_arg((node.args, node.kwargs), known.__getitem__)
+                        known[node] = node.target(*args, **kwargs)
+            return [known[node] for node in given]
+
+        body = self._traced(run, inputs)
+        body.graph.eliminate_dead_code()
+        spec = pytree.tree_flatten([0] * len(given))[1]
+        return Fragment(body, spec, True) if body.is_plain(self.symbolic) else None
+
+    def _traced(self, run: Callable[..., list[Any]], inputs: Sequence[Any]) -> TracedGraph:
+        """The graph of what is run, in ops that are not taken apart."""
+        composite, others = _split(self.table)
+        if self.state is None:
+            self.state = contextlib.ExitStack()
+            self.state.enter_context(self.mode)
+            self.state.enter_context(exported_program._override_composite_implicit_decomp(composite))
+            self.state.enter_context(_ignore_backend_decomps())
+            self.state.enter_context(torch.no_grad())
+            self.state.enter_context(enable_python_dispatcher())
+            self.state.enter_context(traces_without_modules())
+
+        def checked(*values: Any) -> list[Any]:
+            results = run(*values)
+            if any(isinstance(value, FunctionalTensor) and has_data_mutation(value) for value in values):
+                raise NotPlainError  # as norms do with their statistics, unannounced
+            return results
+
+        functional = dispatch_functionalize(checked, FunctionalTensorMode(export=True))
+        try:
+            module = make_fx(functional, decomposition_table=others)(*inputs)
+        except Exception as error:  # torch raises many types, and says of which op where it traces a whole program
+            raise NotPlainError from error
+        return TracedGraph.of(module)
+
+
+def _split(table: Table) -> tuple[Any, Any]:
+    """The composite ops of a table with all those that are kept whole, and the table's other ops."""
+    if id(table) not in _splits:
+        _splits[id(table)] = (table, *exported_program._split_decomp_table_to_cia_and_python_decomp(dict(table)))
+    return _splits[id(table)][1:]
+
+
+def is_kept(op: OpOverload, table: Table) -> bool:
+    """Whether an op that writes nothing is one of those that torch does not take apart."""
+    key = (id(table), op)
+    if key not in _kept:
+        announces = any(argument.alias_info is not None for argument in op._schema.arguments)
+        composite = op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+        whole = not composite or exported_program._is_preservable_cia_op(op)
+        _kept[key] = op not in table and whole and (not announces or op in _VIEWS)
+    return _kept[key]
+
+
+def _shares(graph: fx.Graph) -> bool:
+    """Whether a result of a graph may lie in the memory of what the graph takes."""
+    nodes = list(graph.find_nodes(op="output")[0].all_input_nodes)
+    for node in nodes:
+        if node.op == "placeholder":
+            return True
+        if not isinstance(node.target, OpOverload) or may_share(node.target):  # a loop may hand on what it is given
+            nodes += [read for read in node.all_input_nodes if read.op != "get_attr"]
+    return False
+
+
+def _is_plain(node: fx.Node, symbolic: bool) -> bool:
+    """Whether a node of what an op is taken apart to can stand in any program; with `symbolic`, as for a fragment."""
+    if node.op in ("placeholder", "output", "get_attr"):
+        return True
+    op = node.target
+    if node.op != "call_function" or "val" not in node.meta or not has_plain_value(node, symbolic):
+        return False
+    if op is operator.getitem or op in _LOOPS or symbolic and not isinstance(node.meta["val"], torch.Tensor):
+        return True
+    return isinstance(op, OpOverload) and not op._schema.is_mutable and _get_effect(op) is None
