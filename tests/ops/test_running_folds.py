@@ -29,7 +29,10 @@ def test_as_exact_as_eager(name, dtype, shape, dim):
     kind = getattr(torch, dtype)
     # Multiples of 1/64 of less than 16: 1 + x / 64 is exact in all dtypes but for 16 bits, which round it both times.
     x = (torch.randn(shape, generator=torch.manual_seed(7)) * 64).round().div(64).to(kind)
-    function = lambda x: FUNCTIONS[name](x, dim)  # noqa: E731
+
+    def function(x):
+        return FUNCTIONS[name](x, dim)
+
     got, eager = pipeline.compile(Function(function), (x,))(x), function(x)
     wanted = function(x.double())
     assert got.dtype == eager.dtype
