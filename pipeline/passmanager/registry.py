@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from inspect import isabstract
 from pathlib import Path
 
 import pipeline.passes
@@ -106,7 +107,7 @@ def _register_all() -> None:
     for info in pkgutil.walk_packages(pipeline.passes.__path__, "pipeline.passes."):
         module = importlib.import_module(info.name)
         for cls in vars(module).values():
-            if isinstance(cls, type) and issubclass(cls, Pass) and cls.__module__ == info.name and cls is not Pass:
+            if isinstance(cls, type) and issubclass(cls, Pass) and cls.__module__ == info.name and not isabstract(cls):
                 _register({cls.name: cls}, info.name)
     for plugin in plugins.plugins():
         _register_plugin(plugin)

@@ -24,13 +24,21 @@ class PanelLayout:
         steps: how many steps of the innermost sum make a group; 1 for none.
         parts: for each dim of the weight the sizes of those that it becomes.
         order: these dims, as they follow each other in the packed weight; with groups, the two last ones are one.
+        memory: the dims of the weight in the order in which they lie in the memory that is packed.
     """
 
     def __init__(
-        self, kind: ir.RankedTensorType, sums: Sequence[bool], columns: int, row: int | None = None, steps: int = 1
+        self,
+        kind: ir.RankedTensorType,
+        sums: Sequence[bool],
+        columns: int,
+        row: int | None = None,
+        steps: int = 1,
+        memory: Sequence[int] | None = None,
     ):
         """`sums`: whether the product sums over each dim; rows along dim `row` go in groups, if panels are full."""
         self.kind = kind
+        self.memory = list(range(kind.rank)) if memory is None else list(memory)
         given = kind.shape[-1]
         cut = given > columns
         self.panels = -(-given // columns) if cut else 1
@@ -62,7 +70,17 @@ class PanelLayout:
     @property
     def is_plain(self) -> bool:
         """Whether the elements stay where they are."""
-        return self.order == sorted(self.order)
+        return self.order == self.dims_in_memory
+
+    @property
+    def source(self) -> ir.RankedTensorType:
+        """The type of the memory that is packed."""
+        return ir.RankedTensorType.get([self.kind.shape[dim] for dim in self.memory], self.kind.element_type)
+
+    @property
+    def dims_in_memory(self) -> list[int]:
+        """The dims of the weight, cut, in the order in which they lie in the memory that is packed."""
+        return [part for dim in self.memory for part in self.groups[dim]]
 
     @property
     def ordered(self) -> list[int]:
@@ -77,13 +95,20 @@ class PanelLayout:
         return ir.RankedTensorType.get(shape, self.kind.element_type)
 
     @property
+    def described(self) -> str:
+        """The panels in words."""
+        groups = {1: "", 2: " of pairs", 4: " of quads", 8: " of eights"}[self.steps]
+        return f"panels of {self.columns} columns{groups}"
+
+    @property
     def move(self) -> str:
         """Which element of the weight's memory each of the packed one's is, whatever dims the two are seen as."""
-        strides: list[int] = []
+        strides: dict[int, int] = {}
         step = 1
-        for size, parts in zip(reversed(self.kind.shape), reversed(self.parts), strict=True):
-            strides[:0] = [step * prod(parts[number + 1 :]) for number in range(len(parts))]
-            step *= size
+        for dim in reversed(self.memory):
+            parts = self.parts[dim]
+            strides |= {part: step * prod(parts[number + 1 :]) for number, part in enumerate(self.groups[dim])}
+            step *= self.kind.shape[dim]
         loops: list[tuple[int, int]] = []
         for size, stride in ((self.cut[dim], strides[dim]) for dim in self.order if self.cut[dim] != 1):
             if loops and loops[-1][1] == stride * size:
@@ -114,11 +139,11 @@ class Packing:
     def __init__(self, module: ir.Operation, taken: set[str]):
         self._module = module
         self._taken = taken
-        self._known: dict[tuple[str, str, tuple[int, ...]], str] = {}
+        self._known: dict[tuple[str, str, str], str] = {}
 
     def kernel(self, layout: PanelLayout) -> str:
         """The name of the kernel(weight, destination) that packs."""
-        key = (str(layout.kind), str(layout.packed), tuple(layout.order))
+        key = (str(layout.source), str(layout.packed), layout.move)
         if key not in self._known:
             self._known[key] = self._create(layout)
         return self._known[key]
@@ -126,7 +151,7 @@ class Packing:
     def _create(self, layout: PanelLayout) -> str:
         name = next(name for count in range(len(self._taken) + 1) if (name := f"pack_{count}") not in self._taken)
         self._taken.add(name)
-        kind = ir.FunctionType.get([layout.kind, layout.packed], [layout.packed])
+        kind = ir.FunctionType.get([layout.source, layout.packed], [layout.packed])
         words = {
             "kernel": ir.StringAttr.get("elementwise"),
             "ops": _strings("linalg.generic"),
@@ -152,16 +177,17 @@ def _packed(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
         return _groups(source, out, layout)
     if not layout.missing:
         return _panels(source, out, layout)
-    whole = layout.panels - 1
-    first = Slice(list(layout.kind.shape), -1, 0, whole * layout.columns)
-    rest = Slice(list(layout.kind.shape), -1, whole * layout.columns, layout.columns - layout.missing)
+    whole, given = layout.panels - 1, list(layout.source.shape)
+    column = layout.memory.index(layout.kind.rank - 1)
+    first = Slice(given, column, 0, whole * layout.columns)
+    rest = Slice(given, column, whole * layout.columns, layout.columns - layout.missing)
     panel = layout.order.index(len(layout.order) - 2)
     sizes = list(layout.packed.shape)
     out = Slice(sizes, panel, 0, whole).update(out, lambda part: _panels(first.of(source), part, layout))
     border = zero(layout.kind.element_type)
     filled, last = Slice(sizes, panel, whole, 1), list(sizes)
     last[panel] = 1
-    columns = Slice(last, -1, 0, layout.columns - layout.missing)
+    columns = Slice(last, len(last) - 1, 0, layout.columns - layout.missing)
     out = filled.update(out, lambda part: linalg.fill(border, outs=[part]))
     return filled.update(out, lambda part: columns.update(part, lambda inner: _panels(rest.of(source), inner, layout)))
 
@@ -170,30 +196,34 @@ def _groups(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
     """The weight with its rows in groups."""
     count = len(layout.order)
     groups = [*([dim] for dim in range(count - 2)), [count - 2, count - 1]]
-    cut = _expanded(source, layout.groups, layout.cut)
-    result = _transposed(cut, _expanded(out, groups, layout.ordered), layout.order)
+    cut = _expanded(source, [layout.parts[dim] for dim in layout.memory])
+    result = _transposed(cut, _expanded(out, [*([size] for size in layout.ordered[:-2]), layout.ordered[-2:]]), layout)
     return tensor.CollapseShapeOp(layout.packed, result, groups).result
 
 
 def _panels(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
     """Some columns of the weight, as panels in `out`."""
-    shape, sizes = list(ir.RankedTensorType(source.type).shape), list(ir.RankedTensorType(out.type).shape)
     if layout.panels > 1:
-        rank = len(shape)
-        cut = [*shape[:-1], sizes[layout.order.index(rank - 1)], sizes[-1]]
-        source = _expanded(source, [*([dim] for dim in range(rank - 1)), [rank - 1, rank]], cut)
-    return _transposed(source, out, layout.order)
+        sizes = list(ir.RankedTensorType(out.type).shape)
+        cut = [sizes[layout.order.index(len(sizes) - 2)], sizes[-1]]
+        shape = zip(layout.memory, ir.RankedTensorType(source.type).shape, strict=True)
+        source = _expanded(source, [cut if dim == layout.kind.rank - 1 else [size] for dim, size in shape])
+    return _transposed(source, out, layout)
 
 
-def _expanded(value: ir.Value, groups: list[list[int]], sizes: list[int]) -> ir.Value:
-    kind = ir.RankedTensorType.get(sizes, ir.RankedTensorType(value.type).element_type)
-    return tensor.ExpandShapeOp(kind, value, groups, [], sizes).result
+def _expanded(value: ir.Value, parts: list[list[int]]) -> ir.Value:
+    """A tensor each of whose dims is cut into parts of these sizes."""
+    starts = [sum(map(len, parts[:dim])) for dim in range(len(parts))]
+    groups = [[start + part for part in range(len(sizes))] for start, sizes in zip(starts, parts, strict=True)]
+    cut = [size for sizes in parts for size in sizes]
+    kind = ir.RankedTensorType.get(cut, ir.RankedTensorType(value.type).element_type)
+    return tensor.ExpandShapeOp(kind, value, groups, [], cut).result
 
 
-def _transposed(source: ir.Value, out: ir.Value, order: list[int]) -> ir.Value:
-    """out[i0, i1, ...] = source, whose dim order[d] is indexed by i_d."""
-    rank = len(order)
-    indices = [ir.AffineDimExpr.get(order.index(dim)) for dim in range(rank)]
+def _transposed(source: ir.Value, out: ir.Value, layout: PanelLayout) -> ir.Value:
+    """The weight, cut, as it lies in memory, with its dims in the order of the packed one."""
+    rank = len(layout.order)
+    indices = [ir.AffineDimExpr.get(layout.order.index(dim)) for dim in layout.dims_in_memory]
     maps = [ir.AffineMap.get(rank, 0, indices), ir.AffineMap.get_identity(rank)]
     loops = iterator_types([False] * rank)
     return build_generic([source], [out], maps, loops, lambda elements: [elements[0]]).results[0]

@@ -51,13 +51,13 @@ class CpuTarget(Target):
         )
 
     def kernel_passes(self) -> str:
-        """Kernels pad what they read, products read weights in panels of @prepare's, small loops become kernels."""
+        """Kernels pad what they read, products read panels, small loops become kernels."""
         pads = "fold-pads-into-kernels, " if self.isa.vector_bytes >= LEAST_MASKED else ""
         columns, bf16, int8 = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots), self.isa.int8_dots
         words, matrices = _word(self.isa.tables), _word(self.isa.dot_matrices)
         dots = f"bf16-dots={bf16} int8-dots={int8} dot-matrices={matrices}"
-        packs = f"pack-weights{{columns={columns} {dots} nibble-words={words}}}"
-        return f"{pads}{packs}, outline-loops"
+        panels = f"{{columns={columns} {dots} nibble-words={words}}}"
+        return f"{pads}pack-weights{panels}, pack-operands{panels}, outline-loops"
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""

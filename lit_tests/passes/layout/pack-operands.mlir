@@ -1,0 +1,169 @@
+// RUN: pipeline-opt %s --split-input-file --pack-operands="columns=4 least-bytes=64 rows=4" --canonicalize | FileCheck %s
+// RUN: pipeline-opt %s --split-input-file --pack-operands="columns=4 least-bytes=64 rows=4" --remarks-filter=pack-operands --verify-diagnostics
+
+// A transposed copy is packed instead of transposed, once for both products that read it.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+#t = affine_map<(i, j) -> (j, i)>
+#id = affine_map<(i, j) -> (i, j)>
+
+// CHECK-DAG: #[[ORDER:.*]] = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
+// CHECK-DAG: #[[PANELS:.*]] = affine_map<(d0, d1, d2, d3) -> (d1, d3, d2)>
+
+// CHECK: func.func private @pack_0(%[[W:.*]]: tensor<8x6xf32>, %[[P:.*]]: tensor<2x6x4xf32>) -> tensor<2x6x4xf32>
+// CHECK: %[[CUT:.*]] = tensor.expand_shape %[[W]] {{\[\[}}0, 1], [2]] output_shape [2, 4, 6]
+// CHECK: linalg.generic
+// CHECK-SAME: indexing_maps = [#[[ORDER]], #
+// CHECK-SAME: ins(%[[CUT]] : tensor<2x4x6xf32>) outs(%[[P]] : tensor<2x6x4xf32>)
+// CHECK-NOT: func.func private @pack
+
+// CHECK: func.func private @product(%{{.*}}: tensor<2x6xf32>, %[[B:.*]]: tensor<2x6x4xf32>, %{{.*}}: tensor<2x8xf32>)
+// CHECK: linalg.generic
+// CHECK-SAME: indexing_maps = [#{{[^,]*}}, #[[PANELS]], #
+func.func private @product(%x: tensor<2x6xf32>, %w: tensor<6x8xf32>, %out: tensor<2x8xf32>) -> tensor<2x8xf32> attributes {pipeline.kernel = "matmul"} {
+  // expected-remark @below {{passed: reads an operand in panels of 4 columns, packed in front of it}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<2x6xf32>, tensor<6x8xf32>) outs(%out : tensor<2x8xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.mulf %i, %j : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<2x8xf32>
+  return %p : tensor<2x8xf32>
+}
+
+func.func private @transpose(%w: tensor<8x6xf32>, %out: tensor<6x8xf32>) -> tensor<6x8xf32> attributes {pipeline.kernel = "elementwise"} {
+  %p = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<8x6xf32>) outs(%out : tensor<6x8xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    linalg.yield %i : f32
+  } -> tensor<6x8xf32>
+  return %p : tensor<6x8xf32>
+}
+
+// CHECK: func.func @main(%[[X:.*]]: tensor<2x6xf32>, %[[A:.*]]: tensor<8x6xf32>)
+// CHECK-NOT: call @transpose
+// CHECK: %[[PACKED:.*]] = call @pack_0(%[[A]], %{{.*}}) {pipeline.origins = ["here"]}
+// CHECK: call @product(%[[X]], %[[PACKED]],
+// CHECK-NOT: call @pack
+// CHECK: call @product(%[[X]], %[[PACKED]],
+func.func @main(%x: tensor<2x6xf32>, %w: tensor<8x6xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+  %e = tensor.empty() : tensor<6x8xf32>
+  %out = tensor.empty() : tensor<2x8xf32>
+  %t = call @transpose(%w, %e) {pipeline.origins = ["here"]} : (tensor<8x6xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+  %r = call @product(%x, %t, %out) : (tensor<2x6xf32>, tensor<6x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  %s = call @product(%x, %t, %out) : (tensor<2x6xf32>, tensor<6x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %r, %s : tensor<2x8xf32>, tensor<2x8xf32>
+}
+
+// -----
+
+// Rows of 4096 bytes conflict in the cache: packed for four rows of the other operand, in front of the loop that does
+// not change it. The copy has another reader, and stays. What the loop does change is packed in it.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK: func.func private @product(%{{.*}}: tensor<4x256xf32>, %{{.*}}: tensor<256x256x4xf32>, %{{.*}}: tensor<4x1024xf32>)
+func.func private @product(%x: tensor<4x256xf32>, %w: tensor<256x1024xf32>, %out: tensor<4x1024xf32>) -> tensor<4x1024xf32> attributes {pipeline.kernel = "matmul"} {
+  // expected-remark @below {{passed: reads an operand in panels of 4 columns, packed in front of it}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<4x256xf32>, tensor<256x1024xf32>) outs(%out : tensor<4x1024xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.mulf %i, %j : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<4x1024xf32>
+  return %p : tensor<4x1024xf32>
+}
+
+func.func private @step(%w: tensor<256x1024xf32>, %out: tensor<256x1024xf32>) -> tensor<256x1024xf32>
+
+// CHECK: func.func @main(%[[X:.*]]: tensor<4x256xf32>, %[[W:.*]]: tensor<256x1024xf32>
+// CHECK: %[[FIXED:.*]] = call @pack_0(%[[W]], %{{.*}})
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[V:.*]] = %[[W]])
+// CHECK:   call @product(%[[X]], %[[FIXED]],
+// CHECK:   %[[MOVING:.*]] = func.call @pack_0(%[[V]], %{{.*}})
+// CHECK:   call @product(%[[X]], %[[MOVING]],
+func.func @main(%x: tensor<4x256xf32>, %w: tensor<256x1024xf32>, %out: tensor<4x1024xf32>, %n: index) -> tensor<4x1024xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %r:2 = scf.for %i = %zero to %n step %one iter_args(%o = %out, %v = %w) -> (tensor<4x1024xf32>, tensor<256x1024xf32>) {
+    %p = func.call @product(%x, %w, %o) : (tensor<4x256xf32>, tensor<256x1024xf32>, tensor<4x1024xf32>) -> tensor<4x1024xf32>
+    %q = func.call @product(%x, %v, %p) : (tensor<4x256xf32>, tensor<256x1024xf32>, tensor<4x1024xf32>) -> tensor<4x1024xf32>
+    %e = tensor.empty() : tensor<256x1024xf32>
+    %next = func.call @step(%v, %e) : (tensor<256x1024xf32>, tensor<256x1024xf32>) -> tensor<256x1024xf32>
+    scf.yield %q, %next : tensor<4x1024xf32>, tensor<256x1024xf32>
+  }
+  return %r#0 : tensor<4x1024xf32>
+}
+
+// -----
+
+// Left alone: too few rows of the other operand; rows that lie close together; a size that is not known. Of a weight,
+// which is pack-weights' to pack, nothing is said.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-NOT: func.func private @pack
+func.func private @few_rows(%x: tensor<3x256xf32>, %w: tensor<256x1024xf32>, %out: tensor<3x1024xf32>) -> tensor<3x1024xf32> attributes {pipeline.kernel = "matmul"} {
+  // expected-remark @below {{missed: its operand is not packed: 4 rows of the other operand would pay for that, it has 3}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<3x256xf32>, tensor<256x1024xf32>) outs(%out : tensor<3x1024xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.mulf %i, %j : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<3x1024xf32>
+  return %p : tensor<3x1024xf32>
+}
+
+func.func private @close(%x: tensor<9x6xf32>, %w: tensor<6x8xf32>, %out: tensor<9x8xf32>) -> tensor<9x8xf32> attributes {pipeline.kernel = "matmul"} {
+  // expected-remark @below {{missed: its operand is not packed: its rows lie close together, and do not conflict in the cache}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<9x6xf32>, tensor<6x8xf32>) outs(%out : tensor<9x8xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.mulf %i, %j : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<9x8xf32>
+  return %p : tensor<9x8xf32>
+}
+
+func.func private @unknown_rows(%x: tensor<?x256xf32>, %w: tensor<256x1024xf32>, %out: tensor<?x1024xf32>) -> tensor<?x1024xf32> attributes {pipeline.kernel = "matmul"} {
+  // expected-remark @below {{missed: its operand is not packed: 4 rows of the other operand would pay for that, it has an unknown number}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<?x256xf32>, tensor<256x1024xf32>) outs(%out : tensor<?x1024xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.mulf %i, %j : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<?x1024xf32>
+  return %p : tensor<?x1024xf32>
+}
+
+func.func private @weight(%x: tensor<4x256xf32>, %w: tensor<256x1024xf32>, %out: tensor<4x1024xf32>) -> tensor<4x1024xf32> attributes {pipeline.kernel = "matmul"} {
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<4x256xf32>, tensor<256x1024xf32>) outs(%out : tensor<4x1024xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.mulf %i, %j : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<4x1024xf32>
+  return %p : tensor<4x1024xf32>
+}
+
+func.func @main(%x: tensor<3x256xf32>, %w: tensor<256x1024xf32>, %a: tensor<3x1024xf32>, %y: tensor<9x6xf32>, %v: tensor<6x8xf32>, %b: tensor<9x8xf32>,
+                %z: tensor<?x256xf32>, %c: tensor<?x1024xf32>, %q: tensor<4x256xf32>, %u: tensor<256x1024xf32> {pipeline.weight = "u"}, %d: tensor<4x1024xf32>)
+    -> (tensor<3x1024xf32>, tensor<9x8xf32>, tensor<?x1024xf32>, tensor<4x1024xf32>) {
+  %0 = call @few_rows(%x, %w, %a) : (tensor<3x256xf32>, tensor<256x1024xf32>, tensor<3x1024xf32>) -> tensor<3x1024xf32>
+  %1 = call @close(%y, %v, %b) : (tensor<9x6xf32>, tensor<6x8xf32>, tensor<9x8xf32>) -> tensor<9x8xf32>
+  %2 = call @unknown_rows(%z, %w, %c) : (tensor<?x256xf32>, tensor<256x1024xf32>, tensor<?x1024xf32>) -> tensor<?x1024xf32>
+  %3 = call @weight(%q, %u, %d) : (tensor<4x256xf32>, tensor<256x1024xf32>, tensor<4x1024xf32>) -> tensor<4x1024xf32>
+  return %0, %1, %2, %3 : tensor<3x1024xf32>, tensor<9x8xf32>, tensor<?x1024xf32>, tensor<4x1024xf32>
+}

@@ -1,0 +1,171 @@
+"""pack-operands: products of many rows read panels that are packed right before them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import gcd, prod
+from typing import ClassVar
+
+from pipeline.ir.attributes import ORIGINS
+from pipeline.ir.element_types import element_bytes
+from pipeline.ir.indexing_maps import is_identity
+from pipeline.ir.linalg_op import structured
+from pipeline.ir.rewriting import before, copy_attributes, is_unused
+from pipeline.mlir import callee, calls_of, defining_op, func, ir, is_inside, symbol_name, tensor, walk
+from pipeline.passes.layout.packed_product import PacksPanels, Product, products, read_packed
+from pipeline.passes.layout.prepared_weights import is_weight
+from pipeline.passes.layout.weight_panels import Packing, PanelLayout
+
+#: Rows as far apart as this take an entry of the address translation each.
+_PAGE = 4096
+
+#: A second-level cache, the smallest that is common: what a line of it has, how many sets of how many lines there are.
+_LINE, _SETS, _WAYS = 64, 1024, 8
+
+_LOOPS = ("scf.for", "scf.while")
+
+
+@dataclass(frozen=True)
+class PackOperands(PacksPanels):
+    """Give kernels of matrix products operands that change in panels, too, packed in front of them.
+
+    a = call @transpose(x)      ->  a = call @pack(x)
+    b = call @product(y, a)         b = call @product(y, a)
+
+    The panels are those of pack-weights. An operand that is a transposed copy is packed instead of transposed, which
+    takes as long. Any other is packed if there are enough rows of the other one to read it again and again: `rows`
+    where the rows that a panel is cut from conflict in the cache, as those of 4096 bytes do, and four times as many
+    where each takes an entry of the address translation. In a loop that does not change the operand it is packed in
+    front of the loop.
+    """
+
+    name: ClassVar[str] = "pack-operands"
+
+    rows: int = field(default=256, metadata={"help": "how many rows of the other operand are enough"})
+
+    def run(self, op: ir.Operation) -> None:
+        """Packs the operands of all kernels of a module."""
+        functions = {symbol_name(function): function for function in walk(op, "func.func")}
+        if "main" not in functions:
+            return
+        calls = calls_of(op)
+        transposes = {name: order for name in calls if (order := _transposed_by(functions[name])) is not None}
+        with op.location:
+            packed = _PackedOperands(functions["main"], Packing(op, set(functions)))
+            for name, kernel in functions.items():
+                for product in products(kernel) if name in calls else ():
+                    self._pack(product, [_Handed(call, product, transposes) for call in calls[name]], packed)
+            packed.finish()
+
+    def _pack(self, product: Product, handed: list[_Handed], packed: _PackedOperands) -> None:
+        if any(is_weight(one.value) for one in handed):
+            return
+        layouts = [self.layout(product, one.memory) for one in handed]
+        reason = self._why_not(product, layouts, any(one.transpose is not None for one in handed))
+        if reason:
+            self.missed(product.view.op, f"its operand is not packed: {reason}")
+            return
+        self.passed(product.view.op, f"reads an operand in {layouts[0].described}, packed in front of it")
+        for one, layout in zip(handed, layouts, strict=True):
+            packed.request(one, layout)
+        read_packed(product, {product.operand: layouts[0]})
+
+    def _why_not(self, product: Product, layouts: list[PanelLayout], transposed: bool) -> str | None:
+        """Why an operand stays as it is; None if it is to be packed."""
+        for reason in (self.why_not(product, layout) for layout in layouts):
+            if reason:
+                return reason
+        if transposed:
+            return None
+        conflicts, apart = _conflict(product, layouts[0].columns), product.columns * element_bytes(product.weight)
+        if not conflicts and apart < _PAGE:
+            return "its rows lie close together, and do not conflict in the cache"
+        least = self.rows if conflicts else 4 * self.rows
+        if product.rows is None or product.rows < least:
+            given = "an unknown number" if product.rows is None else product.rows
+            return f"{least} rows of the other operand would pay for that, it has {given}"
+        return None
+
+
+class _Handed:
+    """The operand that a call hands to a kernel.
+
+    Attributes:
+        call: the call.
+        number: which of its operands.
+        value: what is to be packed: the operand, or what it is a transposed copy of.
+        memory: the dims of the operand in the order in which they lie in that.
+        transpose: the call that makes the copy, if it is one.
+    """
+
+    def __init__(self, call: ir.Operation, product: Product, transposes: dict[str, list[int]]):
+        self.call, self.number = call, product.weight.arg_number
+        self.value, self.memory, self.transpose = call.operands[self.number], None, None
+        maker = defining_op(self.value)
+        if maker is not None and maker.name == "func.call" and callee(maker) in transposes:
+            self.value, self.memory, self.transpose = maker.operands[0], transposes[callee(maker)], maker
+
+
+class _PackedOperands:
+    """The calls that pack operands; products of one block that read one in the same order share one."""
+
+    def __init__(self, main: ir.Operation, packing: Packing):
+        self._main = main
+        self._packing = packing
+        self._requests: dict[ir.Operation, list[tuple[_Handed, PanelLayout]]] = {}
+
+    def request(self, handed: _Handed, layout: PanelLayout) -> None:
+        """Has a call get its operand packed."""
+        self._requests.setdefault(handed.call, []).append((handed, layout))
+
+    def finish(self) -> None:
+        """Builds the calls that pack, and takes away the copies that nothing reads any more."""
+        known: dict[tuple[ir.Value, str, ir.Block], ir.Value] = {}
+        copies: list[ir.Operation] = []
+        for call in walk(self._main, "func.call") if self._requests else ():
+            for handed, layout in self._requests.get(call, ()):
+                place, kernel = _outside_of_loops(call, handed.value), self._packing.kernel(layout)
+                key = (handed.value, kernel, place.block)
+                if key not in known:
+                    with before(place):
+                        empty = tensor.EmptyOp(layout.packed.shape, layout.packed.element_type).result
+                        made = func.CallOp([layout.packed], ir.FlatSymbolRefAttr.get(kernel), [handed.value, empty])
+                        copy_attributes(handed.transpose or call, made.operation, ORIGINS)
+                        known[key] = made.results[0]
+                call.operands[handed.number] = known[key]
+                if handed.transpose is not None and handed.transpose not in copies:
+                    copies.append(handed.transpose)
+        for copy in copies:
+            if is_unused(copy.results[0]):
+                copy.erase()
+
+
+def _conflict(product: Product, columns: int) -> bool:
+    """Whether rows that a panel is cut from fall into so few sets of the cache that these do not hold the panel."""
+    width = element_bytes(product.weight)
+    lines, rest = divmod(product.columns * width, _LINE)
+    sets = _SETS if rest else _SETS // gcd(lines, _SETS)
+    summed = prod(product.view.sizes[loop] or 0 for loop in product.loops if product.view.reductions[loop])
+    return summed * -(-columns * width // _LINE) > sets * _WAYS
+
+
+def _outside_of_loops(call: ir.Operation, value: ir.Value) -> ir.Operation:
+    """The outermost loop around a call that does not change `value`; the call, if there is none."""
+    place, parent = call, call.parent.operation
+    while parent.name in _LOOPS and not is_inside(value, parent):
+        place, parent = parent, parent.parent.operation
+    return place
+
+
+def _transposed_by(kernel: ir.Operation) -> list[int] | None:
+    """The order in which the dims of a kernel's result lie in its argument, if all it does is to transpose that."""
+    if not len(kernel.regions[0].blocks):
+        return None
+    block = kernel.regions[0].blocks[0]
+    *ops, end = (op.operation for op in block.operations)
+    view = structured(ops[0]) if len(ops) == 1 else None
+    if view is None or view.inputs != 1 or view.body_ops or list(end.operands) != list(view.op.results):
+        return None
+    moves = view.is_elementwise and view.reads_once(0) and view.yielded == [view.body.arguments[0]]
+    moves = moves and is_identity(view.maps[1]) and view.operands[0] == block.arguments[0]
+    return view.loops_read(0) if moves else None
