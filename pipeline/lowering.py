@@ -42,6 +42,7 @@ CLEAN_UP = """
 
 #: What the target has chosen about quantized weights → linalg with folded norms and joined products.
 SIMPLIFY = """
+    merge-summed-products,
     fold-batch-norm,
     merge-parallel-convs,
     merge-linears,

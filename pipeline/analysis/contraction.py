@@ -75,7 +75,7 @@ def read_contraction(op: ir.Operation | None, weights: ConstExprs) -> Contractio
     """`op` as a contraction of data with a weight; None if it is something else."""
     if op is None or not op.name.startswith("linalg.") or len(op.operands) != 3 or len(op.results) != 1:
         return None
-    if not _sums_products(op.regions[0].blocks[0]):
+    if not sums_products(op.regions[0].blocks[0]):
         return None
     known = [operand in weights for operand in list(op.operands)[:2]]
     if known not in ([True, False], [False, True]):
@@ -89,7 +89,7 @@ def read_contraction(op: ir.Operation | None, weights: ConstExprs) -> Contractio
     return contraction if plain else None
 
 
-def _sums_products(body: ir.Block) -> bool:
+def sums_products(body: ir.Block) -> bool:
     """Whether a body yields out + in0 * in1, up to casts and the order of operands."""
     if len(body.arguments) != 3 or not isinstance(body.arguments[2].type, ir.FloatType):
         return False

@@ -11,7 +11,8 @@ from pipeline.mlir import defining_op, ir, walk
 def read_sums(function: ir.Operation, weights: ConstExprs) -> list[ir.Operation]:
     """The last op of each sum, in program order."""
     sums = [op for op in walk(function, "linalg.generic", "linalg.add") if is_sum(op, weights)]
-    return [op for op in sums if not any(_is_term(op, other) for other in sums)]
+    members = set(sums)
+    return [op for op in sums if _only_reader(op) not in members]
 
 
 def is_sum(op: ir.Operation | None, weights: ConstExprs) -> bool:
@@ -30,16 +31,18 @@ def is_sum(op: ir.Operation | None, weights: ConstExprs) -> bool:
 def terms(last: ir.Operation, weights: ConstExprs) -> list[tuple[ir.Operation, int]]:
     """Where the terms of a sum stand, first ones first: an op of the sum and the number of its operand."""
     found: list[tuple[ir.Operation, int]] = []
-    for number in range(2):
-        producer = defining_op(last.operands[number])
-        if producer is not None and is_sum(producer, weights) and _is_term(producer, last):
-            found += terms(producer, weights)
+    places = [(last, 1), (last, 0)]
+    while places:
+        op, number = places.pop()
+        producer = defining_op(op.operands[number])
+        if producer is not None and is_sum(producer, weights) and _only_reader(producer) == op:
+            places += [(producer, 1), (producer, 0)]
         else:
-            found.append((last, number))
+            found.append((op, number))
     return found
 
 
-def _is_term(op: ir.Operation, last: ir.Operation) -> bool:
-    """Whether the result of `op` is a term of `last` and nothing else, in the same block."""
+def _only_reader(op: ir.Operation) -> ir.Operation | None:
+    """The op in the same block that alone reads the result of `op`, once; None if there is none."""
     uses = [use.owner.operation for use in op.results[0].uses]
-    return op.block == last.block and uses == [last]
+    return uses[0] if len(uses) == 1 and uses[0].block == op.block else None
