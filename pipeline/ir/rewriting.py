@@ -15,7 +15,7 @@ from pipeline.ir.element_types import element_type
 from pipeline.ir.indexing_maps import bounded_loops
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.ir.reshapes import ALL_RESHAPES
-from pipeline.mlir import arith, clone, defining_op, ir, linalg, scf, symbol_name, tensor, walk
+from pipeline.mlir import arith, clone, defining_op, ir, linalg, scf, symbol_name, tensor, terminator, walk
 
 #: Dialects whose ops neither touch memory nor trap in a way that a program may rely on.
 _PURE_DIALECTS = ("arith", "math", "complex", "index")
@@ -312,7 +312,7 @@ def add_argument(function: ir.Operation, kind: ir.Type, *marks: str) -> ir.Value
 
 
 def update_signature(function: ir.Operation) -> None:
-    """Makes the argument types of a func.func those of its block's arguments, which have changed."""
-    inputs = [argument.type for argument in function.regions[0].blocks[0].arguments]
-    results = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
+    """Makes the type of a func.func that of its block's arguments and of what it returns, which have changed."""
+    block = function.regions[0].blocks[0]
+    inputs, results = ([value.type for value in values] for values in (block.arguments, terminator(block).operands))
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))

@@ -28,6 +28,7 @@ BUFFERIZE = f"""
     canonicalize,
     cse,
     divide-by-reciprocals,
+    collapse-group-loops,
     tile-groups,
     tensor-selects-to-branches,
     one-shot-bufferize{{
