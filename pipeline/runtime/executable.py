@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,9 @@ from pipeline.runtime.call.result_pool import ResultMemory
 from pipeline.runtime.call.slot_layout import SlotLayout, Slots
 from pipeline.runtime.call.vmapped import call_each, is_vmapped
 from pipeline.runtime.call.workspace import Workspace
+from pipeline.runtime.interface.aligned_memory import offsets
 from pipeline.runtime.interface.code import Code, Kernel
+from pipeline.runtime.interface.recycled_memory import RecycledMemory
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.native import openmp_team
 from pipeline.runtime.native.externals import Externals
@@ -33,7 +35,7 @@ from pipeline.runtime.report.footprint import Footprint, footprint
 from pipeline.runtime.report.fusion_contract import check_fused, check_not_fused
 from pipeline.runtime.report.printed import as_html, as_text
 from pipeline.runtime.weights.preparation import Preparation, PreparedTensor
-from pipeline.runtime.weights.weight_binding import BoundWeights, bind, live_weights
+from pipeline.runtime.weights.weight_binding import BoundWeights, WeightsNow, bind, known, live_weights, look_up
 from pipeline.runtime.weights.weight_source import FixedWeights, Rebound, RefreshMode, WeightSource
 
 if TYPE_CHECKING:
@@ -106,6 +108,7 @@ class Executable:
         self._code = code
         self._source = weights
         self._preparation = weights.preparation or Preparation()
+        self._bound: BoundWeights
         self._is_watched = refresh == "auto"
         self._library = library or numpy_library()
         self._stages = dict(stages or {})
@@ -129,6 +132,7 @@ class Executable:
         team = self._threads.team if self._threads is not None else lambda: 1
         self._workspace = Workspace(code.workspace, code.thread_bytes, team)
         self._result_memory = ResultMemory(self.memory.results)
+        self._prepared_memory = RecycledMemory(offsets(list(code.kept.values()))[-1])
         self._record = Record(len(code.sites)) if code.sites else None
         self._fast: fast_path.FastPath | None = None
         if not code.externals and fast_path.suits(signature, self._layout):
@@ -138,7 +142,7 @@ class Executable:
         """Binds the weights for the first time; what others have prepared of them is taken."""
         with self._preparation.lock:
             self._preparation.join(self)
-            self._bound = self._bind()
+            self._bind()
 
     def __repr__(self) -> str:
         return as_text(self)
@@ -275,7 +279,7 @@ class Executable:
         with self._preparation.lock:
             self._preparation.forget()
             for executable in self._preparation.executables:
-                executable._bound = executable._bind()
+                executable._bind()
 
     def rebind(self, weights: Mapping[str, Any]) -> None:
         """Takes these tensors from now on, by the names of the weights that they stand for; others stay.
@@ -293,21 +297,29 @@ class Executable:
                 self._source = before
                 raise
 
-    def _bind(self, before: BoundWeights | None = None) -> BoundWeights:
+    def _bind(self) -> None:
+        self._take(self._look_up())
+
+    def _bind_again(self) -> None:
+        """Binds weights that may have changed; what was prepared of others goes first, unless a running call has it."""
+        now = self._look_up()
+        if now.states == self._bound.states:
+            self._bound = replace(self._bound, watch=now.watch)
+            return
+        self._bound = self._bound.outdated(known(self._code, now.live, self._preparation))
+        self._take(now)
+
+    def _look_up(self) -> WeightsNow:
+        return look_up(self._code, self._native, self.signature, self._source, is_watched=self._is_watched)
+
+    def _take(self, now: WeightsNow) -> None:
         bound = bind(
-            self._code,
-            self._native,
-            self.signature,
-            self._layout,
-            self._source,
-            self._preparation,
-            before,
-            is_watched=self._is_watched,
+            self._code, self._native, self.signature, self._layout, now, self._preparation, self._prepared_memory
         )
         self._externals.raise_failure()
         if self._release is not None:
             self._release(self._code.prepared_weights(weight.name for weight in self.signature.weights))
-        return bound
+        self._bound = bound
 
     def _current(self) -> BoundWeights:
         """The weights as they are now: bound again if they have changed, by all that share what is prepared."""
@@ -316,7 +328,7 @@ class Executable:
                 if self._bound.has_changed():  # no other thread was faster
                     _told.info("weights of %s have changed: they are bound and prepared again", self.name)
                     for executable in self._preparation.executables:
-                        executable._bound = executable._bind(executable._bound)
+                        executable._bind_again()
         return self._bound
 
     def with_weights(self, weights: Mapping[str, Any]) -> Executable:

@@ -12,7 +12,7 @@ def read_sums(function: ir.Operation, weights: ConstExprs) -> list[ir.Operation]
     """The last op of each sum, in program order."""
     sums = [op for op in walk(function, "linalg.generic", "linalg.add") if is_sum(op, weights)]
     members = set(sums)
-    return [op for op in sums if _only_reader(op) not in members]
+    return [op for op in sums if (reader := _only_reader(op)) is None or reader not in members]
 
 
 def is_sum(op: ir.Operation | None, weights: ConstExprs) -> bool:
@@ -35,7 +35,8 @@ def terms(last: ir.Operation, weights: ConstExprs) -> list[tuple[ir.Operation, i
     while places:
         op, number = places.pop()
         producer = defining_op(op.operands[number])
-        if producer is not None and is_sum(producer, weights) and _only_reader(producer) == op:
+        reader = _only_reader(producer) if producer is not None and is_sum(producer, weights) else None
+        if producer is not None and reader is not None and reader == op:
             places += [(producer, 1), (producer, 0)]
         else:
             found.append((op, number))

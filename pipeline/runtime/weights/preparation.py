@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline import locks
 from pipeline.runtime.call.array_libraries import library_of, pointer
-from pipeline.runtime.interface.aligned_memory import Arena
 from pipeline.runtime.interface.code import PreparedRecipe
+from pipeline.runtime.interface.recycled_memory import Lease
 
 if TYPE_CHECKING:
     from pipeline.runtime.executable import Executable
@@ -34,7 +34,7 @@ class PreparedTensor:
 
     address: int
     size: int
-    memory: Arena
+    memory: Lease
     sources: tuple[Any, ...] = ()
 
 

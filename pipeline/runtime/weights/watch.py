@@ -125,6 +125,20 @@ def _hold(tensor: Any) -> tuple[Any, Any]:
     return tensor.detach(), sys.modules["torch"]._C._WeakTensorRef(tensor)
 
 
+class Outdated:
+    """Says that weights have changed; see `Watch`."""
+
+    record = 0
+    weights: Sequence[Watched] = ()
+
+    def run(self, slots: int, record: int) -> int:
+        """See `Watch`."""
+        return 1
+
+    def accept(self, names: Iterable[str]) -> None:
+        """See `Watch`."""
+
+
 class PolledWatch:
     """Asks torch for each weight, a tenth of a microsecond each; see `Watch`."""
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.errors import PipelineError
 from pipeline.runtime.call.array_libraries import Extent, dtype_and_shape, extent, library_of, place_of, pointer
 from pipeline.runtime.call.slot_layout import SlotLayout, Slots
-from pipeline.runtime.interface.aligned_memory import Arena, byte_size, offsets
+from pipeline.runtime.interface.aligned_memory import byte_size, offsets
 from pipeline.runtime.interface.code import Code, PreparedRecipe
+from pipeline.runtime.interface.recycled_memory import Lease, RecycledMemory
 from pipeline.runtime.interface.signature import Signature, TensorType, Weight
 from pipeline.runtime.native.object_loader import NativeCode
 from pipeline.runtime.weights.preparation import Preparation, PreparedTensor, sources_of
-from pipeline.runtime.weights.watch import Watch, Watched, watch
+from pipeline.runtime.weights.watch import Outdated, Watch, Watched, watch
 from pipeline.runtime.weights.weight_source import WeightSource
 
 
@@ -47,6 +48,10 @@ class BoundWeights:
         """Whether a weight may not be what it was."""
         return bool(self.watch.run(0, self.watch.record))
 
+    def outdated(self, prepared: Mapping[int, PreparedTensor]) -> BoundWeights:
+        """The same for calls to find that weights have changed; the memory of all but this that is prepared may go."""
+        return replace(self, prepared=prepared, watch=Outdated())
+
     def accept_copies(self) -> None:
         """Takes the weights that the code has a copy of as they are now: they were brought up to date with it."""
         if not self.copies:
@@ -56,22 +61,25 @@ class BoundWeights:
         self.states.update({name: watched[name].state() for name in self.copies if name in watched})
 
 
-def bind(
-    code: Code,
-    native: NativeCode,
-    signature: Signature,
-    layout: SlotLayout,
-    source: WeightSource,
-    preparation: Preparation,
-    before: BoundWeights | None = None,
-    *,
-    is_watched: bool = True,
-) -> BoundWeights:
-    """Looks up the live weights and runs `@prepare` on them, unless others have prepared the same.
+@dataclass(frozen=True)
+class WeightsNow:
+    """The weights of an executable as they are now, before anything is computed from them.
+
+    Attributes:
+        live, watch, states: see `BoundWeights`.
+    """
+
+    live: Mapping[str, Any]
+    watch: Watch
+    states: dict[str, Any]
+
+
+def look_up(
+    code: Code, native: NativeCode, signature: Signature, source: WeightSource, *, is_watched: bool = True
+) -> WeightsNow:
+    """Looks up the live weights, and watches them from now on.
 
     Args:
-        preparation: what there is already, and what others are to have.
-        before: what was bound before; kept where no weight is another, whatever made it look so.
         is_watched: whether new values of weights are to be noticed, not only that they have moved.
 
     Raises:
@@ -83,16 +91,32 @@ def bind(
         noticing = watch(watched, source if is_watched else None, native.guarded(), native.entry(code.main.symbol))
         if _are_current(live, source):  # a thread may have replaced one before it was watched
             break
-    states = {watched_weight.name: watched_weight.state() for watched_weight in watched}
-    if before is not None and states == before.states:
-        return replace(before, watch=noticing)
+    return WeightsNow(live, noticing, {weight.name: weight.state() for weight in watched})
+
+
+def bind(
+    code: Code,
+    native: NativeCode,
+    signature: Signature,
+    layout: SlotLayout,
+    now: WeightsNow,
+    preparation: Preparation,
+    memory: RecycledMemory,
+) -> BoundWeights:
+    """Runs `@prepare` on weights, unless others have prepared the same.
+
+    Args:
+        preparation: what there is already, and what others are to have.
+        memory: has memory for what is prepared.
+    """
+    live = now.live
     tensors: dict[str, Any] = {}
     copies: dict[str, Any] = {}
     for weight in signature.weights:
         tensors[weight.name] = _contiguous(live[weight.name])
         if weight.mutated and not _is_row_major(live[weight.name]):
             copies[weight.name] = tensors[weight.name]
-    prepared = _prepared(code, native, tensors, live, preparation)
+    prepared = _prepared(code, native, tensors, live, preparation, memory)
     template = (ctypes.c_int64 * layout.slots)()
     for slot, source_of_slot in layout.weight_slots:
         is_weight = source_of_slot.kind == "weight"
@@ -101,7 +125,7 @@ def bind(
         elif source_of_slot.index in prepared:  # code takes the address of the others, too, and doesn't look there
             template[slot] = prepared[source_of_slot.index].address
     extents = tuple(extent(f"weight {name}", tensor) for name, tensor in tensors.items())
-    return BoundWeights(template, live, tuple(tensors.values()), prepared, extents, copies, noticing, states)
+    return BoundWeights(template, live, tuple(tensors.values()), prepared, extents, copies, now.watch, now.states)
 
 
 def _are_current(live: Mapping[str, Any], source: WeightSource) -> bool:
@@ -167,8 +191,23 @@ def _is_row_major(tensor: Any) -> bool:
     return owner.is_row_major(tensor)
 
 
+def known(code: Code, live: Mapping[str, Any], preparation: Preparation) -> dict[int, PreparedTensor]:
+    """What there is already of what @main reads of these weights, by its number."""
+    tensors = enumerate(preparation.known(_recipes(code), live))
+    return {number: tensor for number, tensor in tensors if tensor is not None}
+
+
+def _recipes(code: Code) -> Sequence[PreparedRecipe]:
+    return code.recipes or (PreparedRecipe("", ()),) * len(code.prepared)
+
+
 def _prepared(
-    code: Code, native: NativeCode, tensors: Mapping[str, Any], live: Mapping[str, Any], preparation: Preparation
+    code: Code,
+    native: NativeCode,
+    tensors: Mapping[str, Any],
+    live: Mapping[str, Any],
+    preparation: Preparation,
+    memory: RecycledMemory,
 ) -> dict[int, PreparedTensor]:
     """What @main reads of what depends on the weights alone, by its number: what others have, and the rest computed.
 
@@ -176,18 +215,18 @@ def _prepared(
         tensors: the weights as code reads them.
         live: as the model has them.
     """
-    recipes = code.recipes or (PreparedRecipe("", ()),) * len(code.prepared)
-    found = {number: tensor for number, tensor in enumerate(preparation.known(recipes, live)) if tensor is not None}
+    recipes, found = _recipes(code), known(code, live, preparation)
     missing = {number: kind for number, kind in code.kept.items() if number not in found}
     if not missing:
         return {number: found[number] for number in code.kept}
-    arena, places = _lay_out(missing)
-    scratch, others = _lay_out({number: kind for number, kind in enumerate(code.prepared) if number not in missing})
+    lease, places = _lay_out(missing, memory)
+    rest = {number: kind for number, kind in enumerate(code.prepared) if number not in missing}
+    scratch, others = _lay_out(rest, RecycledMemory(0))
     _run_prepare(code, native, tensors, {**places, **others})
     del scratch
     for number, kind in missing.items():
         sources = sources_of(recipes[number], live)
-        found[number] = PreparedTensor(places[number], byte_size(kind), arena, sources)
+        found[number] = PreparedTensor(places[number], byte_size(kind), lease, sources)
         preparation.keep(recipes[number], live, found[number])
     return {number: found[number] for number in code.kept}
 
@@ -205,8 +244,8 @@ def _run_prepare(code: Code, native: NativeCode, tensors: Mapping[str, Any], pla
     native.entry(entry.symbol)(ctypes.addressof(slots))
 
 
-def _lay_out(types: Mapping[int, TensorType]) -> tuple[Arena, dict[int, int]]:
+def _lay_out(types: Mapping[int, TensorType], memory: RecycledMemory) -> tuple[Lease, dict[int, int]]:
     """Memory for tensors one behind the other, and the address of each by its number."""
     *starts, size = offsets(list(types.values()))
-    arena = Arena(size)
-    return arena, {number: arena.address + start for number, start in zip(types, starts, strict=True)}
+    lease = memory.lease(size)
+    return lease, {number: lease.address + start for number, start in zip(types, starts, strict=True)}
