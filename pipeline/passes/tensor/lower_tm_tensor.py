@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.analysis.trip_count import trip_count
+from pipeline.dialects.fusion import hide
 from pipeline.ir.attributes import KERNEL, LINES
 from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, build_generic, copy_block, iterator_types, replace
@@ -57,11 +59,19 @@ def _lower(op: ir.Operation, build: Callable[[ir.Operation], list[ir.Value]]) ->
     with before(op):
         results = build(op)
     loop = results[0].owner.operation
+    _keep(loop)
     if kind in _BY_LINE:
         _mark_lines(loop, ir.RankedTensorType(op.operands[0].type).rank - 1)
     loop.attributes[KERNEL] = ir.StringAttr.get(kind, op.context)
     replace(op, results)
     return True
+
+
+def _keep(loop: ir.Operation) -> None:
+    """for 0 to 1   ->   for 0 to barrier(1): what simplifies loops of one iteration would drop the kernel's mark."""
+    if trip_count(loop) == 1:
+        with before(loop):
+            loop.operands[1] = hide(loop.operands[1])
 
 
 def _scan(op: ir.Operation) -> list[ir.Value]:
