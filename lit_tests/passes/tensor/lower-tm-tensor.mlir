@@ -145,8 +145,11 @@ func.func @rows(%x: !torch.vtensor<[7,16],f32>, %i: !torch.vtensor<[5],si64>, %u
 
 // Must not fire: rows are too short.
 
+// An element that is inside is written, whatever is there.
+
 // CHECK-LABEL: func.func @short
 // CHECK-NOT: linalg.generic
+// CHECK: scf.if %{{.*}} -> (tensor<7x3xf32>)
 // CHECK: tensor.insert
 // CHECK-NOT: linalg.generic
 // CHECK: pipeline.kernel = "scatter"
