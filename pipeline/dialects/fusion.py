@@ -12,7 +12,8 @@ Where its ops are marked `pipeline.target`, so is the group.
       "fusion.yield"(%y) : (tensor<?xf32>) -> ()
     }) {kind = "elementwise", label = "exp"} : (tensor<?xf32>, index) -> tensor<?xf32>
 
-`fusion.barrier` is the identity on a tensor; no group reaches across. It goes when groups have formed.
+`fusion.barrier` is the identity on a tensor; no group reaches across. As the upper bound of a loop that is to be a
+kernel it hides that there is one iteration, so that the loop stays. It goes when groups have formed.
 
 The dialect is not an IRDL one (`mlir.ext`), because IRDL gives all values of a variadic operand one type, and a group
 has operands and results of many. MLIR therefore sees unregistered ops: `verify` checks them where MLIR's verifier
@@ -23,6 +24,7 @@ can't. MLIR's passes take an op that they do not know for one that may be isolat
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from pipeline.diagnostics import Diagnostic
 from pipeline.errors import CompileError
@@ -61,7 +63,7 @@ def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind:
     """
     made = {result for op in ops for result in op.results}
     read = dict.fromkeys(value for op in ops for value in captured_values(op) if value not in made)
-    constants = [value for value in read if _is_scalar_constant(value)]
+    constants = {value: makers for value in read if (makers := _scalar_constant(value))}
     inputs = [value for value in read if value not in constants]
     attributes = {"kind": ir.StringAttr.get(kind), "label": ir.StringAttr.get(label)}
     targets = [target for target in map(target_of, ops) if target is not None]
@@ -73,16 +75,27 @@ def create_group(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind:
     block = ir.Block.create_at_start(group.regions[0], [value.type for value in inputs])
     known: dict[ir.Value, ir.Value] = dict(zip(inputs, block.arguments, strict=True))
     with ir.InsertionPoint(block):
-        for op in [*(defining_op(value) for value in constants), *ops]:
-            assert op is not None
+        for op in [*chain.from_iterable(constants.values()), *ops]:
             clone(op, known)
         ir.Operation.create(YIELD, operands=[known[value] for value in results])
     return group
 
 
-def _is_scalar_constant(value: ir.Value) -> bool:
+def _scalar_constant(value: ir.Value) -> list[ir.Operation]:
+    """The ops that make a number that is known, one behind a barrier too; none for other values."""
     producer = defining_op(value)
-    return producer is not None and producer.name == "arith.constant" and not isinstance(value.type, ir.ShapedType)
+    if producer is None or isinstance(value.type, ir.ShapedType):
+        return []
+    if producer.name == BARRIER:
+        hidden = _scalar_constant(producer.operands[0])
+        return [*hidden, producer] if hidden else []
+    return [producer] if producer.name == "arith.constant" else []
+
+
+def hide(value: ir.Value) -> ir.Value:
+    """A number behind a barrier, at the insertion point."""
+    barrier: ir.Operation = ir.Operation.create(BARRIER, results=[value.type], operands=[value])
+    return barrier.results[0]
 
 
 def verify(root: ir.Operation) -> None:

@@ -69,3 +69,22 @@ def test_few_lines(shape):
     _, results = compiled(lambda x: x.topk(3), x)
     for result, expected in zip(results, x.topk(3), strict=True):
         assert torch.equal(result, expected)
+
+
+ONE_LINE = {
+    "topk": (lambda x: x.topk(3), "sort"),
+    "sort": (lambda x: x.sort(stable=True), "sort"),
+    "cumsum": (lambda x: (x.cumsum(-1),), "scan"),
+    "scatter": (lambda x: (x.flatten().index_put((torch.tensor([3]),), x.flatten()[:1]),), "scatter"),
+}
+
+
+@pytest.mark.parametrize("shape", [(40,), (1, 40), (1, 1, 40), (1, 3, 40)], ids=str)
+@pytest.mark.parametrize("name", ONE_LINE)
+def test_loops_of_one_iteration_are_kernels(name, shape):
+    function, kind = ONE_LINE[name]
+    x = torch.randn(shape, generator=torch.manual_seed(4))
+    exe, results = compiled(function, x)
+    assert kind in [kernel.kind for kernel in exe.kernels]
+    for result, expected in zip(results, function(x), strict=True):
+        torch.testing.assert_close(result, expected)

@@ -77,6 +77,17 @@ def test_strides():
         check(lambda x: tuple(torch.sort(x, dim=-1, descending=True, stable=True)), each)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32", "float32", "uint8"])
+def test_digits_that_all_keys_have(dtype):
+    """The first ones, those in the middle, the last ones, and all of them."""
+    kind = getattr(torch, dtype)
+    small = torch.randperm(300, generator=torch.manual_seed(3)) % 100
+    lines = [small, small * 256, small - 50, small * 65537, torch.full_like(small, 7), torch.full_like(small, -1)]
+    x = torch.stack(lines).to(kind)
+    check(lambda x: tuple(torch.sort(x, dim=-1, stable=True)), x)
+    check(lambda x: tuple(torch.sort(x, dim=-1, stable=True, descending=True)), x)
+
+
 def test_threads_agree():
     x = torch.randn(64, 500, generator=torch.manual_seed(3))
     exe = pipeline.compile(Function(lambda x: torch.argsort(x, dim=-1, stable=True)), (x,), num_threads=2)

@@ -95,3 +95,75 @@ func.func @must_not_fire_across_a_broadcast_or_a_counter(%x: memref<9x7xf32>, %r
   }
   return
 }
+
+// -----
+
+// The dims that a reduction sums along rows are one; so are those of the op that computes what it reads, and scratch
+// between them has the smaller shape, and is not needed.
+
+#all = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#rows = affine_map<(n, c, h, w) -> (n)>
+
+// CHECK-LABEL: func.func @sum_of_squares
+// CHECK: %[[X:.*]] = memref.collapse_shape %arg0 {{\[}}[0], [1, 2, 3]] : memref<4x6x7x7xf32> into memref<4x294xf32>
+// CHECK-NOT: memref.alloca
+// CHECK: scf.for %[[N:.*]] =
+// CHECK: scf.for %[[I:.*]] = %c0 to %c256 step %c64
+// CHECK: vector.load %[[X]][%[[N]], %[[I]]]
+// CHECK: arith.mulf
+func.func @sum_of_squares(%x: memref<4x6x7x7xf32>, %sums: memref<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %squares = memref.alloca() : memref<4x6x7x7xf32>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : memref<4x6x7x7xf32>) outs(%squares : memref<4x6x7x7xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %square = arith.mulf %in, %in : f32
+    linalg.yield %square : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%sums : memref<4xf32>)
+  linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "reduction", "reduction", "reduction"]}
+      ins(%squares : memref<4x6x7x7xf32>) outs(%sums : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %sum = arith.addf %in, %out : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// Must not fire: a part of the rows does not follow the next one.
+
+#all = affine_map<(n, h, w) -> (n, h, w)>
+#rows = affine_map<(n, h, w) -> (n)>
+
+// CHECK-LABEL: func.func @must_not_fire_for_parts_of_rows
+// CHECK-NOT: memref.collapse_shape
+func.func @must_not_fire_for_parts_of_rows(%x: memref<4x7x7xf32, strided<[70, 10, 1]>>, %sums: memref<4xf32>) {
+  linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%x : memref<4x7x7xf32, strided<[70, 10, 1]>>) outs(%sums : memref<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %sum = arith.addf %in, %out : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// Must not fire: the loop beside the reduction is no reduction.
+
+#all = affine_map<(n, h, w) -> (n, h, w)>
+#rows = affine_map<(n, h, w) -> (n, h)>
+
+// CHECK-LABEL: func.func @must_not_fire_for_results
+// CHECK-NOT: memref.collapse_shape
+func.func @must_not_fire_for_results(%x: memref<4x7x7xf32>, %sums: memref<4x7xf32>) {
+  linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x : memref<4x7x7xf32>) outs(%sums : memref<4x7xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %sum = arith.addf %in, %out : f32
+    linalg.yield %sum : f32
+  }
+  return
+}

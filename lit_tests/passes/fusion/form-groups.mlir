@@ -101,6 +101,28 @@ func.func @marked_loop(%n: index, %x: f32) -> tensor<4xf32> {
 
 // -----
 
+// A number behind a barrier is copied into the group with its constant.
+
+// CHECK-LABEL: func.func @marked_loop_of_one_iteration
+// CHECK: "fusion.group"() ({
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[ONE:.*]] = "fusion.barrier"(%[[C1]])
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[ONE]] step
+func.func @marked_loop_of_one_iteration() -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = arith.constant 2.0 : f32
+  %one = "fusion.barrier"(%c1) : (index) -> index
+  %empty = tensor.empty() : tensor<4xf32>
+  %r = scf.for %i = %c0 to %one step %c1 iter_args(%t = %empty) -> tensor<4xf32> {
+    %next = linalg.fill ins(%x : f32) outs(%t : tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %next : tensor<4xf32>
+  } {pipeline.kernel = "scan"}
+  return %r : tensor<4xf32>
+}
+
+// -----
+
 // Must not fire: a loop without a mark stays a loop, around the group of the op in it; arith stays; a group stays.
 
 // CHECK-LABEL: func.func @left_alone

@@ -145,8 +145,11 @@ func.func @rows(%x: !torch.vtensor<[7,16],f32>, %i: !torch.vtensor<[5],si64>, %u
 
 // Must not fire: rows are too short.
 
+// An element that is inside is written, whatever is there.
+
 // CHECK-LABEL: func.func @short
 // CHECK-NOT: linalg.generic
+// CHECK: scf.if %{{.*}} -> (tensor<7x3xf32>)
 // CHECK: tensor.insert
 // CHECK-NOT: linalg.generic
 // CHECK: pipeline.kernel = "scatter"
@@ -155,4 +158,33 @@ func.func @short(%x: !torch.vtensor<[7,3],f32>, %i: !torch.vtensor<[5],si64>, %u
   %l = torch.prim.ListConstruct %i : (!torch.vtensor<[5],si64>) -> !torch.list<vtensor>
   %r = torch.aten.index_put.hacked_twin %x, %l, %u, %false : !torch.vtensor<[7,3],f32>, !torch.list<vtensor>, !torch.vtensor<[5,3],f32>, !torch.bool -> !torch.vtensor<[7,3],f32>
   return %r : !torch.vtensor<[7,3],f32>
+}
+
+// -----
+
+// A loop of one iteration stays, so that there is an op to be the kernel: a barrier hides how often it runs.
+
+// CHECK-LABEL: func.func @one_line
+// CHECK: %[[ONE:.*]] = "fusion.barrier"(%{{.*}}) : (index) -> index
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[ONE]] step
+// CHECK: pipeline.kernel = "scan"
+func.func @one_line(%x: !torch.vtensor<[1,8],f32>) -> !torch.vtensor<[1,8],f32> {
+  %dim = torch.constant.int 1
+  %none = torch.constant.none
+  %r = torch.aten.cumsum %x, %dim, %none : !torch.vtensor<[1,8],f32>, !torch.int, !torch.none -> !torch.vtensor<[1,8],f32>
+  return %r : !torch.vtensor<[1,8],f32>
+}
+
+// -----
+
+// Must not fire: there are several.
+
+// CHECK-LABEL: func.func @lines
+// CHECK-NOT: fusion.barrier
+// CHECK: pipeline.kernel = "scan"
+func.func @lines(%x: !torch.vtensor<[2,8],f32>) -> !torch.vtensor<[2,8],f32> {
+  %dim = torch.constant.int 1
+  %none = torch.constant.none
+  %r = torch.aten.cumsum %x, %dim, %none : !torch.vtensor<[2,8],f32>, !torch.int, !torch.none -> !torch.vtensor<[2,8],f32>
+  return %r : !torch.vtensor<[2,8],f32>
 }

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.analysis.trip_count import trip_count
+from pipeline.dialects.fusion import hide
 from pipeline.ir.attributes import KERNEL, LINES
 from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, build_generic, copy_block, iterator_types, replace
-from pipeline.mlir import arith, defining_op, ir, linalg, refusal, tensor
+from pipeline.mlir import arith, defining_op, ir, linalg, refusal, scf, tensor
 from pipeline.passes.tensor.sort_lowering import sort_lines
 from pipeline.passes.tensor.tensor_loop_nest import loops, sizes_of
 from pipeline.passmanager.patterns import PatternPass, pattern
@@ -57,11 +59,19 @@ def _lower(op: ir.Operation, build: Callable[[ir.Operation], list[ir.Value]]) ->
     with before(op):
         results = build(op)
     loop = results[0].owner.operation
+    _keep(loop)
     if kind in _BY_LINE:
         _mark_lines(loop, ir.RankedTensorType(op.operands[0].type).rank - 1)
     loop.attributes[KERNEL] = ir.StringAttr.get(kind, op.context)
     replace(op, results)
     return True
+
+
+def _keep(loop: ir.Operation) -> None:
+    """for 0 to 1   ->   for 0 to barrier(1): what simplifies loops of one iteration would drop the kernel's mark."""
+    if trip_count(loop) == 1:
+        with before(loop):
+            loop.operands[1] = hide(loop.operands[1])
 
 
 def _scan(op: ir.Operation) -> list[ir.Value]:
@@ -147,13 +157,17 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
             offset = _wrap(arith.IndexCastOp(ir.IndexType.get(), raw).result, sizes[dim])
             place[dim] = arith.AddIOp(offset, place[dim]).result
         inside = _inside(place, sizes)
-        safe = [arith.SelectOp(inside, coordinate, as_index(0)).result for coordinate in place]
         if width is not None:
+            safe = [arith.SelectOp(inside, coordinate, as_index(0)).result for coordinate in place]
             return [_write_row(op, target, safe[:-1], updates, at, inside, width)]
-        old = tensor.ExtractOp(target, safe).result
-        (new,) = copy_block(op.regions[0].blocks[0], [tensor.ExtractOp(updates, at).result, old])
-        kept = arith.SelectOp(inside, new, old).result
-        return [tensor.InsertOp(kept, target, safe).result]
+        branch = scf.IfOp(inside, [target.type], has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            elements = [tensor.ExtractOp(updates, at).result, tensor.ExtractOp(target, place).result]
+            (new,) = copy_block(op.regions[0].blocks[0], elements)
+            scf.YieldOp([tensor.InsertOp(new, target, place).result])
+        with ir.InsertionPoint(branch.else_block):
+            scf.YieldOp([target])
+        return list(branch.results)
 
     return loops(around, [original], one_update)
 

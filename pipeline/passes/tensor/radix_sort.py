@@ -2,7 +2,8 @@
 
 A key is an unsigned number that is as much larger as an element comes behind the others. Digits have eight bits. Places
 are counted for all digits in one pass; then each digit's pass puts what the pass before has left in the order of the
-digit, so that equal ones stay in theirs. What moves is keys and places: the elements do once, in the end.
+digit, so that equal ones stay in theirs. What moves is keys and places: the elements do once, in the end. Where a digit
+is the same in all keys, as the first ones of small integers are, a pass only copies.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import element_type
-from pipeline.mlir import arith, ir, tensor
+from pipeline.mlir import arith, ir, scf, tensor
 from pipeline.passes.tensor.tensor_loop_nest import loops, sizes_of
 
 _BITS = 8
@@ -224,19 +225,43 @@ class _DigitSort:
         """Puts keys and the places that they come from, or in the last pass the elements, in the order of a digit."""
         kind = ir.IntegerType.get_signless(_PLACE_BITS)
 
+        def moved(at: ir.Value, to: ir.Value, targets: list[ir.Value]) -> list[ir.Value]:
+            origin = None if places is None else tensor.ExtractOp(places, [at]).result
+            if write is not None:
+                return write(
+                    targets, at if origin is None else arith.IndexCastUIOp(ir.IndexType.get(), origin).result, to
+                )
+            origin = arith.IndexCastUIOp(kind, at).result if origin is None else origin
+            pairs = zip((tensor.ExtractOp(source, [at]).result, origin), targets, strict=True)
+            return [tensor.InsertOp(value, target, [to]).result for value, target in pairs]
+
+        def copy(step: list[ir.Value], targets: list[ir.Value]) -> list[ir.Value]:
+            return moved(step[0], step[0], targets)
+
         def one_element(step: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
             counts, *targets = carried
-            key = tensor.ExtractOp(source, step).result
-            origin = None if places is None else tensor.ExtractOp(places, step).result
-            where = [self.digit(key, number)]
+            where = [self.digit(tensor.ExtractOp(source, step).result, number)]
             target = tensor.ExtractOp(counts, where).result
             counts = tensor.InsertOp(arith.AddIOp(target, _number(kind, 1)).result, counts, where).result
-            to = arith.IndexCastUIOp(ir.IndexType.get(), target).result
-            if write is not None:
-                at = step[0] if origin is None else arith.IndexCastUIOp(ir.IndexType.get(), origin).result
-                return [counts, *write(targets, at, to)]
-            origin = arith.IndexCastUIOp(kind, step[0]).result if origin is None else origin
-            moved = zip((key, origin), targets, strict=True)
-            return [counts, *(tensor.InsertOp(value, target, [to]).result for value, target in moved)]
+            return [counts, *moved(step[0], arith.IndexCastUIOp(ir.IndexType.get(), target).result, targets)]
 
-        return loops([as_index(self.length)], carried, one_element)
+        branch = scf.IfOp(self._is_constant(number, source, carried[0]), [each.type for each in carried], has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            scf.YieldOp([carried[0], *loops([as_index(self.length)], carried[1:], copy)])
+        with ir.InsertionPoint(branch.else_block):
+            scf.YieldOp(loops([as_index(self.length)], carried, one_element))
+        return list(branch.results)
+
+    def _is_constant(self, number: int, source: ir.Value, starts: ir.Value) -> ir.Value:
+        """Whether all keys have the same digit: those that have the first one's begin at 0, and end with the line."""
+        kind = ir.IntegerType.get_signless(_PLACE_BITS)
+        digit = self.digit(tensor.ExtractOp(source, [as_index(0)]).result, number)
+        last = as_index(_DIGITS * (number + 1) - 1)
+        following = arith.MinUIOp(arith.AddIOp(digit, as_index(1)).result, last).result
+        is_last = arith.CmpIOp(arith.CmpIPredicate.eq, digit, last).result
+        end = arith.SelectOp(is_last, _number(kind, self.length), tensor.ExtractOp(starts, [following]).result).result
+        is_first = arith.CmpIOp(
+            arith.CmpIPredicate.eq, tensor.ExtractOp(starts, [digit]).result, _number(kind, 0)
+        ).result
+        ends = arith.CmpIOp(arith.CmpIPredicate.eq, end, _number(kind, self.length)).result
+        return arith.AndIOp(is_first, ends).result

@@ -82,6 +82,7 @@ TO_LLVM = """
       refback-munge-memref-copy,
       convert-linalg-to-loops
     ),
+    func.func(reinterpret-collapsed-buffers),
     fold-memref-alias-ops,
     convert-bufferization-to-memref,
     func.func(refback-munge-memref-copy, convert-linalg-to-loops),

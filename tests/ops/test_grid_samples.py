@@ -1,0 +1,84 @@
+"""Images sampled at the points of a grid: modes, what lies outside, corners, odd sizes, 16 bits."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from function_model import Function
+from torch.nn import functional
+
+import pipeline
+
+SHAPES = (
+    ((1, 3, 9, 11), (7, 5)),
+    ((2, 5, 4, 17), (3, 21)),
+    ((3, 1, 1, 1), (2, 2)),
+    ((1, 2, 1, 6), (1, 1)),
+    ((0, 3, 4, 4), (2, 2)),
+)
+
+FORMS = tuple(itertools.product(("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection"), (False, True)))
+
+
+def every_form(x, grid):
+    return tuple(
+        functional.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=corners)
+        for mode, padding, corners in FORMS
+    )
+
+
+def drawn(shape, size, dtype):
+    """An image and a grid that goes far over its ends; no point lies halfway between two elements."""
+    generator = torch.manual_seed(6)
+    x = torch.randn(shape, generator=generator).to(dtype)
+    return x, (torch.rand(shape[0], *size, 2, generator=generator) * 5 - 2.5).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("shape", "size"), SHAPES, ids=str)
+def test_shapes(shape, size, dtype):
+    x, grid = drawn(shape, size, getattr(torch, dtype))
+    results = pipeline.compile(Function(every_form), (x, grid))(x, grid)
+    for form, result, expected in zip(FORMS, results, every_form(x, grid), strict=True):
+        assert result.dtype == expected.dtype
+        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4, msg=lambda text, f=form: f"{f}: {text}")
+
+
+def test_sixteen_bits():
+    x, grid = drawn((2, 3, 9, 11), (6, 7), torch.bfloat16)
+    results = pipeline.compile(Function(every_form), (x, grid))(x, grid)
+    for form, result, expected in zip(FORMS, results, every_form(x.float(), grid.float()), strict=True):
+        assert result.dtype == x.dtype
+        torch.testing.assert_close(
+            result.float(), expected, rtol=1e-2, atol=2e-2, msg=lambda text, f=form: f"{f}: {text}"
+        )
+
+
+def test_strides_and_points_at_the_ends():
+    x = torch.randn(2, 6, 5, 3, generator=torch.manual_seed(6)).permute(0, 3, 2, 1)
+    ends = torch.tensor([-1.0, 1.0, -1.5, 1.5, 0.0, -0.75])
+    grid = torch.stack(torch.meshgrid(ends, ends, indexing="ij"), -1).expand(2, 6, 6, 2)
+
+    def both(x, grid):
+        return tuple(functional.grid_sample(x, grid, padding_mode=p, align_corners=True) for p in ("zeros", "border"))
+
+    for result, expected in zip(pipeline.compile(Function(both), (x, grid))(x, grid), both(x, grid), strict=True):
+        torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_places_and_weights_are_those_of_all_channels():
+    x, grid = torch.randn(1, 64, 16, 16), torch.rand(1, 16, 16, 2)
+    exe = pipeline.compile(Function(lambda x, grid: functional.grid_sample(x, grid, align_corners=False)), (x, grid))
+    assert exe.memory.workspace < 64 * 16 * 16 * 4
+
+
+def test_sizes_of_the_call():
+    model = Function(lambda x, grid: functional.grid_sample(x, grid, padding_mode="reflection", align_corners=True))
+    height, points = torch.export.Dim("height", min=2), torch.export.Dim("points", min=2)
+    x, grid = drawn((2, 3, 9, 11), (6, 7), torch.float32)
+    exe = pipeline.compile(model, (x, grid), dynamic_shapes=(({2: height}, {1: points}),))
+    for tall, many in ((9, 6), (4, 13)):
+        x, grid = drawn((2, 3, tall, 11), (many, 7), torch.float32)
+        torch.testing.assert_close(exe(x, grid), model(x, grid), rtol=1e-4, atol=1e-4)
