@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from pipeline import locks
 from pipeline.errors import ArgumentError, ArtifactError, OptionError, PipelineError
 from pipeline.generation.beams import Beams
 from pipeline.generation.cache import CacheRows
+from pipeline.generation.cached_text import CachedText
 from pipeline.generation.prompt import Prompt, filled_up, integers
 from pipeline.generation.sampling import Draw, next_tokens, numpy_draw, torch_draw
 from pipeline.generation.settings import Settings
@@ -24,6 +25,12 @@ from pipeline.runtime.executable import Executable
 
 #: The names of files in a bundle.
 _SETTINGS, _TOKENIZER = "generation.json", "tokenizer.json"
+
+#: The executables in a bundle.
+_ENTRIES = {"prefill", "decode", "extend"}
+
+#: How many slots have to be filled, and how many tokens come and how many logits go, where `extend` is called.
+_FEWEST = 2
 
 
 class LanguageModel:
@@ -36,24 +43,50 @@ class LanguageModel:
         prefill: takes a prompt into the cache: (int64[batch, length], padding int64[batch]) -> f32[batch, vocabulary].
         decode: takes one token more: (int64[batch, 1], int64[batch], int64[filled], the numbers from 0) -> likewise.
         settings: what `generate` goes by where it is not told otherwise.
+        reused: how many slots of the cache the last prompt found filled with its own tokens, see `Settings`.
         batch: how many rows the cache has.
         max_length: how many tokens of a row it has room for.
         tokenizer: the `tokenizer.json` that it was saved with.
     """
 
-    def __init__(self, prefill: Executable, decode: Executable, settings: Settings, tokenizer: bytes | None = None):
+    def __init__(
+        self,
+        prefill: Executable,
+        decode: Executable,
+        extend: Callable[[], Executable],
+        settings: Settings,
+        tokenizer: bytes | None = None,
+    ):
+        """Takes the entries, of which `extend` is made when it is needed."""
         self.prefill, self.decode, self.settings, self.tokenizer = prefill, decode, settings, tokenizer
+        self._make_extend = extend
+        self._extend: Executable | None = None
         keys = prefill.buffers["cache.keys_0"]
         argument = decode.signature.arguments[0].type
         assert argument is not None
         self.batch, self.max_length = int(argument.shape[0]), int(keys.shape[-1])
         self._cache = CacheRows(self.buffers, self.batch)
+        self._text = CachedText(self.batch, self.max_length)
+        self.reused = 0
         self._slots = np.arange(self.max_length)
         self._lock = locks.recursive_lock()
         self._owner: object = None
 
     def __repr__(self) -> str:
         return f"<LanguageModel: {self.batch} rows of {self.max_length} tokens, {self.cache_bytes} bytes of cache>"
+
+    @property
+    def extend(self) -> Executable:
+        """Takes several tokens more: (int64[batch, length], padding int64[batch], int64[filled before], int64[kept]).
+
+        It gives logits after the tokens `kept`, f32[batch, kept, vocabulary]; all sizes are 2 at least. It is compiled
+        when it is first asked for: by a prompt that goes on from the cache or comes in chunks, or by `save`.
+        """
+        with self._lock:
+            if self._extend is None:
+                self._extend = self._make_extend()
+                self._extend.num_threads = self.decode.num_threads
+            return self._extend
 
     @property
     def buffers(self) -> Mapping[str, Any]:
@@ -109,10 +142,11 @@ class LanguageModel:
         """Sets the cache to zeros. No call needs that: it leaves nothing of a text in memory."""
         with self._lock:
             self._owner = None
+            self._text.cut(0, np.zeros(self.batch, np.int64))
             self._cache.reset()
 
     def save(self, path: str | Path, *, tokenizer: str | Path | None = None, prepacked: bool = False) -> None:
-        """Writes both entries, the weights once, and the settings to one file; `pipeline.generation.load` reads it.
+        """Writes the entries, the weights once, and the settings to one file; `pipeline.generation.load` reads it.
 
         Nothing of what is in the cache is written.
 
@@ -131,18 +165,19 @@ class LanguageModel:
                 raise ArtifactError(f"{tokenizer}: cannot be read: {error}") from error
         elif self.tokenizer is not None:
             files[_TOKENIZER] = self.tokenizer
-        Bundle({"prefill": self.prefill, "decode": self.decode}, files, self.buffers).save(path, prepacked=prepacked)
+        entries = {"prefill": self.prefill, "decode": self.decode, "extend": self.extend}
+        Bundle(entries, files, self.buffers).save(path, prepacked=prepacked)
 
     @staticmethod
     def load(path: str | Path) -> LanguageModel:
         """See `pipeline.generation.load`."""
         bundle = Bundle.load(path)
-        if bundle.entries.keys() != {"prefill", "decode"} or _SETTINGS not in bundle.files:
+        if bundle.entries.keys() != _ENTRIES or _SETTINGS not in bundle.files:
             raise ArtifactError(f"{path}: is no language model; LanguageModel.save makes those")
         settings = Settings().but(**json.loads(bundle.files[_SETTINGS]))
-        return LanguageModel(
-            bundle.entries["prefill"], bundle.entries["decode"], settings, bundle.files.get(_TOKENIZER)
-        )
+        entries = bundle.entries
+        tokenizer = bundle.files.get(_TOKENIZER)
+        return LanguageModel(entries["prefill"], entries["decode"], lambda: entries["extend"], settings, tokenizer)
 
     def _count(self, prompt: Prompt, settings: Settings) -> int:
         """How many tokens may follow a prompt."""
@@ -168,7 +203,7 @@ class LanguageModel:
                 if number == 0:
                     self._owner = owner
                 self._check_owner(owner)
-                logits = as_numpy(self._logits(prompt, tokens, number))
+                logits = as_numpy(self._logits(prompt, tokens, number, settings))
             tokens = next_tokens(logits[:rows], known[:, : length + number], settings, draw)
             if settings.eos_token_id:
                 tokens = np.where(running, tokens, settings.filler)
@@ -186,19 +221,38 @@ class LanguageModel:
         if beams.is_done:
             return prompt.given[:: settings.num_beams]
         for number in range(count):
-            tokens, sources = beams.advance(as_numpy(self._logits(prompt, tokens, number))[:rows])
+            tokens, sources = beams.advance(as_numpy(self._logits(prompt, tokens, number, settings))[:rows])
             if beams.is_done:
                 break
             self._cache.reorder(sources.tolist(), prompt.length + number)
+            self._text.reorder(sources)
         return beams.texts()
 
     def _check_owner(self, owner: object) -> None:
         if self._owner is not owner:
             raise PipelineError("this stream cannot go on: another call has taken the cache since")
 
-    def _logits(self, prompt: Prompt, tokens: np.ndarray, number: int) -> Any:
-        """The logits after step `number`: the prompt is the first."""
-        if number == 0:
-            return self.prefill(prompt.ids, prompt.padding)
-        ids = filled_up(tokens, self.batch)[:, None]
-        return self.decode(ids, prompt.padding, self._slots[: prompt.length + number])
+    def _logits(self, prompt: Prompt, tokens: np.ndarray, number: int, settings: Settings) -> Any:
+        """The logits after step `number`, f32[batch, vocabulary]: the prompt is the first."""
+        if number:
+            return self._run(prompt.length + number - 1, filled_up(tokens, self.batch)[:, None], prompt.padding)
+        first = self._text.shared(prompt) if settings.reuse_cache else 0
+        self.reused = first if first >= _FEWEST else 0
+        size = settings.prefill_chunk_size or prompt.length
+        for begin in range(self.reused, prompt.length, size):
+            logits = self._run(begin, prompt.ids[:, begin : begin + size], prompt.padding)
+        return logits
+
+    def _run(self, first: int, ids: np.ndarray, padding: np.ndarray) -> Any:
+        """Puts tokens, int64[batch, count], to the slots from `first` on; the logits after the last."""
+        self._text.cut(first, padding)
+        count = ids.shape[1]
+        if first == 0:
+            logits = self.prefill(ids, padding)
+        elif count < _FEWEST:
+            logits = self.decode(ids, padding, self._slots[: first + count])
+        else:
+            kept = self._slots[count - _FEWEST : count]
+            logits = self.extend(ids, padding, self._slots[:first], kept)[:, -1]
+        self._text.append(ids)
+        return logits
