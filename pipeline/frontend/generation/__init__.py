@@ -1,1 +1,1 @@
-"""transformers' language models as modules that torch.export takes: a prompt, a step and several tokens, around one cache."""
+"""transformers' language models as modules that torch.export takes: a prompt, one token, several, around one cache."""
