@@ -145,11 +145,11 @@ def test_a_prompt_that_goes_on_moves_its_tokens_alone(batch, shared_heads, windo
     lengths = [sizes.split(", ")[1] for sizes, _ in allocated if ", " in sizes]
     of_slots = [shape for sizes, shape in allocated if sizes.split(", ")[-1] in lengths]
     assert of_slots and all(shape.count("?") == 2 and "8" not in shape.split("x") for shape in of_slots)
-    ids = prompt(batch, 30)
+    ids = prompt(batch, 36)
     lm.generate(ids[:, :12], max_new_tokens=1)
     before = [buffer.clone() for buffer in lm.buffers.values()]
     lm.generate(ids, max_new_tokens=1, reuse_cache=True)
     assert lm.reused == 12
     for old, new in zip(before, lm.buffers.values(), strict=True):
         changed = (old != new).any(0).any(0 if new.shape[2] == SLOTS else 1)
-        assert changed[12:30].all() and not changed[:12].any() and not changed[30:].any()
+        assert changed[12:36].all() and not changed[:12].any() and not changed[36:].any()

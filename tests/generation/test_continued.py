@@ -106,6 +106,7 @@ def test_a_bundle_goes_on_without_torch(llama, tmp_path):
     second = eager(model, whole, attention_mask=mask, max_new_tokens=8)
     program = f"""
 import sys
+import numpy as np
 import pipeline
 lm = pipeline.generation.load({str(tmp_path / "lm.pipeline")!r})
 mask = np.array({mask.tolist()})
