@@ -39,8 +39,8 @@ def compile(model: Any, max_length: int, *, batch: int = 1, **options: Any) -> L
     from pipeline.generation.language_model import LanguageModel
     from pipeline.generation.settings import Settings
 
-    prefill, decode = compile_entries(model, max_length, batch, options)
-    return LanguageModel(prefill, decode, Settings.of_config(model.generation_config.to_dict()))
+    prefill, decode, extend = compile_entries(model, max_length, batch, options)
+    return LanguageModel(prefill, decode, extend, Settings.of_config(model.generation_config.to_dict()))
 
 
 def load(path: str | Path) -> LanguageModel:

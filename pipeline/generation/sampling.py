@@ -20,11 +20,9 @@ Draw = Callable[[np.ndarray], np.ndarray]
 
 def next_tokens(logits: np.ndarray, before: np.ndarray, settings: Settings, draw: Draw) -> np.ndarray:
     """A token for each row, int64[rows], from f32[rows, vocabulary]; `before` are those so far, [rows, count]."""
-    scores = logits
-    if settings.repetition_penalty != 1:
-        scores = without_repetition(scores, before, settings.repetition_penalty)
     if not settings.do_sample:
-        return scores.argmax(-1)
+        return likeliest(logits, before, settings)
+    scores = _penalized(logits, before, settings)
     if settings.temperature != 1:
         scores = scores / np.float32(settings.temperature)
     if settings.top_k:
@@ -35,6 +33,11 @@ def next_tokens(logits: np.ndarray, before: np.ndarray, settings: Settings, draw
         likely = _softmax(scores)
         scores = np.where(likely < settings.min_p * likely.max(-1, keepdims=True), -np.inf, scores)
     return draw(_softmax(scores))
+
+
+def likeliest(logits: np.ndarray, before: np.ndarray, settings: Settings) -> np.ndarray:
+    """The token of the highest score for each row, int64[rows]; arguments as of `next_tokens`."""
+    return _penalized(logits, before, settings).argmax(-1)
 
 
 def torch_draw(likely: np.ndarray) -> np.ndarray:
@@ -53,6 +56,11 @@ def numpy_draw() -> Draw:
         return (summed <= places).sum(-1).clip(max=likely.shape[-1] - 1)
 
     return draw
+
+
+def _penalized(logits: np.ndarray, before: np.ndarray, settings: Settings) -> np.ndarray:
+    penalty = settings.repetition_penalty
+    return logits if penalty == 1 else without_repetition(logits, before, penalty)
 
 
 def without_repetition(scores: np.ndarray, before: np.ndarray, penalty: float) -> np.ndarray:

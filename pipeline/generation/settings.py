@@ -46,6 +46,15 @@ class Settings:
             one is likely, "never" for when none is possible.
         repetition_penalty: what the scores of tokens are divided by that there are already; 1 for nothing.
         eos_token_id: the tokens that end a row.
+        prompt_lookup_num_tokens: how many tokens are taken at once for a draft of what comes next, from what followed
+            where the last tokens stood before in the text; 0 for no drafts. For one row, and the likeliest tokens.
+        max_matching_ngram_size: how many of the last tokens are looked for at most.
+        num_assistant_tokens: how many tokens the first draft of an assistant has; more while all are right.
+        prefill_chunk_size: how many tokens of a prompt are computed at once, which bounds the memory that takes; None
+            for all.
+        reuse_cache: whether the tokens that a prompt begins with stay in the cache where the call before has left
+            them, as transformers does with `past_key_values`: the prompt is the whole text, of which only what is new
+            is computed. Rows have to have as much padding as before. It is for weights that have not changed since.
         pad_token_id: what follows in a row that has ended; None for the first that ends one.
     """
 
@@ -59,6 +68,11 @@ class Settings:
     num_beams: int = 1
     length_penalty: float = 1.0
     early_stopping: bool | str = False
+    prompt_lookup_num_tokens: int = 0
+    max_matching_ngram_size: int = 2
+    num_assistant_tokens: int = 5
+    prefill_chunk_size: int | None = None
+    reuse_cache: bool = False
     eos_token_id: tuple[int, ...] = ()
     pad_token_id: int | None = None
 
@@ -109,6 +123,10 @@ class Settings:
             "min_p": (self.min_p is None or 0 <= self.min_p <= 1, "a number from 0 to 1"),
             "num_beams": (self.num_beams >= 1, "a number from 1"),
             "early_stopping": (self.early_stopping in (True, False, "never"), "True, False or 'never'"),
+            "prompt_lookup_num_tokens": (self.prompt_lookup_num_tokens >= 0, "a number from 0, which is for no drafts"),
+            "max_matching_ngram_size": (self.max_matching_ngram_size >= 1, "a number from 1"),
+            "num_assistant_tokens": (self.num_assistant_tokens >= 1, "a number from 1"),
+            "prefill_chunk_size": (self.prefill_chunk_size is None or self.prefill_chunk_size >= 2, "a number from 2"),
             "repetition_penalty": (self.repetition_penalty > 0, "a number above 0"),
         }
         for name, (holds, expected) in ranges.items():

@@ -30,28 +30,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace) -> None:
     lm = _language_model(arguments)
+    for entry in (lm.prefill, lm.decode) if arguments.num_threads is not None else ():
+        entry.num_threads = arguments.num_threads
     if arguments.output is not None:
         lm.save(arguments.output)
     if arguments.prompt is None:
         return
     tokenizer = _tokenizer(lm, arguments.model)
     ids = np.array([_encoded(tokenizer, arguments.prompt)], np.int64)
-    for entry in (lm.prefill, lm.decode) if arguments.num_threads is not None else ():
-        entry.num_threads = arguments.num_threads
     if arguments.seed is not None:
         manual_seed(arguments.seed)
     settings = {name: getattr(arguments, name) for name in arguments.settings}
+    if arguments.assistant_model is not None:
+        settings["assistant_model"] = generation.load(arguments.assistant_model)
     times = [time.perf_counter()]
     for piece in _pieces(tokenizer, _tokens(lm, ids, settings), times):
         sys.stdout.write(piece)
         sys.stdout.flush()
     sys.stdout.write("\n")
-    print(_speed(ids.shape[1], times), file=sys.stderr)
+    print(_speed(ids.shape[1], times) + _drafts(lm), file=sys.stderr)
 
 
 def _tokens(lm: LanguageModel, ids: np.ndarray, settings: dict[str, Any]) -> Iterator[np.ndarray]:
     """The tokens as they come; those of beams come at once."""
-    if lm.settings.but(**settings).num_beams == 1:
+    if (settings.get("num_beams") or lm.settings.num_beams) == 1:
         return lm.stream(ids, **settings)
     return iter(lm.generate(ids, **settings)[:, ids.shape[1] :].T)
 
@@ -106,6 +108,10 @@ def _speed(length: int, times: Sequence[float]) -> str:
     if count > 1:
         text += f", {count - 1} tokens after the first at {(count - 1) / (times[-1] - times[1]):.1f} tokens/s"
     return text
+
+
+def _drafts(lm: LanguageModel) -> str:
+    return f", {lm.accepted} of {lm.drafted} tokens of drafts taken" if lm.drafted else ""
 
 
 if __name__ == "__main__":

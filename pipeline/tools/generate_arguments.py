@@ -31,6 +31,7 @@ SETTINGS = (
     "min_p",
     "repetition_penalty",
     "num_beams",
+    "prompt_lookup_num_tokens",
 )
 
 
@@ -65,6 +66,15 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         type=count(1),
         metavar="N",
         help="keep the N best texts on the way; the best comes when it is known (a checkpoint is compiled for N)",
+    )
+    how.add_argument(
+        "--prompt-lookup-num-tokens",
+        type=count(1),
+        metavar="N",
+        help="guess N tokens at a time from what followed in the text before; the tokens stay the same",
+    )
+    how.add_argument(
+        "--assistant-model", metavar="FILE", help="guess by a smaller model, an artifact; the tokens stay the same"
     )
     how.add_argument(
         "--seed", type=count(0), metavar="N", help="what --do-sample draws from (default: another each time)"

@@ -33,6 +33,8 @@ _CASES = {
     "mask": ((4, 3, 8), (4, 7, 8), (4, 7, 8), {"attn_mask": _HALF}),
     "a row without keys": ((4, 3, 8), (4, 7, 8), (4, 7, 8), {"attn_mask": _NOTHING_LEFT}),
     "added mask": ((2, 4, 3, 8), (2, 4, 7, 8), (2, 4, 7, 5), {"attn_mask": _HALF[None].double() * -3}),
+    "added mask of one dim": ((4, 3, 8), (4, 7, 8), (4, 7, 5), {"attn_mask": _HALF.double() * -3}),
+    "added number": ((3, 8), (7, 8), (7, 8), {"attn_mask": torch.tensor(0.5)}),
     "shared": ((2, 4, 3, 8), (2, 2, 7, 8), (2, 2, 7, 5), {"enable_gqa": True}),
     "scale": ((4, 3, 8), (4, 7, 8), (4, 7, 8), {"scale": 0.3}),
     "negative scale": ((4, 3, 8), (4, 7, 8), (4, 7, 8), {"scale": -0.3}),

@@ -124,3 +124,32 @@ def test_weights_that_change_are_seen(llama):
     with torch.no_grad():
         weight.copy_(kept)
     assert np.array_equal(lm.generate(ids, max_new_tokens=20), before)
+
+
+@pytest.mark.parametrize(
+    ("batch", "shared_heads", "window", "dtype"), [(1, 2, None, torch.float32), (3, 1, 9, torch.bfloat16)]
+)
+def test_a_prompt_that_goes_on_moves_its_tokens_alone(batch, shared_heads, window, dtype):
+    """Of what is allocated, masks and scores alone grow with the slots that are filled; places stay."""
+    lm = pipeline.generation.compile(attending_model(shared_heads, window, dtype), max_length=SLOTS, batch=batch)
+    places = [buffer.data_ptr() for buffer in lm.buffers.values()]
+    assert [buffer.data_ptr() for buffer in lm.extend.buffers.values()] == places
+    assert [kind for kind, _ in remarks(lm.extend)] == ["passed"] * 2, remarks(lm.extend)
+    text = in_buffers(lm.extend)
+    assert not re.search(rf"memref.copy .*: memref<[^,]*\b{SLOTS}[x>].* to", text)
+    moved = re.findall(r"memref.copy .* : memref<([\dx?]+)x\w+> to memref<.*strided<.*, offset: \?>", text)
+    heads = batch * shared_heads
+    assert sorted(moved) == sorted([f"{heads}x?x8", f"{heads}x8x?"])  # of as many tokens as are new
+    (main,) = (part for part in text.split("func.func") if "memref.copy" in part and "offset: ?>" in part)
+    allocated = re.findall(r"memref.alloc\(([^)]*)\).*: memref<([\dx?]+)x\w+>", main)
+    lengths = [sizes.split(", ")[1] for sizes, _ in allocated if ", " in sizes]
+    of_slots = [shape for sizes, shape in allocated if sizes.split(", ")[-1] in lengths]
+    assert of_slots and all(shape.count("?") == 2 and "8" not in shape.split("x") for shape in of_slots)
+    ids = prompt(batch, 36)
+    lm.generate(ids[:, :12], max_new_tokens=1)
+    before = [buffer.clone() for buffer in lm.buffers.values()]
+    lm.generate(ids, max_new_tokens=1, reuse_cache=True)
+    assert lm.reused == 12
+    for old, new in zip(before, lm.buffers.values(), strict=True):
+        changed = (old != new).any(0).any(0 if new.shape[2] == SLOTS else 1)
+        assert changed[12:36].all() and not changed[:12].any() and not changed[36:].any()

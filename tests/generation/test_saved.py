@@ -72,6 +72,10 @@ def test_the_driver_prints_tokens_and_their_speed(saved, capsys):
     out, err = capsys.readouterr()
     assert out.split() == text_of(expected[0, 7:]).split()
     assert "7 tokens of prompt" in err and "19 tokens after the first at" in err and "tokens/s" in err
+    for how in ("--prompt-lookup-num-tokens=3", f"--assistant-model={folder / 'lm.pipeline'}"):
+        assert generate.main([*args, how]) == 0
+        drafted = capsys.readouterr()
+        assert drafted.out == out and "tokens of drafts taken" in drafted.err
     drawn = []
     for _ in range(2):
         assert generate.main([*args, "--do-sample", "--top-k=0", "--temperature=3", "--seed=5"]) == 0

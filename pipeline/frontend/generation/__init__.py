@@ -1,1 +1,1 @@
-"""transformers' language models as modules that torch.export takes: a prompt, and a step, around one cache."""
+"""transformers' language models as modules that torch.export takes: a prompt, one token, several, around one cache."""

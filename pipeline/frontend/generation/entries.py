@@ -1,7 +1,9 @@
-"""The two entries of a language model: a prompt, which fills the cache, and a token after those in the cache."""
+"""The entries of a language model: a prompt, which fills the cache, and one or several tokens after those in it."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -62,8 +64,44 @@ class StepEntry(nn.Module):
         return _logits(self.model, input_ids, seen, positions, CacheView(self.cache, filled - 1, filled))
 
 
+class ExtendEntry(nn.Module):
+    """Takes several tokens after those in the cache.
+
+    Takes int64[batch, length]; padding as of the prompt; `before`, int64[filled], the numbers from 0, one for each slot
+    that is filled already; and `kept`, int64[count], after which of the new tokens logits are wanted. Returns these,
+    f32[batch, count, vocabulary].
+    """
+
+    def __init__(self, model: nn.Module, cache: KeyValueBuffers):
+        super().__init__()
+        self.model, self.cache = model, cache
+
+    def forward(
+        self, input_ids: torch.Tensor, padding: torch.Tensor, before: torch.Tensor, kept: torch.Tensor
+    ) -> torch.Tensor:
+        """See the class."""
+        first, length = before.shape[0], input_ids.shape[1]
+        own, slots = first + torch.arange(length), torch.arange(first + length)
+        positions = (own[None] - padding[:, None]).clamp(min=0)
+        seen = (slots[None] <= own[:, None])[None] & (slots[None] >= padding[:, None])[:, None]
+        cache = CacheView(self.cache, first, first + length)
+        return _kept_logits(self.model, input_ids, seen[:, None], positions, cache, kept)
+
+
 def _logits(
     model: nn.Module, input_ids: torch.Tensor, seen: torch.Tensor, positions: torch.Tensor, cache: CacheView
+) -> torch.Tensor:
+    last = torch.full([1], input_ids.shape[1] - 1)  # `torch.tensor` would make a number of the length
+    return _kept_logits(model, input_ids, seen, positions, cache, last)[:, -1]
+
+
+def _kept_logits(
+    model: nn.Module,
+    input_ids: torch.Tensor,
+    seen: torch.Tensor,
+    positions: torch.Tensor,
+    cache: CacheView,
+    kept: torch.Tensor,
 ) -> torch.Tensor:
     results = model(
         input_ids=input_ids,
@@ -71,15 +109,17 @@ def _logits(
         position_ids=positions,
         past_key_values=cache,
         use_cache=True,
-        logits_to_keep=torch.full([1], input_ids.shape[1] - 1),  # `torch.tensor` would make a number of the length
+        logits_to_keep=kept,
     )
-    return results.logits[:, -1].float()
+    return results.logits.float()
 
 
 def compile_entries(
     model: nn.Module, max_length: int, batch: int, options: dict[str, Any]
-) -> tuple[Executable, Executable]:
-    """The executables of `PromptEntry` and `StepEntry`, which share the model's weights and one cache.
+) -> tuple[Executable, Executable, Callable[[], Executable]]:
+    """The executables of `PromptEntry` and `StepEntry`, and what compiles `ExtendEntry`.
+
+    They share the model's weights, what they prepare of these, and one cache.
 
     Raises:
         CaptureError: the model is none of transformers' that predict the next token, or keeps something else than
@@ -96,10 +136,19 @@ def compile_entries(
     length = torch.export.Dim.AUTO(min=2, max=slots)
     prompt = ids.new_ones(batch, min(5, slots))
     filled, preparation = torch.arange(min(7, slots)), Preparation()
+
+    def compiled(entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -> Executable:
+        return _compiled(entry, args, dynamic_shapes, chosen, preparation)
+
+    several = torch.export.Dim.AUTO(min=2, max=slots)
     return (
-        _compiled(PromptEntry(model, cache), (prompt, padding), ({1: length}, None), chosen, preparation),
-        _compiled(
-            StepEntry(model, cache), (ids[:, :1], padding, filled), (None, None, {0: length}), chosen, preparation
+        compiled(PromptEntry(model, cache), (prompt, padding), ({1: length}, None)),
+        compiled(StepEntry(model, cache), (ids[:, :1], padding, filled), (None, None, {0: length})),
+        functools.partial(
+            compiled,
+            ExtendEntry(model, cache),
+            (ids.new_ones(batch, 3), padding, torch.arange(4), torch.arange(2)),
+            ({1: several}, None, {0: several}, {0: several}),
         ),
     )
 
