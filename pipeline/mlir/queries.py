@@ -10,13 +10,15 @@ from pipeline.mlir.bindings import ir
 #: What the bodies of linalg ops, which compute numbers, do not have inside, but for the names behind that.
 _NOT_IN_BODIES, _IN_BODIES = ("linalg.", "func.func", "tm_tensor."), ("linalg.index", "linalg.yield")
 
+_FUNCTIONS = frozenset({"func.func", "llvm.func"})
+
 _ADVANCE, _SKIP = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 
 
 def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
     """The operations inside `op` that are called one of `names`, in program order, outer before inner."""
     wanted, found = frozenset(names), list[ir.Operation]()
-    of_those = _SKIP if names == ("func.func",) else _ADVANCE  # there are none in functions
+    of_those = _SKIP if wanted <= _FUNCTIONS else _ADVANCE  # there are none in functions
     in_bodies = may_be_in_bodies(*names)
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
