@@ -132,37 +132,33 @@ def lower(
     """
     module = program.module
     with module.context, ir.Location.unknown():
-        _run(options.passes.get("linalg", ""), module, options)
+        _run(module, options, options.passes.get("linalg", ""))
         with timing.stage("simplify"):
-            _run(CLEAN_UP, module, options)
-            _run(target.quantized, module, options)
-            _run(SIMPLIFY, module, options)
-            _run(target.contractions, module, options)
-            _run(target.layouts, module, options)
-            _run(PREPARE, module, options)
-            _run(REGIONS, module, options)
+            chosen = (target.quantized, SIMPLIFY, target.contractions, target.layouts)
+            _run(module, options, CLEAN_UP, *chosen, PREPARE, REGIONS)
         with contextlib.ExitStack() as lent, timing.stage("fuse"):
             table = lent.enter_context(lend(rules))
             fusions = [lent.enter_context(lender.lend(fusion)) for fusion in options.fusions]
             custom = "".join(f"fuse-into{{fusion={name}}}," for name in fusions)
-            _run(FUSE.format(rules=table, custom=custom), module, options)
-            _run(GROUP.format(rules=table), module, options)
-        _run(AFTER_GROUPS, module, options)
-        _run(options.passes.get("fused", ""), module, options)
+            _run(module, options, FUSE.format(rules=table, custom=custom), GROUP.format(rules=table))
+        _run(module, options, AFTER_GROUPS)
+        _run(module, options, options.passes.get("fused", ""))
         dump("fused", module)
         with timing.stage("outline"):
-            _run(OUTLINE, module, options)
-        _run(options.passes.get("kernels", ""), module, options)
+            _run(module, options, OUTLINE)
+        _run(module, options, options.passes.get("kernels", ""))
         if tuner is not None:
             with recorded(), watched():  # what is measured
                 tuner.run(module)
         with timing.stage("outline"):
-            _run(target.kernel_passes(), module, options)
+            _run(module, options, target.kernel_passes())
         dump("kernels", module)
         with timing.stage("target"):
             return target.compile(module, dump)
 
 
-def _run(pipeline: str, module: ir.Module, options: Options) -> None:
-    if pipeline:
-        PassPipeline.parse(pipeline).run(module, disable=frozenset(options.disable))
+def _run(module: ir.Module, options: Options, *pipelines: str) -> None:
+    """Runs pipelines one after the other as one: the IR is verified once."""
+    steps = [step for pipeline in pipelines if pipeline for step in PassPipeline.parse(pipeline).steps]
+    if steps:
+        PassPipeline(tuple(steps)).run(module, disable=frozenset(options.disable))

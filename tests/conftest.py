@@ -1,6 +1,7 @@
 """Tests compile for themselves: what an earlier run left in the user's disk cache is not looked at."""
 
 import gc
+import logging
 import os
 import signal
 
@@ -22,3 +23,14 @@ def pytest_collection_finish():
     """What is imported by now stays: a tenth of the time that tests take goes into looking for garbage among it."""
     gc.collect()
     gc.freeze()
+    _leave_out_torchs_traces()
+
+
+def _leave_out_torchs_traces():
+    """torch writes records with all graphs in them where its trace has a handler, and pytest gives it some.
+
+    It does to all loggers that do not propagate; torch's own handler is for a folder that nobody has named.
+    """
+    trace = logging.getLogger("torch.__trace")
+    trace.handlers.clear()
+    trace.propagate = True

@@ -60,9 +60,12 @@ class ConstExprs:
         return frozenset().union(*(self.sources[value] for value in read))
 
     def _visit(self, op: ir.Operation) -> ir.WalkResult:
-        op = op.operation
-        if not op.name.startswith(_PURE):
+        name = op.name
+        if not name.startswith(_PURE):
             return ir.WalkResult.ADVANCE
+        operands, written = op.operands, len(op.results) if name.startswith("linalg.") else 0
+        if len(operands) > written and not self.knows(operands[0]):  # most ops end here
+            return ir.WalkResult.SKIP
         if op.results and all(map(self.knows, elements_read(op))):
             read = captured_values(op)
             if all(value in self.sources for value in read) and self._is_small(op, read):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.ir.indexing_maps import coefficient, is_permutation, loop_of, loops_in
+from pipeline.ir.indexing_maps import coefficient, is_permutation, loop_of, loops_in, moves
 from pipeline.mlir import ir, linalg, terminator
 
 _WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
@@ -112,6 +112,18 @@ class LinalgOp:
         """The loops that are an index of an operand."""
         loops = map(loop_of, self.maps[operand].results)
         return [loop for loop in loops if loop is not None]
+
+    def moves(self, operand: int, loop: int) -> str:
+        """How an operand moves with a loop, in the words of `indexing_maps.moves`."""
+        found = self._moves.get((operand, loop))
+        if found is None:
+            found = self._moves[operand, loop] = moves(self.maps[operand], loop)
+        return found
+
+    @cached_property
+    def _moves(self) -> dict[tuple[int, int], str]:
+        """What `moves` has found: emitters ask for every vector of a tile."""
+        return {}
 
     def reads_once(self, operand: int) -> bool:
         """Whether every iteration reads another element of an operand."""

@@ -10,11 +10,26 @@ from pipeline.mlir.bindings import ir
 #: What the bodies of linalg ops, which compute numbers, do not have inside, but for the names behind that.
 _NOT_IN_BODIES, _IN_BODIES = ("linalg.", "func.func", "tm_tensor."), ("linalg.index", "linalg.yield")
 
+_FUNCTIONS = frozenset({"func.func", "llvm.func"})
+
+_ADVANCE, _SKIP = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
+
 
 def walk(op: ir.Operation | ir.Module, *names: str) -> list[ir.Operation]:
     """The operations inside `op` that are called one of `names`, in program order, outer before inner."""
-    only_functions = names == ("func.func",)  # there are none in functions
-    return walk_where(op, lambda inner: inner.name in names, only_functions, may_be_in_bodies(*names))
+    wanted, found = frozenset(names), list[ir.Operation]()
+    of_those = _SKIP if wanted <= _FUNCTIONS else _ADVANCE  # there are none in functions
+    in_bodies = may_be_in_bodies(*names)
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        name = inner.name
+        if name in wanted:
+            found.append(inner)
+            return of_those if in_bodies or not name.startswith("linalg.") else _SKIP
+        return _ADVANCE if in_bodies or not name.startswith("linalg.") else _SKIP
+
+    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def may_be_in_bodies(*names: str) -> bool:
@@ -36,12 +51,11 @@ def walk_where(
     found: list[ir.Operation] = []
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
-        inner = inner.operation
-        is_found = is_wanted(inner)
-        if is_found:
+        if is_wanted(inner):
             found.append(inner)
-        leave_out = (outermost and is_found) or (not in_bodies and inner.name.startswith("linalg."))
-        return ir.WalkResult.SKIP if leave_out else ir.WalkResult.ADVANCE
+            if outermost:
+                return _SKIP
+        return _ADVANCE if in_bodies or not inner.name.startswith("linalg.") else _SKIP
 
     op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found

@@ -60,15 +60,15 @@ def pattern(
 
 
 def _any_of(roots: tuple[str | Predicate, ...]) -> Predicate:
-    names = [root for root in roots if isinstance(root, str)]
+    names = frozenset(root for root in roots if isinstance(root, str))
     dialects = tuple(name.removesuffix("*") for name in names if name.endswith(".*"))
     predicates = [root for root in roots if not isinstance(root, str)]
 
-    def is_root(op: ir.Operation) -> bool:
+    def has_name(op: ir.Operation) -> bool:
         name = op.name
-        return name in names or name.startswith(dialects) or any(predicate(op) for predicate in predicates)
+        return name in names or name.startswith(dialects)
 
-    return is_root
+    return has_name if not predicates else lambda op: has_name(op) or any(predicate(op) for predicate in predicates)
 
 
 @dataclass(frozen=True)

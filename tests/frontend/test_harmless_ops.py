@@ -80,7 +80,7 @@ def test_only_the_others_have_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
     fork = os.fork
     monkeypatch.setattr(os, "fork", lambda: forks.append(1) or fork())
     x = torch.randn(3, 5)
-    for function, children in ((lambda x: (x @ x.t()).relu() + 1, 0), (lambda x: x.cumsum(1), 1)):
+    for function, children in ((lambda x: (x @ x.t()).relu() + 1, 0), (lambda x: x.remainder(3), 1)):
         executable = pipeline.compile(Function(function), (x,))
         torch.testing.assert_close(executable(x), function(x))
         assert len(forks) == children

@@ -32,6 +32,7 @@ from pipeline.frontend.capture.callables import module_of_function, name_of, wit
 from pipeline.frontend.capture.capture_errors import cause, explain
 from pipeline.frontend.capture.composite_ops import remembered
 from pipeline.frontend.capture.keyword_overloads import written_as_attributes
+from pipeline.frontend.capture.lean_traces import lean_traces
 from pipeline.frontend.capture.model_files import is_onnx, load_file, onnx_module
 from pipeline.frontend.capture.pytree_nodes import register_containers
 from pipeline.frontend.fallback.fakes import register_fakes
@@ -95,15 +96,22 @@ def export(
 ) -> ExportedProgram:
     """The first half of `capture`: the program as torch.export gives it."""
     args, keywords = checked_arguments(args, kwargs)
-    with capturing, torch.no_grad(), _use_lazy_graph_module(True), torch_output.kept_back():
+    with _in_torch():
         return _export(loaded(model), args, keywords, dynamic_shapes, mode)
+
+
+@contextlib.contextmanager
+def _in_torch() -> Iterator[None]:
+    """What both halves ask of torch."""
+    with capturing, torch.no_grad(), _use_lazy_graph_module(True), lean_traces(), torch_output.kept_back():
+        yield
 
 
 def functionalize(exported: ExportedProgram, random: str = "philox") -> ExportedProgram:
     """The second half of `capture`: mutation as results, torch's core ops; `random` as of `decomposition_table`."""
     from pipeline.frontend.decompositions import decomposition_table  # loads MLIR, which the first half does without
 
-    with capturing, torch.no_grad(), _use_lazy_graph_module(True), remembered(), torch_output.kept_back():
+    with _in_torch(), remembered():
         try:
             pools = torch_functions.pools_of_all_sizes()
             with pools, linalg_checks_taken_apart(), written_as_attributes():

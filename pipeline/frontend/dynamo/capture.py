@@ -18,6 +18,7 @@ from torch.fx.traceback import preserve_node_meta
 
 from pipeline.frontend.capture.capture import capturing
 from pipeline.frontend.capture.keyword_overloads import written_as_attributes
+from pipeline.frontend.capture.lean_traces import lean_traces
 from pipeline.frontend.capture.traces_without_modules import traces_without_modules
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.dynamo.python_kernels import replacements_first
@@ -76,7 +77,7 @@ class Capture:
         tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
         loops = contextlib.nullcontext() if perhaps_trains else taken_apart()
         checks = contextlib.nullcontext() if perhaps_trains else linalg_checks_taken_apart()
-        with capturing, tokens, loops, checks, replacements_first(), written_as_attributes():
+        with capturing, lean_traces(), tokens, loops, checks, replacements_first(), written_as_attributes():
             self.runtime: Callable[..., Any] = backend(_with_pure_regions(graph), inputs)
         tensors = (graph.named_parameters, graph.named_buffers)
         self.lifted = tuple(tensor for named in tensors for _, tensor in named(remove_duplicate=False))
@@ -132,6 +133,7 @@ def decomposed(graph: fx.GraphModule, random: str = "philox") -> fx.GraphModule:
         enable_python_dispatcher(),
         preserve_node_meta(),
         capturing,
+        lean_traces(),
         traces_without_modules(),
     ):
         trace = make_fx(

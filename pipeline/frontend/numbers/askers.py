@@ -65,19 +65,18 @@ def place_in_model(place: SLoc) -> str | None:
     frame = place.framework_loc
     if not isinstance(frame, traceback.FrameSummary):
         return None
-    path = Path(frame.filename)
-    if _INTERPRETER in path.parents:
+    if _is_interpreters(frame.filename):
         return None if place.maybe_user_loc is None else place.maybe_user_loc.rpartition("# ")[2]
-    return f"{frame.filename}:{frame.lineno}" if _decides(path, frame.name) else None
+    return f"{frame.filename}:{frame.lineno}" if _decides(frame.filename, frame.name) else None
 
 
 def place_of_frame(frame: FrameType, environment: ShapeEnv) -> str | None:
     """Likewise, of the frame that asks; `file:line` is the model's own where there is one."""
-    path = Path(frame.f_code.co_filename)
-    if _INTERPRETER in path.parents:
+    file = frame.f_code.co_filename
+    if _is_interpreters(file):
         is_for_model = frame.f_code.co_name == _WANTS_A_VALUE
         return place_in_model(environment._get_sloc()) if is_for_model else None
-    decides = is_deciding_op(frame) or _decides(path, _function(frame))
+    decides = is_deciding_op(frame) or _decides(file, _function(frame))
     return line_of_frame(frame) if decides else None
 
 
@@ -98,7 +97,12 @@ def line_of_frame(frame: FrameType) -> str:
 
 def _named(frame: FrameType) -> tuple[str, str]:
     """(folder of the file, function) of a frame."""
-    return Path(frame.f_code.co_filename).parent.name, _function(frame)
+    return _folder(frame.f_code.co_filename), _function(frame)
+
+
+@cache
+def _folder(file: str) -> str:
+    return Path(file).parent.name
 
 
 def _function(frame: FrameType) -> str:
@@ -131,7 +135,13 @@ def _line_that_runs() -> str | None:
 
 
 @cache
-def _decides(path: Path, function: str) -> bool:
+def _is_interpreters(file: str) -> bool:
+    return _INTERPRETER in Path(file).parents
+
+
+@cache
+def _decides(file: str, function: str) -> bool:
+    path = Path(file)
     if _TORCH not in path.parents:
         return True
     if (path.parent.name, function) in _DECIDING:

@@ -185,9 +185,11 @@ def _remembering(name: str, original: Any) -> Any:
 
     def compare(one: SymNode, other: SymNode) -> SymNode:
         result = original(one, other)
-        sides = one.expr, other.expr
-        if result.expr in (sympy.true, sympy.false) and any(side.free_symbols for side in sides):
-            setattr(result, _ASKED, _COMPARISONS[name](*map(may_be_zero, sides)))
+        answer = result.expr
+        if answer is sympy.true or answer is sympy.false or isinstance(answer, bool):
+            sides = one.expr, other.expr
+            if any(side.free_symbols for side in sides):
+                setattr(result, _ASKED, _COMPARISONS[name](*map(may_be_zero, sides)))
         return result
 
     return compare
@@ -213,12 +215,12 @@ def _noting_extreme(name: str, original: Any) -> Any:
 
 def may_be_zero(expression: Any) -> Any:
     """An expression in symbols of the same names that are not positive to sympy."""
-    symbols = getattr(expression, "free_symbols", ())
-    return (
-        expression.xreplace({symbol: sympy.Symbol(symbol.name, integer=True) for symbol in symbols})
-        if symbols
-        else expression
-    )
+    return _in_other_symbols(expression) if getattr(expression, "free_symbols", ()) else expression
+
+
+@functools.lru_cache(4096)  # torch asks the same things of each op
+def _in_other_symbols(expression: Any) -> Any:
+    return expression.xreplace({symbol: sympy.Symbol(symbol.name, integer=True) for symbol in expression.free_symbols})
 
 
 def _depends_on_sizes(environment: ShapeEnv, condition: Boolean) -> bool:

@@ -31,10 +31,10 @@ class PlanKernelScratch(Pass):
 
     def run(self, op: ir.Operation) -> None:
         """Plans all kernels of a module."""
-        functions = walk(op, "func.func")
-        for function in functions:
-            _erase_unused(function)
-        calls = calls_of(op)
+        used = [alloc for alloc in walk(op, "memref.alloc") if not _erase_unused(alloc)]
+        if not used:
+            return
+        functions, calls = walk(op, "func.func"), calls_of(op)
         kernels = [kernel for kernel in functions if KERNEL in kernel.attributes and list(kernel.regions[0].blocks)]
         chunks = [chunk for chunk in functions if CHUNK in chunk.attributes]
         around = {symbol_name(chunk): _function_around(calls[symbol_name(chunk)][0]) for chunk in chunks}
@@ -89,14 +89,14 @@ class _Scratch:
         return self.shared + self.each
 
 
-def _erase_unused(function: ir.Operation) -> None:
-    """Drops what is allocated and freed and nothing else."""
-    for alloc in walk(function, "memref.alloc"):
-        users = [use.owner.operation for use in alloc.results[0].uses]
-        if all(user.name == "memref.dealloc" for user in users):
-            for user in users:
-                user.erase()
-            alloc.erase()
+def _erase_unused(alloc: ir.Operation) -> bool:
+    """Drops what is allocated and freed and nothing else; returns whether it did."""
+    users = [use.owner.operation for use in alloc.results[0].uses]
+    if any(user.name != "memref.dealloc" for user in users):
+        return False
+    for user in (*users, alloc):
+        user.erase()
+    return True
 
 
 def _function_around(op: ir.Operation) -> ir.Operation:

@@ -35,6 +35,8 @@ class InlineKernels(Pass):
                     name = callee(call)
                     if self._inline(call, functions[name], kernel.regions[0].blocks[0]):
                         inlined.add(name)
+        if not inlined:
+            return
         called = {callee(call) for call in walk(op, "func.call")}
         for name in inlined - called:
             functions[name].erase()

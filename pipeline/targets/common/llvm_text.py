@@ -27,8 +27,8 @@ _TOKEN = re.compile(
     rf"|(?P<literal>f0x[0-9A-Fa-f]+|{_SPECIAL}|{_NUMBER})"
     r"|[A-Za-z_][\w.]*"
 )
-#: Lines without one of these hold no literal that needs rewriting.
-_WORTH_A_LOOK = re.compile(r"\b(?:half|bfloat|float|double)\b")
+#: Lines without one of these hold nothing that needs rewriting: most name types, and have no literal behind them.
+_WORTH_A_LOOK = re.compile(r"\bbfloat\b|\b(?:half|float|double)\b.*(?:\bf0x|\d\.|inf|nan)")
 
 _IN_VECTOR = re.compile(r"<\d+ x $")
 

@@ -59,7 +59,7 @@ def _is_product(view: LinalgOp, tile: TileSizes) -> bool:
     if tile.folds or view.inputs != 2 or len(view.outputs) != 1 or len(view.summed) != 1:
         return False
     kinds = {element_type(operand) for operand in view.operands}
-    moving = [number for number in range(2) if moves(view.maps[number], tile.vector_dim) != "fixed"]
+    moving = [number for number in range(2) if view.moves(number, tile.vector_dim) != "fixed"]
     if kinds not in ({ir.F32Type.get()}, {ir.F64Type.get()}) or any(map(is_scalar, view.operands)) or len(moving) != 1:
         return False
     columns = ir.MemRefType(view.operands[moving[0]].type)

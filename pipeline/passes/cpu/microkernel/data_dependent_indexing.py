@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pipeline.analysis.vectorizable import COUNTER, LOAD
-from pipeline.ir.indexing_maps import moves
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import defining_op, ir
 
@@ -34,7 +33,7 @@ def _varying_arguments(view: LinalgOp, dim: int) -> list[ir.Value]:
     return [
         argument
         for number, argument in enumerate(view.body.arguments)
-        if number >= view.inputs or moves(view.maps[number], dim) != "fixed"
+        if number >= view.inputs or view.moves(number, dim) != "fixed"
     ]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from pipeline.analysis.dot_product import DotProduct, dot_product_of, lies_in_groups
 from pipeline.ir.constants import as_index
-from pipeline.ir.indexing_maps import moves
 from pipeline.mlir import arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel.lane_factors import lane, load_lanes
 from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
@@ -56,7 +55,7 @@ class GroupTile(RegisterTile):
 
     def is_fixed(self, operand: int) -> bool:
         """Whether an operand is the same for all lanes."""
-        return moves(self.stage.view.maps[operand], self.stage.tile.vector_dim) == "fixed"
+        return self.stage.view.moves(operand, self.stage.tile.vector_dim) == "fixed"
 
     def groups(self, operand: int, at: dict[int, ir.Value], row: int, column: int, loop: int, steps: int) -> ir.Value:
         """A vector of groups along a loop, whose elements behind the first `steps` are zeros."""
@@ -85,7 +84,7 @@ class GroupTile(RegisterTile):
         """A group that is the same for all lanes."""
         word, element = (ir.IntegerType.get_signless(bits) for bits in (32, self.dot.bits))
         buffer = self._buffer(operand)
-        if steps == self.dot.steps and moves(self.stage.view.maps[operand], loop) == "unit":
+        if steps == self.dot.steps and self.stage.view.moves(operand, loop) == "unit":
             group = vector.LoadOp(ir.VectorType.get([steps], element), buffer, self._indices(operand, at, row, column))
             return vector.ExtractOp(vector.BitCastOp(ir.VectorType.get([1], word), group.result).result, [], [0]).result
         places = [self._indices(operand, behind(at, loop, step), row, column) for step in range(steps)]

@@ -12,7 +12,7 @@ from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.analysis.transposed_conv import taps_of_phase
 from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import is_scalar
-from pipeline.ir.indexing_maps import coefficient, moves
+from pipeline.ir.indexing_maps import coefficient
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import affine, arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel import narrow_elements, window_unrolling
@@ -120,7 +120,7 @@ class NestEmitter:
             if not kind.has_static_shape or None in self.view.sizes:
                 return None, None
             width = max(8, kind.element_type.width) // 8
-            sizes[moves(self.view.maps[operand], self.tile.vector_dim) == "fixed"] += prod(kind.shape) * width
+            sizes[self.view.moves(operand, self.tile.vector_dim) == "fixed"] += prod(kind.shape) * width
         return sizes[True], sizes[False]
 
     def nest(self, position: TilePosition, inner: EmitTiles) -> None:

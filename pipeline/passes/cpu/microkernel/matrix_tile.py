@@ -9,7 +9,6 @@ times two columns of the other. So a vector has the sums of two rows in two colu
 from __future__ import annotations
 
 from pipeline.analysis.dot_product import dot_product_of, lies_in_groups
-from pipeline.ir.indexing_maps import moves
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, ir, vector
 from pipeline.passes.cpu.microkernel.dot_product_tile import (
@@ -38,10 +37,10 @@ LANES = 4
 
 def fits_matrices(view: LinalgOp, tile: TileSizes) -> bool:
     """Whether all rows of a tile read the same of the one factor, and all columns the same of the other."""
-    fixed = [moves(view.maps[operand], tile.vector_dim) == "fixed" for operand in range(2)]
+    fixed = [view.moves(operand, tile.vector_dim) == "fixed" for operand in range(2)]
     if tile.lanes != LANES or fixed.count(True) != 1:
         return False
-    return tile.row_dim is None or moves(view.maps[fixed.index(False)], tile.row_dim) == "fixed"
+    return tile.row_dim is None or view.moves(fixed.index(False), tile.row_dim) == "fixed"
 
 
 class MatrixTile(GroupTile):
@@ -125,7 +124,7 @@ class MatrixTile(GroupTile):
     def _rows_at(self, at: dict[int, ir.Value], pair: tuple[int, int], loop: int, steps: int) -> ir.Value:
         """Elements of two rows along a loop; those behind the first `steps` are zeros."""
         operand = self._rows
-        if steps == self.unit and moves(self.stage.view.maps[operand], loop) == "unit":
+        if steps == self.unit and self.stage.view.moves(operand, loop) == "unit":
             buffer = self._buffer(operand)
             first, second = (
                 load_lanes(buffer, self._indices(operand, at, *self._position(operand, row, 0)), steps) for row in pair

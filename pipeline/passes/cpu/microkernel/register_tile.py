@@ -10,7 +10,6 @@ from pipeline.analysis.reduction_combiners import FOLDS
 from pipeline.analysis.vectorizable import COUNTER, LOAD
 from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import element_type, is_scalar
-from pipeline.ir.indexing_maps import moves
 from pipeline.mlir import arith, clone, ir, math, memref, terminator, vector
 from pipeline.passes.cpu.microkernel import gather_loads, narrow_elements
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import step_along
@@ -144,9 +143,9 @@ class RegisterTile(TileAccesses):
 
     def _position(self, operand: int, row: int, column: int) -> tuple[int, int]:
         """(row, column), each 0 where the operand does not move with it: those share a load."""
-        tile, indexing = self.stage.tile, self.stage.view.maps[operand]
-        fixed_in_rows = tile.row_dim is None or moves(indexing, tile.row_dim) == "fixed"
-        return 0 if fixed_in_rows else row, 0 if moves(indexing, tile.vector_dim) == "fixed" else column
+        tile, view = self.stage.tile, self.stage.view
+        fixed_in_rows = tile.row_dim is None or view.moves(operand, tile.row_dim) == "fixed"
+        return 0 if fixed_in_rows else row, 0 if view.moves(operand, tile.vector_dim) == "fixed" else column
 
     def _body(self, known: dict[ir.Value, ir.Value], at: dict[int, ir.Value], row: int, column: int) -> list[ir.Value]:
         """The body on vectors: `known` has those of its arguments, `at` where the tile is."""

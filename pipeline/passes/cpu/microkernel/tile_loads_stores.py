@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import element_type, is_scalar
-from pipeline.ir.indexing_maps import coefficient, moves
+from pipeline.ir.indexing_maps import coefficient, loop_of
 from pipeline.mlir import affine, arith, ir, memref, vector
 from pipeline.passes.cpu.microkernel import narrow_elements
 from pipeline.passes.cpu.microkernel.padded_loads import load_padded
@@ -41,7 +41,7 @@ class TileAccesses:
         if self._crosses(operand):
             return self._load_crossed(operand, at, column)[row]
         indices, element = self._indices(operand, at, row, column), element_type(source)
-        if moves(self.stage.view.maps[operand], tile.vector_dim) == "fixed":
+        if self.stage.view.moves(operand, tile.vector_dim) == "fixed":
             number = memref.LoadOp(self._buffer(operand), indices).result
             return self._broadcast(narrow_elements.after_load(number, element))
         kind = ir.VectorType.get([tile.lanes], narrow_elements.stored(element))
@@ -50,7 +50,7 @@ class TileAccesses:
     def _load_padded(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         tile, indexing = self.stage.tile, self.stage.view.maps[operand]
         moved = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
-        used = [moves(indexing, dim) != "fixed" for dim in range(indexing.n_dims)]
+        used = [self.stage.view.moves(operand, dim) != "fixed" for dim in range(indexing.n_dims)]
         values = [at[dim] if used[dim] else as_index(0) for dim in range(indexing.n_dims)]
         shifts = [moved.get(dim, 0) for dim in range(indexing.n_dims)]
         return load_padded(self.stage.pads[operand], indexing, values, shifts, tile.vector_dim, tile.lanes)
@@ -114,7 +114,7 @@ class TileAccesses:
 
     def _load_vector(self, kind: ir.VectorType, operand: int, indices: list[ir.Value], column: int) -> ir.Value:
         """A vector of elements as they are stored."""
-        if moves(self.stage.view.maps[operand], self.stage.tile.vector_dim) == "strided":
+        if self.stage.view.moves(operand, self.stage.tile.vector_dim) == "strided":
             return self._load_strided(kind, operand, indices, column)
         buffer = self._buffer(operand)
         if not self._is_masked(column):
@@ -195,20 +195,30 @@ class TileAccesses:
                 self.store(next(values), operand, row, column)
 
     def _indices(self, operand: int, at: Mapping[int, ir.Value], row: int, column: int) -> list[ir.Value]:
-        tile, indexing = self.stage.tile, self.stage.view.maps[operand]
+        """Where the vector of a row and a column of the tile at `at` begins in an operand."""
+        tile, view = self.stage.tile, self.stage.view
         shifts = {tile.row_dim: row, tile.vector_dim: column * tile.lanes}
-        used = [dim for dim in range(indexing.n_dims) if moves(indexing, dim) != "fixed"]
-        place = {dim: at[dim] for dim in used}
-        values = [place.get(dim, as_index(0)) for dim in range(indexing.n_dims)]
-        shifted = [
-            ir.AffineExpr.get_add(ir.AffineDimExpr.get(d), ir.AffineConstantExpr.get(shifts.get(d, 0)))
-            for d in range(indexing.n_dims)
-        ]
-        indices = []
-        for expression in indexing.results:
-            moved = expression.compose(ir.AffineMap.get(indexing.n_dims, 0, shifted))
-            indices.append(affine.AffineApplyOp(ir.AffineMap.get(indexing.n_dims, 0, [moved]), values).result)
+        indices: list[ir.Value] = []
+        for expression in view.maps[operand].results:
+            loop = loop_of(expression)
+            if loop is not None and not shifts.get(loop):
+                indices.append(at[loop])
+            else:
+                indices.append(self._index(operand, expression, at, shifts))
         return indices
+
+    def _index(
+        self, operand: int, expression: ir.AffineExpr, at: Mapping[int, ir.Value], shifts: Mapping[int | None, int]
+    ) -> ir.Value:
+        """An index that is computed of the loops, each of which is so much further on."""
+        loops = range(self.stage.view.loops)
+        fixed = [loop for loop in loops if self.stage.view.moves(operand, loop) == "fixed"]
+        none = as_index(0) if fixed else None
+        values = [none if loop in fixed else at[loop] for loop in loops]
+        dims = map(ir.AffineDimExpr.get, loops)
+        shifted = [ir.AffineExpr.get_add(dim, shifts.get(loop, 0)) for loop, dim in zip(loops, dims, strict=True)]
+        moved = expression.compose(ir.AffineMap.get(len(loops), 0, shifted))
+        return affine.AffineApplyOp(ir.AffineMap.get(len(loops), 0, [moved]), values).result
 
     def _is_masked(self, column: int) -> bool:
         return self.position.mask is not None and column == self.position.vectors - 1

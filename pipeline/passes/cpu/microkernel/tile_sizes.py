@@ -98,7 +98,7 @@ def _sums_groups_of_own(view: LinalgOp, row_dim: int) -> bool:
     These are read once, and what is put aside after each group takes time; rows that share weights hide it.
     """
     scaled = scaled_sum_of(view)
-    return scaled is not None and scaled.depth > 0 and moves(view.maps[scaled.weight], row_dim) != "fixed"
+    return scaled is not None and scaled.depth > 0 and view.moves(scaled.weight, row_dim) != "fixed"
 
 
 def _keeps_taps(view: LinalgOp, vector_dim: int) -> bool:
@@ -147,7 +147,7 @@ def _crossing(view: LinalgOp, lanes: int, masked_bits: int) -> TileSizes | None:
     usable = [dim for dim in dims if not masked or (view.sizes[dim] or 1) % lanes == 0]
     pairs = [(dim, row) for dim in usable for row in usable if dim != row]
     for dim, row in pairs:
-        walks = [moves(indexing, dim) for indexing in view.maps]
+        walks = [view.moves(operand, dim) for operand in range(len(view.maps))]
         crosses = [operand for operand in range(view.inputs) if crosses_vectors(view, operand, dim, row)]
         plain = all(walks[operand] in ("fixed", "unit") for operand in range(view.inputs) if operand not in crosses)
         whole = all(_can_be_crossed(view.operands[operand]) for operand in crosses)
@@ -159,10 +159,9 @@ def _crossing(view: LinalgOp, lanes: int, masked_bits: int) -> TileSizes | None:
 
 def crosses_vectors(view: LinalgOp, operand: int, vector_dim: int, row_dim: int | None) -> bool:
     """Whether an operand moves one by one along the rows of a tile, and in steps of whole rows along its vectors."""
-    indexing = view.maps[operand]
-    if row_dim is None or moves(indexing, row_dim) != "unit" or moves(indexing, vector_dim) != "other":
+    if row_dim is None or view.moves(operand, row_dim) != "unit" or view.moves(operand, vector_dim) != "other":
         return False
-    return None not in [coefficient(expression, vector_dim) for expression in indexing.results]
+    return None not in [coefficient(expression, vector_dim) for expression in view.maps[operand].results]
 
 
 def _can_be_crossed(operand: ir.Value) -> bool:
@@ -211,8 +210,8 @@ def _row_reduction(view: LinalgOp, lanes: int, parallel: tuple[int, ...]) -> Til
     if folds is None:
         return "no parallel loop runs along the innermost dimension of the output, and the reduction is no plain fold"
     for dim, reduction in enumerate(view.reductions):
-        walks = [moves(view.maps[operand], dim) for operand in range(view.inputs)]
-        fixed = all(moves(view.maps[output], dim) == "fixed" for output in view.outputs)
+        walks = [view.moves(operand, dim) for operand in range(view.inputs)]
+        fixed = all(view.moves(output, dim) == "fixed" for output in view.outputs)
         if reduction and fixed and "unit" in walks and not {"other", "blocked"} & set(walks):
             size = view.sizes[dim]
             vectors = _MOST_FOLDS if size is None else max(1, min(_MOST_FOLDS, -(-size // lanes)))
@@ -222,7 +221,7 @@ def _row_reduction(view: LinalgOp, lanes: int, parallel: tuple[int, ...]) -> Til
 
 def _can_be_vector_dim(view: LinalgOp, dim: int, lanes: int, crossing: Sequence[int] = ()) -> bool:
     """Whether vectors of a number of lanes can run along a loop; some operands are loaded across them."""
-    walks = ["unit" if number in crossing else moves(indexing, dim) for number, indexing in enumerate(view.maps)]
+    walks = ["unit" if number in crossing else view.moves(number, dim) for number in range(len(view.maps))]
     if "other" in walks or not _lies_in_blocks(view, dim, lanes):
         return False
     return all(walks[output] == "unit" for output in view.outputs)
@@ -243,7 +242,7 @@ def _row_dim(view: LinalgOp, candidates: list[int], vector_dim: int) -> int | No
 
     def gain(dim: int) -> tuple[bool, bool, int, int]:
         vectors_move = any(
-            moves(view.maps[operand], vector_dim) != "fixed" and moves(view.maps[operand], dim) != "fixed"
+            view.moves(operand, vector_dim) != "fixed" and view.moves(operand, dim) != "fixed"
             for operand in range(view.inputs)
         )
         return (
