@@ -37,7 +37,8 @@ CLEAN_UP = """
     specialize-windows,
     drop-unread-fills,
     narrow-comparisons,
-    cse
+    cse,
+    merge-nested-reductions
 """
 
 #: What the target has chosen about quantized weights → linalg with folded norms and joined products.

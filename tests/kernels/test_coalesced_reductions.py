@@ -81,3 +81,29 @@ def test_sizes_of_the_call():
         x = torch.randn(shape)
         for result, expected in zip(exe(x), model(x), strict=True):
             torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "uint8", "bool"])
+def test_reductions_that_come_one_dim_at_a_time(dtype):
+    kind = getattr(torch, dtype)
+
+    def nested(x):
+        # torch has no largest of bools along several dims in all its versions
+        extremes = () if kind == torch.bool else (x.amax((1, 2, 3)), x.amin((2, 3)), x.amax((0, 1)), x.amax((0, 2, 3)))
+        return (*extremes, (x != 0).any(3).any(2), (x != 0).all(3).all(2).all(1))
+
+    for shape in ((2, 6, 7, 7), (1, 160, 8, 8), (3, 1, 5, 1), (1, 1, 1, 1)):
+        x = (torch.randn(shape, generator=torch.manual_seed(2)) * 3).to(kind)
+        exe = pipeline.compile(Function(nested), (x,))
+        for result, expected in zip(exe(x), nested(x), strict=True):
+            assert torch.equal(result, expected), shape
+        merged = [one for one in exe.remarks if one.pass_name == "merge-nested-reductions"]
+        assert merged or min(shape[2:]) == 1, shape
+
+
+def test_largest_of_all_with_nan_and_infinities():
+    x = torch.randn(3, 5, 7)
+    exe = pipeline.compile(Function(lambda x: (x.amax((1, 2)), x.amin((1, 2)), x.amax((0, 1, 2)))), (x,))
+    x[0, 2, 3], x[1, 0, 0], x[2, 4, 6] = float("nan"), float("inf"), float("-inf")
+    for result, expected in zip(exe(x), (x.amax((1, 2)), x.amin((1, 2)), x.amax((0, 1, 2))), strict=True):
+        torch.testing.assert_close(result, expected, equal_nan=True, rtol=0, atol=0)
