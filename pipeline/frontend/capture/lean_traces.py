@@ -8,6 +8,7 @@ those of the result: of a plain tensor they are.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,9 +22,9 @@ from pipeline.frontend.capture.replaced import replaced
 
 @contextlib.contextmanager
 def lean_traces() -> Iterator[None]:
-    """Has torch leave that out in the `with` block; one thread at a time."""
+    """Has torch leave that out in the `with` block; one thread at a time, while others may trace for themselves."""
     uninteresting_files().add(__file__)  # torch's record of who asked about a size looks through these frames
-    new: list[Any] = []  # the plain result that is being kept
+    new = _New()
     with (
         replaced(proxy_tensor, "_extract_tensor_metadata", lambda _: None),
         replaced(FakeTensorMode, "_get_output_info_for_cache_entry", _noting(new)),
@@ -32,24 +33,30 @@ def lean_traces() -> Iterator[None]:
         yield
 
 
-def _noting(new: list[Any]) -> Callable[..., Any]:
+class _New(threading.local):
+    """The plain result that this thread is about to keep, if any."""
+
+    output: Any = None
+
+
+def _noting(new: _New) -> Callable[..., Any]:
     original = FakeTensorMode._get_output_info_for_cache_entry
 
     def kept(mode: FakeTensorMode, state: Any, key: Any, func: Any, args: Any, kwargs: Any, output: Any) -> Any:
-        new[:] = [output] if _is_plain(output) else []
+        new.output = output if _is_plain(output) else None
         try:
             return original(mode, state, key, func, args, kwargs, output)
         finally:
-            new.clear()
+            new.output = None
 
     return kept
 
 
-def _or_noted(new: list[Any]) -> Callable[..., Any]:
+def _or_noted(new: _New) -> Callable[..., Any]:
     original = FakeTensorMode._output_from_cache_entry
 
     def output(mode: FakeTensorMode, *entry: Any) -> Any:
-        return new[0] if new else original(mode, *entry)
+        return original(mode, *entry) if new.output is None else new.output
 
     return output
 
