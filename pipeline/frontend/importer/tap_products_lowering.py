@@ -53,7 +53,7 @@ def _contraction(op: ir.Operation, x: ir.Value) -> ir.Value:
     tap, group, o, i, n, place = _loops(counts)
     read = [p * stride + t * dilation for p, t, stride, dilation in zip(place, tap, strides, dilations, strict=True)]
     wanted = (*group, *o, *tap, *i)
-    made = (*tap, *group, *i, *o) if _has_few_channels(x, g, channels) else wanted
+    made = (*tap, *group, *i, *o) if not channels or _has_few_channels(x, g) else wanted
     maps = [
         ir.AffineMap.get(sum(counts), 0, list(indexing))
         for indexing in ((*n, *read, *group, *i), (*n, *place, *group, *o), made)
@@ -68,18 +68,25 @@ def _contraction(op: ir.Operation, x: ir.Value) -> ir.Value:
         return [arith.AddFOp(arith.MulFOp(left, right).result, elements[2]).result]
 
     total = build_generic([x, g], [start], maps, iterator_types(reductions), body).results[0]
+    if not channels:
+        total = _apart(total)
     if made != wanted:
         total = _permuted(total, [made.index(loop) for loop in wanted])
-    total = ir.Operation.create(BARRIER, [total.type], [total]).result  # or lanes are stored one by one, taps apart
+    if channels:
+        total = _apart(total)
     return total if total.type == kind else tensor.CastOp(kind, total).result
 
 
-def _has_few_channels(x: ir.Value, g: ir.Value, channels: int) -> bool:
+def _has_few_channels(x: ir.Value, g: ir.Value) -> bool:
     """Whether vectors are to run along the channels of the gradient, since the others do not fill one."""
-    if not channels:
-        return False
     inner, outer = (ir.RankedTensorType(value.type).shape[-1] for value in (x, g))
     return 0 < inner < min(_VECTOR, outer)
+
+
+def _apart(value: ir.Value) -> ir.Value:
+    """The same, not computed in another order of dims: lanes would be stored one by one, taps apart."""
+    result: ir.Value = ir.Operation.create(BARRIER, [value.type], [value]).result
+    return result
 
 
 def _permuted(value: ir.Value, permutation: Sequence[int]) -> ir.Value:

@@ -114,7 +114,10 @@ def _of_common(alignment: Alignment, scratch: int) -> list[int]:
 
 
 def _are_columns(alignment: Alignment) -> bool:
-    """Whether ops that reduce have a common loop along the innermost dim of all that the ops read and write."""
+    """Whether ops that reduce have a common loop along the innermost dim of all that they read and write.
+
+    The others have it there in something that they read or write, as transposed copies have.
+    """
     return any(any(view.reductions) for view in alignment.ops) and any(
         all(_is_innermost(view, loop) for view, loop in zip(alignment.ops, loops, strict=True))
         for loops in alignment.common
@@ -122,12 +125,16 @@ def _are_columns(alignment: Alignment) -> bool:
 
 
 def _is_innermost(view: LinalgOp, loop: int) -> bool:
-    """Whether a loop is the last index of each operand of an op that has the most, but for loops of one iteration."""
+    """Whether a loop is the last index of the operands of an op that have the most, but for loops of one iteration.
+
+    Of all of them, if the op reduces, or else of one.
+    """
     indices = [
         [other for other in view.loops_read(operand) if view.sizes[other] != 1] for operand in range(len(view.maps))
     ]
     most = max(map(len, indices))
-    return most > 0 and all(read[-1] == loop for read in indices if len(read) == most)
+    ends = [read[-1] == loop for read in indices if len(read) == most > 0]
+    return bool(ends) and (all if any(view.reductions) else any)(ends)
 
 
 def _bytes_of_one(alignment: Alignment, around: Sequence[tuple[int, ...]]) -> int:
