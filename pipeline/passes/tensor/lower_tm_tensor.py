@@ -68,10 +68,18 @@ def _lower(op: ir.Operation, build: Callable[[ir.Operation], list[ir.Value]]) ->
 
 
 def _keep(loop: ir.Operation) -> None:
-    """for 0 to 1   ->   for 0 to barrier(1): what simplifies loops of one iteration would drop the kernel's mark."""
-    if trip_count(loop) == 1:
+    """for 0 to 1   ->   for 0 to barrier(1): what simplifies loops of one iteration would drop the kernel's mark.
+
+    Inside of another loop or a branch that goes: an element that is written is a step of that, not a kernel.
+    """
+    if trip_count(loop) == 1 and _is_outside_of_loops(loop):
         with before(loop):
             loop.operands[1] = hide(loop.operands[1])
+
+
+def _is_outside_of_loops(op: ir.Operation) -> bool:
+    """Whether an op is right in a function, in no loop or branch."""
+    return bool(op.parent.name == "func.func")
 
 
 def _scan(op: ir.Operation) -> list[ir.Value]:
@@ -138,7 +146,8 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
     """original[indices[u] + w] = combine(updates[u, w], original[..]), one update after the other.
 
     `indices[u]` are offsets in the dims of `dimension_map`, `w` runs over a window of the last dims of `original`.
-    Where that has whole rows, a row is written at a time.
+    Where that has whole rows, a row is written at a time. What is outside writes the old element in loops, which update
+    a tensor in place where no branch does, and nothing elsewhere.
     """
     updates, indices, original = op.operands
     original = _filled(original)
@@ -157,9 +166,13 @@ def _scatter(op: ir.Operation) -> list[ir.Value]:
             offset = _wrap(arith.IndexCastOp(ir.IndexType.get(), raw).result, sizes[dim])
             place[dim] = arith.AddIOp(offset, place[dim]).result
         inside = _inside(place, sizes)
-        if width is not None:
+        if width is not None or not _is_outside_of_loops(op):
             safe = [arith.SelectOp(inside, coordinate, as_index(0)).result for coordinate in place]
-            return [_write_row(op, target, safe[:-1], updates, at, inside, width)]
+            if width is not None:
+                return [_write_row(op, target, safe[:-1], updates, at, inside, width)]
+            old = tensor.ExtractOp(target, safe).result
+            (new,) = copy_block(op.regions[0].blocks[0], [tensor.ExtractOp(updates, at).result, old])
+            return [tensor.InsertOp(arith.SelectOp(inside, new, old).result, target, safe).result]
         branch = scf.IfOp(inside, [target.type], has_else=True)
         with ir.InsertionPoint(branch.then_block):
             elements = [tensor.ExtractOp(updates, at).result, tensor.ExtractOp(target, place).result]
