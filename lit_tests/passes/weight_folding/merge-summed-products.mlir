@@ -89,13 +89,14 @@ func.func @batches(%a: tensor<2x2x16xf32>, %b: tensor<2x16x2xf32>, %c: tensor<2x
 // -----
 
 // Left alone: long sums, whose operands are larger than the result; a product that others read; one that adds to
-// something; a size that is not known.
+// something; a size that is not known; products with weights.
 
 #id = affine_map<(i, j) -> (i, j)>
 
 // CHECK-LABEL: func.func @left_alone
 // CHECK-NOT: tensor.concat
-func.func @left_alone(%a: tensor<8x64xf32>, %b: tensor<64x8xf32>, %g: tensor<8x1xf32>, %h: tensor<1x8xf32>, %e: tensor<8x8xf32>, %i: tensor<8x?xf32>, %j: tensor<?x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+func.func @left_alone(%a: tensor<8x64xf32>, %b: tensor<64x8xf32>, %g: tensor<8x1xf32>, %h: tensor<1x8xf32>, %e: tensor<8x8xf32>, %i: tensor<8x?xf32>, %j: tensor<?x8xf32>,
+                      %weight: tensor<1x8xf32> {pipeline.weight = "w"}) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
   %zero = arith.constant 0.0 : f32
   %out = tensor.empty() : tensor<8x8xf32>
   %f = linalg.fill ins(%zero : f32) outs(%out : tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -128,5 +129,12 @@ func.func @left_alone(%a: tensor<8x64xf32>, %b: tensor<64x8xf32>, %g: tensor<8x1
     %r = arith.addf %x, %y : f32
     linalg.yield %r : f32
   } -> tensor<8x8xf32>
-  return %s, %t, %k, %u, %z : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+  %of = linalg.matmul ins(%g, %weight : tensor<8x1xf32>, tensor<1x8xf32>) outs(%f : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %weights = linalg.matmul ins(%g, %weight : tensor<8x1xf32>, tensor<1x8xf32>) outs(%f : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %stay = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%of, %weights : tensor<8x8xf32>, tensor<8x8xf32>) outs(%out : tensor<8x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %r = arith.addf %x, %y : f32
+    linalg.yield %r : f32
+  } -> tensor<8x8xf32>
+  return %s, %t, %k, %u, %z, %stay : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
 }

@@ -26,8 +26,8 @@ class MergeSummedProducts(Pass):
 
     The gradient of a weight that is used several times, such as that of a cell at each step of time, is such a sum:
     each product is small, and writes and reads a gradient as large as the weight. That pays where the operands, which
-    are copied side by side, have no more elements than the results that need not be written. What comes from weights
-    alone is put side by side by @prepare and counts nothing. All sizes have to be known.
+    are copied side by side, have no more elements than the results that need not be written. All sizes have to be
+    known. Products with weights stay: their results have few rows, and the epilogue of one adds another.
     """
 
     name: ClassVar[str] = "merge-summed-products"
@@ -40,16 +40,15 @@ class MergeSummedProducts(Pass):
             places = terms(last, weights)
             families: dict[Hashable, list[_Term]] = {}
             for user, number in places:
-                term = _read_term(user.operands[number])
+                term = _read_term(user.operands[number], weights)
                 if term is not None:
                     families.setdefault(term.family, []).append(term)
-            chosen = [family for family in families.values() if len(family) > 1 and self._pays(family, weights)]
+            chosen = [family for family in families.values() if len(family) > 1 and self._pays(family)]
             if chosen:
                 _merge(last, places, chosen)
 
-    def _pays(self, family: Sequence[_Term], weights: ConstExprs) -> bool:
-        operands = (operand for term in family for operand in list(term.op.operands)[:2])
-        copied = sum(_elements(operand) for operand in operands if operand not in weights)
+    def _pays(self, family: Sequence[_Term]) -> bool:
+        copied = sum(_elements(operand) for term in family for operand in list(term.op.operands)[:2])
         saved = (len(family) - 1) * _elements(family[0].op.results[0])
         others = f"{len(family) - 1} other products that are added to it"
         if copied > saved:
@@ -90,12 +89,14 @@ class _Term:
         return op.name, attributes, without, tuple(str(kind.element_type) for kind in kinds), op.block
 
 
-def _read_term(value: ir.Value) -> _Term | None:
+def _read_term(value: ir.Value, weights: ConstExprs) -> _Term | None:
     """A term of a sum as a product whose sum may be made longer; None if it is none."""
     op = defining_op(value)
     if op is None or not op.name.startswith("linalg.") or len(op.operands) != 3 or len(op.results) != 1:
         return None
     if STOP_FUSION in op.attributes or len(list(value.uses)) != 1 or not is_zero(op.operands[2]):
+        return None
+    if any(operand in weights for operand in list(op.operands)[:2]):
         return None
     view = any_structured(op) if sums_products(op.regions[0].blocks[0]) else None
     if view is None or len(view.summed) != 1 or any(size in (None, 0) for size in view.sizes):
