@@ -1,8 +1,8 @@
-"""torch's traces without what nobody here reads: a tenth of the time that they take, a fifth with symbolic sizes.
+"""torch's traces without what nobody here reads: a tenth of the time that they take.
 
 Of each value that a graph has torch notes the layout beside the tensor that says all about it. And it keeps what ops do
 with fake tensors, of which it makes one more for each op that is new to it, only to see that its dispatch keys are
-those of the result: of a plain tensor they are.
+those of the result: of a plain tensor they are. Of symbolic sizes both ask something, so there they stay.
 """
 
 from __future__ import annotations
@@ -26,11 +26,18 @@ def lean_traces() -> Iterator[None]:
     uninteresting_files().add(__file__)  # torch's record of who asked about a size looks through these frames
     new = _New()
     with (
-        replaced(proxy_tensor, "_extract_tensor_metadata", lambda _: None),
+        replaced(proxy_tensor, "_extract_tensor_metadata", _layout_if_symbolic),
         replaced(FakeTensorMode, "_get_output_info_for_cache_entry", _noting(new)),
         replaced(FakeTensorMode, "_output_from_cache_entry", _or_noted(new)),
     ):
         yield
+
+
+_extract_layout = proxy_tensor._extract_tensor_metadata
+
+
+def _layout_if_symbolic(result: torch.Tensor) -> Any:
+    return _extract_layout(result) if result._has_symbolic_sizes_strides else None
 
 
 class _New(threading.local):
@@ -62,9 +69,10 @@ def _or_noted(new: _New) -> Callable[..., Any]:
 
 
 def _is_plain(output: Any) -> bool:
-    """Whether a result has the dispatch keys of any tensor of its type."""
+    """Whether a result has the dispatch keys of any tensor of its type, and sizes that are known."""
     return (
         type(output) is FakeTensor
+        and not output._has_symbolic_sizes_strides
         and output.layout == torch.strided
         and not (output.is_conj() or output.is_neg() or output._is_zerotensor() or output.is_quantized)
     )

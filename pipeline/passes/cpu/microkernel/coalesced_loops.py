@@ -11,7 +11,7 @@ from pipeline.analysis.epilogue import prologues
 from pipeline.ir.attributes import TAPS, TRANSFORM, WINOGRAD
 from pipeline.ir.indexing_maps import loop_of, loops_in
 from pipeline.ir.linalg_op import LinalgOp
-from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, iterator_types
+from pipeline.ir.rewriting import before, behind, build_generic, copy_attributes, copy_body, iterator_types
 from pipeline.mlir import defining_op, ir, memref
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
 
@@ -37,8 +37,7 @@ def coalesce(view: LinalgOp, lanes: int) -> ir.Operation | None:
     size = view.sizes[group[-1]] if len(group) > 1 else None
     if size is None or size % (_LONG if reduces else lanes) == 0:
         return None
-    with view.op.location, before(views[0].op):
-        buffers = _collapsed_buffers(views, group)
+    buffers = _collapsed_buffers(views, group)
     for each in views:
         with each.op.location, before(each.op):
             made = _over_one_loop(each, group, buffers, parallel=each is not view)
@@ -130,7 +129,8 @@ def _collapsed_buffers(views: list[LinalgOp], group: list[int]) -> dict[ir.Value
         for operand, indexing in zip(view.operands, view.maps, strict=True):
             loops = list(map(loop_of, indexing.results))
             if group[0] in loops and operand not in buffers:
-                buffers[operand] = _collapsed(operand, loops, group, {each.op for each in views})
+                with behind(operand):
+                    buffers[operand] = _collapsed(operand, loops, group, {each.op for each in views})
     return buffers
 
 
