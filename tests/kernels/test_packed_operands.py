@@ -144,3 +144,14 @@ def test_on_other_cpus(cpu):
 def test_on_two_threads():
     torch.manual_seed(0)
     check(transposed, torch.randn(65, 300), torch.randn(700, 300), num_threads=2)
+
+
+def test_products_of_weights_in_prepare():
+    """Two layers that become one: the product of their weights is computed by @prepare."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(320, 384), torch.nn.Linear(384, 300)).eval().requires_grad_(False)
+    x = torch.randn(9, 320)
+    exe = pipeline.compile(model, (x,))
+    assert any(one.pass_name == "merge-linears" and one.kind == "passed" for one in exe.remarks)
+    assert packed(exe)
+    torch.testing.assert_close(exe(x), model(x), atol=1e-4, rtol=1e-4)

@@ -51,7 +51,7 @@ class PackOperands(PacksPanels):
         calls = calls_of(op)
         transposes = {name: order for name in calls if (order := _transposed_by(functions[name])) is not None}
         with op.location:
-            packed = _PackedOperands(functions["main"], Packing(op, set(functions)))
+            packed = _PackedOperands(op, Packing(op, set(functions)))
             for name, kernel in functions.items():
                 for product in products(kernel) if name in calls else ():
                     self._pack(product, [_Handed(call, product, transposes) for call in calls[name]], packed)
@@ -109,8 +109,8 @@ class _Handed:
 class _PackedOperands:
     """The calls that pack operands; products of one block that read one in the same order share one."""
 
-    def __init__(self, main: ir.Operation, packing: Packing):
-        self._main = main
+    def __init__(self, module: ir.Operation, packing: Packing):
+        self._module = module
         self._packing = packing
         self._requests: dict[ir.Operation, list[tuple[_Handed, PanelLayout]]] = {}
 
@@ -122,7 +122,7 @@ class _PackedOperands:
         """Builds the calls that pack, and takes away the copies that nothing reads any more."""
         known: dict[tuple[ir.Value, str, ir.Block], ir.Value] = {}
         copies: list[ir.Operation] = []
-        for call in walk(self._main, "func.call") if self._requests else ():
+        for call in walk(self._module, "func.call") if self._requests else ():
             for handed, layout in self._requests.get(call, ()):
                 place, kernel = _outside_of_loops(call, handed.value), self._packing.kernel(layout)
                 key = (handed.value, kernel, place.block)
