@@ -8,13 +8,13 @@
 #plane = affine_map<(n, c, h, w) -> (h, w)>
 #none = affine_map<(n, c, h, w) -> ()>
 
-// CHECK: func.func private @planes(%[[X:.*]]: tensor<2x3x35xf32>, %[[C:.*]]: tensor<3xf32>, %[[P:.*]]: tensor<35xf32>, %[[S:.*]]: tensor<f32>, %[[R:.*]]: tensor<2x3x35xf32>) -> (tensor<2x3x35xf32>, tensor<2x3x35xf32>)
+// CHECK: func.func private @planes(%[[X:.*]]: tensor<2x3x35xf32>, %[[C:.*]]: tensor<3xf32>, %[[P:.*]]: tensor<35xf32>, %[[S:.*]]: tensor<f32>, %{{.*}}: tensor<4x4xf32>, %[[R:.*]]: tensor<2x3x35xf32>) -> (tensor<2x3x35xf32>, tensor<2x3x35xf32>)
 // CHECK: %[[E:.*]] = tensor.empty() : tensor<2x3x35xf32>
 // CHECK: %[[A:.*]] = linalg.generic {{.*}}ins(%[[X]], %[[C]] : tensor<2x3x35xf32>, tensor<3xf32>) outs(%[[E]] : tensor<2x3x35xf32>)
 // CHECK: %[[B:.*]] = linalg.generic {{.*}}ins(%[[A]], %[[P]], %[[S]] : tensor<2x3x35xf32>, tensor<35xf32>, tensor<f32>) outs(%[[R]] : tensor<2x3x35xf32>)
 // CHECK: return %[[A]], %[[B]]
 // expected-remark @below {{passed: its dims of 2 x 3 x 5 x 7 are 2 x 3 x 35}}
-func.func private @planes(%x: tensor<2x3x5x7xf32>, %c: tensor<3xf32>, %p: tensor<5x7xf32>, %s: tensor<f32>, %r: tensor<2x3x5x7xf32>) -> (tensor<2x3x5x7xf32>, tensor<2x3x5x7xf32>) attributes {pipeline.kernel = "elementwise"} {
+func.func private @planes(%x: tensor<2x3x5x7xf32>, %c: tensor<3xf32>, %p: tensor<5x7xf32>, %s: tensor<f32>, %unread: tensor<4x4xf32>, %r: tensor<2x3x5x7xf32>) -> (tensor<2x3x5x7xf32>, tensor<2x3x5x7xf32>) attributes {pipeline.kernel = "elementwise"} {
   %e = tensor.empty() : tensor<2x3x5x7xf32>
   %a = linalg.generic {indexing_maps = [#id, #channel, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
       ins(%x, %c : tensor<2x3x5x7xf32>, tensor<3xf32>) outs(%e : tensor<2x3x5x7xf32>) {
@@ -34,11 +34,11 @@ func.func private @planes(%x: tensor<2x3x5x7xf32>, %c: tensor<3xf32>, %p: tensor
 
 // CHECK: func.func @main(%[[ARG:.*]]: tensor<2x3x5x7xf32>
 // CHECK: %[[FLAT:.*]] = tensor.collapse_shape %[[ARG]] {{\[\[}}0], [1], [2, 3]]
-// CHECK: %[[CALL:.*]]:2 = call @planes(%[[FLAT]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {pipeline.origins = ["here"]}
+// CHECK: %[[CALL:.*]]:2 = call @planes(%[[FLAT]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {pipeline.origins = ["here"]}
 // CHECK: tensor.expand_shape %[[CALL]]#0 {{\[\[}}0], [1], [2, 3]] output_shape [2, 3, 5, 7]
-func.func @main(%x: tensor<2x3x5x7xf32>, %c: tensor<3xf32>, %p: tensor<5x7xf32>, %s: tensor<f32>) -> (tensor<2x3x5x7xf32>, tensor<2x3x5x7xf32>) {
+func.func @main(%x: tensor<2x3x5x7xf32>, %c: tensor<3xf32>, %p: tensor<5x7xf32>, %s: tensor<f32>, %u: tensor<4x4xf32>) -> (tensor<2x3x5x7xf32>, tensor<2x3x5x7xf32>) {
   %r = tensor.empty() : tensor<2x3x5x7xf32>
-  %v:2 = call @planes(%x, %c, %p, %s, %r) {pipeline.origins = ["here"]} : (tensor<2x3x5x7xf32>, tensor<3xf32>, tensor<5x7xf32>, tensor<f32>, tensor<2x3x5x7xf32>) -> (tensor<2x3x5x7xf32>, tensor<2x3x5x7xf32>)
+  %v:2 = call @planes(%x, %c, %p, %s, %u, %r) {pipeline.origins = ["here"]} : (tensor<2x3x5x7xf32>, tensor<3xf32>, tensor<5x7xf32>, tensor<f32>, tensor<4x4xf32>, tensor<2x3x5x7xf32>) -> (tensor<2x3x5x7xf32>, tensor<2x3x5x7xf32>)
   return %v#0, %v#1 : tensor<2x3x5x7xf32>, tensor<2x3x5x7xf32>
 }
 

@@ -179,7 +179,7 @@ class _Collapsing:
         with before(call):
             operands = [
                 tensor.CollapseShapeOp(_collapsed_type(operand, arguments[number]), operand, arguments[number]).result
-                if len(arguments.get(number, ())) != _rank(operand)
+                if number in arguments and len(arguments[number]) != _rank(operand)
                 else operand
                 for number, operand in enumerate(call.operands)
             ]
