@@ -12,7 +12,7 @@ from pipeline.ir.indexing_maps import is_identity
 from pipeline.ir.linalg_op import structured
 from pipeline.ir.rewriting import before, copy_attributes, is_unused
 from pipeline.mlir import callee, calls_of, defining_op, func, ir, is_inside, symbol_name, tensor, walk
-from pipeline.passes.layout.packed_product import PacksPanels, Product, products, read_packed
+from pipeline.passes.layout.packed_product import PacksPanels, PackedProduct, products, read_packed
 from pipeline.passes.layout.prepared_weights import is_weight
 from pipeline.passes.layout.weight_panels import Packing, PanelLayout
 
@@ -57,7 +57,7 @@ class PackOperands(PacksPanels):
                     self._pack(product, [_Handed(call, product, transposes) for call in calls[name]], packed)
             packed.finish()
 
-    def _pack(self, product: Product, handed: list[_Handed], packed: _PackedOperands) -> None:
+    def _pack(self, product: PackedProduct, handed: list[_Handed], packed: _PackedOperands) -> None:
         if any(is_weight(one.value) for one in handed):
             return
         layouts = [self.layout(product, one.memory) for one in handed]
@@ -70,7 +70,7 @@ class PackOperands(PacksPanels):
             packed.request(one, layout)
         read_packed(product, {product.operand: layouts[0]})
 
-    def _why_not(self, product: Product, layouts: list[PanelLayout], transposed: bool) -> str | None:
+    def _why_not(self, product: PackedProduct, layouts: list[PanelLayout], transposed: bool) -> str | None:
         """Why an operand stays as it is; None if it is to be packed."""
         for reason in (self.why_not(product, layout) for layout in layouts):
             if reason:
@@ -98,7 +98,7 @@ class _Handed:
         transpose: the call that makes the copy, if it is one.
     """
 
-    def __init__(self, call: ir.Operation, product: Product, transposes: dict[str, list[int]]):
+    def __init__(self, call: ir.Operation, product: PackedProduct, transposes: dict[str, list[int]]):
         self.call, self.number = call, product.weight.arg_number
         self.value, self.memory, self.transpose = call.operands[self.number], None, None
         maker = defining_op(self.value)
@@ -140,7 +140,7 @@ class _PackedOperands:
                 copy.erase()
 
 
-def _conflict(product: Product, columns: int) -> bool:
+def _conflict(product: PackedProduct, columns: int) -> bool:
     """Whether rows that a panel is cut from fall into so few sets of the cache that these do not hold the panel."""
     width = element_bytes(product.weight)
     lines, rest = divmod(product.columns * width, _LINE)

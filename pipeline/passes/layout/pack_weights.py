@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.mlir import calls_of, ir, symbol_name, walk
-from pipeline.passes.layout.packed_product import PacksPanels, Product, is_alone, products, read_packed
+from pipeline.passes.layout.packed_product import PacksPanels, PackedProduct, is_alone, products, read_packed
 from pipeline.passes.layout.prepared_weights import PreparedWeights, is_weight
 from pipeline.passes.layout.weight_panels import Packing, PanelLayout
 
@@ -47,7 +47,9 @@ class PackWeights(PacksPanels):
                     self._pack(product, calls.get(name, []), prepared, packing)
             prepared.finish()
 
-    def _pack(self, product: Product, calls: list[ir.Operation], prepared: PreparedWeights, packing: Packing) -> None:
+    def _pack(
+        self, product: PackedProduct, calls: list[ir.Operation], prepared: PreparedWeights, packing: Packing
+    ) -> None:
         handed = [call.operands[product.weight.arg_number] for call in calls]
         if not any(map(is_weight, handed)):
             return
@@ -65,14 +67,16 @@ class PackWeights(PacksPanels):
                 call.operands[number] = prepared.computed(call.operands[number], kernel, chosen.packed)
         read_packed(product, layouts)
 
-    def _why_not(self, product: Product, layout: PanelLayout, handed: list[ir.Value]) -> str | None:
+    def _why_not(self, product: PackedProduct, layout: PanelLayout, handed: list[ir.Value]) -> str | None:
         """Why a weight stays as it is; None if it is to be packed."""
         if not all(map(is_weight, handed)):
             return "some call hands the kernel something else than a weight of the model"
         return self.why_not(product, layout)
 
 
-def _layouts_of_scales(product: Product, layout: PanelLayout, calls: list[ir.Operation]) -> dict[int, PanelLayout]:
+def _layouts_of_scales(
+    product: PackedProduct, layout: PanelLayout, calls: list[ir.Operation]
+) -> dict[int, PanelLayout]:
     """How scales and zero points of groups lie in panels like those of their weight: each row is a page apart, too."""
     view, found = product.view, dict[int, PanelLayout]()
     for operand in range(2, view.inputs):

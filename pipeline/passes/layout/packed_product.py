@@ -36,7 +36,7 @@ class PacksPanels(Pass):
     nibble_words: bool = field(default=False, metadata={"help": "put each four bytes of nibbles side by side"})
     least_bytes: int = field(default=1 << 16, metadata={"help": "a smaller operand stays as it is"})
 
-    def layout(self, product: Product, memory: Sequence[int] | None = None) -> PanelLayout:
+    def layout(self, product: PackedProduct, memory: Sequence[int] | None = None) -> PanelLayout:
         """How the operand of a product is to lie in panels; `memory`: the order in which its dims lie now."""
         columns = schedule_of(product.kernel).columns or self.columns
         sums = [product.view.reductions[loop] for loop in product.loops]
@@ -54,7 +54,7 @@ class PacksPanels(Pass):
             return ()
         return (2 * dot.steps, dot.steps) if self.dot_matrices else (dot.steps,)
 
-    def why_not(self, product: Product, layout: PanelLayout) -> str | None:
+    def why_not(self, product: PackedProduct, layout: PanelLayout) -> str | None:
         """Why an operand stays as it is, whoever hands it over; None if it may be packed."""
         if not product.has_known_sizes:
             return "its sizes are not known"
@@ -67,7 +67,7 @@ class PacksPanels(Pass):
 
 
 @dataclass(frozen=True)
-class Product:
+class PackedProduct:
     """A matrix product in a kernel, one operand of which is an argument of the kernel that nothing else reads.
 
     Attributes:
@@ -134,7 +134,7 @@ class Product:
         return row if self.kind.shape[row] % steps == 0 else None
 
 
-def products(kernel: ir.Operation) -> Iterator[Product]:
+def products(kernel: ir.Operation) -> Iterator[PackedProduct]:
     """The products in a kernel, each with the operand that may be a weight.
 
     A convolution in f32 is none: propagate-layouts has put its weight into blocks.
@@ -149,7 +149,7 @@ def products(kernel: ir.Operation) -> Iterator[Product]:
         column = view.loops_read(view.inputs)[-1:]
         for operand in (1, 0):
             if is_alone(view, operand) and column and view.loops_read(operand)[-1:] == column:
-                yield Product(view, operand)
+                yield PackedProduct(view, operand)
                 break
 
 
@@ -160,7 +160,7 @@ def is_alone(view: LinalgOp, operand: int) -> bool:
     return plain and isinstance(value.owner, ir.Block) and len(list(value.uses)) == 1
 
 
-def read_packed(product: Product, layouts: Mapping[int, PanelLayout]) -> None:
+def read_packed(product: PackedProduct, layouts: Mapping[int, PanelLayout]) -> None:
     """Has a kernel take what is packed: its loop over columns is split, and that of the ops behind it."""
     view, layout = product.view, layouts[product.operand]
     kernel = product.kernel

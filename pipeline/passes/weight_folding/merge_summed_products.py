@@ -38,7 +38,7 @@ class MergeSummedProducts(Pass):
         weights = ConstExprs(op)
         for last in read_sums(op, weights):
             places = terms(last, weights)
-            families: dict[Hashable, list[_Term]] = {}
+            families: dict[Hashable, list[_SummedProduct]] = {}
             for user, number in places:
                 term = _read_term(user.operands[number], weights)
                 if term is not None:
@@ -47,7 +47,7 @@ class MergeSummedProducts(Pass):
             if chosen:
                 _merge(last, places, chosen)
 
-    def _pays(self, family: Sequence[_Term]) -> bool:
+    def _pays(self, family: Sequence[_SummedProduct]) -> bool:
         copied = sum(_elements(operand) for term in family for operand in list(term.op.operands)[:2])
         saved = (len(family) - 1) * _elements(family[0].op.results[0])
         others = f"{len(family) - 1} other products that are added to it"
@@ -60,7 +60,7 @@ class MergeSummedProducts(Pass):
 
 
 @dataclass(frozen=True)
-class _Term:
+class _SummedProduct:
     """A matrix product that is a term of a sum and nothing else.
 
     Attributes:
@@ -89,7 +89,7 @@ class _Term:
         return op.name, attributes, without, tuple(str(kind.element_type) for kind in kinds), op.block
 
 
-def _read_term(value: ir.Value, weights: ConstExprs) -> _Term | None:
+def _read_term(value: ir.Value, weights: ConstExprs) -> _SummedProduct | None:
     """A term of a sum as a product whose sum may be made longer; None if it is none."""
     op = defining_op(value)
     if op is None or not op.name.startswith("linalg.") or len(op.operands) != 3 or len(op.results) != 1:
@@ -105,14 +105,16 @@ def _read_term(value: ir.Value, weights: ConstExprs) -> _Term | None:
     plain = all(len(loops) == len(indexing.results) for loops, indexing in zip(read, view.maps, strict=False))
     if not plain or any(loops.count(view.summed[0]) != 1 for loops in read):
         return None
-    return _Term(view, (read[0].index(view.summed[0]), read[1].index(view.summed[0])))
+    return _SummedProduct(view, (read[0].index(view.summed[0]), read[1].index(view.summed[0])))
 
 
 def _elements(value: ir.Value) -> int:
     return prod(ir.RankedTensorType(value.type).shape)
 
 
-def _merge(last: ir.Operation, places: Sequence[tuple[ir.Operation, int]], families: Sequence[list[_Term]]) -> None:
+def _merge(
+    last: ir.Operation, places: Sequence[tuple[ir.Operation, int]], families: Sequence[list[_SummedProduct]]
+) -> None:
     """Builds the sum anew in front of its last op, each family as one product, and takes away the old one."""
     merged = {term.op for family in families for term in family}
     kept = [user.operands[number] for user, number in places if defining_op(user.operands[number]) not in merged]
@@ -132,7 +134,7 @@ def _merge(last: ir.Operation, places: Sequence[tuple[ir.Operation, int]], famil
         unread += [maker for maker in makers if is_unused(maker.results[0])]
 
 
-def _joined(family: Sequence[_Term]) -> ir.Value:
+def _joined(family: Sequence[_SummedProduct]) -> ir.Value:
     """The product of the operands of all, side by side."""
     operands = [
         _side_by_side([term.op.operands[operand] for term in family], family[0].dims[operand]) for operand in range(2)
