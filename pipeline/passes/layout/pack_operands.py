@@ -12,7 +12,7 @@ from pipeline.ir.indexing_maps import is_identity
 from pipeline.ir.linalg_op import structured
 from pipeline.ir.rewriting import before, copy_attributes, is_unused
 from pipeline.mlir import callee, calls_of, defining_op, func, ir, is_inside, symbol_name, tensor, walk
-from pipeline.passes.layout.packed_product import PacksPanels, PackedProduct, products, read_packed
+from pipeline.passes.layout.packed_product import PackedProduct, PacksPanels, products, read_packed
 from pipeline.passes.layout.prepared_weights import is_weight
 from pipeline.passes.layout.weight_panels import Packing, PanelLayout
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.mlir import calls_of, ir, symbol_name, walk
-from pipeline.passes.layout.packed_product import PacksPanels, PackedProduct, is_alone, products, read_packed
+from pipeline.passes.layout.packed_product import PackedProduct, PacksPanels, is_alone, products, read_packed
 from pipeline.passes.layout.prepared_weights import PreparedWeights, is_weight
 from pipeline.passes.layout.weight_panels import Packing, PanelLayout
 
