@@ -1,4 +1,4 @@
-"""The table of kernel counts in docs/fusion.md is true, and no model has more kernels than Inductor, but for scans."""
+"""The table of kernel counts in docs/fusion.md is true, and no model has more kernels than Inductor."""
 
 from __future__ import annotations
 
@@ -26,5 +26,4 @@ def test_the_table_is_true(name, ours, different, inductor):
     main = text[text.index("func.func @main") :]
     called = re.findall(r"call @([\w$.-]+)\(", main[: main.find("func.func", 1)])
     assert (len(called), len(set(called))) == (int(ours), int(different))
-    scans = [name for name in called if name.startswith("scan")]
-    assert len(called) - len(scans) <= int(inductor)
+    assert len(called) <= int(inductor)

@@ -74,7 +74,6 @@ def test_few_lines(shape):
 ONE_LINE = {
     "topk": (lambda x: x.topk(3), "sort"),
     "sort": (lambda x: x.sort(stable=True), "sort"),
-    "cumsum": (lambda x: (x.cumsum(-1),), "scan"),
     "scatter": (lambda x: (x.flatten().index_put((torch.tensor([3]),), x.flatten()[:1]),), "scatter"),
 }
 

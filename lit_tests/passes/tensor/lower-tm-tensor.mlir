@@ -167,8 +167,22 @@ func.func @short(%x: !torch.vtensor<[7,3],f32>, %i: !torch.vtensor<[5],si64>, %u
 // CHECK-LABEL: func.func @one_line
 // CHECK: %[[ONE:.*]] = "fusion.barrier"(%{{.*}}) : (index) -> index
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[ONE]] step
-// CHECK: pipeline.kernel = "scan"
+// CHECK: pipeline.kernel = "sort"
 func.func @one_line(%x: !torch.vtensor<[1,8],f32>) -> !torch.vtensor<[1,8],f32> {
+  %dim = torch.constant.int 1
+  %falling = torch.constant.bool false
+  %v, %i = torch.aten.sort %x, %dim, %falling : !torch.vtensor<[1,8],f32>, !torch.int, !torch.bool -> !torch.vtensor<[1,8],f32>, !torch.vtensor<[1,8],si64>
+  return %v : !torch.vtensor<[1,8],f32>
+}
+
+// -----
+
+// Must not fire: steps of a scan wait for each other.
+
+// CHECK-LABEL: func.func @one_scan
+// CHECK-NOT: fusion.barrier
+// CHECK: return
+func.func @one_scan(%x: !torch.vtensor<[1,8],f32>) -> !torch.vtensor<[1,8],f32> {
   %dim = torch.constant.int 1
   %none = torch.constant.none
   %r = torch.aten.cumsum %x, %dim, %none : !torch.vtensor<[1,8],f32>, !torch.int, !torch.none -> !torch.vtensor<[1,8],f32>

@@ -59,7 +59,8 @@ def _lower(op: ir.Operation, build: Callable[[ir.Operation], list[ir.Value]]) ->
     with before(op):
         results = build(op)
     loop = results[0].owner.operation
-    _keep(loop)
+    if kind != "scan":  # whose steps wait for each other: one line of them gains nothing by a kernel
+        _keep(loop)
     if kind in _BY_LINE:
         _mark_lines(loop, ir.RankedTensorType(op.operands[0].type).rank - 1)
     loop.attributes[KERNEL] = ir.StringAttr.get(kind, op.context)
