@@ -27,7 +27,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from pipeline.frontend.capture.traces_without_modules import traces_without_modules
-from pipeline.frontend.functionalize.plain_values import NotPlainError, has_plain_value
+from pipeline.frontend.functionalize.plain_values import NotPlainError, has_plain_value, type_key
 from pipeline.frontend.functionalize.tensor_memory import may_share
 
 aten = torch.ops.aten
@@ -156,22 +156,34 @@ class FragmentTracer:
         return Fragment(body, structure[-1], _shares(body.graph)) if body.is_plain(self.symbolic) else None
 
     def trace_stretch(
-        self, stretch: Sequence[fx.Node], taken: Sequence[fx.Node], given: Sequence[fx.Node], inputs: Sequence[Any]
+        self,
+        stretch: Sequence[fx.Node],
+        taken: Sequence[fx.Node],
+        given: Sequence[fx.Node],
+        arguments: Sequence[fx.Node],
+        inputs: Sequence[Any],
     ) -> Fragment | None:
-        """What ops become that take the values of some nodes, which are like `inputs`, and give those of others."""
+        """What ops become that take the values of some nodes, which are like `inputs`, and give those of others.
+
+        Behind these it gives what `arguments`, of the nodes that are taken, have become.
+        """
 
         def run(*values: Any) -> list[Any]:
             known = dict(zip(taken, values, strict=True))
+            known.update((argument, known[argument].clone()) for argument in arguments)
             with fx_traceback.preserve_node_meta():
                 for node in stretch:
                     with fx_traceback.set_current_meta(node):
                         args, kwargs = fx.map_arg((node.args, node.kwargs), known.__getitem__)
                         known[node] = node.target(*args, **kwargs)
-            return [known[node] for node in given]
+            return [known[node] for node in (*given, *arguments)]
 
         body = self._traced(run, inputs)
+        places = [number for number, node in enumerate(taken) if node in arguments]
+        _drop_copies([node for number, node in enumerate(body.graph.find_nodes(op="placeholder")) if number in places])
+        _drop_writes_to_all(body.graph)
         body.graph.eliminate_dead_code()
-        spec = pytree.tree_flatten([0] * len(given))[1]
+        spec = pytree.tree_flatten([0] * (len(given) + len(arguments)))[1]
         return Fragment(body, spec, True) if body.is_plain(self.symbolic) else None
 
     def _traced(self, run: Callable[..., list[Any]], inputs: Sequence[Any]) -> TracedGraph:
@@ -216,6 +228,24 @@ def is_kept(op: OpOverload, table: Table) -> bool:
         whole = not composite or exported_program._is_preservable_cia_op(op)
         _kept[key] = op not in table and whole and (not announces or op in _VIEWS)
     return _kept[key]
+
+
+def _drop_copies(taken: Sequence[fx.Node]) -> None:
+    """Lets a graph, which writes to nothing, read what it takes in place of the copy that each has there."""
+    for node in taken:
+        copy_of_it = next(user for user in node.users if user.target is aten.clone.default)
+        copy_of_it.replace_all_uses_with(node)
+        copy_of_it.graph.erase_node(copy_of_it)
+
+
+def _drop_writes_to_all(graph: fx.Graph) -> None:
+    """Lets a tensor that is written to as a whole, by one of its type that nothing else sees, be that one."""
+    seen = graph.find_nodes(op="output")[0].all_input_nodes
+    for node in graph.find_nodes(op="call_function", target=aten.copy.default):
+        into, value = node.args[:2]
+        is_own = value.op == "call_function" and value not in seen
+        if is_own and into.target not in _VIEWS and type_key(into.meta["val"]) == type_key(value.meta["val"]):
+            node.replace_all_uses_with(value)
 
 
 def _shares(graph: fx.Graph) -> bool:

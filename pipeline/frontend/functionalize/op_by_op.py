@@ -3,11 +3,12 @@
 `ExportedProgram.run_decompositions` traces a whole program three times. Where no op has regions and nothing is written
 to that others may see, what an op is taken apart to depends on its arguments' types alone: it is traced once in a
 process, by the same parts of torch, and its graph put in its place from then on. Where sizes are symbolic, once in a
-program, whose symbols they are. A stretch of ops that write to parts of tensors is taken apart as one.
+program, whose symbols they are. A stretch of ops that write to parts of tensors or to arguments is taken apart as one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,11 +40,12 @@ from pipeline.frontend.functionalize.tensor_memory import (
     is_write,
     may_share,
     names_of,
-    node_may_share,
     root_of,
+    shares_with,
     writes_alone,
 )
-from pipeline.frontend.functionalize.written_parts import stretches
+from pipeline.frontend.functionalize.written_arguments import WrittenArguments
+from pipeline.frontend.functionalize.written_parts import Stretch, stretches
 
 aten = torch.ops.aten
 
@@ -62,11 +64,11 @@ def decomposed(exported: ExportedProgram, table: Table) -> ExportedProgram | Non
     mode = _plain_mode(exported)
     if mode is None:
         return None
-    try:
-        with FragmentTracer(table, mode, bool(exported.range_constraints)) as tracer:
-            return _OpByOp(exported, table, mode, tracer).program()
-    except NotPlainError:
-        return None
+    with FragmentTracer(table, mode, bool(exported.range_constraints)) as tracer:
+        for of_arguments in (False, True):
+            with contextlib.suppress(NotPlainError):
+                return _OpByOp(exported, table, mode, tracer, WrittenArguments(exported)).program(of_arguments)
+    return None
 
 
 def _plain_mode(exported: ExportedProgram) -> FakeTensorMode | None:
@@ -92,6 +94,7 @@ class _OpByOp:
     """Writes a program's graph anew.
 
     Attributes:
+        written: the arguments that are written to.
         values: what became of each node: a node, or a tuple of such.
         types: a fake tensor of each type.
         sharing: the nodes of ops whose results may lie in the memory of their operands.
@@ -104,6 +107,7 @@ class _OpByOp:
     table: Table
     mode: FakeTensorMode
     tracer: FragmentTracer
+    written: WrittenArguments
     graph: fx.Graph = field(default_factory=fx.Graph)
     values: dict[fx.Node, Any] = field(default_factory=dict)
     types: dict[Any, torch.Tensor] = field(default_factory=dict)
@@ -112,11 +116,12 @@ class _OpByOp:
     fragments: dict[Any, Fragment | None] = field(default_factory=dict)
     numbers: dict[Any, fx.Node] = field(default_factory=dict)
 
-    def program(self) -> ExportedProgram:
-        """The program in the ops that are not taken apart."""
-        found = stretches(self.exported.graph, is_write, node_may_share, writes_alone)
-        starts = {stretch[0]: stretch for stretch in found}
-        inside = {node for stretch in found for node in stretch}
+    def program(self, of_arguments: bool) -> ExportedProgram:
+        """The program in the ops that are not taken apart; it may write to arguments if `of_arguments`."""
+        graph = self.exported.graph
+        found = stretches(graph, is_write, shares_with, writes_alone, of_arguments=of_arguments)
+        starts = {stretch.nodes[0]: stretch for stretch in found}
+        inside = {node for stretch in found for node in stretch.nodes}
         for node in self.exported.graph.nodes:
             if node in starts:
                 self._rewrite_stretch(starts[node])
@@ -132,7 +137,8 @@ class _OpByOp:
             self.values[node] = self.graph.node_copy(node)
             self.values[node].name = node.name  # fx calls `input`, a name of Python's, `input_1`
         elif node.op == "output":
-            self.graph.output(self._mapped(node.args[0])).meta = dict(node.meta)
+            made = self.graph.output((*self.written.results(), *self._mapped(node.args[0])))
+            made.meta = dict(node.meta)
         elif node.op != "call_function":
             raise NotPlainError
         elif node.target is operator.getitem:
@@ -147,22 +153,37 @@ class _OpByOp:
         else:
             raise NotPlainError
 
-    def _rewrite_stretch(self, stretch: Sequence[fx.Node]) -> None:
+    def _rewrite_stretch(self, stretch: Stretch) -> None:
         """Puts what a stretch is taken apart to in its place; what others read of it are tensors."""
-        inside = set(stretch)
-        if not all(_runs_alone(node) and has_plain_value(node, self.tracer.symbolic) for node in stretch):
+        nodes = [node for node in stretch.nodes if not self._comes_first(node)]
+        inside = set(nodes)
+        if not all(_runs_alone(node) and has_plain_value(node, self.tracer.symbolic) for node in nodes):
             raise NotPlainError
-        taken = list(dict.fromkeys(read for node in stretch for read in node.all_input_nodes if read not in inside))
-        given = [node for node in stretch if any(user not in inside for user in node.users)]
+        taken = list(dict.fromkeys(read for node in nodes for read in node.all_input_nodes if read not in inside))
+        given = [node for node in nodes if any(user not in inside for user in node.users)]
         if not all(isinstance(node.meta["val"], torch.Tensor) for node in given):
             raise NotPlainError
         values = [self._value(node) for node in taken]
         inputs = [self._like(value.meta["val"]) for value in values]
-        fragment = self.tracer.trace_stretch(stretch, taken, given, inputs)
+        arguments = [node for node in taken if node in stretch.arguments]
+        fragment = self.tracer.trace_stretch(nodes, taken, given, arguments, inputs)
         if fragment is None:
             raise NotPlainError
-        self.values.update(zip(given, self._inline(None, fragment, values), strict=True))
+        results = self._inline(None, fragment, values)
+        self.values.update(zip(given, results[: len(given)], strict=True))
         self.sharing.update(given)
+        for argument, result in zip(arguments, results[len(given) :], strict=True):
+            if result is not self.values[argument]:
+                self.written.write(argument, result)
+                self.values[argument] = result
+
+    def _comes_first(self, node: fx.Node) -> bool:
+        """Rewrites a node in front of its stretch, if it computes a number of what is known there."""
+        is_ahead = "val" in node.meta and isinstance(node.meta["val"], torch.SymInt)
+        if not is_ahead or not all(read in self.values for read in node.all_input_nodes):
+            return False
+        self._rewrite(node)
+        return True
 
     def _get_item(self, node: fx.Node) -> None:
         source = self.values[node.args[0]]
@@ -328,7 +349,9 @@ class _OpByOp:
         return ExportedProgram(
             root=module,
             graph=self.graph,
-            graph_signature=ExportGraphSignature(list(old.graph_signature.input_specs), outputs),
+            graph_signature=ExportGraphSignature(
+                list(old.graph_signature.input_specs), [*self.written.output_specs(), *outputs]
+            ),
             state_dict=old.state_dict,
             range_constraints=ranges,
             module_call_graph=old.module_call_graph,

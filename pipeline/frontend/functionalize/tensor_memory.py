@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import fx
 from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
 
 
 def is_in_place(op: OpOverload) -> bool:
@@ -34,7 +35,22 @@ def names_of(root: fx.Node) -> list[fx.Node]:
 
 def node_may_share(node: fx.Node) -> bool:
     """Whether a node's results may lie in the memory of its operands: not those of ops that compute new tensors."""
-    return node.op == "call_function" and (not isinstance(node.target, OpOverload) or may_share(node.target))
+    own = not isinstance(node.target, OpOverload) or may_share(node.target)
+    return node.op == "call_function" and own and holds_tensors(node)
+
+
+def holds_tensors(node: fx.Node) -> bool:
+    """Whether a node's value is a tensor, or has some, as far as is known: numbers lie in no memory."""
+    values = pytree.tree_leaves(node.meta["val"]) if "val" in node.meta else ()
+    return not values or any(isinstance(value, torch.Tensor) for value in values)
+
+
+def shares_with(node: fx.Node) -> list[fx.Node]:
+    """The nodes in whose memory a node's results may lie."""
+    if not is_write(node) and not node_may_share(node):
+        return []
+    reads = node.all_input_nodes[:1] if is_write(node) else node.all_input_nodes
+    return [read for read in reads if holds_tensors(read)]
 
 
 def writes_alone(node: fx.Node) -> bool:
