@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: gpu-check bench bench-shapes bench-train demo test test-quick checks format lint types lit pytest docs setup
+.PHONY: gpu-check bench bench-language bench-shapes bench-train demo test test-quick checks format lint types lit pytest docs setup
 
 demo: setup
 	$(BIN)/python examples/resnet18.py
@@ -70,6 +70,15 @@ bench-train: setup
 	rm -f build/training.jsonl
 	$(BIN)/python benchmarks/compare.py --training $(BENCH) --write
 	$(BIN)/python benchmarks/compare.py --training $(BENCH) --write --threads 2
+
+# Steps and prompts of a language model with weights of several kinds; docs/generation.md gets the tables. For a quiet
+# machine. llama.cpp is built from source; optimum-intel has transformers of its own, so that OpenVINO runs where
+# `BENCH=--python=openvino=/some/venv/bin/python` has it.
+bench-language: setup
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[compile,bench,bench-language]'
+	rm -f build/language.jsonl
+	$(BIN)/python benchmarks/compare.py --language $(BENCH) --no-warm --write
+	$(BIN)/python benchmarks/compare.py --language $(BENCH) --no-warm --write --threads 2
 
 # The reference of passes, sample reports in build/reports, then the site, in build/site; a link that leads nowhere is
 # an error.

@@ -8,7 +8,8 @@ drifts. What is not installed is left out; `--python iree=/some/venv/bin/python`
 
 Outcomes are lines of JSON in a file; what it has already is measured again only where workloads are named. Tables of
 them are printed (report.py), and with `--write` put into docs/performance.md with a picture. With `--training` calls
-are steps of training (training_*.py), and the tables go to docs/training.md.
+are steps of training (training_*.py), and the tables go to docs/training.md; with `--language` they are steps and
+prompts of a language model (language_*.py), for docs/generation.md.
 """
 
 from __future__ import annotations
@@ -29,16 +30,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-import training_report
-from contestants import CONTESTANTS, Contestant
+from contestants import Contestant
 from environment import installed, machine
-from report import Lines, print_tables, write_page
+from report import Lines
 from rich.console import Console
-from training_contestants import TRAINERS
+from workload_kinds import KINDS
 
 FOLDER = Path(__file__).resolve().parent
-DEFAULT_OUTPUT = FOLDER.parent / "build" / "benchmarks.jsonl"
-TRAINING_OUTPUT = FOLDER.parent / "build" / "training.jsonl"
 
 #: A slice of calls; how many each contestant has of a workload, at least and at most; when it has had enough of them.
 SLICE_SECONDS = 0.03
@@ -64,14 +62,19 @@ class Settings:
         cpus: the processors that calls run on, one for each thread.
         malloc_tuned: whether malloc keeps the memory that it has got.
         warm: whether contestants with a cache compile again in a second process.
-        contestants: who may take part.
+        kind: of the workloads.
     """
 
     pythons: dict[str, str]
     cpus: tuple[int, ...]
     malloc_tuned: bool = False
     warm: bool = True
-    contestants: Mapping[str, Contestant] = field(default_factory=lambda: CONTESTANTS)
+    kind: str = "inference"
+
+    @property
+    def contestants(self) -> Mapping[str, Contestant]:
+        """Who may take part."""
+        return KINDS[self.kind].contestants
 
     @property
     def threads(self) -> int:
@@ -92,10 +95,10 @@ class Process:
 
     def __init__(self, contestant: str, workload: str, settings: Settings, folder: Path):
         script = str(FOLDER / "contestant_process.py")
-        command = [settings.pythons[contestant], script, "run", contestant, workload, str(settings.threads)]
+        command = [settings.pythons[contestant], script, "run", settings.kind, contestant, workload]
         self._log = (folder / "log").open("w+b")
         self._process = subprocess.Popen(
-            [*command, str(folder)],
+            [*command, str(settings.threads), str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -244,7 +247,7 @@ def chosen_pythons(arguments: argparse.Namespace, console: Console) -> tuple[dic
     for text in arguments.python:
         names, _, path = text.partition("=")
         given |= dict.fromkeys(names.split(","), path)
-    there = TRAINERS if arguments.training else CONTESTANTS
+    there = KINDS[arguments.kind].contestants
     usual = [name for name, one in there.items() if one.by_default]
     wanted = arguments.contestants.split(",") if arguments.contestants else usual
     for name in [*wanted, *given]:
@@ -253,7 +256,7 @@ def chosen_pythons(arguments: argparse.Namespace, console: Console) -> tuple[dic
     pythons, versions = {}, {}
     for name in dict.fromkeys(["eager", *wanted]):
         python = given.get(name, sys.executable)
-        found = installed(name, python)
+        found = installed(arguments.kind, name, python)
         if found["missing"]:
             missing = ", ".join(found["missing"])
             console.print(f"{name} is left out: {python} has no {missing}", soft_wrap=True)
@@ -267,26 +270,26 @@ def chosen_pythons(arguments: argparse.Namespace, console: Console) -> tuple[dic
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="by default those that the file has not")
-    parser.add_argument("--training", action="store_true", help="steps of training instead of inference")
+    kinds = parser.add_mutually_exclusive_group()
+    for kind, of_what in (("training", "steps of training"), ("language", "language models")):
+        kinds.add_argument(f"--{kind}", dest="kind", action="store_const", const=kind, help=of_what)
     parser.add_argument("--contestants", metavar="NAME,...", help="default: all but those in bf16")
     parser.add_argument("--python", action="append", default=[], metavar="NAME,...=PATH", help="who runs contestants")
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument("--malloc-tuned", action="store_true", help="malloc keeps the memory that it has got")
     parser.add_argument("--no-warm", action="store_true", help="do not compile again with a full cache")
-    parser.add_argument("--output", type=Path, metavar="FILE", help=f"default: {DEFAULT_OUTPUT}")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="default: one for each kind, in build/")
     parser.add_argument("--report", action="store_true", help="measure nothing, print the tables of the file")
     parser.add_argument("--write", action="store_true", help="put tables and picture into docs/")
     chosen = parser.parse_args(arguments)
-    chosen.output = chosen.output or (TRAINING_OUTPUT if chosen.training else DEFAULT_OUTPUT)
+    chosen.kind = chosen.kind or "inference"
+    chosen.output = chosen.output or KINDS[chosen.kind].output
     return chosen
 
 
 def measure(arguments: argparse.Namespace, console: Console) -> None:
     """Measures what the file of outcomes does not have yet."""
-    from training_workloads import TRAINING
-    from workloads import WORKLOADS
-
-    workloads = TRAINING if arguments.training else WORKLOADS
+    workloads = KINDS[arguments.kind].workloads()
     for name in arguments.workloads:
         if name not in workloads:
             sys.exit(f"unknown workload {name!r}; there are: {', '.join(workloads)}")
@@ -294,8 +297,7 @@ def measure(arguments: argparse.Namespace, console: Console) -> None:
     if len(cpus) < arguments.threads:
         sys.exit(f"--threads {arguments.threads}: there are {len(cpus)} processors")
     pythons, versions = chosen_pythons(arguments, console)
-    there = TRAINERS if arguments.training else CONTESTANTS
-    settings = Settings(pythons, cpus, arguments.malloc_tuned, not arguments.no_warm, there)
+    settings = Settings(pythons, cpus, arguments.malloc_tuned, not arguments.no_warm, arguments.kind)
     lines = Lines(arguments.output)
     lines.append({"machine": machine(versions)})
     with tempfile.TemporaryDirectory(prefix="benchmark-") as scratch:
@@ -322,15 +324,10 @@ def main(arguments: list[str]) -> None:
     console = Console()
     if not chosen.report:
         measure(chosen, console)
-    lines = Lines(chosen.output)
-    if chosen.training:
-        print(training_report.tables(lines))
-        if chosen.write:
-            training_report.write_page(lines)
-        return
-    print_tables(lines)
+    report, lines = KINDS[chosen.kind].report(), Lines(chosen.output)
+    print(report.tables(lines))
     if chosen.write:
-        write_page(lines, console)
+        report.write_page(lines, console)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A process in which one contestant compiles one workload and then runs it on request; compare.py starts it.
 
-Usage: python contestant_process.py versions CONTESTANT
-       python contestant_process.py run CONTESTANT WORKLOAD THREADS FOLDER
+Usage: python contestant_process.py versions KIND CONTESTANT
+       python contestant_process.py run KIND CONTESTANT WORKLOAD THREADS FOLDER
 
 `versions` prints what is installed of what the contestant needs. `run` prints a JSON line about the compilation, and
 then one for each line `{"seconds": S, "cpus": [N, ...]}` that it reads: a slice of calls. It ends with its input.
@@ -22,21 +22,22 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from contestants import CONTESTANTS, Contestant, Job, Run
+from contestants import Contestant, Job, Run
+from workload_kinds import KINDS
 
 #: A call whose wall time is this much above its CPU time was interrupted by another process.
 _DISTURBED = 1.03
 _DISTURBED_SECONDS = 20e-6
 
 
-def versions(name: str) -> dict[str, Any]:
+def versions(contestant: Contestant) -> dict[str, Any]:
     """The version of each package that a contestant needs, and those that are missing."""
     found, missing = {}, []
-    for package in CONTESTANTS[name].packages:
+    for package in contestant.packages:
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -53,12 +54,14 @@ def compiled(contestant: Contestant, workload: Any, threads: int, folder: Path) 
     held = resident() - empty
     (result, first_cpu), growth = with_growth(lambda: timed(run))
     _, usual_cpu = timed(run)
+    results, wanted = contestant.arrays(result), workload.expected()
     return run, {
         "capture_cpu": capture_cpu,
         "compile_cpu": build_cpu + max(0.0, first_cpu - usual_cpu),
         "held_mb": held,
         "call_mb": growth,
-        "error": error(contestant.arrays(result), workload),
+        "error": error(results, wanted),
+        **workload.measures(results, wanted),
     }
 
 
@@ -104,12 +107,12 @@ def status(name: str) -> float:
     return float(found[1]) / 1e3
 
 
-def error(results: list[Any], workload: Any) -> float:
+def error(results: list[Any], wanted: Sequence[Any]) -> float:
     """The largest difference from PyTorch eager in float64, in parts of the largest magnitude of that result."""
     import numpy as np
 
     largest = 0.0
-    for got, want in zip(results, workload.expected(), strict=True):
+    for got, want in zip(results, wanted, strict=True):
         if got.shape != tuple(want.shape):
             raise ValueError(f"a result has the shape {got.shape}, not {tuple(want.shape)}")
         difference = np.abs(np.asarray(got, np.float64) - want.double().numpy()).max()
@@ -145,20 +148,18 @@ def move(cpus: list[int]) -> None:
         os.sched_setaffinity(int(thread), cpus)
 
 
-def serve(name: str, workload_name: str, threads: int, folder: Path, answer: Callable[[dict[str, Any]], None]) -> None:
+def serve(
+    kind: str, name: str, workload: str, threads: int, folder: Path, answer: Callable[[dict[str, Any]], None]
+) -> None:
     """Compiles, and answers requests until there are no more."""
     import torch
-    from training_contestants import TRAINERS
-    from training_workloads import TRAINING
-    from workloads import WORKLOADS
 
-    workload = {**WORKLOADS, **TRAINING}[workload_name]
-    contestant = (TRAINERS if workload_name in TRAINING else CONTESTANTS)[name]
+    contestant = KINDS[kind].contestants[name]
     contestant.preload()
     torch.set_num_threads(threads)
     with _gradients(contestant):
         with tempfile.TemporaryDirectory(dir=folder) as own:
-            run, report = compiled(contestant, workload, threads, Path(own))
+            run, report = compiled(contestant, KINDS[kind].workloads()[workload], threads, Path(own))
         answer(report)
         for line in sys.stdin:
             request = json.loads(line)
@@ -177,9 +178,9 @@ def _gradients(contestant: Contestant) -> Any:
 
 def main() -> None:
     warnings.filterwarnings("ignore")
-    command, name, *rest = sys.argv[1:]
+    command, kind, name, *rest = sys.argv[1:]
     if command == "versions":
-        print(json.dumps(versions(name)))
+        print(json.dumps(versions(KINDS[kind].contestants[name])))
         return
     private = os.dup(1)
     os.dup2(2, 1)  # libraries print what they like
@@ -189,7 +190,7 @@ def main() -> None:
 
     workload, threads, folder = rest
     try:
-        serve(name, workload, int(threads), Path(folder), answer)
+        serve(kind, name, workload, int(threads), Path(folder), answer)
     except Exception as problem:
         traceback.print_exc()
         answer({"failure": f"{type(problem).__name__}: {problem}"[:600]})

@@ -13,9 +13,9 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 
 
-def installed(contestant: str, python: str) -> dict[str, Any]:
+def installed(kind: str, contestant: str, python: str) -> dict[str, Any]:
     """The versions of what a contestant needs, and what of it is missing."""
-    command = [python, str(FOLDER / "contestant_process.py"), "versions", contestant]
+    command = [python, str(FOLDER / "contestant_process.py"), "versions", kind, contestant]
     try:
         return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -82,11 +82,6 @@ class Lines:
         self.outcomes[setting, line["workload"], line["contestant"]] = line
 
 
-def print_tables(lines: Lines) -> None:
-    """Prints all tables."""
-    print(tables(lines))
-
-
 def write_page(lines: Lines, console: Console) -> None:
     """Puts the tables between their marks in docs/performance.md, and the picture beside it.
 

@@ -63,7 +63,7 @@ def there(names: Sequence[str], console: Console) -> dict[str, str]:
     found = {}
     for name in names:
         package = ENTRANTS[name].contestant("f32").packages[0]
-        answer = installed(name, sys.executable)
+        answer = installed("inference", name, sys.executable)
         if answer["missing"]:
             console.print(f"{name} is left out: there is no {', '.join(answer['missing'])}", soft_wrap=True)
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from report import DOCS, Lines, Setting, about, described, markdown
+from rich.console import Console
 from training_contestants import TRAINERS
 from training_workloads import TRAINING
 
@@ -17,7 +18,7 @@ def tables(lines: Lines) -> str:
     return "\n\n".join(parts)
 
 
-def write_page(lines: Lines) -> None:
+def write_page(lines: Lines, console: Console) -> None:
     """Puts the tables between their marks in docs/training.md."""
     before, rest = PAGE.read_text().split(START)
     PAGE.write_text(f"{before}{START}\n{tables(lines)}\n{END}{rest.split(END)[1]}")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -72,6 +73,10 @@ class Workload:
         model, inputs = self.make(in_python=True)
         results = model.double()(*(one.double() if one.is_floating_point() else one for one in inputs))
         return results if isinstance(results, tuple) else (results,)
+
+    def measures(self, results: Sequence[Any], wanted: Sequence[torch.Tensor]) -> dict[str, float]:
+        """What else there is to say of arrays that should be those of `expected`."""
+        return {}
 
 
 def _with_statistics(model: nn.Module) -> nn.Module:

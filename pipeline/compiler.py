@@ -80,7 +80,8 @@ def target_for(options: Options, assembly: bool = False, linked: bool = False) -
     """The target that the options name; raises `OptionError` for what is wrong with them, before the long work."""
     threads, rounds = options.num_threads != 1, options.precision == "bf16"
     bits, group = WEIGHT_BITS[options.weights], options.group or 0
-    form = targets.CodeForm(assembly, linked, options.profile, threads, rounds, bits, group, options.winograd)
+    data = options.activations != "f32"
+    form = targets.CodeForm(assembly, linked, options.profile, threads, rounds, bits, group, data, options.winograd)
     target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
     if options.tune is not None and not target.runs_here:
         raise OptionError("tune: this machine cannot run the code, so it cannot measure it: leave tune out")

@@ -26,6 +26,9 @@ WEIGHTS = ("f32", "int8", "int4")
 #: The bits of a weight then.
 WEIGHT_BITS = {"f32": 32, "int8": 8, "int4": 4}
 
+#: What the data is rounded to that weights are multiplied with; `f32` for no rounding.
+ACTIVATIONS = ("f32", "int8")
+
 #: The results of a tile by Winograd's algorithm along each dim; 0 for direct convolutions alone.
 WINOGRAD_TILES = (0, 2, 4)
 
@@ -74,6 +77,8 @@ class Options:
         tune: how many seconds may be spent on measuring variants of the kernels on this machine; the best are kept in
             the disk cache. With 0 nothing is measured, and what was kept earlier is used; with None all kernels have
             the schedules that analysis chooses, whatever is kept.
+        activations: `f32`, or `int8` to round the data that weights are multiplied with to bytes, too, in each call,
+            with a scale for each of its rows, so that products are those of bytes; with `weights="int8"`.
         refresh: `auto`: a call after weights have changed prepares them again; `manual`: `Executable.refresh` does,
             and nobody changes weights without it, nor moves them but in memory.
         fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
@@ -103,6 +108,7 @@ class Options:
     precision: str = "f32"
     weights: str = "f32"
     group: int | None = None
+    activations: str = "f32"
     winograd: int = 2
     tune: float | None = None
     refresh: RefreshMode = "auto"
@@ -149,6 +155,7 @@ class Options:
         if checked.get("weights", "f32") not in WEIGHTS:
             raise OptionError(f"weights={checked['weights']!r}: expected one of {', '.join(WEIGHTS)}")
         _check_group(checked.get("group"), checked.get("weights", "f32"))
+        _check_activations(checked)
         if checked.get("refresh", "auto") not in REFRESH_MODES:
             raise OptionError(f"refresh={checked['refresh']!r}: expected one of {', '.join(REFRESH_MODES)}")
         if checked.get("winograd", 2) not in WINOGRAD_TILES or isinstance(checked.get("winograd"), bool):
@@ -171,6 +178,14 @@ def _check_group(group: Any, weights: str) -> None:
         raise OptionError(f"group: expected a number of weights from 2 or None, got {group!r}")
     if weights == "f32":
         raise OptionError(f"group={group}: there are groups of quantized weights only, such as weights='int8'")
+
+
+def _check_activations(values: Mapping[str, Any]) -> None:
+    rounded_to = values.get("activations", "f32")
+    if rounded_to not in ACTIVATIONS:
+        raise OptionError(f"activations={rounded_to!r}: expected one of {', '.join(ACTIVATIONS)}")
+    if rounded_to != "f32" and (values.get("weights") != "int8" or values.get("group") is not None):
+        raise OptionError(f"activations={rounded_to!r}: is for weights='int8' without groups")
 
 
 def _names(value: Any) -> tuple[str, ...]:

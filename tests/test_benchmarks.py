@@ -16,9 +16,12 @@ from rich.console import Console
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # scripts, not a package
 
 import contestant_process
+import language_report
+import language_workloads
 import report
 import training_report
 import training_workloads
+from language_contestants import DECODERS
 from training_contestants import TRAINERS
 
 FOLDER = Path(report.__file__).parent
@@ -127,9 +130,38 @@ def test_the_table_of_training(tmp_path, capsys, monkeypatch):
         run("--training", SMALLEST)
 
 
+@pytest.mark.parametrize(
+    ("filled", "count", "bits", "bound"),
+    [(0, 7, 32, 1e-5), (5, 1, 8, 0.05)],
+)
+def test_a_language_model(tmp_path, monkeypatch, filled, count, bits, bound):
+    small = {"hidden_size": 128, "num_hidden_layers": 1, "intermediate_size": 256, "vocab_size": 200}
+    monkeypatch.setattr(language_workloads, "SIZES", {**language_workloads.SIZES, **small})
+    workload = language_workloads.workload(filled, count, language_workloads.Numbers(bits, 32 if bits == 4 else None))
+    for contestant in (DECODERS["eager"], DECODERS["pipeline"]):
+        run, report = contestant_process.compiled(contestant, workload, 1, tmp_path)
+        assert report["error"] < bound
+        assert 0 <= report["divergence"] < bound
+        first = contestant.arrays(run())[0].copy()
+        assert (contestant.arrays(run())[0] == first).all()  # in the same slot
+
+
+def test_the_table_of_language_models(tmp_path, monkeypatch):
+    page = tmp_path / "generation.md"
+    page.write_text(f"before\n{language_report.START}\nold\n{language_report.END}\nafter\n")
+    monkeypatch.setattr(language_report, "PAGE", page)
+    calls = [
+        outcome(name, "L3_step_int8", divergence=3e-4, ms=ms) for name, ms in (("pipeline", 2.0), ("openvino", 3.0))
+    ]
+    run("--language", "--report", "--write", "--output", lines_of(tmp_path, *calls).path)
+    assert "| L3_step_int8 | 2.00 | 3.00 | 1.50 |" in page.read_text()
+    assert "| L3_step_int8 | 3e-04 | 3e-04 |" in page.read_text()
+    assert "old" not in page.read_text()
+
+
 def test_a_contestant_that_fails_says_why(tmp_path):
     script = "import contestant_process as p, contestants as c\nc.CONTESTANTS['eager'].modules = ('no_such',)\np.main()"
-    command = [sys.executable, "-c", script, "run", "eager", SMALLEST, "1", str(tmp_path)]
+    command = [sys.executable, "-c", script, "run", "inference", "eager", SMALLEST, "1", str(tmp_path)]
     run = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=100)
     assert json.loads(run.stdout) == {"failure": "ModuleNotFoundError: No module named 'no_such'"}
 

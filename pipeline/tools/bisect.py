@@ -23,6 +23,7 @@ _OPTIONS = (
     "precision",
     "weights",
     "group",
+    "activations",
     "winograd",
     "disable",
     "passes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from pipeline.options import CAPTURE_MODES, PRECISIONS, WEIGHTS, WINOGRAD_TILES
+from pipeline.options import ACTIVATIONS, CAPTURE_MODES, PRECISIONS, WEIGHTS, WINOGRAD_TILES
 from pipeline.tools.command_line import DriverParser, count
 from pipeline.tools.compile_arguments import by_stage
 
@@ -64,6 +64,7 @@ def _parser() -> DriverParser:
     how.add_argument("--precision", choices=PRECISIONS, default="f32")
     how.add_argument("--weights", choices=WEIGHTS, default="f32")
     how.add_argument("--group", type=count(2), metavar="N")
+    how.add_argument("--activations", choices=ACTIVATIONS, default="f32")
     how.add_argument("--winograd", type=int, choices=WINOGRAD_TILES, default=2)
     how.add_argument("--disable", action="append", default=[], metavar="PASS")
     how.add_argument("--passes", action="append", default=[], metavar="STAGE=PIPELINE")

@@ -20,7 +20,7 @@ def compile_checkpoint(arguments: argparse.Namespace) -> LanguageModel:
     Raises:
         PipelineError: it cannot be loaded, or transformers is not there.
     """
-    options: dict[str, Any] = {"precision": arguments.precision, "weights": arguments.weights}
+    options: dict[str, Any] = {name: getattr(arguments, name) for name in ("precision", "weights", "activations")}
     if arguments.group is not None:
         options["group"] = arguments.group
     model = _loaded(arguments.model)

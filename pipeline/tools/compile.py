@@ -86,6 +86,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             precision=arguments.precision,
             weights=arguments.weights,
             group=arguments.group,
+            activations=arguments.activations,
             winograd=arguments.winograd,
             tune=arguments.tune,
             fallback="error",  # artifacts have no torch that could run ops

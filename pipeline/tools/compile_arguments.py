@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from pipeline.options import CAPTURE_MODES, PASS_STAGES, PRECISIONS, WEIGHTS, WINOGRAD_TILES
+from pipeline.options import ACTIVATIONS, CAPTURE_MODES, PASS_STAGES, PRECISIONS, WEIGHTS, WINOGRAD_TILES
 from pipeline.tools.command_line import DriverParser, count
 from pipeline.tools.model_file import takes_inputs
 from pipeline.tools.remark_output import FORMATS
@@ -145,6 +145,12 @@ def _parser() -> DriverParser:
         type=count(2),
         metavar="N",
         help="with --weights=int8, int4: how many weights of a column share a scale",
+    )
+    how.add_argument(
+        "--activations",
+        choices=ACTIVATIONS,
+        default="f32",
+        help="with --weights=int8: round the data that weights are multiplied with, too, row by row (default: f32)",
     )
     how.add_argument(
         "--winograd",

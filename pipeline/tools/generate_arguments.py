@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.options import PRECISIONS, WEIGHTS
+from pipeline.options import ACTIVATIONS, PRECISIONS, WEIGHTS
 from pipeline.tools.command_line import DriverParser, count
 
 _DESCRIPTION = """Goes on with a text, and prints tokens as they come; how fast they came is said on stderr. The model
@@ -92,6 +92,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     compiling.add_argument("--weights", choices=WEIGHTS, default="f32", help="as in pipeline-compile (default: f32)")
     compiling.add_argument("--group", type=count(2), metavar="N", help="as in pipeline-compile")
+    compiling.add_argument("--activations", choices=ACTIVATIONS, default="f32", help="as in pipeline-compile")
     arguments = parser.parse_args(argv)
     if arguments.prompt is None and arguments.output is None:
         parser.error("says neither --prompt, a text to go on with, nor -o, where the compiled model goes")

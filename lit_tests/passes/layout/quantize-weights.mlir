@@ -2,6 +2,7 @@
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64" --remarks-filter=quantize-weights --verify-diagnostics
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 group=8" --canonicalize --cse | FileCheck %s --check-prefix=GROUP
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 bits=4" --canonicalize --cse | FileCheck %s --check-prefix=FOUR
+// RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 data=true" --canonicalize --cse | FileCheck %s --check-prefix=DATA
 
 // One scale for each column: its largest weight becomes 127.
 
@@ -28,6 +29,22 @@
 // GROUP-LABEL: func.func @product
 // GROUP: iterator_types = ["parallel", "reduction", "parallel"]
 // GROUP: ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<3x2x8xf32>, tensor<2x8x4xi8>, tensor<2x4xf32>)
+
+// Data has a scale for each row; both factors are dequantized in front of the product.
+
+// DATA-LABEL: func.func @product
+// DATA-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[W:.*]]: tensor<16x4xf32>
+// DATA: %[[BYTES:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<16x4xi8>)
+// DATA: %[[LARGEST:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%[[X]] : tensor<3x16xf32>)
+// DATA: %[[SCALE:.*]] = linalg.generic {{.*}} ins(%[[LARGEST]] : tensor<3xf32>)
+// DATA: %[[STEPS:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[SCALE]] : tensor<3x16xf32>, tensor<3xf32>) outs(%{{.*}} : tensor<3x16xi8>)
+// DATA: math.roundeven
+// DATA: arith.maxnumf
+// DATA: arith.minnumf
+// DATA: arith.fptosi
+// DATA: %[[ROUNDED:.*]] = linalg.generic {{.*}} ins(%[[STEPS]], %[[SCALE]] : tensor<3x16xi8>, tensor<3xf32>) outs(%{{.*}} : tensor<3x16xf32>)
+// DATA: %[[WEIGHT:.*]] = linalg.generic {{.*}} ins(%[[BYTES]], %{{.*}} : tensor<16x4xi8>, tensor<4xf32>) outs(%{{.*}} : tensor<16x4xf32>)
+// DATA: linalg.generic {{.*}} ins(%[[ROUNDED]], %[[WEIGHT]] : tensor<3x16xf32>, tensor<16x4xf32>)
 func.func @product(%x: tensor<3x16xf32>, %w: tensor<16x4xf32> {pipeline.weight = "w"}, %init: tensor<3x4xf32>) -> tensor<3x4xf32> {
   // expected-remark @below {{passed: reads its weight as bytes, all of a column with one scale}}
   %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x4xf32>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>
@@ -40,6 +57,9 @@ func.func @product(%x: tensor<3x16xf32>, %w: tensor<16x4xf32> {pipeline.weight =
 
 // CHECK-LABEL: func.func @data
 // CHECK: linalg.matmul
+// DATA-LABEL: func.func @data
+// DATA-NOT: i8
+// DATA: linalg.matmul
 func.func @data(%x: tensor<3x16xf32>, %w: tensor<16x4xf32>, %init: tensor<3x4xf32>) -> tensor<3x4xf32> {
   %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x4xf32>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>
   return %r : tensor<3x4xf32>

@@ -14,6 +14,7 @@ from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, behind, build_generic, empty_like, iterator_types, replace
 from pipeline.mlir import arith, ir, linalg, math, tensor
 from pipeline.passes.layout.dequantization import Places, Source, columns_last
+from pipeline.passes.layout.quantized_rows import rounded_by_rows
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
 from pipeline.passmanager.patterns import PatternPass, pattern
@@ -38,6 +39,9 @@ class QuantizeWeights(PatternPass):
 
     All else stays in f32. One row is bound by the reading of the weight, of which a quarter is left or less; @prepare
     quantizes once, and keeps no copy in floats.
+
+    With `data`, what weights of 8 bits are multiplied with is rounded likewise, in each call, with a scale for each of
+    its rows; contract-in-int8 makes products of bytes of that.
     """
 
     name: ClassVar[str] = "quantize-weights"
@@ -45,6 +49,9 @@ class QuantizeWeights(PatternPass):
 
     bits: int = field(default=8, metadata={"help": "how many bits a weight has: 4 or 8"})
     group: int = field(default=0, metadata={"help": "how many weights of a column share a scale; 0 for all"})
+    data: bool = field(
+        default=False, metadata={"help": "round the data that is multiplied with weights of 8 bits, too"}
+    )
     least_bytes: int = field(default=1 << 14, metadata={"help": "a smaller weight stays as it is"})
 
     def analyze(self, op: ir.Operation) -> ConstExprs:
@@ -63,7 +70,8 @@ class QuantizeWeights(PatternPass):
             self.missed(op, f"its weight is not quantized: {reason}")
             return False
         kind = "bytes" if self.bits == 8 else f"integers of {self.bits} bits"
-        self.passed(op, f"reads its weight as {kind}, {self.group or 'all'} of a column with one scale")
+        also = ", and its data as bytes" if self.data else ""
+        self.passed(op, f"reads its weight as {kind}, {self.group or 'all'} of a column with one scale{also}")
         self._rewrite(product, known[0])
         return True
 
@@ -84,6 +92,9 @@ class QuantizeWeights(PatternPass):
             source = columns_last(Source(weight, tuple(indexing.results)), column)
             scale = self._scales(source, product)
             quantized = self._quantized(source, scale, product.loops)
+        if self.data:
+            self._multiply_rounded(product, number, quantized, scale)
+            return
         with before(product.op):
             made = _product(product, number, quantized, scale)
         replace(product.op, list(made.results))
@@ -93,6 +104,24 @@ class QuantizeWeights(PatternPass):
             view = structured(made)
             assert view is not None and length is not None
             SplitLoops(view, Splits({loop: (length // self.group, self.group)})).run()
+
+    def _multiply_rounded(self, product: LinalgOp, number: int, quantized: Source, scale: Source) -> None:
+        """matmul(x, w)   ->   matmul(dequantize(quantize(x)), dequantize(q, scale))"""
+        data, indexing = product.operands[1 - number], product.maps[1 - number]
+        summed = [loop_of(place) in product.summed for place in indexing.results]
+        with before(product.op):
+            factors = [rounded_by_rows(data, summed)] * 2
+            factors[number] = _dequantized(quantized, scale, product.loops)
+            maps = [indexing] * 2
+            maps[number] = _map(quantized.places, product.loops)
+            made = build_generic(
+                factors,
+                [product.operands[2]],
+                [*maps, product.maps[2]],
+                iterator_types(product.reductions),
+                lambda elements: [arith.AddFOp(elements[2], arith.MulFOp(elements[0], elements[1]).result).result],
+            )
+        replace(product.op, list(made.results))
 
     def _scales(self, source: Source, product: LinalgOp) -> Source:
         """The scales of a weight, for each column or group."""
@@ -112,8 +141,6 @@ class QuantizeWeights(PatternPass):
         """The integers of a weight, as bytes."""
         kind = ir.RankedTensorType(source.value.type)
         byte = ir.IntegerType.get_signless(8)
-        own = {loop_of(place): dim for dim, place in enumerate(source.places)}
-        inside = ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(own.get(loop, 0)) for loop in range(loops)])
 
         def rounded(elements: Sequence[ir.Value]) -> list[ir.Value]:
             steps = arith.DivFOp(elements[0], _as_float(elements[1])).result
@@ -121,15 +148,40 @@ class QuantizeWeights(PatternPass):
             return [arith.FPToSIOp(byte, nearest if self.bits == 8 else _clamped(nearest, self.bits)).result]
 
         identity = ir.AffineMap.get_identity(kind.rank)
-        read = ir.AffineMap.get(kind.rank, 0, [place.compose(inside) for place in scale.places])
         made = build_generic(
             [source.value, scale.value],
             [empty_like(source.value, byte)],
-            [identity, read, identity],
+            [identity, _along(source, scale, loops), identity],
             iterator_types([False] * kind.rank),
             rounded,
         )
         return Source(made.results[0], source.places)
+
+
+def _along(weight: Source, scale: Source, loops: int) -> ir.AffineMap:
+    """How an op over a weight reads its scales."""
+    rank = len(weight.places)
+    own = {loop_of(place): dim for dim, place in enumerate(weight.places)}
+    inside = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(own.get(loop, 0)) for loop in range(loops)])
+    return ir.AffineMap.get(rank, 0, [place.compose(inside) for place in scale.places])
+
+
+def _dequantized(quantized: Source, scale: Source, loops: int) -> ir.Value:
+    """A weight in floats again."""
+    element = ir.F32Type.get()
+    identity = ir.AffineMap.get_identity(len(quantized.places))
+
+    def multiplied(elements: Sequence[ir.Value]) -> list[ir.Value]:
+        whole = arith.SIToFPOp(element, elements[0]).result
+        return [arith.MulFOp(whole, _as_float(elements[1])).result]
+
+    return build_generic(
+        [quantized.value, scale.value],
+        [empty_like(quantized.value, element)],
+        [identity, _along(quantized, scale, loops), identity],
+        iterator_types([False] * len(quantized.places)),
+        multiplied,
+    ).results[0]
 
 
 def _grouped(value: ir.Value, dim: int, group: int) -> ir.Value:

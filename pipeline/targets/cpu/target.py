@@ -18,7 +18,7 @@ class CpuTarget(Target):
     """CPUs of x86-64 and AArch64, by name, or `native` for this machine's."""
 
     family = example = fusion_rules = "cpu"
-    honours = frozenset({"profile", "rounds", "weight_bits", "winograd"})
+    honours = frozenset({"profile", "rounds", "quantizes_data", "weight_bits", "winograd"})
 
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: CodeForm = PLAIN):
         self.isa = isa(cpu)
@@ -74,7 +74,8 @@ def _quantization(form: CodeForm) -> str:
     """The pass that rounds weights, if they are to be rounded."""
     if form.weight_bits == PLAIN.weight_bits:
         return ""
-    return f"quantize-weights{{bits={form.weight_bits} group={form.weight_group}}},"
+    data = _word(form.quantizes_data)
+    return f"quantize-weights{{bits={form.weight_bits} group={form.weight_group} data={data}}},"
 
 
 def _word(flag: bool) -> str:

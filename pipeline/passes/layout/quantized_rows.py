@@ -1,0 +1,70 @@
+"""Data as bytes with a scale for each row, which is found as the code runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.ir.rewriting import build_generic, empty_like, iterator_types, sizes_of
+from pipeline.mlir import arith, ir, linalg, math, tensor
+
+#: How many steps the largest absolute value of a row is: -128 is not used.
+_STEPS = 127.0
+
+#: The smallest scale, whose reciprocal is a number: that of rows which are all 0.
+_LEAST_SCALE = 2.0**-126
+
+
+def rounded_by_rows(data: ir.Value, summed: Sequence[bool]) -> ir.Value:
+    """Data in f32, quantized and dequantized: round(x / scale) * scale with scale = max(abs(row)) / 127.
+
+    Args:
+        summed: of each dim, whether it is one along rows.
+    """
+    scales = _scales(data, summed)
+    rank = len(summed)
+    whole = ir.AffineMap.get_identity(rank)
+    by_row = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(dim) for dim in range(rank) if not summed[dim]])
+    byte, loops = ir.IntegerType.get_signless(8), iterator_types([False] * rank)
+    element = ir.RankedTensorType(data.type).element_type
+
+    def quantized(elements: Sequence[ir.Value]) -> list[ir.Value]:
+        nearest = math.RoundEvenOp(arith.DivFOp(elements[0], elements[1]).result).result
+        least, most = (arith.ConstantOp(element, end).result for end in (-_STEPS, _STEPS))
+        # A row with NaN or infinity has such a scale; its bytes are some numbers.
+        within = arith.MinNumFOp(arith.MaxNumFOp(nearest, least).result, most).result
+        return [arith.FPToSIOp(byte, within).result]
+
+    def dequantized(elements: Sequence[ir.Value]) -> list[ir.Value]:
+        return [arith.MulFOp(arith.SIToFPOp(element, elements[0]).result, elements[1]).result]
+
+    maps = [whole, by_row, whole]
+    steps = build_generic([data, scales], [empty_like(data, byte)], maps, loops, quantized).results[0]
+    return build_generic([steps, scales], [empty_like(data, element)], maps, loops, dequantized).results[0]
+
+
+def _scales(data: ir.Value, summed: Sequence[bool]) -> ir.Value:
+    """The scale of each row."""
+    element = ir.RankedTensorType(data.type).element_type
+    kept = [dim for dim, gone in enumerate(summed) if not gone]
+    sizes = sizes_of(data)
+    zero = arith.ConstantOp(element, 0.0).result
+    start = linalg.fill(zero, outs=[tensor.EmptyOp([sizes[dim] for dim in kept], element).result])
+    maps = [
+        ir.AffineMap.get_identity(len(summed)),
+        ir.AffineMap.get(len(summed), 0, [ir.AffineDimExpr.get(dim) for dim in kept]),
+    ]
+    largest = build_generic(
+        [data],
+        [start],
+        maps,
+        iterator_types(summed),
+        lambda elements: [arith.MaximumFOp(elements[1], math.AbsFOp(elements[0]).result).result],
+    ).results[0]
+
+    def divided(elements: Sequence[ir.Value]) -> list[ir.Value]:
+        most, least = (arith.ConstantOp(element, number).result for number in (_STEPS, _LEAST_SCALE))
+        return [arith.MaximumFOp(arith.DivFOp(elements[0], most).result, least).result]
+
+    identity = ir.AffineMap.get_identity(len(kept))
+    loops = iterator_types([False] * len(kept))
+    return build_generic([largest], [empty_like(largest, element)], [identity, identity], loops, divided).results[0]
