@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline import gc_pause, interrupts
-from pipeline.compiler import Observer, captured_source, compile_source, target_for
+from pipeline.compiler import Observer, captured_source, check_kept, compile_source, target_for
 from pipeline.errors import OptionError
 from pipeline.frontend.node_places import NodePlace, tell, told
 from pipeline.options import Options
@@ -49,6 +49,7 @@ class Captured:
             raise OptionError(f"{name}: the model is captured already; pipeline.capture takes this option")
         chosen = Options.create(options)
         target = target_for(chosen, assembly, linked)
+        check_kept(chosen, self._source.tensors().keys())
         with gc_pause.left(), interrupts.kept():
             return compile_source(self._source, chosen, target, observer)
 

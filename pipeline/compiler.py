@@ -5,7 +5,8 @@ MLIR and LLVM are loaded when something is compiled: what the disk cache has is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import difflib
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from pipeline.frontend.capture.file_kinds import MLIR_FILES
 from pipeline.frontend.mlir_formats.reading import inner_bytecode
 from pipeline.fusion_rules.rules import FusionRules, load_rules
 from pipeline.fusions import python_functions
+from pipeline.ir.weight_names import matches
 from pipeline.options import WEIGHT_BITS, Options
 from pipeline.program import Program, ProgramSource
 from pipeline.remarks import Remark, collect, dropped, note, repeat
@@ -73,7 +75,9 @@ def compile(
     chosen = Options.create(options)
     target = target_for(chosen, assembly, linked)
     with gc_pause.left(), interrupts.kept(), progress.reported(chosen.verbose):
-        return compile_source(captured_source(model, args, kwargs, dynamic_shapes, chosen), chosen, target, observer)
+        source = captured_source(model, args, kwargs, dynamic_shapes, chosen)
+        check_kept(chosen, source.tensors().keys())
+        return compile_source(source, chosen, target, observer)
 
 
 def target_for(options: Options, assembly: bool = False, linked: bool = False) -> targets.Target:
@@ -81,7 +85,18 @@ def target_for(options: Options, assembly: bool = False, linked: bool = False) -
     threads, rounds = options.num_threads != 1, options.precision == "bf16"
     bits, group = WEIGHT_BITS[options.weights], options.group or 0
     data = options.activations != "f32"
-    form = targets.CodeForm(assembly, linked, options.profile, threads, rounds, bits, group, data, options.winograd)
+    form = targets.CodeForm(
+        assembly=assembly,
+        linked=linked,
+        profile=options.profile,
+        parallel=threads,
+        rounds=rounds,
+        weight_bits=bits,
+        weight_group=group,
+        quantizes_data=data,
+        keep=options.keep,
+        winograd=options.winograd,
+    )
     target = targets.create(options.target, options.cpu, frozenset(options.disable), form)
     if options.tune is not None and not target.runs_here:
         raise OptionError("tune: this machine cannot run the code, so it cannot measure it: leave tune out")
@@ -89,6 +104,14 @@ def target_for(options: Options, assembly: bool = False, linked: bool = False) -
         _check_passes(options)
     _rules(options, target)
     return target
+
+
+def check_kept(options: Options, names: Collection[str]) -> None:
+    """Raises `OptionError` if a pattern of `options.keep` matches none of the names of weights."""
+    for pattern in options.keep:
+        if not any(matches(name, pattern) for name in names):
+            near = difflib.get_close_matches(pattern, names, 3, 0.3) or sorted(names)[:3]
+            raise OptionError(f"keep: no weight is called {pattern!r}; there are {', '.join(near)}")
 
 
 def _check_passes(options: Options) -> None:

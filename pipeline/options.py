@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -45,6 +46,10 @@ RANDOM_MODES = ("philox", "eager")
 PASS_STAGES = ("linalg", "fused", "kernels")
 
 
+#: What a pattern of names consists of; what names have besides is matched by `?`.
+_NAME_PATTERN = re.compile(r"[\w.*?-]+")
+
+
 def _usually_checked() -> bool:
     return os.environ.get("PIPELINE_CHECK", "0") not in ("", "0")
 
@@ -79,6 +84,8 @@ class Options:
             the schedules that analysis chooses, whatever is kept.
         activations: `f32`, or `int8` to round the data that weights are multiplied with to bytes, too, in each call,
             with a scale for each of its rows, so that products are those of bytes; with `weights="int8"`.
+        keep: names of weights, or of modules around them, that `weights` and `precision` leave as they are; `*` and `?`
+            stand for any characters, as in `("lm_head", "layers.0.*")`.
         refresh: `auto`: a call after weights have changed prepares them again; `manual`: `Executable.refresh` does,
             and nobody changes weights without it, nor moves them but in memory.
         fusion_rules: what becomes one kernel: the name of a target that has a table (by default `target`), the path of
@@ -109,6 +116,7 @@ class Options:
     weights: str = "f32"
     group: int | None = None
     activations: str = "f32"
+    keep: tuple[str, ...] = ()
     winograd: int = 2
     tune: float | None = None
     refresh: RefreshMode = "auto"
@@ -165,6 +173,7 @@ class Options:
         if checked.get("random", "philox") not in RANDOM_MODES:
             raise OptionError(f"random={checked['random']!r}: expected one of {', '.join(RANDOM_MODES)}")
         checked["disable"] = _names(values.get("disable", ()))
+        checked["keep"] = _kept(checked)
         checked["passes"] = _pipelines(values.get("passes", {}))
         checked["fusion_rules"] = _rules(values.get("fusion_rules"))
         checked["fusions"] = _fusions(values.get("fusions", ()))
@@ -186,6 +195,16 @@ def _check_activations(values: Mapping[str, Any]) -> None:
         raise OptionError(f"activations={rounded_to!r}: expected one of {', '.join(ACTIVATIONS)}")
     if rounded_to != "f32" and (values.get("weights") != "int8" or values.get("group") is not None):
         raise OptionError(f"activations={rounded_to!r}: is for weights='int8' without groups")
+
+
+def _kept(values: Mapping[str, Any]) -> tuple[str, ...]:
+    kept = values.get("keep", ())
+    is_list = isinstance(kept, (list, tuple)) and all(isinstance(name, str) for name in kept)
+    if not is_list or not all(_NAME_PATTERN.fullmatch(name) for name in kept):
+        raise OptionError(f"keep: expected a list of names of weights or modules, with * and ?, got {kept!r}")
+    if kept and values.get("weights", "f32") == "f32" and values.get("precision", "f32") == "f32":
+        raise OptionError("keep: nothing is rounded; it is for weights='int8', weights='int4' and precision='bf16'")
+    return tuple(kept)
 
 
 def _names(value: Any) -> tuple[str, ...]:

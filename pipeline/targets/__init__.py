@@ -22,6 +22,7 @@ _REFUSALS = {
     "profile": "profile: kernels are timed on the target cpu only, not on {name}",
     "rounds": "precision='bf16': contractions round their operands on the target cpu only, not on {name}",
     "weight_bits": "weights='int{value}': weights are quantized for the target cpu only, not for {name}",
+    "keep": "keep={value!r}: weights are rounded for the target cpu only, not for {name}",
     "quantizes_data": "activations='int8': data is quantized for the target cpu only, not for {name}",
     "winograd": "winograd={value}: Winograd's algorithm is for the target cpu only, not for {name}",
 }

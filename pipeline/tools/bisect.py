@@ -24,6 +24,7 @@ _OPTIONS = (
     "weights",
     "group",
     "activations",
+    "keep",
     "winograd",
     "disable",
     "passes",

@@ -14,13 +14,17 @@ from pipeline.generation.language_model import LanguageModel
 _MAX_LENGTH = 1024
 
 
+#: The options of the compiler that the driver has.
+_OPTIONS = ("precision", "weights", "activations", "keep")
+
+
 def compile_checkpoint(arguments: argparse.Namespace) -> LanguageModel:
     """Loads the checkpoint, its tokenizer and generation config, and compiles it; nothing is downloaded.
 
     Raises:
         PipelineError: it cannot be loaded, or transformers is not there.
     """
-    options: dict[str, Any] = {name: getattr(arguments, name) for name in ("precision", "weights", "activations")}
+    options: dict[str, Any] = {name: getattr(arguments, name) for name in _OPTIONS}
     if arguments.group is not None:
         options["group"] = arguments.group
     model = _loaded(arguments.model)

@@ -87,6 +87,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             weights=arguments.weights,
             group=arguments.group,
             activations=arguments.activations,
+            keep=arguments.keep,
             winograd=arguments.winograd,
             tune=arguments.tune,
             fallback="error",  # artifacts have no torch that could run ops

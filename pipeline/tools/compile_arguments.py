@@ -153,6 +153,14 @@ def _parser() -> DriverParser:
         help="with --weights=int8: round the data that weights are multiplied with, too, row by row (default: f32)",
     )
     how.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="with --weights and --precision: leave weights of that name as they are, as lm_head or layers.0.* say; "
+        "may be given several times",
+    )
+    how.add_argument(
         "--winograd",
         type=int,
         choices=WINOGRAD_TILES,

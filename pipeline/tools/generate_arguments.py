@@ -93,6 +93,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     compiling.add_argument("--weights", choices=WEIGHTS, default="f32", help="as in pipeline-compile (default: f32)")
     compiling.add_argument("--group", type=count(2), metavar="N", help="as in pipeline-compile")
     compiling.add_argument("--activations", choices=ACTIVATIONS, default="f32", help="as in pipeline-compile")
+    compiling.add_argument("--keep", action="append", default=[], metavar="PATTERN", help="as in pipeline-compile")
     arguments = parser.parse_args(argv)
     if arguments.prompt is None and arguments.output is None:
         parser.error("says neither --prompt, a text to go on with, nor -o, where the compiled model goes")

@@ -2,11 +2,12 @@
 // RUN: pipeline-opt %s --split-input-file --contract-in-bf16="round=true least-sum=4" --remarks-filter=contract-in-bf16 --verify-diagnostics
 // RUN: pipeline-opt %s --split-input-file --contract-in-bf16="least-sum=4" | FileCheck %s --check-prefix=EXACT
 // RUN: pipeline-opt %s --split-input-file --contract-in-bf16="round=true supported=false least-sum=4" | FileCheck %s --check-prefix=OLD
+// RUN: pipeline-opt %s --split-input-file --contract-in-bf16="round=true least-sum=4 keep={head}" | FileCheck %s --check-prefix=KEEP
 
 // Operands are rounded; the sum stays in f32. Without `round`, or a processor that has dot products, nothing changes.
 
 // CHECK-LABEL: func.func @matmul
-// CHECK-SAME: (%[[X:.*]]: tensor<5x8xf32>, %[[W:.*]]: tensor<8x6xf32>, %[[INIT:.*]]: tensor<5x6xf32>)
+// CHECK-SAME: (%[[X:.*]]: tensor<5x8xf32>, %[[W:.*]]: tensor<8x6xf32> {pipeline.weight = "head.w"}, %[[INIT:.*]]: tensor<5x6xf32>)
 // CHECK: %[[XR:.*]] = linalg.generic
 // CHECK-SAME: ins(%[[X]] : tensor<5x8xf32>)
 // CHECK: arith.truncf
@@ -18,7 +19,9 @@
 // EXACT-NEXT: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x8xf32>, tensor<8x6xf32>)
 // OLD-LABEL: func.func @matmul
 // OLD-NEXT: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x8xf32>, tensor<8x6xf32>)
-func.func @matmul(%x: tensor<5x8xf32>, %w: tensor<8x6xf32>, %init: tensor<5x6xf32>) -> tensor<5x6xf32> {
+// KEEP-LABEL: func.func @matmul
+// KEEP-NEXT: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x8xf32>, tensor<8x6xf32>)
+func.func @matmul(%x: tensor<5x8xf32>, %w: tensor<8x6xf32> {pipeline.weight = "head.w"}, %init: tensor<5x6xf32>) -> tensor<5x6xf32> {
   // expected-remark @below {{passed: dot products of bf16, 2 operands rounded}}
   %r = linalg.matmul ins(%x, %w : tensor<5x8xf32>, tensor<8x6xf32>) outs(%init : tensor<5x6xf32>) -> tensor<5x6xf32>
   return %r : tensor<5x6xf32>
@@ -36,6 +39,8 @@ func.func @matmul(%x: tensor<5x8xf32>, %w: tensor<8x6xf32>, %init: tensor<5x6xf3
 // CHECK: linalg.matmul ins(%[[X]], %[[T]] : tensor<5x8xbf16>, tensor<8x6xbf16>)
 // EXACT-LABEL: func.func @was_bf16
 // EXACT: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x8xbf16>, tensor<8x6xbf16>)
+// KEEP-LABEL: func.func @was_bf16
+// KEEP: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x8xbf16>, tensor<8x6xbf16>)
 // OLD-LABEL: func.func @was_bf16
 // OLD: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x8xf32>, tensor<8x6xf32>)
 func.func @was_bf16(%x: tensor<5x8xbf16>, %w: tensor<6x8xbf16>, %init: tensor<5x6xf32>) -> tensor<5x6xf32> {

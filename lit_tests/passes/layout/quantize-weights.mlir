@@ -3,6 +3,8 @@
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 group=8" --canonicalize --cse | FileCheck %s --check-prefix=GROUP
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 bits=4" --canonicalize --cse | FileCheck %s --check-prefix=FOUR
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 data=true" --canonicalize --cse | FileCheck %s --check-prefix=DATA
+// RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 keep={v?,w}" | FileCheck %s --check-prefix=KEEP
+// RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 keep={v,ww}" --canonicalize --cse | FileCheck %s
 
 // One scale for each column: its largest weight becomes 127.
 
@@ -32,6 +34,9 @@
 
 // Data has a scale for each row; both factors are dequantized in front of the product.
 
+// KEEP-LABEL: func.func @product
+// KEEP-NOT: i8
+// KEEP: linalg.matmul
 // DATA-LABEL: func.func @product
 // DATA-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[W:.*]]: tensor<16x4xf32>
 // DATA: %[[BYTES:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<16x4xi8>)

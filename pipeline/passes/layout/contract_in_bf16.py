@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
 
+from pipeline.analysis.const_expr import ConstExprs
+from pipeline.analysis.kept_weights import kept_weight
 from pipeline.analysis.op_naming import is_product
 from pipeline.analysis.zero_insertion import puts_among_zeros
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
@@ -31,15 +33,22 @@ class ContractInBf16(PatternPass):
     supported: bool = field(default=True, metadata={"help": "whether the processor has dot products of bf16"})
     least_sum: int = field(default=16, metadata={"help": "a sum of fewer products stays in f32"})
 
+    keep: tuple[str, ...] = field(default=(), metadata={"help": "weights that are not rounded, by patterns of names"})
+
+    def analyze(self, op: ir.Operation) -> tuple[ConstExprs, ...]:
+        """What comes from weights alone, where some are to be kept."""
+        return (ConstExprs(op),) if self.round and self.keep else ()
+
     @pattern("linalg.*", outermost=True)
-    def narrow(self, op: ir.Operation) -> bool:
+    def narrow(self, op: ir.Operation, weights: tuple[ConstExprs, ...]) -> bool:
         """matmul(extf(x), extf(w))   ->   matmul(x, w), and with round matmul(x, w)   ->   matmul(bf16(x), bf16(w))"""
         if not _is_contraction(op):
             return False
         exact = [_is_bf16(value) for value in _factors(op)]
         if not self.round and not all(exact):
             return False
-        reason = self._why_not(op)
+        kept = self._kept(op, weights) if exact != [True, True] else None
+        reason = self._why_not(op) if kept is None else f"'{kept}' is to be kept"
         if reason is not None:
             self.missed(op, f"computed in f32: {reason}")
             return False
@@ -49,6 +58,11 @@ class ContractInBf16(PatternPass):
             operands = [_bf16(value) for value in _factors(op)]
         _take(op, operands)
         return True
+
+    def _kept(self, op: ir.Operation, weights: tuple[ConstExprs, ...]) -> str | None:
+        """The name of a weight that is not to be rounded."""
+        names = (kept_weight(value, known, self.keep) for known in weights for value in _factors(op))
+        return next((name for name in names if name is not None), None)
 
     def _why_not(self, op: ir.Operation) -> str | None:
         """Why a contraction stays as it is; None if it is to be rewritten."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
+from pipeline.analysis.kept_weights import kept_weight
 from pipeline.analysis.matrix_product import read_matrix_product
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.indexing_maps import loop_of
@@ -52,6 +53,7 @@ class QuantizeWeights(PatternPass):
     data: bool = field(
         default=False, metadata={"help": "round the data that is multiplied with weights of 8 bits, too"}
     )
+    keep: tuple[str, ...] = field(default=(), metadata={"help": "weights that stay, by patterns of names"})
     least_bytes: int = field(default=1 << 14, metadata={"help": "a smaller weight stays as it is"})
 
     def analyze(self, op: ir.Operation) -> ConstExprs:
@@ -65,7 +67,7 @@ class QuantizeWeights(PatternPass):
         known = [number for number in (1, 0) if product is not None and product.operands[number] in weights]
         if product is None or len(known) != 1:
             return False
-        reason = self._why_not(product, known[0])
+        reason = self._why_not(product, known[0], weights)
         if reason is not None:
             self.missed(op, f"its weight is not quantized: {reason}")
             return False
@@ -75,8 +77,11 @@ class QuantizeWeights(PatternPass):
         self._rewrite(product, known[0])
         return True
 
-    def _why_not(self, product: LinalgOp, number: int) -> str | None:
+    def _why_not(self, product: LinalgOp, number: int, weights: ConstExprs) -> str | None:
         """Why a weight stays as it is; None if it is to be quantized."""
+        kept = kept_weight(product.operands[number], weights, self.keep)
+        if kept is not None:
+            return f"'{kept}' is to be kept"
         size = byte_size(product.operands[number].type) or 0
         if size < self.least_bytes:
             return f"it has {size} bytes, fewer than {self.least_bytes}"

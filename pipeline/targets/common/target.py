@@ -26,6 +26,7 @@ class CodeForm:
         weight_bits: how many bits weights of products in f32 are rounded to: 4 or 8; 32 for weights as they are.
         weight_group: how many of a column share a scale then, 0 for all.
         quantizes_data: round what weights of 8 bits are multiplied with to bytes, too.
+        keep: patterns of the names of weights that are not rounded.
         winograd: the results of a tile along each dim by Winograd's algorithm; 0 for direct convolutions alone.
     """
 
@@ -37,6 +38,7 @@ class CodeForm:
     weight_bits: int = 32
     weight_group: int = 0
     quantizes_data: bool = False
+    keep: tuple[str, ...] = ()
     winograd: int = 2
 
 

@@ -18,7 +18,7 @@ class CpuTarget(Target):
     """CPUs of x86-64 and AArch64, by name, or `native` for this machine's."""
 
     family = example = fusion_rules = "cpu"
-    honours = frozenset({"profile", "rounds", "quantizes_data", "weight_bits", "winograd"})
+    honours = frozenset({"profile", "rounds", "keep", "quantizes_data", "weight_bits", "winograd"})
 
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: CodeForm = PLAIN):
         self.isa = isa(cpu)
@@ -35,7 +35,7 @@ class CpuTarget(Target):
             canonicalize,
             cse
         """
-        self.contractions = f"contract-in-bf16{{round={rounds} supported={supported}}}"
+        self.contractions = f"contract-in-bf16{{round={rounds} supported={supported}{_kept(form)}}}"
 
     @classmethod
     def create(cls, variant: str, cpu: str, disable: frozenset[str], form: CodeForm) -> CpuTarget:
@@ -75,7 +75,12 @@ def _quantization(form: CodeForm) -> str:
     if form.weight_bits == PLAIN.weight_bits:
         return ""
     data = _word(form.quantizes_data)
-    return f"quantize-weights{{bits={form.weight_bits} group={form.weight_group} data={data}}},"
+    return f"quantize-weights{{bits={form.weight_bits} group={form.weight_group} data={data}{_kept(form)}}},"
+
+
+def _kept(form: CodeForm) -> str:
+    """The option of these passes that names weights."""
+    return f" keep={{{','.join(form.keep)}}}" if form.keep else ""
 
 
 def _word(flag: bool) -> str:
