@@ -24,12 +24,20 @@ from pipeline.frontend.gradients.changing_weights import weights_of_convolutions
 class Backward:
     """Computes the gradients of a graph; compiled when they are first asked for, which evaluation does not do."""
 
-    def __init__(self, owner: Any, weights: Weights, compile_graph: Compile, steps: StepCache | None):
-        """What is compiled is registered with `owner`; `weights` are those that forward takes.
+    def __init__(
+        self,
+        owner: Any,
+        forward: CompiledGraph,
+        weights: Weights,
+        compile_graph: Compile,
+        steps: StepCache | None,
+    ):
+        """What is compiled is registered with `owner`; `weights` are those that `forward` takes.
 
         `steps` may have it already, or gets it.
         """
         self._owner = owner
+        self._forward = forward
         self._steps = steps
         self._names = {id(tensor): name for name, tensor in weights.values()}
         self._compile_graph = compile_graph
@@ -64,6 +72,7 @@ class Backward:
             return make_boxed_func(graph.forward)
         if self._steps is not None:
             self._steps.keep_backward(backward)
+        code.share_workspace(self._forward)
         register(self._owner, code)
         self._code = code
         return code.run_boxed

@@ -67,6 +67,11 @@ class CompiledGraph:
         """The executables, one for each set of weights; none if the graph computes nothing."""
         return [] if self._bindings is None else self._bindings.executables
 
+    def share_workspace(self, other: CompiledGraph) -> None:
+        """Has the temporaries of both graphs' code lie in the same memory, see `Executable.share_workspace`."""
+        for executable, before in zip(self.executables[:1], other.executables[:1], strict=False):
+            executable.share_workspace(before)
+
     def __call__(self, *inputs: Any) -> Sequence[Any]:
         """The outputs for these inputs."""
         results: Sequence[Any] = ()
