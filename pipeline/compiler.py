@@ -206,8 +206,11 @@ def _checker(program: Program, source: ProgramSource) -> Checker:
 
 def _key(source: ProgramSource, options: Options, target: targets.Target) -> str | None:
     fingerprint = source.fingerprint()
-    if fingerprint is None:
-        return None
+    return None if fingerprint is None else cache_key(fingerprint, options, target)
+
+
+def cache_key(fingerprint: str, options: Options, target: targets.Target) -> str:
+    """The name in the disk cache of what is made with these options of what has this fingerprint."""
     return compile_cache.key_of(fingerprint, options, [*target.fingerprint(), repr(_rules(options, target))])
 
 

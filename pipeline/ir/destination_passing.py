@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.ir.reshapes import RESHAPES
 from pipeline.mlir import called_function, defining_op, ir, terminator
 
 
@@ -28,13 +29,15 @@ def _tied_in_while(loop: ir.Operation, number: int) -> ir.Value | None:
 
 
 def _tied_in_call(call: ir.Operation, number: int) -> ir.Value | None:
-    """The operand of a call that the callee updates to make a result."""
+    """The operand of a call that the callee updates to make a result, be it in another shape meanwhile."""
     body = called_function(call).regions[0].blocks
     if not len(body):
         return None
-    returned = terminator(body[0]).operands[number]
-    start = origin(returned)
-    return call.operands[ir.BlockArgument(start).arg_number] if isinstance(start.owner, ir.Block) else None
+    start = terminator(body[0]).operands[number]
+    while (reshaped := defining_op(value := origin(start))) is not None and reshaped.name in RESHAPES:
+        start = reshaped.operands[0]
+    tied = call.operands[ir.BlockArgument(value).arg_number] if isinstance(value.owner, ir.Block) else None
+    return tied if tied is not None and tied.type == call.results[number].type else None
 
 
 def origin(value: ir.Value) -> ir.Value:

@@ -138,6 +138,15 @@ class Executable:
         if not code.externals and fast_path.suits(signature, self._layout):
             self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory)
 
+    def share_workspace(self, other: Executable) -> None:
+        """Has the temporaries of both lie in the same memory: a call of one never happens inside a call of the other.
+
+        Where either calls functions of Python, or runs in parts or on a device, each keeps its own.
+        """
+        mine, theirs = vars(self).get("_workspace"), vars(other).get("_workspace")
+        if mine is not None and theirs is not None and not self._code.externals and not other._code.externals:
+            mine.share(theirs)
+
     def start(self) -> None:
         """Binds the weights for the first time; what others have prepared of them is taken."""
         with self._preparation.lock:

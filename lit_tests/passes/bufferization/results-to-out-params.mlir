@@ -35,3 +35,53 @@ func.func @kernel(%x: tensor<4xf32>) -> tensor<4xf32> {
 func.func @main(%x: tensor<4xf32> {pipeline.in_place = 0 : i64}, %y: tensor<4xf32>) -> tensor<4xf32> {
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// A kernel that computes into its destination in another shape is given the caller's memory.
+
+// CHECK: func.func @main(%{{[^:]*}}: tensor<2x4xf32> {{{.*}}}, %[[OUT:[^:]*]]: memref<8xf32>) attributes
+// CHECK: %[[PLACE:.*]] = bufferization.to_tensor %[[OUT]]
+// CHECK: call @in_rows(%{{.*}}, %[[PLACE]])
+func.func @main(%x: tensor<2x4xf32>) -> tensor<8xf32> {
+  %empty = tensor.empty() : tensor<8xf32>
+  %y = call @in_rows(%x, %empty) : (tensor<2x4xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+func.func private @in_rows(%x: tensor<2x4xf32>, %out: tensor<8xf32>) -> tensor<8xf32> {
+  %rows = tensor.expand_shape %out [[0, 1]] output_shape [2, 4] : tensor<8xf32> into tensor<2x4xf32>
+  %y = linalg.exp ins(%x : tensor<2x4xf32>) outs(%rows : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %flat = tensor.collapse_shape %y [[0, 1]] : tensor<2x4xf32> into tensor<8xf32>
+  return %flat : tensor<8xf32>
+}
+
+// -----
+
+// Not one that others read, too, nor one that is handed out in another shape.
+
+// CHECK: func.func @main(%{{[^:]*}}: tensor<2x4xf32> {{{.*}}}, %{{[^:]*}}: memref<8xf32>, %{{[^:]*}}: memref<2x4xf32>)
+// CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<8xf32>
+// CHECK: %[[OTHER:.*]] = tensor.empty() : tensor<8xf32>
+// CHECK: call @doubled(%{{.*}}, %[[EMPTY]])
+// CHECK: call @seen_in_rows(%{{.*}}, %[[OTHER]])
+func.func @main(%x: tensor<2x4xf32>) -> (tensor<8xf32>, tensor<2x4xf32>) {
+  %empty = tensor.empty() : tensor<8xf32>
+  %other = tensor.empty() : tensor<8xf32>
+  %y = call @doubled(%x, %empty) : (tensor<2x4xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %rows = call @seen_in_rows(%x, %other) : (tensor<2x4xf32>, tensor<8xf32>) -> tensor<2x4xf32>
+  return %y, %rows : tensor<8xf32>, tensor<2x4xf32>
+}
+
+func.func private @doubled(%x: tensor<2x4xf32>, %out: tensor<8xf32>) -> tensor<8xf32> {
+  %rows = tensor.collapse_shape %x [[0, 1]] : tensor<2x4xf32> into tensor<8xf32>
+  %fresh = tensor.empty() : tensor<8xf32>
+  %y = linalg.add ins(%rows, %out : tensor<8xf32>, tensor<8xf32>) outs(%fresh : tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+func.func private @seen_in_rows(%x: tensor<2x4xf32>, %out: tensor<8xf32>) -> tensor<2x4xf32> {
+  %rows = tensor.expand_shape %out [[0, 1]] output_shape [2, 4] : tensor<8xf32> into tensor<2x4xf32>
+  %y = linalg.exp ins(%x : tensor<2x4xf32>) outs(%rows : tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}

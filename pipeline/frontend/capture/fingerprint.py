@@ -7,6 +7,7 @@ whose meaning text cannot carry, such as an operator of another package's, there
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,8 +25,8 @@ from pipeline.frontend.numbers.guards import guards_of
 #: Constants up to this many elements become literals in the IR, where folding sees them.
 LITERAL_ELEMENTS = 64
 
-#: Whose operators mean the same in every process with the same version of torch.
-_NAMESPACES = ("aten", "prims", "prim")
+#: Whose operators mean the same in every process with the same version of torch, and of this package.
+NAMESPACES = ("aten", "prims", "prim", "pipeline")
 
 
 class _Opaque(Exception):
@@ -59,11 +60,21 @@ def graph_fingerprint(module: fx.GraphModule, weights: Mapping[str, str], mutate
         weights: the names in the model of the placeholders that are weights.
         mutated: the placeholders that are written to.
     """
+    digest = graph_digest(module)
+    return None if digest is None else called_with(digest, weights, mutated)
+
+
+def graph_digest(module: fx.GraphModule) -> str | None:
+    """Of the graph by itself, in 64 digits; None if it has no fingerprint."""
     try:
-        lines = [f"default {torch.get_default_dtype()}", repr(sorted(weights.items())), repr(mutated)]
-        return "\n".join([*lines, *_module(module)])
+        return hashlib.sha256("\n".join(_module(module)).encode()).hexdigest()
     except _Opaque:
         return None
+
+
+def called_with(digest: str, weights: Mapping[str, str], mutated: tuple[str, ...]) -> str:
+    """The fingerprint of a graph with this digest; `weights` and `mutated` as of `graph_fingerprint`."""
+    return "\n".join([f"default {torch.get_default_dtype()}", repr(sorted(weights.items())), repr(mutated), digest])
 
 
 def _weights(exported: ExportedProgram) -> Iterator[str]:
@@ -99,7 +110,7 @@ def _target(node: fx.Node) -> str:
     if isinstance(target, str):
         return target
     if isinstance(target, OpOverload):
-        if target.namespace not in _NAMESPACES:
+        if target.namespace not in NAMESPACES:
             raise _Opaque
         return str(target)
     if isinstance(target, HigherOrderOperator):

@@ -21,9 +21,11 @@ from pipeline.frontend.dynamo.bindings import forget_orphans
 from pipeline.frontend.dynamo.capture import Capture
 from pipeline.frontend.dynamo.compiled_graph import Compile, CompiledGraph, compile_with
 from pipeline.frontend.dynamo.direct import NotDirectError, direct_form
+from pipeline.frontend.dynamo.graph_part import GraphPart
 from pipeline.frontend.dynamo.modes import options_of
 from pipeline.frontend.dynamo.registry import current_owner, register
 from pipeline.frontend.dynamo.static_inputs import Weights, weights_inside, weights_of
+from pipeline.frontend.dynamo.traced_step import BoundPart
 from pipeline.frontend.dynamo.training_mode import is_training
 from pipeline.frontend.gradients.changing_weights import weights_of_convolutions
 from pipeline.remarks import Remark
@@ -35,7 +37,8 @@ def pipeline_backend(
     """Compiles one of dynamo's graphs.
 
     torch's counters["pipeline"] say how many graphs were compiled, and how many calls go `direct` to the code or
-    through aot_autograd's `runtime`, with eager's `backward` or without.
+    through aot_autograd's `runtime`, with a `backward` or without; how many graphs with gradients were `cached`, and
+    how many are `traced each time`, as the disk cache cannot have them.
 
     Args:
         graph, inputs: as dynamo gives them.
@@ -44,8 +47,9 @@ def pipeline_backend(
     """
     forget_orphans()
     chosen = options_of(options, mode)
-    compile_graph = compile_with(chosen, target_for(chosen))
-    capture, owner = Capture(graph, inputs, is_training(graph), chosen.random), current_owner()
+    target = target_for(chosen)
+    compile_graph = compile_with(chosen, target)
+    capture, owner = Capture(graph, inputs, is_training(graph), chosen, target), current_owner()
     lifted = capture.lifted
     weights = {number + len(lifted): weight for number, weight in weights_of(graph).items()}
     _count("graphs")
@@ -54,7 +58,7 @@ def pipeline_backend(
     except NotDirectError as reason:
         known = weights if capture.takes_inputs else _inside(graph, capture)
         return _through_runtime(capture, owner, compile_graph, known, str(reason))
-    code = CompiledGraph(capture.graph, form.outputs, form.mutated, weights, form.own, compile_graph)
+    code = CompiledGraph(GraphPart.of(capture.graph, form.outputs, form.mutated, form.own), weights, compile_graph)
     register(owner, code)
     _count("direct")
     call = (lambda *inputs: code(*lifted, *inputs)) if lifted else code
@@ -102,19 +106,29 @@ def _through_runtime(
     capture: Capture, owner: Any, compile_graph: Compile, weights: Weights, reason: str
 ) -> Callable[..., Any]:
     """Compiles what aot_autograd's runtime calls: what is written to inputs comes back as outputs."""
-    bound = weights
-    if capture.keeps_activations:
-        dear = weights_of_convolutions(capture.graph)
-        bound = {number: weight for number, weight in weights.items() if number in dear}
-    code = CompiledGraph(capture.graph, capture.graph.graph.output_node().args[0], (), bound, (), compile_graph)
+    forward = _forward(capture, weights)
+    bound = {number: weights[number] for number in forward.weights}
+    code = CompiledGraph(forward.part, bound, compile_graph)
+    if capture.steps is not None:
+        capture.steps.keep_forward(forward, capture.takes_inputs)
     capture.run = code.run_boxed
-    capture.backward = Backward(owner, weights, compile_graph)
+    capture.backward = Backward(owner, code, weights, compile_graph, capture.steps)
     remark = Remark("torch.compile", "missed", "builtin.module", f"called by aot_autograd's runtime: {reason}")
     for executable in code.executables:
         executable.remarks = (*executable.remarks, remark)
     register(owner, code)
     _count("backward" if capture.trains else "runtime")
     return capture.runtime
+
+
+def _forward(capture: Capture, weights: Weights) -> BoundPart:
+    """What the code of a graph computes: as it was kept, or of what was captured."""
+    if capture.steps is not None and capture.steps.found is not None:
+        _count("cached")
+        return capture.steps.found.forward
+    dear = weights_of_convolutions(capture.graph) if capture.keeps_activations else set(weights)
+    outputs = capture.graph.graph.output_node().args[0]
+    return BoundPart(GraphPart.of(capture.graph, outputs), tuple(number for number in weights if number in dear))
 
 
 def _count(what: str) -> None:

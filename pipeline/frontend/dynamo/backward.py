@@ -13,39 +13,75 @@ from torch._dynamo.utils import counters
 from pipeline.errors import PipelineError
 from pipeline.frontend.dynamo.capture import decomposed
 from pipeline.frontend.dynamo.compiled_graph import Compile, CompiledGraph
+from pipeline.frontend.dynamo.graph_part import GraphPart
 from pipeline.frontend.dynamo.registry import register
 from pipeline.frontend.dynamo.static_inputs import Weights
+from pipeline.frontend.dynamo.step_cache import StepCache
+from pipeline.frontend.dynamo.traced_step import BoundPart
 from pipeline.frontend.gradients.changing_weights import weights_of_convolutions
 
 
 class Backward:
     """Computes the gradients of a graph; compiled when they are first asked for, which evaluation does not do."""
 
-    def __init__(self, owner: Any, weights: Weights, compile_graph: Compile):
-        """What is compiled is registered with `owner`; `weights` are those that forward takes."""
+    def __init__(
+        self,
+        owner: Any,
+        forward: CompiledGraph,
+        weights: Weights,
+        compile_graph: Compile,
+        steps: StepCache | None,
+    ):
+        """What is compiled is registered with `owner`; `weights` are those that `forward` takes.
+
+        `steps` may have it already, or gets it.
+        """
         self._owner = owner
+        self._forward = forward
+        self._steps = steps
         self._names = {id(tensor): name for name, tensor in weights.values()}
         self._compile_graph = compile_graph
         self._run: Callable[[list[Any]], Sequence[Any]] | None = None
 
-    def __call__(self, graph: fx.GraphModule, inputs: list[Any]) -> Sequence[Any]:
-        """The outputs of aot_autograd's graph for these inputs, of which the list is emptied, as that wants it."""
+    def __call__(self, graph: fx.GraphModule | None, inputs: list[Any]) -> Sequence[Any]:
+        """The outputs of aot_autograd's graph for these inputs, of which the list is emptied, as that wants it.
+
+        Without a graph it is the one that the disk cache has.
+        """
         if self._run is None:
             self._run = self._compiled(graph, inputs)
         return self._run(inputs)
 
-    def _compiled(self, graph: fx.GraphModule, inputs: list[Any]) -> Callable[[list[Any]], Sequence[Any]]:
+    def _compiled(self, graph: fx.GraphModule | None, inputs: list[Any]) -> Callable[[list[Any]], Sequence[Any]]:
         try:
-            parted = decomposed(graph)
-            dear = [number for number in weights_of_convolutions(parted) if id(inputs[number]) in self._names]
-            weights = {number: (self._names[id(inputs[number])], inputs[number]) for number in dear}
-            code = CompiledGraph(parted, parted.graph.output_node().args[0], (), weights, (), self._compile_graph)
+            backward = self._part(graph, inputs)
+            taken = [inputs[number] for number in backward.weights]
+            weights = {
+                number: (self._names[id(tensor)], tensor)
+                for number, tensor in zip(backward.weights, taken, strict=True)
+                if id(tensor) in self._names  # not where a user's hook has kept something in its place
+            }
+            code = CompiledGraph(backward.part, weights, self._compile_graph)
         except PipelineError as error:
+            if graph is None:
+                raise
             counters["pipeline"]["backward in eager"] += 1
             warnings.warn(
                 f'torch.compile(backend="pipeline"): PyTorch computes gradients in eager mode: {error}', stacklevel=2
             )
             return make_boxed_func(graph.forward)
+        if self._steps is not None:
+            self._steps.keep_backward(backward)
+        code.share_workspace(self._forward)
         register(self._owner, code)
         self._code = code
         return code.run_boxed
+
+    def _part(self, graph: fx.GraphModule | None, inputs: list[Any]) -> BoundPart:
+        """What backward computes: as it was kept, or of aot_autograd's graph."""
+        if graph is None:
+            assert self._steps is not None and self._steps.found is not None
+            return self._steps.found.backward
+        parted = decomposed(graph)
+        dear = [number for number in weights_of_convolutions(parted) if id(inputs[number]) in self._names]
+        return BoundPart(GraphPart.of(parted, parted.graph.output_node().args[0]), tuple(dear))

@@ -22,12 +22,16 @@ from pipeline.frontend.capture.lean_traces import lean_traces
 from pipeline.frontend.capture.traces_without_modules import traces_without_modules
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.dynamo.python_kernels import replacements_first
+from pipeline.frontend.dynamo.step_cache import StepCache, step_cache
+from pipeline.frontend.dynamo.traced_step import Boxed
 from pipeline.frontend.functionalize.effect_tokens import drop_effect_tokens, linalg_checks_taken_apart
 from pipeline.frontend.functionalize.functionalize_regions import has_regions, purify
 from pipeline.frontend.functionalize.higher_order_call import writes_are_kept
 from pipeline.frontend.gradients.activations import activation_partition, joint_table
 from pipeline.frontend.gradients.recompute import recompute_partition
 from pipeline.frontend.recurrent import taken_apart
+from pipeline.options import Options
+from pipeline.targets import Target
 
 aten = torch.ops.aten
 
@@ -42,6 +46,7 @@ class Capture:
         takes_inputs: whether it takes these and dynamo's inputs as they are; else aot_autograd has put them together.
         trains: whether results carry gradients; then the graph returns what backward needs, too.
         keeps_activations: whether that are activations, and not the inputs alone.
+        steps: what the disk cache has of a graph with gradients, see there; None of any other graph.
         runtime: calls `run` and does what the functional graph leaves to be done. Takes dynamo's inputs.
         run: what calls the compiled graph, as aot_autograd wants it: takes a list that it empties.
         backward: likewise, of the graph that computes gradients, which it is given, too.
@@ -53,18 +58,23 @@ class Capture:
     takes_inputs: bool
     trains: bool = False
     keeps_activations: bool
+    steps: StepCache | None
     run: Callable[[list[Any]], Any]
-    backward: Callable[[fx.GraphModule, list[Any]], Any]
+    backward: Callable[[fx.GraphModule | None, list[Any]], Any]
 
-    def __init__(self, graph: fx.GraphModule, inputs: list[Any], keeps_activations: bool, random: str):
-        """Captures a graph.
+    def __init__(
+        self, graph: fx.GraphModule, inputs: list[Any], keeps_activations: bool, options: Options, target: Target
+    ):
+        """Captures a graph, or finds what has been captured of it in the disk cache.
 
         Args:
             graph, inputs: as dynamo gives them.
             keeps_activations: forward keeps what backward would have to compute again, if results carry gradients.
-            random: whose random numbers are drawn, see `pipeline.options.Options`.
+            options, target: what the graph is compiled with.
         """
+        random = options.random
         perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(value) for value in inputs)
+        self.steps = step_cache(graph, inputs, keeps_activations, options, target) if perhaps_trains else None
         self.keeps_activations = keeps = perhaps_trains and keeps_activations and _is_plain(graph)
         whole = {} if perhaps_trains else decomposition_table(random)
         backend = aot_autograd(
@@ -77,10 +87,14 @@ class Capture:
         tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
         loops = contextlib.nullcontext() if perhaps_trains else taken_apart()
         checks = contextlib.nullcontext() if perhaps_trains else linalg_checks_taken_apart()
-        with capturing, lean_traces(), tokens, loops, checks, replacements_first(), written_as_attributes():
+        asked = self.steps.asked(self._run_forward, self._run_backward) if self.steps else contextlib.nullcontext()
+        with capturing, lean_traces(), tokens, loops, checks, replacements_first(), written_as_attributes(), asked:
             self.runtime: Callable[..., Any] = backend(_with_pure_regions(graph), inputs)
         tensors = (graph.named_parameters, graph.named_buffers)
         self.lifted = tuple(tensor for named in tensors for _, tensor in named(remove_duplicate=False))
+        if self.steps is not None and self.steps.found is not None:
+            self.trains, self.takes_inputs = True, self.steps.found.takes_inputs
+            return
         taken = sum(node.op == "placeholder" for node in self.graph.graph.nodes)
         self.takes_inputs = taken == len(self.lifted) + len(inputs)
         if perhaps_trains:
@@ -88,22 +102,24 @@ class Capture:
             self.graph = decomposed(self.graph, random)
 
     def _take_inference(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
+        if self.steps is not None:
+            self.steps.found = None  # aot_autograd could not use it
         self.graph = graph
         self.facts = TracingContext.get().fw_metadata
-        return _boxed(lambda inputs: self.run(inputs))
+        return Boxed(self._run_forward)
 
     def _take_forward(self, graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         self.trains = True
         return self._take_inference(graph, inputs)
 
     def _take_backward(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
-        return _boxed(lambda inputs: self.backward(graph, inputs))
+        return Boxed(lambda inputs: self.backward(graph, inputs))
 
+    def _run_forward(self, inputs: list[Any]) -> Any:
+        return self.run(inputs)
 
-def _boxed(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """The function, marked as one that takes its inputs in a list, as aot_autograd wants it."""
-    vars(function)["_boxed_call"] = True
-    return function
+    def _run_backward(self, inputs: list[Any]) -> Any:
+        return self.backward(None, inputs)
 
 
 def _requires_grad(value: Any) -> bool:

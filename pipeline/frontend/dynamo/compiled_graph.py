@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from pipeline import logs
 from pipeline.compiler import compile_source
 from pipeline.frontend.dynamo.bindings import Bindings
-from pipeline.frontend.dynamo.outputs import plan_outputs
-from pipeline.frontend.sources import GraphSource
+from pipeline.frontend.dynamo.graph_part import GraphPart
+from pipeline.frontend.dynamo.static_inputs import Weights
 from pipeline.options import Options
+from pipeline.program import ProgramSource
 from pipeline.runtime.executable import Executable
 from pipeline.targets import Target
 
 #: Compiles what was captured.
-Compile = Callable[[GraphSource], Executable]
+Compile = Callable[[ProgramSource], Executable]
 
 
 def compile_with(options: Options, target: Target) -> Compile:
     """What compiles graphs with these options."""
 
-    def compile_graph(source: GraphSource) -> Executable:
-        logs.log("dynamo").info(
-            "a graph of %d nodes, %d of them weights", len(source.module.graph.nodes), len(source.weights)
-        )
+    def compile_graph(source: ProgramSource) -> Executable:
         with unset_fake_temporarily():
             return compile_source(source, options, target)
 
@@ -40,44 +37,27 @@ def compile_with(options: Options, target: Target) -> Compile:
 class CompiledGraph:
     """Takes dynamo's inputs, gives the graph's outputs."""
 
-    def __init__(
-        self,
-        graph: fx.GraphModule,
-        outputs: Sequence[Any],
-        mutated: Sequence[tuple[int, fx.Node]],
-        weights: dict[int, tuple[str, torch.Tensor]],
-        own: Collection[int],
-        compile_graph: Compile,
-    ):
-        """Compiles the graph.
+    def __init__(self, part: GraphPart, weights: Weights, compile_graph: Compile):
+        """Compiles what is left of a graph.
 
         Args:
-            graph: functional; its own output does not matter.
-            outputs: the values of the graph that a call returns.
-            mutated: the number and the new value of each input that a call writes to.
+            part: what a call computes.
             weights: (name in the model, tensor) by the numbers of the inputs that are the model's weights.
-            own: the numbers of the outputs that lie in no input's memory.
-            compile_graph: compiles what is left of the graph.
+            compile_graph: compiles it.
         """
-        placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-        numbers = {node: number for number, node in enumerate(placeholders)}
-        lies_in = {**numbers, **{value: number for number, value in mutated if value not in numbers}}
-        self._plan = plan_outputs(outputs, lies_in, own)
-        targets = [placeholders[number] for number, _ in mutated]
+        self._plan = part.plan
         self._is_plain = self._plan.is_plain
-        module, kept = _part(graph, [*(value for _, value in mutated), *self._plan.results], targets)
-        inputs = [(numbers[node], name) for node, name in kept]
-        given = [(number, *weights[number]) for number, _ in inputs if number in weights]
-        self._arguments_of = _picker([number for number, _ in inputs if number not in weights])
+        given = [(number, *weights[number]) for number, _ in part.inputs if number in weights]
+        self._arguments_of = _picker([number for number, _ in part.inputs if number not in weights])
         self._weights_of = _picker([number for number, _, _ in given])
         self._bindings: Bindings | None = None
-        if mutated or self._plan.results:
-            places = {name: weights[number][0] for number, name in inputs if number in weights}
-            written = tuple(name for target, _ in mutated for number, name in inputs if number == target)
+        if part.written or self._plan.count:
+            places = {name: weights[number][0] for number, name in part.inputs if number in weights}
             names = [name for _, name, _ in given]
 
             def compile_for(tensors: tuple[torch.Tensor, ...]) -> Executable:
-                return compile_graph(GraphSource(module, places, _weak(names, tensors), written))
+                logs.log("dynamo").info("a graph of %d inputs, %d of them weights", len(part.inputs), len(names))
+                return compile_graph(part.source(places, _weak(names, tensors)))
 
             self._bindings = Bindings(names, compile_for)
             self._bindings.executable_for(tuple(tensor for _, _, tensor in given))
@@ -86,6 +66,11 @@ class CompiledGraph:
     def executables(self) -> list[Executable]:
         """The executables, one for each set of weights; none if the graph computes nothing."""
         return [] if self._bindings is None else self._bindings.executables
+
+    def share_workspace(self, other: CompiledGraph) -> None:
+        """Has the temporaries of both graphs' code lie in the same memory, see `Executable.share_workspace`."""
+        for executable, before in zip(self.executables[:1], other.executables[:1], strict=False):
+            executable.share_workspace(before)
 
     def __call__(self, *inputs: Any) -> Sequence[Any]:
         """The outputs for these inputs."""
@@ -100,30 +85,6 @@ class CompiledGraph:
         values = tuple(inputs)
         inputs.clear()
         return self(*values)
-
-
-def _part(
-    graph: fx.GraphModule, outputs: Sequence[fx.Node], mutated: Sequence[fx.Node]
-) -> tuple[fx.GraphModule, list[tuple[fx.Node, str]]]:
-    """What computes `outputs`, and (placeholder of `graph`, name in the part) of each input that it takes.
-
-    Inputs that it only writes to are among them, and all numbers: sizes of tensors are written in them.
-    """
-    part = fx.Graph()
-    copies: dict[fx.Node, fx.Node] = {}
-    part.graph_copy(graph.graph, copies)
-    part.output(tuple(copies[node] for node in outputs))
-    part.eliminate_dead_code()
-    kept = []
-    for node in graph.graph.nodes:
-        if node.op != "placeholder":
-            continue
-        if copies[node].users or node in mutated or not isinstance(node.meta.get("val"), torch.Tensor):
-            kept.append((node, copies[node].name))
-        else:
-            part.erase_node(copies[node])
-    with unset_fake_temporarily():
-        return fx.GraphModule(graph, part), kept
 
 
 def _weak(names: Sequence[str], tensors: Sequence[torch.Tensor]) -> Callable[[], Mapping[str, torch.Tensor]]:

@@ -40,8 +40,8 @@ class DirectForm:
 
 def direct_form(capture: Capture) -> DirectForm:
     """The form of a graph; raises `NotDirectError` if it has none."""
-    facts = capture.facts
     _check(capture.trains, "its results carry gradients")
+    facts = capture.facts
     placeholders = [node for node in capture.graph.graph.nodes if node.op == "placeholder"]
     _check(not capture.takes_inputs, "some of its inputs share memory, and it writes to one of them")
     _check(bool(facts.num_intermediate_bases), "some of its results share memory and carry gradients")

@@ -82,19 +82,19 @@ class OutputPlan:
     """How a call's outputs are made.
 
     Attributes:
-        results: what the code computes.
+        count: how many results the code computes.
         origins: of each output.
         strides: by the number of a result, those that views of it are taken with, where it is not row-major.
     """
 
-    results: tuple[fx.Node, ...]
+    count: int
     origins: tuple[Origin, ...]
     strides: Mapping[int, tuple[int, ...]]
 
     @property
     def is_plain(self) -> bool:
         """Whether the outputs are the code's results as they are."""
-        return self.origins == tuple(map(Computed, range(len(self.results))))
+        return self.origins == tuple(map(Computed, range(self.count)))
 
     def outputs(self, inputs: Sequence[Any], results: Sequence[Any]) -> list[Any]:
         """The outputs of a call with these inputs, whose code computed these results."""
@@ -106,8 +106,10 @@ class OutputPlan:
         return [origin(inputs, results) for origin in self.origins]
 
 
-def plan_outputs(outputs: Sequence[Any], inputs: Mapping[fx.Node, int], own: Collection[int] = ()) -> OutputPlan:
-    """Plans the outputs of a graph.
+def plan_outputs(
+    outputs: Sequence[Any], inputs: Mapping[fx.Node, int], own: Collection[int] = ()
+) -> tuple[OutputPlan, tuple[fx.Node, ...]]:
+    """Plans the outputs of a graph: how they are made, and the values of it that the code computes.
 
     Args:
         outputs: the graph's values.
@@ -128,10 +130,10 @@ class _Planner:
         bases = [root(value) for value in dict.fromkeys(filter(_is_tensor, outputs))]
         self._shared = {base for base in bases if bases.count(base) > 1}
 
-    def plan(self, own: Collection[int]) -> OutputPlan:
-        """The plan of all outputs."""
+    def plan(self, own: Collection[int]) -> tuple[OutputPlan, tuple[fx.Node, ...]]:
+        """The plan of all outputs, and what it wants computed."""
         origins = [self._output(value, number in own) for number, value in enumerate(self._outputs)]
-        return OutputPlan(tuple(self._results), tuple(origins), self._strides)
+        return OutputPlan(len(self._results), tuple(origins), self._strides), tuple(self._results)
 
     def _output(self, value: Any, own: bool) -> Origin:
         if not isinstance(value, fx.Node):

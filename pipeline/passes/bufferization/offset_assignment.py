@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipeline.ir.constants import as_index
@@ -44,17 +45,38 @@ def buffers_of(function: ir.Operation, alignment: int) -> list[Buffer]:
     return buffers
 
 
+#: What comes first when places are looked for: what is largest, or what is needed for longest as well.
+_ORDERS: tuple[Callable[[Buffer], int], ...] = (
+    lambda buffer: buffer.size,
+    lambda buffer: buffer.size * (buffer.last - buffer.first),
+    lambda buffer: buffer.last - buffer.first,
+)
+
+
 def place(buffers: list[Buffer]) -> int:
-    """Gives each buffer, largest first, the lowest offset that is free while it is needed; returns the size of all."""
-    placed: list[Buffer] = []
-    for buffer in sorted(buffers, key=lambda allocation: -allocation.size):
-        meanwhile = [other for other in placed if other.first <= buffer.last and buffer.first <= other.last]
-        for other in sorted(meanwhile, key=lambda allocation: allocation.offset):
-            if buffer.offset + buffer.size <= other.offset:
+    """Gives each buffer the lowest offset that is free while it is needed; returns the size of all.
+
+    Which of them come first is tried in several orders, and the one that takes least memory is kept.
+    """
+    plans = [_offsets(sorted(buffers, key=order, reverse=True)) for order in _ORDERS]
+    total, offsets = min(plans, key=lambda plan: plan[0])
+    for buffer in buffers:
+        buffer.offset = offsets[id(buffer)]
+    return total
+
+
+def _offsets(buffers: list[Buffer]) -> tuple[int, dict[int, int]]:
+    """The size of all, and the offset of each by its identity, if they are placed in this order."""
+    placed: list[tuple[int, Buffer]] = []
+    for buffer in buffers:
+        offset = 0
+        meanwhile = [(at, other) for at, other in placed if other.first <= buffer.last and buffer.first <= other.last]
+        for at, other in sorted(meanwhile, key=lambda one: one[0]):
+            if offset + buffer.size <= at:
                 break
-            buffer.offset = max(buffer.offset, other.offset + other.size)
-        placed.append(buffer)
-    return max((buffer.offset + buffer.size for buffer in placed), default=0)
+            offset = max(offset, at + other.size)
+        placed.append((offset, buffer))
+    return max((at + buffer.size for at, buffer in placed), default=0), {id(buffer): at for at, buffer in placed}
 
 
 def become_view(buffer: Buffer, memory: ir.Value, start: ir.Value | None = None) -> None:

@@ -24,12 +24,16 @@ class Workspace:
     def place(self) -> tuple[int, int]:
         """The address of aligned bytes, and how many; larger ones than before if there are more threads."""
         own = self._own
-        if own.arena is None or self._thread_bytes:
+        if own.arena is None or self._thread_bytes or self._least > own.arena.size:
             size = self._least + self._thread_bytes * (self._threads() - 1)
             if own.arena is None or size > own.arena.size:
                 own.arena = Arena(size)
                 own.place = own.arena.address, size
         return own.place
+
+    def share(self, other: Workspace) -> None:
+        """Has both hand out the same piece, which is as large as either wants it."""
+        self._own = other._own
 
 
 class _Own(threading.local):
