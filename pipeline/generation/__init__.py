@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["compile", "load"]
 
 
-def compile(model: Any, max_length: int, *, batch: int = 1, **options: Any) -> LanguageModel:
+def compile(model: Any, max_length: int, *, batch: int = 1, kv_cache: str = "model", **options: Any) -> LanguageModel:
     """Compiles one of transformers' decoders to what generates.
 
     Args:
         model: as `AutoModelForCausalLM` gives it. Its weights are read where they are, as of any executable.
         max_length: how many tokens the cache has room for, those of the prompt included.
         batch: how many rows at most go side by side.
+        kv_cache: what keys and values are kept as: `model`, as the model computes them, or `int8` to round them to
+            bytes with a scale for each head and token.
         options: see `pipeline.options.Options`.
 
     Raises:
@@ -39,7 +41,7 @@ def compile(model: Any, max_length: int, *, batch: int = 1, **options: Any) -> L
     from pipeline.generation.language_model import LanguageModel
     from pipeline.generation.settings import Settings
 
-    prefill, decode, extend = compile_entries(model, max_length, batch, options)
+    prefill, decode, extend = compile_entries(model, max_length, batch, kv_cache, options)
     return LanguageModel(prefill, decode, extend, Settings.of_config(model.generation_config.to_dict()))
 
 

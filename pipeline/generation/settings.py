@@ -8,6 +8,9 @@ from typing import Any
 
 from pipeline.errors import OptionError
 
+#: What keys and values are kept as: as the model computes them, or rounded to bytes.
+KV_CACHES = ("model", "int8")
+
 #: What a generation config may ask for that is not here, and the value that asks for nothing.
 _IDLE = {
     "num_return_sequences": 1,

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.generation.settings import KV_CACHES
 from pipeline.options import PRECISIONS, WEIGHTS
 from pipeline.tools.command_line import DriverParser, count
 
@@ -92,6 +93,12 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     compiling.add_argument("--weights", choices=WEIGHTS, default="f32", help="as in pipeline-compile (default: f32)")
     compiling.add_argument("--group", type=count(2), metavar="N", help="as in pipeline-compile")
+    compiling.add_argument(
+        "--kv-cache",
+        choices=KV_CACHES,
+        default="model",
+        help="int8 keeps keys and values as bytes (default: model, as the model computes them)",
+    )
     arguments = parser.parse_args(argv)
     if arguments.prompt is None and arguments.output is None:
         parser.error("says neither --prompt, a text to go on with, nor -o, where the compiled model goes")

@@ -17,6 +17,7 @@ from pipeline.frontend.generation.cached_attention import (
     layer_shapes,
 )
 from pipeline.frontend.generation.entry_source import EntrySource
+from pipeline.generation.settings import KV_CACHES
 from pipeline.options import Options
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.weights.preparation import Preparation
@@ -115,7 +116,7 @@ def _kept_logits(
 
 
 def compile_entries(
-    model: nn.Module, max_length: int, batch: int, options: dict[str, Any]
+    model: nn.Module, max_length: int, batch: int, kv_cache: str, options: dict[str, Any]
 ) -> tuple[Executable, Executable, Callable[[], Executable]]:
     """The executables of `PromptEntry` and `StepEntry`, and what compiles `ExtendEntry`.
 
@@ -124,15 +125,17 @@ def compile_entries(
     Raises:
         CaptureError: the model is none of transformers' that predict the next token, or keeps something else than
             keys and values of an attention.
-        OptionError: the model has fewer positions than `max_length`.
+        OptionError: the model has fewer positions than `max_length`, or there is no such cache.
     """
     chosen = Options.create(options)
+    if kv_cache not in KV_CACHES:
+        raise OptionError(f"kv_cache: expected one of {', '.join(KV_CACHES)}, got {kv_cache!r}")
     _check(model, max_length)
     ids, padding = torch.ones(batch, 2, dtype=torch.int64), torch.zeros(batch, dtype=torch.int64)
     with torch.no_grad():
         shapes = layer_shapes(lambda: model(input_ids=ids[:1], use_cache=True).past_key_values)
     slots = _slots(model, max_length)
-    cache = KeyValueBuffers(shapes, batch, slots)
+    cache = KeyValueBuffers(shapes, batch, slots, quantized=kv_cache == "int8")
     length = torch.export.Dim.AUTO(min=2, max=slots)
     prompt = ids.new_ones(batch, min(5, slots))
     filled, preparation = torch.arange(min(7, slots)), Preparation()
