@@ -30,6 +30,9 @@ _SETTINGS, _TOKENIZER = "generation.json", "tokenizer.json"
 #: The executables in a bundle.
 _ENTRIES = {"prefill", "decode", "extend"}
 
+#: The one that models with an encoder don't have.
+_EXTEND = "extend"
+
 #: How many slots have to be filled, and how many tokens come and how many logits go, where `extend` is called.
 _FEWEST = 2
 
@@ -143,11 +146,11 @@ class LanguageModel:
         chosen = self.settings.but(**settings)
         with self._lock:
             if chosen.num_beams > 1 and assistant_model is None and not chosen.prompt_lookup_num_tokens:
-                joined = self._search(Prompt.of(input_ids, attention_mask, self.batch, chosen.num_beams), chosen)
+                joined = self._search(self._prompt(input_ids, attention_mask, chosen), chosen)
             else:
                 stream = self.stream(input_ids, attention_mask, assistant_model=assistant_model, **settings)
                 steps = [tokens[:, None] for tokens in stream]
-                joined = np.concatenate([integers("input_ids", input_ids), *steps], -1)
+                joined = np.concatenate([self._prompt(input_ids, attention_mask, chosen).given, *steps], -1)
         library = library_of(input_ids)
         return joined if library is None else converted(joined, library)
 
@@ -164,7 +167,7 @@ class LanguageModel:
         drafts = drafts_for(self, assistant_model, chosen, len(integers("input_ids", input_ids)))
         if chosen.num_beams > 1:
             raise OptionError("num_beams: which beam is the best is known at the end: use generate, or num_beams=1")
-        prompt = Prompt.of(input_ids, attention_mask, self.batch)
+        prompt = self._prompt(input_ids, attention_mask, chosen)
         count = self._count(prompt, chosen)
         if drafts is not None:
             return self._speculate(prompt, chosen, count, drafts)
@@ -198,19 +201,32 @@ class LanguageModel:
                 raise ArtifactError(f"{tokenizer}: cannot be read: {error}") from error
         elif self.tokenizer is not None:
             files[_TOKENIZER] = self.tokenizer
-        entries = {"prefill": self.prefill, "decode": self.decode, "extend": self.extend}
-        Bundle(entries, files, self.buffers).save(path, prepacked=prepacked)
+        entries = self._entries()
+        buffers = {name for entry in entries.values() for name in entry.buffers}
+        Bundle(entries, files, buffers).save(path, prepacked=prepacked)
 
     @staticmethod
     def load(path: str | Path) -> LanguageModel:
         """See `pipeline.generation.load`."""
         bundle = Bundle.load(path)
-        if bundle.entries.keys() != _ENTRIES or _SETTINGS not in bundle.files:
+        entries = bundle.entries
+        if not _ENTRIES - {_EXTEND} <= entries.keys() <= _ENTRIES or _SETTINGS not in bundle.files:
             raise ArtifactError(f"{path}: is no language model; LanguageModel.save makes those")
         settings = Settings().but(**json.loads(bundle.files[_SETTINGS]))
-        entries = bundle.entries
         tokenizer = bundle.files.get(_TOKENIZER)
-        return LanguageModel(entries["prefill"], entries["decode"], lambda: entries["extend"], settings, tokenizer)
+        if _EXTEND in entries:
+            return LanguageModel(entries["prefill"], entries["decode"], lambda: entries[_EXTEND], settings, tokenizer)
+        from pipeline.generation.encoder_decoder import EncoderDecoderModel
+
+        return EncoderDecoderModel(entries["prefill"], entries["decode"], settings, tokenizer)
+
+    def _entries(self) -> dict[str, Executable]:
+        """What a file has."""
+        return {"prefill": self.prefill, "decode": self.decode, _EXTEND: self.extend}
+
+    def _prompt(self, input_ids: Any, attention_mask: Any, settings: Settings) -> Prompt:
+        """What a caller gives; each row as often as there are beams."""
+        return Prompt.of(input_ids, attention_mask, self.batch, settings.num_beams)
 
     def _count(self, prompt: Prompt, settings: Settings) -> int:
         """How many tokens may follow a prompt."""

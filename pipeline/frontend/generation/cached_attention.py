@@ -46,11 +46,14 @@ class KeyValueBuffers(nn.Module):
 
     With `quantized` these are int8, and `keys_0_scale`, `values_0_scale`, ... f32[batch * heads, slots] say what a unit
     stands for in each slot.
+
+    Attributes:
+        layers: what each layer caches.
     """
 
     def __init__(self, layers: Sequence[LayerShape], batch: int, slots: int, quantized: bool = False):
         super().__init__()
-        self.quantized = quantized
+        self.quantized, self.layers, self.slots = quantized, tuple(layers), slots
         for number, layer in enumerate(layers):
             rows, dtype = batch * layer.heads, torch.int8 if quantized else layer.dtype
             self._add(f"keys_{number}", torch.zeros(rows, layer.key_width, slots, dtype=dtype))
@@ -107,14 +110,16 @@ def cached_attention(
     scaling: float | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
+    position_bias: torch.Tensor | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """transformers' attention on what `CacheView.update` gives.
+    """transformers' attention on what `CacheView.update` gives, or on what a model has computed itself.
 
     Args:
         query: [batch, heads, length, width], of the last tokens.
-        key, value: see above.
+        key, value: see above, or [batch, heads, slots, width].
         attention_mask: bool[batch, 1, length, slots], whether a query sees what is in a slot.
+        position_bias: [1, heads, length, slots], what is added to scores.
 
     Returns:
         [batch, length, heads, width], and no weights.
@@ -122,12 +127,16 @@ def cached_attention(
     unknown = sorted(name for name, given in others.items() if given is not None and name not in _IDLE)
     if unknown:
         raise CaptureError(f"{type(module).__name__}: its attention takes {unknown[0]}, which generation has not yet")
+    if isinstance(key, torch.Tensor) and isinstance(value, torch.Tensor) and key.ndim == 4:
+        key, value = key.flatten(0, 1).transpose(1, 2), value.flatten(0, 1)
     batch, heads, length, width = query.shape
     rows, slots = key.shape[0], key.shape[2]
     shared = batch * heads // rows
     factor = width**-0.5 if scaling is None else scaling
     scores = _product_with_keys((query * factor).reshape(rows, shared * length, width), key)
     scores = scores.view(batch, rows // batch, shared, length, slots).float()
+    if position_bias is not None:
+        scores = scores + position_bias.unflatten(1, (rows // batch, shared))
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
     if sliding_window is not None:

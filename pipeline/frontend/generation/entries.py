@@ -134,14 +134,14 @@ def compile_entries(
     ids, padding = torch.ones(batch, 2, dtype=torch.int64), torch.zeros(batch, dtype=torch.int64)
     with torch.no_grad():
         shapes = layer_shapes(lambda: model(input_ids=ids[:1], use_cache=True).past_key_values)
-    slots = _slots(model, max_length)
+    slots = aligned_slots(model, max_length)
     cache = KeyValueBuffers(shapes, batch, slots, quantized=kv_cache == "int8")
     length = torch.export.Dim.AUTO(min=2, max=slots)
     prompt = ids.new_ones(batch, min(5, slots))
     filled, preparation = torch.arange(min(7, slots)), Preparation()
 
     def compiled(entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -> Executable:
-        return _compiled(entry, args, dynamic_shapes, chosen, preparation)
+        return compiled_entry(entry, args, dynamic_shapes, chosen, preparation)
 
     several = torch.export.Dim.AUTO(min=2, max=slots)
     return (
@@ -156,21 +156,22 @@ def compile_entries(
     )
 
 
-def _slots(model: nn.Module, max_length: int) -> int:
+def aligned_slots(model: nn.Module, max_length: int) -> int:
     """How many tokens the cache has room for: no more than the model has positions."""
     aligned = -(-max_length // _ALIGNED_SLOTS) * _ALIGNED_SLOTS
-    positions = _positions(model)
+    positions = positions_of(model)
     return aligned if positions is None or aligned <= positions else max_length
 
 
-def _positions(model: nn.Module) -> int | None:
+def positions_of(model: nn.Module) -> int | None:
     """How many positions a model has; None for any number."""
     return getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
 
-def _compiled(
+def compiled_entry(
     entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any, options: Options, preparation: Preparation
 ) -> Executable:
+    """An entry as an executable; those that share a preparation prepare weights once."""
     with gc_pause.left(), interrupts.kept(), progress.reported(options.verbose):
         source = EntrySource(entry, args, dynamic_shapes, options, preparation)
         return compiler.compile_source(source, options, compiler.target_for(options))
@@ -192,6 +193,6 @@ def _check(model: nn.Module, max_length: int) -> None:
             f"{type(model).__name__}: its attention sees chunks of the text, which generation has not yet; compile it "
             "with pipeline.compile"
         )
-    positions = _positions(model)
+    positions = positions_of(model)
     if positions is not None and max_length > positions:
         raise OptionError(f"max_length: the model has {positions} positions, {max_length} are too many")
