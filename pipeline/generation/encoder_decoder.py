@@ -72,6 +72,10 @@ class EncoderDecoderModel(LanguageModel):
         super().__init__(prefill, decode, self._no_extend, settings, tokenizer)
         self.max_source_length = int(prefill.buffers["source.keys_0"].shape[-1])
 
+    def first_new(self, input_ids: Any) -> int:
+        """See `LanguageModel.first_new`: one, whatever the source."""
+        return 1
+
     def stream(
         self, input_ids: Any, attention_mask: Any = None, *, assistant_model: Any = None, **settings: Any
     ) -> Iterator[np.ndarray]:

@@ -122,6 +122,10 @@ class LanguageModel:
         }
         return sum(arena.size for arena in memory.values())
 
+    def first_new(self, input_ids: Any) -> int:
+        """How many of the tokens that `generate` gives for a prompt stand in front of those that follow."""
+        return integers("input_ids", input_ids).shape[1]
+
     def generate(
         self,
         input_ids: Any,

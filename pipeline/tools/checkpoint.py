@@ -34,11 +34,13 @@ def compile_checkpoint(arguments: argparse.Namespace) -> LanguageModel:
 
 def _loaded(folder: str) -> Any:
     try:
-        from transformers import AutoModelForCausalLM
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
     except ImportError:
         raise PipelineError("a checkpoint needs the package transformers: pip install transformers") from None
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+        has_encoder = AutoConfig.from_pretrained(folder, local_files_only=True).is_encoder_decoder
+        kind = AutoModelForSeq2SeqLM if has_encoder else AutoModelForCausalLM
+        model = kind.from_pretrained(folder, local_files_only=True)
     except Exception as error:  # transformers raises many types
         raise PipelineError(f"{folder}: transformers cannot load it: {error}") from error
     return model.eval().requires_grad_(False)

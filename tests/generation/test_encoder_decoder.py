@@ -10,10 +10,12 @@ import torch
 import transformers as tf
 from generation.small_models import VOCABULARY, prompt
 from generation.test_cache_in_place import in_buffers
+from tokenizers import Tokenizer, models, pre_tokenizers
 from updates.support import remarks
 
 import pipeline
 from pipeline import ArgumentError, OptionError
+from pipeline.tools import generate
 
 SLOTS, SOURCE = 224, 48
 
@@ -85,9 +87,9 @@ def test_draws_beams_and_ends(t5):
         ends,
     ):
         found = []
-        for generate in (lm.generate, model.generate):
+        for run in (lm.generate, model.generate):
             torch.manual_seed(7)
-            found.append(generate(ids, attention_mask=mask, max_new_tokens=30, **settings))
+            found.append(run(ids, attention_mask=mask, max_new_tokens=30, **settings))
         assert torch.equal(*found), settings
 
 
@@ -133,12 +135,26 @@ def test_bart():
     ids, mask = sources(2, 11)
     for settings in ({}, {"num_beams": 1, "do_sample": True}):
         found = []
-        for generate in (lm.generate, model.generate):
+        for run in (lm.generate, model.generate):
             torch.manual_seed(7)
-            found.append(generate(ids, attention_mask=mask, max_new_tokens=50, **settings))
+            found.append(run(ids, attention_mask=mask, max_new_tokens=50, **settings))
         assert torch.equal(*found)
     with pytest.raises(OptionError, match="max_source_length: the model has 256 positions, 500 are too many"):
         pipeline.generation.compile(model, 64, max_source_length=500)
+
+
+def test_the_driver_compiles_a_checkpoint(t5, tmp_path, capsys):
+    model, lm = t5
+    model.save_pretrained(tmp_path)
+    words = Tokenizer(models.WordLevel({f"w{number}": number for number in range(VOCABULARY)}, unk_token="w0"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    words.save(str(tmp_path / "tokenizer.json"))
+    ids, _ = sources(1, 9)
+    text = " ".join(f"w{token}" for token in ids[0].tolist())
+    args = [str(tmp_path), "--max-length=48", "--num-beams=2", "--prompt", text, "--max-new-tokens=9"]
+    assert generate.main(args) == 0
+    best = lm.generate(ids, num_beams=2, max_new_tokens=9)[0, 1:].tolist()
+    assert capsys.readouterr().out.split() == [f"w{token}" for token in best]
 
 
 def test_what_is_refused(t5):
