@@ -11,6 +11,7 @@ import numpy as np
 from pipeline.errors import ArgumentError, OptionError
 from pipeline.generation.language_model import LanguageModel
 from pipeline.generation.prompt import Prompt, filled_up, integers
+from pipeline.generation.rows import Rows
 from pipeline.generation.settings import Settings
 from pipeline.runtime.executable import Executable
 
@@ -82,6 +83,10 @@ class EncoderDecoderModel(LanguageModel):
         """See `LanguageModel.stream`; drafts, `reuse_cache` and `prefill_chunk_size` are for texts without a source."""
         self._check(assistant_model, self.settings.but(**settings))
         return super().stream(input_ids, attention_mask, **settings)
+
+    def rows(self) -> Rows:
+        """Not there: rows would have to have sources of their own."""
+        raise OptionError("rows: models with an encoder take their sources at once: use generate or stream")
 
     def _check(self, assistant: Any, settings: Settings) -> None:
         others = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pipeline.generation.cache import CacheRows
 from pipeline.generation.cached_text import CachedText
 from pipeline.generation.drafts import Drafts, drafts_for
 from pipeline.generation.prompt import Prompt, filled_up, integers
+from pipeline.generation.rows import Rows
 from pipeline.generation.sampling import Draw, likeliest, next_tokens, numpy_draw, torch_draw
 from pipeline.generation.settings import Settings
 from pipeline.runtime.bundle import Bundle
@@ -178,6 +180,18 @@ class LanguageModel:
         is_torchs = "torch" in sys.modules and isinstance(input_ids, sys.modules["torch"].Tensor)
         return self._stream(prompt, chosen, count, torch_draw if is_torchs else numpy_draw())
 
+    def rows(self) -> Rows:
+        """The rows of the cache, in which texts begin and end when they like; see `pipeline.generation.rows`.
+
+        As a stream they cannot go on after another call has taken the cache.
+        """
+        sizes = self.batch, self.max_length
+        with self._lock:
+            rows = Rows(self.prefill, self.decode, self._cache, sizes, self.settings, self._held)
+            self._owner = rows
+            self._text.cut(0, np.zeros(self.batch, np.int64))
+        return rows
+
     def reset(self) -> None:
         """Sets the cache to zeros. No call needs that: it leaves nothing of a text in memory."""
         with self._lock:
@@ -310,6 +324,13 @@ class LanguageModel:
             self._cache.reorder(sources.tolist(), prompt.length + number)
             self._text.reorder(sources)
         return beams.texts()
+
+    @contextmanager
+    def _held(self, owner: object) -> Iterator[None]:
+        """The cache, for the one who has taken it last."""
+        with self._lock:
+            self._check_owner(owner)
+            yield
 
     def _check_owner(self, owner: object) -> None:
         if self._owner is not owner:

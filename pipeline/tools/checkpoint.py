@@ -26,7 +26,8 @@ def compile_checkpoint(arguments: argparse.Namespace) -> LanguageModel:
     model = _loaded(arguments.model)
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None) or _MAX_LENGTH
     length = arguments.max_length or min(_MAX_LENGTH, positions)
-    lm = generation.compile(model, length, batch=arguments.num_beams or 1, kv_cache=arguments.kv_cache, **options)
+    rows = max(arguments.batch, arguments.num_beams or 1)
+    lm = generation.compile(model, length, batch=rows, kv_cache=arguments.kv_cache, **options)
     tokenizer = Path(arguments.model) / "tokenizer.json"
     lm.tokenizer = tokenizer.read_bytes() if tokenizer.is_file() else None
     return lm

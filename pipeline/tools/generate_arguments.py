@@ -89,6 +89,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="tokens that the cache has room for (default: 1024, if the model can)",
     )
     compiling.add_argument(
+        "--batch",
+        type=count(1),
+        default=1,
+        metavar="N",
+        help="rows that the cache has room for, of servers and beams (default: 1, or as many as beams)",
+    )
+    compiling.add_argument(
         "--precision", choices=PRECISIONS, default="f32", help="as in pipeline-compile (default: f32)"
     )
     compiling.add_argument("--weights", choices=WEIGHTS, default="f32", help="as in pipeline-compile (default: f32)")
