@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline import gc_pause, interrupts
-from pipeline.compiler import Observer, captured_source, check_kept, compile_source, target_for
+from pipeline.compiler import Observer, captured_source, compile_source, target_for, with_kept_weights
 from pipeline.errors import OptionError
 from pipeline.frontend.node_places import NodePlace, tell, told
 from pipeline.options import Options
@@ -48,8 +48,9 @@ class Captured:
         for name in sorted(_OF_CAPTURE & options.keys()):
             raise OptionError(f"{name}: the model is captured already; pipeline.capture takes this option")
         chosen = Options.create(options)
+        if chosen.keep:
+            chosen = with_kept_weights(chosen, self._source.tensors())
         target = target_for(chosen, assembly, linked)
-        check_kept(chosen, self._source.tensors().keys())
         with gc_pause.left(), interrupts.kept():
             return compile_source(self._source, chosen, target, observer)
 

@@ -6,7 +6,7 @@ MLIR and LLVM are loaded when something is compiled: what the disk cache has is 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,7 +76,9 @@ def compile(
     target = target_for(chosen, assembly, linked)
     with gc_pause.left(), interrupts.kept(), progress.reported(chosen.verbose):
         source = captured_source(model, args, kwargs, dynamic_shapes, chosen)
-        check_kept(chosen, source.tensors().keys())
+        if chosen.keep:
+            chosen = with_kept_weights(chosen, source.tensors())
+            target = target_for(chosen, assembly, linked)
         return compile_source(source, chosen, target, observer)
 
 
@@ -106,12 +108,20 @@ def target_for(options: Options, assembly: bool = False, linked: bool = False) -
     return target
 
 
-def check_kept(options: Options, names: Collection[str]) -> None:
-    """Raises `OptionError` if a pattern of `options.keep` matches none of the names of weights."""
+def with_kept_weights(options: Options, tensors: Mapping[str, Any]) -> Options:
+    """The options with all names of what `options.keep` keeps: a weight may have several.
+
+    Raises:
+        OptionError: a pattern matches no weight.
+    """
+    kept = []
     for pattern in options.keep:
-        if not any(matches(name, pattern) for name in names):
-            near = difflib.get_close_matches(pattern, names, 3, 0.3) or sorted(names)[:3]
+        found = {id(tensor) for name, tensor in tensors.items() if matches(name, pattern)}
+        if not found:
+            near = difflib.get_close_matches(pattern, tensors, 3, 0.3) or sorted(tensors)[:3]
             raise OptionError(f"keep: no weight is called {pattern!r}; there are {', '.join(near)}")
+        kept += [pattern, *(name for name, tensor in tensors.items() if id(tensor) in found)]
+    return replace(options, keep=tuple(dict.fromkeys(kept)))
 
 
 def _check_passes(options: Options) -> None:

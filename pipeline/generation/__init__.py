@@ -1,6 +1,6 @@
 """Language models that generate: a prompt and a step compiled once, around one cache in memory of its own.
 
-lm = pipeline.generation.compile(model, max_length=512)  # a decoder of transformers
+lm = pipeline.generation.compile(model, max_length=512)  # a decoder of transformers, or a model with an encoder
 ids = lm.generate(input_ids, max_new_tokens=100)  # equal to model.generate's
 
 lm.save("model.pipeline", tokenizer="tokenizer.json")
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeline.errors import OptionError
 from pipeline.installation import require_compiler
 
 if TYPE_CHECKING:
@@ -21,26 +22,50 @@ if TYPE_CHECKING:
 __all__ = ["compile", "load"]
 
 
-def compile(model: Any, max_length: int, *, batch: int = 1, **options: Any) -> LanguageModel:
-    """Compiles one of transformers' decoders to what generates.
+def compile(
+    model: Any,
+    max_length: int,
+    *,
+    batch: int = 1,
+    kv_cache: str = "model",
+    max_source_length: int | None = None,
+    **options: Any,
+) -> LanguageModel:
+    """Compiles one of transformers' decoders, or of its models with an encoder, to what generates.
 
     Args:
-        model: as `AutoModelForCausalLM` gives it. Its weights are read where they are, as of any executable.
+        model: as `AutoModelForCausalLM` or `AutoModelForSeq2SeqLM` gives it. Its weights are read where they are, as of
+            any executable.
         max_length: how many tokens the cache has room for, those of the prompt included.
         batch: how many rows at most go side by side.
+        kv_cache: what keys and values are kept as: `model`, as the model computes them, or `int8` to round them to
+            bytes with a scale for each head and token.
+        max_source_length: how many tokens the encoder of a model reads at most; None for as many as `max_length`.
         options: see `pipeline.options.Options`.
 
     Raises:
-        CaptureError: the model is none of transformers' decoders, or its attention is none that this knows.
-        OptionError: an option is unknown, or a number is out of range.
+        CaptureError: the model is none of transformers' that predict tokens, or its attention is none that this knows.
+        OptionError: an option is unknown or not for such models, or a number is out of range.
     """
     require_compiler()
     from pipeline.frontend.generation.entries import compile_entries
     from pipeline.generation.language_model import LanguageModel
     from pipeline.generation.settings import Settings
 
-    prefill, decode, extend = compile_entries(model, max_length, batch, options)
-    return LanguageModel(prefill, decode, extend, Settings.of_config(model.generation_config.to_dict()))
+    settings = Settings.of_config(model.generation_config.to_dict()) if hasattr(model, "generation_config") else None
+    if settings is not None and getattr(model.config, "is_encoder_decoder", False):
+        from pipeline.frontend.generation.encoder_decoder import compile_encoder_decoder
+        from pipeline.generation.encoder_decoder import EncoderDecoderModel
+
+        if kv_cache != "model":
+            raise OptionError(f"kv_cache: models with an encoder have no {kv_cache} cache yet: leave it out")
+        entries = compile_encoder_decoder(model, max_length, max_source_length or max_length, batch, options)
+        return EncoderDecoderModel(*entries, settings)
+    if max_source_length is not None:
+        raise OptionError("max_source_length: the model has no encoder: leave it out")
+    prefill, decode, extend = compile_entries(model, max_length, batch, kv_cache, options)
+    assert settings is not None
+    return LanguageModel(prefill, decode, extend, settings)
 
 
 def load(path: str | Path) -> LanguageModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,12 +44,37 @@ class CacheRows:
             for target, source in moves:
                 np.copyto(spare if target == _SPARE else rows[target], spare if source == _SPARE else rows[source])
 
+    def copies(self, rows: Sequence[int], end: int) -> list[np.ndarray]:
+        """What the slots up to `end` of some rows have."""
+        return [array[list(rows), ..., :end] for array in self._by_slots()]
+
+    def put(self, rows: Sequence[int], copies: Sequence[np.ndarray]) -> None:
+        """Writes what `copies` gave to the first slots of rows."""
+        for array, copy in zip(self._by_slots(), copies, strict=True):
+            array[list(rows), ..., : copy.shape[-1]] = copy
+
+    def move(self, rows: Iterable[int], begin: int, end: int, by: int) -> None:
+        """Puts the slots from `begin` up to `end` of some rows `by` slots further, or ahead if that is negative."""
+        for array in self._by_slots() if by else ():
+            for head in (head for row in rows for head in array[row]):
+                head[..., begin + by : end + by] = head[..., begin:end].copy()
+
+    def _by_slots(self) -> Iterator[np.ndarray]:
+        """The buffers, [batch, heads, .., slots]."""
+        for name, buffer in self._buffers.items():
+            array = as_numpy(buffer)
+            by_heads = array.reshape(self._batch, -1, *array.shape[1:])
+            yield np.moveaxis(by_heads, 2 if self._axis(name) > 0 else -1, -1)
+
+    @staticmethod
+    def _axis(name: str) -> int:
+        return _SLOTS[name.partition(".")[2].partition("_")[0]]
+
     def _filled(self, filled: int) -> Iterator[np.ndarray]:
         """The buffers, [batch, heads, ..], as far as they are filled."""
         for name, buffer in self._buffers.items():
             array = as_numpy(buffer)
-            axis = _SLOTS[name.partition(".")[2].partition("_")[0]]
-            part = array[..., :filled] if axis < 0 else array[:, :filled]
+            part = array[..., :filled] if self._axis(name) < 0 else array[:, :filled]
             yield part.reshape(self._batch, -1, *part.shape[1:])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pipeline.generation.cache import CacheRows
 from pipeline.generation.cached_text import CachedText
 from pipeline.generation.drafts import Drafts, drafts_for
 from pipeline.generation.prompt import Prompt, filled_up, integers
+from pipeline.generation.rows import Rows
 from pipeline.generation.sampling import Draw, likeliest, next_tokens, numpy_draw, torch_draw
 from pipeline.generation.settings import Settings
 from pipeline.runtime.bundle import Bundle
@@ -29,6 +31,9 @@ _SETTINGS, _TOKENIZER = "generation.json", "tokenizer.json"
 
 #: The executables in a bundle.
 _ENTRIES = {"prefill", "decode", "extend"}
+
+#: The one that models with an encoder don't have.
+_EXTEND = "extend"
 
 #: How many slots have to be filled, and how many tokens come and how many logits go, where `extend` is called.
 _FEWEST = 2
@@ -119,6 +124,10 @@ class LanguageModel:
         }
         return sum(arena.size for arena in memory.values())
 
+    def first_new(self, input_ids: Any) -> int:
+        """How many of the tokens that `generate` gives for a prompt stand in front of those that follow."""
+        return integers("input_ids", input_ids).shape[1]
+
     def generate(
         self,
         input_ids: Any,
@@ -143,11 +152,11 @@ class LanguageModel:
         chosen = self.settings.but(**settings)
         with self._lock:
             if chosen.num_beams > 1 and assistant_model is None and not chosen.prompt_lookup_num_tokens:
-                joined = self._search(Prompt.of(input_ids, attention_mask, self.batch, chosen.num_beams), chosen)
+                joined = self._search(self._prompt(input_ids, attention_mask, chosen), chosen)
             else:
                 stream = self.stream(input_ids, attention_mask, assistant_model=assistant_model, **settings)
                 steps = [tokens[:, None] for tokens in stream]
-                joined = np.concatenate([integers("input_ids", input_ids), *steps], -1)
+                joined = np.concatenate([self._prompt(input_ids, attention_mask, chosen).given, *steps], -1)
         library = library_of(input_ids)
         return joined if library is None else converted(joined, library)
 
@@ -164,12 +173,24 @@ class LanguageModel:
         drafts = drafts_for(self, assistant_model, chosen, len(integers("input_ids", input_ids)))
         if chosen.num_beams > 1:
             raise OptionError("num_beams: which beam is the best is known at the end: use generate, or num_beams=1")
-        prompt = Prompt.of(input_ids, attention_mask, self.batch)
+        prompt = self._prompt(input_ids, attention_mask, chosen)
         count = self._count(prompt, chosen)
         if drafts is not None:
             return self._speculate(prompt, chosen, count, drafts)
         is_torchs = "torch" in sys.modules and isinstance(input_ids, sys.modules["torch"].Tensor)
         return self._stream(prompt, chosen, count, torch_draw if is_torchs else numpy_draw())
+
+    def rows(self) -> Rows:
+        """The rows of the cache, in which texts begin and end when they like; see `pipeline.generation.rows`.
+
+        As a stream they cannot go on after another call has taken the cache.
+        """
+        sizes = self.batch, self.max_length
+        with self._lock:
+            rows = Rows(self.prefill, self.decode, self._cache, sizes, self.settings, self._held)
+            self._owner = rows
+            self._text.cut(0, np.zeros(self.batch, np.int64))
+        return rows
 
     def reset(self) -> None:
         """Sets the cache to zeros. No call needs that: it leaves nothing of a text in memory."""
@@ -198,19 +219,32 @@ class LanguageModel:
                 raise ArtifactError(f"{tokenizer}: cannot be read: {error}") from error
         elif self.tokenizer is not None:
             files[_TOKENIZER] = self.tokenizer
-        entries = {"prefill": self.prefill, "decode": self.decode, "extend": self.extend}
-        Bundle(entries, files, self.buffers).save(path, prepacked=prepacked)
+        entries = self._entries()
+        buffers = {name for entry in entries.values() for name in entry.buffers}
+        Bundle(entries, files, buffers).save(path, prepacked=prepacked)
 
     @staticmethod
     def load(path: str | Path) -> LanguageModel:
         """See `pipeline.generation.load`."""
         bundle = Bundle.load(path)
-        if bundle.entries.keys() != _ENTRIES or _SETTINGS not in bundle.files:
+        entries = bundle.entries
+        if not _ENTRIES - {_EXTEND} <= entries.keys() <= _ENTRIES or _SETTINGS not in bundle.files:
             raise ArtifactError(f"{path}: is no language model; LanguageModel.save makes those")
         settings = Settings().but(**json.loads(bundle.files[_SETTINGS]))
-        entries = bundle.entries
         tokenizer = bundle.files.get(_TOKENIZER)
-        return LanguageModel(entries["prefill"], entries["decode"], lambda: entries["extend"], settings, tokenizer)
+        if _EXTEND in entries:
+            return LanguageModel(entries["prefill"], entries["decode"], lambda: entries[_EXTEND], settings, tokenizer)
+        from pipeline.generation.encoder_decoder import EncoderDecoderModel
+
+        return EncoderDecoderModel(entries["prefill"], entries["decode"], settings, tokenizer)
+
+    def _entries(self) -> dict[str, Executable]:
+        """What a file has."""
+        return {"prefill": self.prefill, "decode": self.decode, _EXTEND: self.extend}
+
+    def _prompt(self, input_ids: Any, attention_mask: Any, settings: Settings) -> Prompt:
+        """What a caller gives; each row as often as there are beams."""
+        return Prompt.of(input_ids, attention_mask, self.batch, settings.num_beams)
 
     def _count(self, prompt: Prompt, settings: Settings) -> int:
         """How many tokens may follow a prompt."""
@@ -290,6 +324,13 @@ class LanguageModel:
             self._cache.reorder(sources.tolist(), prompt.length + number)
             self._text.reorder(sources)
         return beams.texts()
+
+    @contextmanager
+    def _held(self, owner: object) -> Iterator[None]:
+        """The cache, for the one who has taken it last."""
+        with self._lock:
+            self._check_owner(owner)
+            yield
 
     def _check_owner(self, owner: object) -> None:
         if self._owner is not owner:

@@ -8,6 +8,9 @@ from typing import Any
 
 from pipeline.errors import OptionError
 
+#: What keys and values are kept as: as the model computes them, or rounded to bytes.
+KV_CACHES = ("model", "int8")
+
 #: What a generation config may ask for that is not here, and the value that asks for nothing.
 _IDLE = {
     "num_return_sequences": 1,
@@ -29,6 +32,7 @@ _IDLE = {
     "eta_cutoff": 0.0,
     "penalty_alpha": None,
     "guidance_scale": 1.0,
+    "encoder_repetition_penalty": 1.0,
 }
 
 
@@ -56,6 +60,7 @@ class Settings:
             them, as transformers does with `past_key_values`: the prompt is the whole text, of which only what is new
             is computed. Rows have to have as much padding as before. It is for weights that have not changed since.
         pad_token_id: what follows in a row that has ended; None for the first that ends one.
+        decoder_start_token_id: what texts begin with, of models with an encoder.
     """
 
     max_new_tokens: int | None = None
@@ -75,6 +80,7 @@ class Settings:
     reuse_cache: bool = False
     eos_token_id: tuple[int, ...] = ()
     pad_token_id: int | None = None
+    decoder_start_token_id: int | None = None
 
     @staticmethod
     def of_config(config: Mapping[str, Any]) -> Settings:

@@ -30,7 +30,8 @@ def compile_checkpoint(arguments: argparse.Namespace) -> LanguageModel:
     model = _loaded(arguments.model)
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None) or _MAX_LENGTH
     length = arguments.max_length or min(_MAX_LENGTH, positions)
-    lm = generation.compile(model, length, batch=arguments.num_beams or 1, **options)
+    rows = max(arguments.batch, arguments.num_beams or 1)
+    lm = generation.compile(model, length, batch=rows, kv_cache=arguments.kv_cache, **options)
     tokenizer = Path(arguments.model) / "tokenizer.json"
     lm.tokenizer = tokenizer.read_bytes() if tokenizer.is_file() else None
     return lm
@@ -38,11 +39,13 @@ def compile_checkpoint(arguments: argparse.Namespace) -> LanguageModel:
 
 def _loaded(folder: str) -> Any:
     try:
-        from transformers import AutoModelForCausalLM
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
     except ImportError:
         raise PipelineError("a checkpoint needs the package transformers: pip install transformers") from None
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+        has_encoder = AutoConfig.from_pretrained(folder, local_files_only=True).is_encoder_decoder
+        kind = AutoModelForSeq2SeqLM if has_encoder else AutoModelForCausalLM
+        model = kind.from_pretrained(folder, local_files_only=True)
     except Exception as error:  # transformers raises many types
         raise PipelineError(f"{folder}: transformers cannot load it: {error}") from error
     return model.eval().requires_grad_(False)

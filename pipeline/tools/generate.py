@@ -55,7 +55,7 @@ def _tokens(lm: LanguageModel, ids: np.ndarray, settings: dict[str, Any]) -> Ite
     """The tokens as they come; those of beams come at once."""
     if (settings.get("num_beams") or lm.settings.num_beams) == 1:
         return lm.stream(ids, **settings)
-    return iter(lm.generate(ids, **settings)[:, ids.shape[1] :].T)
+    return iter(lm.generate(ids, **settings)[:, lm.first_new(ids) :].T)
 
 
 def _language_model(arguments: argparse.Namespace) -> LanguageModel:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.generation.settings import KV_CACHES
 from pipeline.options import ACTIVATIONS, PRECISIONS, WEIGHTS
 from pipeline.tools.command_line import DriverParser, count
 
@@ -88,12 +89,25 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="tokens that the cache has room for (default: 1024, if the model can)",
     )
     compiling.add_argument(
+        "--batch",
+        type=count(1),
+        default=1,
+        metavar="N",
+        help="rows that the cache has room for, of servers and beams (default: 1, or as many as beams)",
+    )
+    compiling.add_argument(
         "--precision", choices=PRECISIONS, default="f32", help="as in pipeline-compile (default: f32)"
     )
     compiling.add_argument("--weights", choices=WEIGHTS, default="f32", help="as in pipeline-compile (default: f32)")
     compiling.add_argument("--group", type=count(2), metavar="N", help="as in pipeline-compile")
     compiling.add_argument("--activations", choices=ACTIVATIONS, default="f32", help="as in pipeline-compile")
     compiling.add_argument("--keep", action="append", default=[], metavar="PATTERN", help="as in pipeline-compile")
+    compiling.add_argument(
+        "--kv-cache",
+        choices=KV_CACHES,
+        default="model",
+        help="int8 keeps keys and values as bytes (default: model, as the model computes them)",
+    )
     arguments = parser.parse_args(argv)
     if arguments.prompt is None and arguments.output is None:
         parser.error("says neither --prompt, a text to go on with, nor -o, where the compiled model goes")

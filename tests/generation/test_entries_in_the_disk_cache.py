@@ -40,10 +40,10 @@ def test_an_equal_model_is_not_exported_again(tmp_path, monkeypatch):
         pipeline.generation.compile(model, max_length=64)
 
 
-def fingerprint(change=lambda model: None, rows=1):
+def fingerprint(change=lambda model: None, rows=1, quantized=False):
     model = small_model("gpt2")
     change(model)
-    entry = PromptEntry(model, KeyValueBuffers([LayerShape(4, 8, 8, torch.float32)], rows, 16))
+    entry = PromptEntry(model, KeyValueBuffers([LayerShape(4, 8, 8, torch.float32)], rows, 16, quantized))
     ids, padding = torch.ones(rows, 5, dtype=torch.int64), torch.zeros(rows, dtype=torch.int64)
     return EntrySource(entry, (ids, padding), None, Options()).fingerprint()
 
@@ -79,7 +79,7 @@ def test_what_a_fingerprint_tells_apart():
         lambda model: setattr(model.transformer, "kept", torch.float32),
         lambda model: model.transformer.wte.to(torch.bfloat16),
     ]
-    found = [plain, fingerprint(rows=2), *map(fingerprint, changes)]
+    found = [plain, fingerprint(rows=2), fingerprint(quantized=True), *map(fingerprint, changes)]
     assert None not in found and len(set(found)) == len(found)
 
 

@@ -12,6 +12,7 @@ from torch import nn
 import pipeline
 from pipeline.errors import OptionError
 
+
 class Layers(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -59,6 +60,23 @@ def test_kept_weights_are_not_rounded() -> None:
         for options in ({"weights": "int8"}, {"precision": "bf16"}):
             executable = pipeline.compile(model, (x,), keep=("layers", "lm_head"), **options)
             torch.testing.assert_close(executable(x), model(x))
+
+
+def test_tied_weights_are_kept_by_any_of_their_names() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding, self.inner, self.head = nn.Embedding(160, 128), nn.Linear(128, 128), nn.Linear(128, 160)
+            self.head.weight = self.embedding.weight
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            return self.head(self.inner(self.embedding(ids)))
+
+    model, ids = Tied().eval(), torch.arange(5)
+    for name in ("head", "embedding.weight"):
+        executable = pipeline.compile(model, (ids,), weights="int8", keep=[name])
+        said = [remark for remark in executable.remarks if remark.pass_name == "quantize-weights"]
+        assert {(remark.module, remark.kind) for remark in said} == {("inner", "passed"), ("head", "missed")}
 
 
 def test_torch_compile_and_graphs_without_such_a_weight() -> None:

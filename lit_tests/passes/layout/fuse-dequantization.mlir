@@ -71,14 +71,14 @@ func.func @by_group(%x: tensor<3x64xf32>, %q: tensor<4x64xi8> {pipeline.weight =
 
 // -----
 
-// What is no weight of the model is dequantized as before: it may be used more than once.
+// What is no weight of the model, and used more than once, is dequantized once.
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 
 // CHECK-LABEL: func.func @no_weight
 // CHECK: arith.sitofp
 // CHECK: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<3x16xf32>, tensor<16x8xf32>)
-func.func @no_weight(%x: tensor<3x16xf32>, %q: tensor<16x8xi8>, %init: tensor<3x8xf32>) -> tensor<3x8xf32> {
+func.func @no_weight(%x: tensor<3x16xf32>, %q: tensor<16x8xi8>, %init: tensor<3x8xf32>) -> (tensor<3x8xf32>, tensor<16x8xf32>) {
   %we = tensor.empty() : tensor<16x8xf32>
   %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
       ins(%q : tensor<16x8xi8>) outs(%we : tensor<16x8xf32>) {
@@ -87,7 +87,7 @@ func.func @no_weight(%x: tensor<3x16xf32>, %q: tensor<16x8xi8>, %init: tensor<3x
     linalg.yield %f : f32
   } -> tensor<16x8xf32>
   %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x8xf32>) outs(%init : tensor<3x8xf32>) -> tensor<3x8xf32>
-  return %r : tensor<3x8xf32>
+  return %r, %w : tensor<3x8xf32>, tensor<16x8xf32>
 }
 
 // -----
@@ -217,4 +217,71 @@ func.func @dims(%x: tensor<3x64xf32>, %w: tensor<8x2x32xi8> {pipeline.weight = "
   // expected-remark @below {{passed: dequantizes its weight of i8 as it reads it}}
   %r = linalg.matmul ins(%x, %t : tensor<3x64xf32>, tensor<64x8xf32>) outs(%y : tensor<3x8xf32>) -> tensor<3x8xf32>
   return %r : tensor<3x8xf32>
+}
+
+// -----
+
+// Keys of a cache, data: rows of bytes lie along those of the result, and are read as they are, however long.
+
+#all = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+
+// CHECK-LABEL: func.func @converted_data
+// CHECK-SAME: (%[[Q:.*]]: tensor<4x2x8xf32>, %[[K:.*]]: tensor<4x8x?xi8>, %[[INIT:.*]]: tensor<4x2x?xf32>, %{{.*}}: index)
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[Q]], %[[K]] : tensor<4x2x8xf32>, tensor<4x8x?xi8>) outs(%[[INIT]] : tensor<4x2x?xf32>)
+// CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: i8, %[[OUT:.*]]: f32):
+// CHECK-NEXT: %[[F:.*]] = arith.sitofp %[[B]] : i8 to f32
+// CHECK-NEXT: %[[P:.*]] = arith.mulf %[[A]], %[[F]] : f32
+// CHECK-NEXT: arith.addf %[[OUT]], %[[P]] : f32
+func.func @converted_data(%q: tensor<4x2x8xf32>, %k: tensor<4x8x?xi8>, %init: tensor<4x2x?xf32>, %n: index) -> tensor<4x2x?xf32> {
+  %e = tensor.empty(%n) : tensor<4x8x?xf32>
+  %f = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%k : tensor<4x8x?xi8>) outs(%e : tensor<4x8x?xf32>) {
+  ^bb0(%i: i8, %o: f32):
+    %c = arith.sitofp %i : i8 to f32
+    linalg.yield %c : f32
+  } -> tensor<4x8x?xf32>
+  // expected-remark @below {{passed: converts its operand of i8 as it reads it}}
+  %r = linalg.batch_matmul ins(%q, %f : tensor<4x2x8xf32>, tensor<4x8x?xf32>) outs(%init : tensor<4x2x?xf32>) -> tensor<4x2x?xf32>
+  return %r : tensor<4x2x?xf32>
+}
+
+// -----
+
+// Not here: bytes along the sum are broadcast one by one; what is computed besides would be computed in each row again.
+
+#two = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @data_along_the_sum
+// CHECK: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<8x16xf32>)
+func.func @data_along_the_sum(%x: tensor<4x8xi8>, %w: tensor<8x16xf32>, %init: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %f = linalg.generic {indexing_maps = [#two, #two], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x8xi8>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%i: i8, %o: f32):
+    %c = arith.sitofp %i : i8 to f32
+    linalg.yield %c : f32
+  } -> tensor<4x8xf32>
+  %r = linalg.matmul ins(%f, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%init : tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %r : tensor<4x16xf32>
+}
+
+// -----
+
+#two = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @computed_data
+// CHECK: math.exp
+// CHECK: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<8x16xf32>)
+func.func @computed_data(%x: tensor<4x8xf32>, %k: tensor<8x16xi8>, %init: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  %e = tensor.empty() : tensor<8x16xf32>
+  %f = linalg.generic {indexing_maps = [#two, #two], iterator_types = ["parallel", "parallel"]}
+      ins(%k : tensor<8x16xi8>) outs(%e : tensor<8x16xf32>) {
+  ^bb0(%i: i8, %o: f32):
+    %c = arith.sitofp %i : i8 to f32
+    %p = math.exp %c : f32
+    linalg.yield %p : f32
+  } -> tensor<8x16xf32>
+  %r = linalg.matmul ins(%x, %f : tensor<4x8xf32>, tensor<8x16xf32>) outs(%init : tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %r : tensor<4x16xf32>
 }

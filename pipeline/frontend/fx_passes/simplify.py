@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +23,14 @@ aten = torch.ops.aten
 
 _NARROW = (torch.uint8, torch.int8, torch.int16)
 
-_PROMOTING = (aten.cat.default, aten.stack.default, aten.where.self)
+#: Which arguments' elements are in the result, of ops that only move them if they have one dtype.
+_PROMOTING: dict[Any, Callable[[Sequence[Any]], Sequence[Any]]] = {
+    aten.cat.default: lambda args: args[0],
+    aten.select_scatter.default: lambda args: args[:2],
+    aten.slice_scatter.default: lambda args: args[:2],
+    aten.stack.default: lambda args: args[0],
+    aten.where.self: lambda args: args[1:],
+}
 
 #: What moves elements and computes nothing, so that it is the same in every dtype; and the casts themselves.
 _MOVES = {
@@ -198,7 +206,7 @@ def _only_moves(node: fx.Node) -> bool:
     """Whether a node moves elements and, for those that promote their operands, finds nothing to promote."""
     if node.target not in _PROMOTING:
         return node.target in _MOVES
-    operands = node.args[0] if node.target is not aten.where.self else node.args[1:]
+    operands = _PROMOTING[node.target](node.args)
     return len({value.meta["val"].dtype for value in (node, *operands)}) == 1
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
@@ -18,12 +18,17 @@ from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from pipeline.errors import CaptureError
+from pipeline.frontend.generation.quantized_slots import QuantizedSlots
 
 #: The name of `cached_attention` among transformers' attentions.
 ATTENTION = "pipeline-cached"
 
 #: What models hand to their attention that does not change what it computes, when it does not train.
 _IDLE = {"dropout", "position_ids", "is_causal", "output_attentions", "output_hidden_states", "use_cache"}
+
+
+#: Keys or values of a layer, as they lie in the cache.
+Slots: TypeAlias = torch.Tensor | QuantizedSlots
 
 
 @dataclass(frozen=True)
@@ -37,20 +42,35 @@ class LayerShape:
 
 
 class KeyValueBuffers(nn.Module):
-    """The cache: buffers `keys_0`, `values_0`, `keys_1`, ... for `slots` tokens of each of `batch` rows."""
+    """The cache: buffers `keys_0`, `values_0`, `keys_1`, ... for `slots` tokens of each of `batch` rows.
 
-    def __init__(self, layers: Sequence[LayerShape], batch: int, slots: int):
+    With `quantized` these are int8, and `keys_0_scale`, `values_0_scale`, ... f32[batch * heads, slots] say what a unit
+    stands for in each slot.
+
+    Attributes:
+        layers: what each layer caches.
+    """
+
+    def __init__(self, layers: Sequence[LayerShape], batch: int, slots: int, quantized: bool = False):
         super().__init__()
+        self.quantized, self.layers, self.slots = quantized, tuple(layers), slots
         for number, layer in enumerate(layers):
-            rows = batch * layer.heads
-            keys = torch.zeros(rows, layer.key_width, slots, dtype=layer.dtype)
-            values = torch.zeros(rows, slots, layer.value_width, dtype=layer.dtype)
-            self.register_buffer(f"keys_{number}", keys, persistent=False)
-            self.register_buffer(f"values_{number}", values, persistent=False)
+            rows, dtype = batch * layer.heads, torch.int8 if quantized else layer.dtype
+            self._add(f"keys_{number}", torch.zeros(rows, layer.key_width, slots, dtype=dtype))
+            self._add(f"values_{number}", torch.zeros(rows, slots, layer.value_width, dtype=dtype))
+            for name in (f"keys_{number}_scale", f"values_{number}_scale") if quantized else ():
+                self._add(name, torch.zeros(rows, slots))
 
-    def of_layer(self, number: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def _add(self, name: str, tensor: torch.Tensor) -> None:
+        self.register_buffer(name, tensor, persistent=False)
+
+    def of_layer(self, number: int) -> tuple[Slots, Slots]:
         """The keys and the values of a layer."""
-        return getattr(self, f"keys_{number}"), getattr(self, f"values_{number}")
+        keys, values = getattr(self, f"keys_{number}"), getattr(self, f"values_{number}")
+        if not self.quantized:
+            return keys, values
+        scales = getattr(self, f"keys_{number}_scale"), getattr(self, f"values_{number}_scale")
+        return QuantizedSlots(keys, scales[0], -1), QuantizedSlots(values, scales[1], 1)
 
 
 class CacheView(Cache):
@@ -65,7 +85,7 @@ class CacheView(Cache):
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    ) -> tuple[Slots, Slots]:
         """Writes [batch, heads, length, width] to its slots; returns what is to be read, as the buffers have it."""
         keys, values = self._buffers.of_layer(layer_idx)
         new_keys = key_states.transpose(2, 3).flatten(0, 1)
@@ -84,20 +104,22 @@ class CacheView(Cache):
 def cached_attention(
     module: nn.Module,
     query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    key: Slots,
+    value: Slots,
     attention_mask: torch.Tensor,
     scaling: float | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
+    position_bias: torch.Tensor | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """transformers' attention on what `CacheView.update` gives.
+    """transformers' attention on what `CacheView.update` gives, or on what a model has computed itself.
 
     Args:
         query: [batch, heads, length, width], of the last tokens.
-        key, value: see above.
+        key, value: see above, or [batch, heads, slots, width].
         attention_mask: bool[batch, 1, length, slots], whether a query sees what is in a slot.
+        position_bias: [1, heads, length, slots], what is added to scores.
 
     Returns:
         [batch, length, heads, width], and no weights.
@@ -105,21 +127,39 @@ def cached_attention(
     unknown = sorted(name for name, given in others.items() if given is not None and name not in _IDLE)
     if unknown:
         raise CaptureError(f"{type(module).__name__}: its attention takes {unknown[0]}, which generation has not yet")
+    if isinstance(key, torch.Tensor) and isinstance(value, torch.Tensor) and key.ndim == 4:
+        key, value = key.flatten(0, 1).transpose(1, 2), value.flatten(0, 1)
     batch, heads, length, width = query.shape
     rows, slots = key.shape[0], key.shape[2]
     shared = batch * heads // rows
     factor = width**-0.5 if scaling is None else scaling
-    scores = torch.bmm((query * factor).reshape(rows, shared * length, width), key)
+    scores = _product_with_keys((query * factor).reshape(rows, shared * length, width), key)
     scores = scores.view(batch, rows // batch, shared, length, slots).float()
+    if position_bias is not None:
+        scores = scores + position_bias.unflatten(1, (rows // batch, shared))
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
     if sliding_window is not None:
         attention_mask = attention_mask & _in_window(length, slots, sliding_window)
     # A padding token sees nothing: it may see all alike, as in eager mode, but there must be no NaN in what it leaves.
     scores = torch.where(attention_mask[:, :, None], scores, torch.finfo(torch.float32).min)
-    weights = torch.softmax(scores, -1).to(value.dtype)
-    found = torch.bmm(weights.view(rows, shared * length, slots), value)
+    weights = torch.softmax(scores, -1).view(rows, shared * length, slots)
+    found = _sum_of_values(weights, value).to(query.dtype)
     return found.view(batch, heads, length, value.shape[2]).transpose(1, 2), None
+
+
+def _product_with_keys(query: torch.Tensor, key: Slots) -> torch.Tensor:
+    """[rows, queries, slots] from [rows, queries, width]; the scale of a slot is that of its scores."""
+    if isinstance(key, torch.Tensor):
+        return torch.bmm(query, key)
+    return torch.bmm(query.float(), key.elements.float()) * key.scales[:, None]
+
+
+def _sum_of_values(weights: torch.Tensor, value: Slots) -> torch.Tensor:
+    """[rows, queries, width] from f32[rows, queries, slots]; the scale of a slot is that of its weight."""
+    if isinstance(value, torch.Tensor):
+        return torch.bmm(weights.to(value.dtype), value)
+    return torch.bmm(weights * value.scales[:, None], value.elements.float())
 
 
 def _in_window(length: int | torch.SymInt, slots: int | torch.SymInt, window: int) -> torch.Tensor:

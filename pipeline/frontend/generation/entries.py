@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from pipeline.frontend.generation.cached_attention import (
     layer_shapes,
 )
 from pipeline.frontend.generation.entry_source import EntrySource
+from pipeline.generation.settings import KV_CACHES
 from pipeline.options import Options
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.weights.preparation import Preparation
@@ -115,7 +117,7 @@ def _kept_logits(
 
 
 def compile_entries(
-    model: nn.Module, max_length: int, batch: int, options: dict[str, Any]
+    model: nn.Module, max_length: int, batch: int, kv_cache: str, options: dict[str, Any]
 ) -> tuple[Executable, Executable, Callable[[], Executable]]:
     """The executables of `PromptEntry` and `StepEntry`, and what compiles `ExtendEntry`.
 
@@ -124,21 +126,23 @@ def compile_entries(
     Raises:
         CaptureError: the model is none of transformers' that predict the next token, or keeps something else than
             keys and values of an attention.
-        OptionError: the model has fewer positions than `max_length`.
+        OptionError: the model has fewer positions than `max_length`, or there is no such cache.
     """
-    chosen = Options.create(options)
+    chosen = options_of_entries(options, model)
+    if kv_cache not in KV_CACHES:
+        raise OptionError(f"kv_cache: expected one of {', '.join(KV_CACHES)}, got {kv_cache!r}")
     _check(model, max_length)
     ids, padding = torch.ones(batch, 2, dtype=torch.int64), torch.zeros(batch, dtype=torch.int64)
     with torch.no_grad():
         shapes = layer_shapes(lambda: model(input_ids=ids[:1], use_cache=True).past_key_values)
-    slots = _slots(model, max_length)
-    cache = KeyValueBuffers(shapes, batch, slots)
+    slots = aligned_slots(model, max_length)
+    cache = KeyValueBuffers(shapes, batch, slots, quantized=kv_cache == "int8")
     length = torch.export.Dim.AUTO(min=2, max=slots)
     prompt = ids.new_ones(batch, min(5, slots))
     filled, preparation = torch.arange(min(7, slots)), Preparation()
 
     def compiled(entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -> Executable:
-        return _compiled(entry, args, dynamic_shapes, chosen, preparation)
+        return compiled_entry(entry, args, dynamic_shapes, chosen, preparation)
 
     several = torch.export.Dim.AUTO(min=2, max=slots)
     return (
@@ -153,21 +157,29 @@ def compile_entries(
     )
 
 
-def _slots(model: nn.Module, max_length: int) -> int:
+def aligned_slots(model: nn.Module, max_length: int) -> int:
     """How many tokens the cache has room for: no more than the model has positions."""
     aligned = -(-max_length // _ALIGNED_SLOTS) * _ALIGNED_SLOTS
-    positions = _positions(model)
+    positions = positions_of(model)
     return aligned if positions is None or aligned <= positions else max_length
 
 
-def _positions(model: nn.Module) -> int | None:
+def positions_of(model: nn.Module) -> int | None:
     """How many positions a model has; None for any number."""
     return getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
 
-def _compiled(
+def options_of_entries(options: dict[str, Any], model: nn.Module) -> Options:
+    """The options of a compilation, with names of the model's weights as the entries call them."""
+    chosen = Options.create(options)
+    chosen = compiler.with_kept_weights(chosen, dict(model.named_parameters(remove_duplicate=False)))
+    return replace(chosen, keep=tuple(f"model.{pattern}" for pattern in chosen.keep))
+
+
+def compiled_entry(
     entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any, options: Options, preparation: Preparation
 ) -> Executable:
+    """An entry as an executable; those that share a preparation prepare weights once."""
     with gc_pause.left(), interrupts.kept(), progress.reported(options.verbose):
         source = EntrySource(entry, args, dynamic_shapes, options, preparation)
         return compiler.compile_source(source, options, compiler.target_for(options))
@@ -189,6 +201,6 @@ def _check(model: nn.Module, max_length: int) -> None:
             f"{type(model).__name__}: its attention sees chunks of the text, which generation has not yet; compile it "
             "with pipeline.compile"
         )
-    positions = _positions(model)
+    positions = positions_of(model)
     if positions is not None and max_length > positions:
         raise OptionError(f"max_length: the model has {positions} positions, {max_length} are too many")

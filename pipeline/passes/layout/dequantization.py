@@ -27,6 +27,8 @@ _MOST_OPS = 100
 
 _SIMPLE = ("arith.", "math.")
 
+_WIDENING = ("arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp")
+
 #: The index of an element along each dim of a tensor.
 Places = tuple[ir.AffineExpr, ...]
 
@@ -195,6 +197,14 @@ def _read(value: ir.Value, indexing: ir.AffineMap, weights: ConstExprs | None) -
         return None
     order = [*quantized, *others]
     return Dequantized(tuple(reader.sources[number] for number in order), _renumbered(element, order))
+
+
+def widens(dequantized: Dequantized) -> bool:
+    """Whether elements are quantized ones converted, and nothing else."""
+    element = dequantized.element
+    while isinstance(element, Compute) and element.op.name in _WIDENING:
+        (element,) = element.operands
+    return isinstance(element, Read)
 
 
 def _renumbered(expression: Expression, order: Sequence[int]) -> Expression:

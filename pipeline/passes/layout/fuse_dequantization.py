@@ -21,7 +21,9 @@ from pipeline.passes.layout.dequantization import (
     joined,
     read_dequantized,
     read_loops,
+    read_quantized_data,
     squeezed,
+    widens,
 )
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
@@ -34,7 +36,8 @@ class FuseDequantization(PatternPass):
 
     A dequantized weight has four times the bytes: to have @prepare compute it would give away what it was quantized
     for, and to have each call compute it takes longer than the product. All is rounded as before. Weights are small
-    integers, in groups with a scale and perhaps a zero point each, of products in f32.
+    integers, in groups with a scale and perhaps a zero point each, of products in f32. Data that is merely converted,
+    for one product, is read likewise where vectors run along its rows: keys and values that a cache keeps as bytes.
     """
 
     name: ClassVar[str] = "fuse-dequantization"
@@ -58,6 +61,29 @@ class FuseDequantization(PatternPass):
             dequantized = read_dequantized(product.operands[number], product.maps[number], weights)
             if dequantized is not None:
                 return self._fuse(product, number, dequantized)
+        return False
+
+    @pattern("linalg.*", outermost=True)
+    def fuse_data(self, op: ir.Operation, weights: ConstExprs) -> bool:
+        """matmul(x, float(q))   ->   generic(x, q) { out + x * float(q) }, for q with the columns of the result"""
+        product = read_matrix_product(op, ir.F32Type)
+        if product is None:
+            return False
+        column = product.maps[2].results[len(product.maps[2].results) - 1]
+        for number in (1, 0):
+            rows = product.maps[number].results
+            operand = product.operands[number]
+            if operand in weights or len(list(operand.uses)) > 1 or rows[len(rows) - 1] != column:
+                continue
+            found = read_quantized_data(operand, product.maps[number])
+            if found is None or not widens(found) or found.quantized.places != tuple(rows):
+                continue
+            kind = ir.RankedTensorType(found.quantized.value.type).element_type
+            self.passed(op, f"converts its operand of {kind} as it reads it")
+            with before(op):
+                made = _reading(product, number, found.sources, found)
+            replace(op, list(made.results))
+            return True
         return False
 
     @pattern("linalg.generic")

@@ -1,0 +1,196 @@
+"""Texts in the rows of one cache that begin and end when they like: continuous batching.
+
+A step takes one token of each row, all of them in the same slot. So a text that begins later has padding in front, as a
+short prompt beside a long one: its last slot is that of the others. Positions are counted from a row's first token, so
+that keys and values may move to other slots: where there are no more, or a prompt is longer than the texts so far, all
+rows move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import ArgumentError, OptionError, PipelineError
+from pipeline.generation.cache import CacheRows
+from pipeline.generation.prompt import integers
+from pipeline.generation.sampling import next_tokens, numpy_draw
+from pipeline.generation.settings import Settings
+from pipeline.runtime.call.array_libraries import as_numpy
+from pipeline.runtime.executable import Executable
+
+#: Sizes that torch.export takes for symbolic start here, so a shorter prompt gets padding.
+_SHORTEST = 2
+
+
+class Row:
+    """A text that goes on; `Rows.start` makes it.
+
+    Attributes:
+        settings: what it goes by.
+        prompt: its tokens, int64[length].
+        tokens: those that have come.
+        reason: why it is done: "stop" for a token that ends texts, "length" for as many as were asked for, "ended" for
+            `Rows.end`; None while it goes on.
+    """
+
+    def __init__(self, prompt: np.ndarray, settings: Settings, count: int):
+        self.prompt, self.settings = prompt, settings
+        self.tokens: list[int] = []
+        self.reason: str | None = None
+        self._count, self._draw = count, numpy_draw()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no token comes any more."""
+        return self.reason is not None
+
+    @property
+    def filled(self) -> int:
+        """How many slots it takes, once it is in the cache: those of all tokens but the last one."""
+        return len(self.prompt) + max(len(self.tokens) - 1, 0)
+
+    def take(self, logits: np.ndarray) -> int:
+        """Chooses the next token from f32[vocabulary]."""
+        before = np.concatenate([self.prompt, np.array(self.tokens, np.int64)])
+        (token,) = next_tokens(logits[None], before[None], self.settings, self._draw).tolist()
+        self.tokens.append(token)
+        if token in self.settings.eos_token_id:
+            self.reason = "stop"
+        elif len(self.tokens) == self._count:
+            self.reason = "length"
+        return int(token)
+
+
+class Rows:
+    """The rows of a model's cache; `LanguageModel.rows` makes it.
+
+    rows = lm.rows()
+    row = rows.start(ids, max_new_tokens=100)  # when it likes, if rows.free
+    for row, token in rows.step():  # of each row that has begun and not ended
+        ...
+    """
+
+    def __init__(
+        self,
+        prefill: Executable,
+        decode: Executable,
+        cache: CacheRows,
+        sizes: tuple[int, int],
+        settings: Settings,
+        held: Callable[[Rows], AbstractContextManager[None]],
+    ):
+        """Takes the entries and their cache, how many rows and slots it has, and what is entered to write to it."""
+        self._prefill, self._decode, self._cache, self._settings, self._held = prefill, decode, cache, settings, held
+        self._batch, self._room = sizes
+        self._rows: list[Row | None] = [None] * self._batch
+        self._waiting: list[Row] = []
+        self._filled = 0
+
+    @property
+    def free(self) -> int:
+        """How many texts more may start."""
+        return self._batch - len(self._waiting) - len(self._running())
+
+    def start(self, input_ids: Any, **settings: Any) -> Row:
+        """A text that begins with these tokens, integers [length] of any library; `step` gives what follows.
+
+        Args:
+            settings: as of `LanguageModel.generate`; beams, drafts and `reuse_cache` are not there.
+
+        Raises:
+            ArgumentError: the prompt is empty, or it and its new tokens are more than the cache has room for.
+            OptionError: a setting is unknown, out of range, or not there.
+            PipelineError: no row is free.
+        """
+        chosen = self._settings.but(**settings)
+        for name in ("prompt_lookup_num_tokens", "reuse_cache", "prefill_chunk_size"):
+            if getattr(chosen, name):
+                raise OptionError(f"{name}: is not there for rows that come and go: leave it out")
+        if chosen.num_beams > 1:
+            raise OptionError("num_beams: is not there for rows that come and go: leave it out")
+        given = [input_ids] if isinstance(input_ids, list) else input_ids[None]
+        prompt = integers("input_ids", given)[0] if len(input_ids) else np.zeros(0, np.int64)
+        room = self._room - len(prompt) + 1
+        count = room if chosen.max_new_tokens is None else chosen.max_new_tokens
+        if not len(prompt) or not 1 <= count <= room:
+            raise ArgumentError(
+                f"input_ids: expected one token at least, and with one new token at least no more than "
+                f"max_length={self._room}, got {len(prompt)} and {count} new ones"
+            )
+        if not self.free:
+            raise PipelineError(f"all {self._batch} rows of the cache are taken: wait until one is done")
+        row = Row(prompt, chosen, count)
+        self._waiting.append(row)
+        return row
+
+    def end(self, row: Row) -> None:
+        """Gives up a text: its row is free."""
+        row.reason = row.reason or "ended"
+        self._waiting = [one for one in self._waiting if one is not row]
+        self._rows = [None if one is row else one for one in self._rows]
+
+    def step(self) -> list[tuple[Row, int]]:
+        """One token of each text, and the first one of those that have started since the last step.
+
+        Raises:
+            PipelineError: another call has taken the cache since.
+        """
+        with self._held(self):
+            found = self._go_on() if self._running() else []
+            found += self._begin() if self._waiting else []
+        for row, _ in found:
+            if row.is_done:
+                self.end(row)
+        return found
+
+    def _running(self) -> list[int]:
+        """The rows that are taken."""
+        return [number for number, row in enumerate(self._rows) if row is not None]
+
+    def _go_on(self) -> list[tuple[Row, int]]:
+        running = self._running()
+        unused = self._filled - max(self._row(number).filled for number in running)
+        if self._filled == self._room or 2 * unused > self._filled:
+            self._cache.move(running, unused, self._filled, -unused)
+            self._filled -= unused
+        ids, padding = np.zeros((self._batch, 1), np.int64), np.full(self._batch, self._filled)
+        for number in running:
+            ids[number], padding[number] = self._row(number).tokens[-1], self._filled - self._row(number).filled
+        logits = as_numpy(self._decode(ids, padding, np.arange(self._filled + 1)))
+        self._filled += 1
+        return [(self._row(number), self._row(number).take(logits[number])) for number in running]
+
+    def _begin(self) -> list[tuple[Row, int]]:
+        """Computes the prompts that wait in the first slots of their rows, and moves them to where the others end."""
+        running = self._running()
+        free = [number for number, row in enumerate(self._rows) if row is None][: len(self._waiting)]
+        length = max(_SHORTEST, *(len(row.prompt) for row in self._waiting))
+        if length > self._filled:
+            self._cache.move(running, 0, self._filled, length - self._filled)
+            self._filled = length
+        elif not running:
+            self._filled = length
+        ids, padding = np.zeros((self._batch, length), np.int64), np.full(self._batch, length - 1)
+        for number, row in zip(free, self._waiting, strict=True):
+            padding[number] = length - len(row.prompt)
+            ids[number, padding[number] :] = row.prompt
+        kept = self._cache.copies(running, length)
+        try:
+            logits = as_numpy(self._prefill(ids, padding))
+        finally:
+            self._cache.put(running, kept)
+        self._cache.move(free, 0, length, self._filled - length)
+        found = [(row, row.take(logits[number])) for number, row in zip(free, self._waiting, strict=True)]
+        for number, row in zip(free, self._waiting, strict=True):
+            self._rows[number] = row
+        self._waiting = []
+        return found
+
+    def _row(self, number: int) -> Row:
+        row = self._rows[number]
+        assert row is not None
+        return row

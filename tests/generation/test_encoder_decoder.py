@@ -1,0 +1,175 @@
+"""Models with an encoder: tokens of eager mode, a source that is read once, one cache, files."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+from generation.small_models import VOCABULARY, prompt
+from generation.test_cache_in_place import in_buffers
+from tokenizers import Tokenizer, models, pre_tokenizers
+from updates.support import remarks
+
+import pipeline
+from pipeline import ArgumentError, OptionError
+from pipeline.tools import generate
+
+SLOTS, SOURCE = 224, 48
+
+
+def small_t5():
+    torch.manual_seed(0)
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "vocab_size": VOCABULARY}
+    tokens = {"eos_token_id": None, "decoder_start_token_id": 0, "pad_token_id": 0}
+    config = tf.T5Config(**sizes, **tokens, feed_forward_proj="gated-gelu")
+    return varied(tf.T5ForConditionalGeneration(config))
+
+
+def small_bart():
+    torch.manual_seed(0)
+    sizes = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48}
+    heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "max_position_embeddings": 256}
+    tokens = {"eos_token_id": None, "forced_eos_token_id": None, "decoder_start_token_id": 2, "pad_token_id": 1}
+    config = tf.BartConfig(**sizes, **heads, **tokens, vocab_size=VOCABULARY, bos_token_id=0)
+    return varied(tf.BartForConditionalGeneration(config))
+
+
+def varied(model):
+    """In evaluation; with weights so large, and others for the logits than for the tokens, that tokens vary."""
+    model.eval().requires_grad_(False)
+    for name, parameter in model.named_parameters():
+        if parameter.ndim > 1:
+            parameter.normal_(0, 1 if "shared" in name or "relative" in name else 0.5)
+    model.lm_head.weight = torch.nn.Parameter(torch.randn(VOCABULARY, 32), requires_grad=False)
+    return model
+
+
+def sources(rows, length):
+    """Tokens and a mask, with padding behind some rows."""
+    ids = prompt(rows, length)
+    mask = (torch.arange(length) < length - 2 * torch.arange(rows)[:, None]).long()
+    return ids * mask, mask
+
+
+@pytest.fixture(scope="module")
+def t5():
+    model = small_t5()
+    return model, pipeline.generation.compile(model, SLOTS, max_source_length=SOURCE, batch=4)
+
+
+def test_tokens_are_those_of_eager_mode(t5):
+    model, lm = t5
+    assert (lm.max_length, lm.max_source_length, lm.batch) == (SLOTS, SOURCE, 4)
+    for rows, length, count in ((3, 13, 200), (1, 1, 9), (4, 48, 30), (1, 2, 0)):
+        ids, mask = sources(rows, length)
+        got = lm.generate(ids, mask, max_new_tokens=count)
+        if count:
+            assert torch.equal(got, model.generate(ids, attention_mask=mask, max_new_tokens=count)), (rows, length)
+        assert got.shape == (rows, 1 + count) and (got[:, 0] == 0).all()
+        assert count < 20 or len(set(got[0].tolist())) > 5
+    streamed = np.stack(list(lm.stream(ids, max_new_tokens=7)), 1)
+    assert np.array_equal(streamed, lm.generate(ids, max_new_tokens=7)[:, 1:])
+
+
+def test_draws_beams_and_ends(t5):
+    model, lm = t5
+    ids, mask = sources(2, 9)
+    plain = model.generate(ids, attention_mask=mask, max_new_tokens=30)
+    ends = {"eos_token_id": int(plain[0, 7]), "pad_token_id": 0}
+    for settings in (
+        {"do_sample": True, "top_k": 20, "temperature": 1.5},
+        {"repetition_penalty": 1.3},
+        {"num_beams": 2},
+        {"num_beams": 2, **ends},
+        ends,
+    ):
+        found = []
+        for run in (lm.generate, model.generate):
+            torch.manual_seed(7)
+            found.append(run(ids, attention_mask=mask, max_new_tokens=30, **settings))
+        assert torch.equal(*found), settings
+
+
+def test_a_step_moves_its_token_alone_and_encodes_nothing(t5):
+    _, lm = t5
+    assert [kind for kind, _ in remarks(lm.decode)] == ["passed"] * 4
+    assert [kind for kind, _ in remarks(lm.prefill)] == ["passed"] * 8
+    assert list(lm.buffers) == [f"cache.{kind}_{layer}" for layer in (0, 1) for kind in ("keys", "values")]
+    text = in_buffers(lm.decode)
+    assert not re.search(rf"memref.copy .*: memref<[^,]*\b({SLOTS}|{SOURCE})[x>].* to", text)
+    growing = re.findall(r"memref.alloc\(.*: memref<(.*\?.*)>", text)
+    assert not [shape for shape in growing if "8" in re.split("x", shape)[:-1]]  # a head is 8 wide
+    assert not encoder_weights_read(lm.decode)
+    assert len(encoder_weights_read(lm.prefill)) > 20
+
+
+def encoder_weights_read(exe):
+    """Those of the encoder, and of the products that make keys and values of what it gives."""
+    text = exe.ir("linalg")
+    names = dict(re.findall(r'(%arg\d+): [^%]*pipeline.weight = "model\.([^"]*)"', text))
+    encoder = [arg for arg, name in names.items() if re.match(r"encoder\.|.*EncDecAttention\.[kv]\.", name)]
+    assert len(encoder) > 20
+    return [arg for arg in encoder if len(re.findall(rf"{arg}\b", text)) > 1]
+
+
+def test_a_saved_model_forgets_and_reads_other_sources(t5, tmp_path):
+    _, lm = t5
+    found = []
+    for length in (13, 5, 13):
+        ids, mask = sources(3, length)
+        found.append((ids, mask, lm.generate(ids, mask, max_new_tokens=20)))
+    lm.save(tmp_path / "lm.pipeline")
+    loaded = pipeline.generation.load(tmp_path / "lm.pipeline")
+    assert not any(buffer.any() for buffer in loaded.prefill.buffers.values())
+    assert loaded.max_source_length == SOURCE
+    for ids, mask, expected in found:
+        assert np.array_equal(loaded.generate(ids.numpy(), mask.numpy(), max_new_tokens=20), expected)
+
+
+def test_bart():
+    model = small_bart()
+    lm = pipeline.generation.compile(model, 64, batch=2)
+    ids, mask = sources(2, 11)
+    for settings in ({}, {"num_beams": 1, "do_sample": True}):
+        found = []
+        for run in (lm.generate, model.generate):
+            torch.manual_seed(7)
+            found.append(run(ids, attention_mask=mask, max_new_tokens=50, **settings))
+        assert torch.equal(*found)
+    with pytest.raises(OptionError, match="max_source_length: the model has 256 positions, 500 are too many"):
+        pipeline.generation.compile(model, 64, max_source_length=500)
+
+
+def test_the_driver_compiles_a_checkpoint(t5, tmp_path, capsys):
+    model, lm = t5
+    model.save_pretrained(tmp_path)
+    words = Tokenizer(models.WordLevel({f"w{number}": number for number in range(VOCABULARY)}, unk_token="w0"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    words.save(str(tmp_path / "tokenizer.json"))
+    ids, _ = sources(1, 9)
+    text = " ".join(f"w{token}" for token in ids[0].tolist())
+    args = [str(tmp_path), "--max-length=48", "--num-beams=2", "--prompt", text, "--max-new-tokens=9"]
+    assert generate.main(args) == 0
+    best = lm.generate(ids, num_beams=2, max_new_tokens=9)[0, 1:].tolist()
+    assert capsys.readouterr().out.split() == [f"w{token}" for token in best]
+
+
+def test_what_is_refused(t5):
+    model, lm = t5
+    ids, mask = sources(2, 9)
+    for name, value in (("reuse_cache", True), ("prompt_lookup_num_tokens", 3), ("prefill_chunk_size", 4)):
+        with pytest.raises(OptionError, match=f"{name}: is not there for models with an encoder"):
+            lm.generate(ids, **{name: value})
+    with pytest.raises(OptionError, match="assistant_model"):
+        lm.generate(ids, assistant_model=lm)
+    with pytest.raises(OptionError, match="kv_cache"):
+        pipeline.generation.compile(model, 64, kv_cache="int8")
+    with pytest.raises(ArgumentError, match="a row has no tokens"):
+        lm.generate(ids, mask * 0)
+    with pytest.raises(ArgumentError, match="49 tokens are more than the model was compiled for"):
+        lm.generate(prompt(1, 49))
+    with pytest.raises(ArgumentError, match="2 rows of 3 beams"):
+        lm.generate(ids, num_beams=3)
