@@ -16,7 +16,9 @@ def cases() -> Iterator[Case]:
     yield from distinct(_embeddings(), 20)
     yield from distinct(_gathers(), 32)
     yield from distinct(_scatters(), 32)
+    yield from distinct(_counts(), 16)
     yield from distinct(_grids(), 24)
+    yield from distinct(_small_grids(), 8)
     yield from distinct(_resized())
 
 
@@ -129,6 +131,50 @@ def _by_table(kind: str, table: dict[str, Callable[[int, int, int], Made]]) -> I
                 return make(*shape)
 
             yield Case(kind, f"{name}_{sizes(m, n, k)}", create)
+
+
+def _counts() -> Iterator[Case]:
+    """Into one line: bincount, and what is scattered to or added to elements of it."""
+    draw = drawn("counts")
+    while True:
+        updates, places = log_uniform(draw, 16, 1 << 20), spread(draw, 8, 1 << 17)
+        forms: dict[str, Callable[[int, int], Made]] = {
+            "bincount": _bincount,
+            "elements_scatter": lambda k, m: _of_line(lambda x, i, y: x.scatter(0, i, y), k, m),
+            "elements_scatter_add": lambda k, m: _of_line(lambda x, i, y: x.scatter_add(0, i, y), k, m),
+            "elements_index_add": lambda k, m: _of_line(lambda x, i, y: x.index_add(0, i, y), k, m),
+        }
+        for name, make in forms.items():
+
+            def create(shape: Any = (updates, places), make: Any = make) -> Made:
+                return make(*shape)
+
+            yield Case("scatter", f"{name}_{sizes(updates, places)}", create, dtypes=("f32",))
+
+
+def _bincount(updates: int, places: int) -> Made:
+    return of_function(lambda i: torch.bincount(i, minlength=places), _places(updates, places))
+
+
+def _of_line(function: Callable[..., Any], updates: int, places: int) -> Made:
+    """A function of a line, of places in it that are taken once where there are enough, and of as many numbers."""
+    taken = torch.randperm(places)[:updates] if updates <= places else torch.arange(updates) % places
+    return of_function(function, torch.randn(places), taken, torch.randn(len(taken)))
+
+
+def _small_grids() -> Iterator[Case]:
+    """Small images as spatial transformers and trackers sample them."""
+    shapes = ((1, 1, 28, 28), (1, 3, 32, 32), (4, 16, 28, 28), (1, 256, 20, 20), (8, 8, 7, 14), (1, 64, 64, 32))
+    for n, c, side, out in shapes:
+
+        def create(shape: Any = (n, c, side, out)) -> Made:
+            n, c, side, out = shape
+            grid = torch.rand(n, out, out, 2) * 2.2 - 1.1
+            return of_function(
+                lambda x, g: F.grid_sample(x, g, align_corners=False), torch.randn(n, c, side, side), grid
+            )
+
+        yield Case("grid_sample", f"{sizes(n, c, side, out)}_small", create, dtypes=("f32",))
 
 
 def _grids() -> Iterator[Case]:

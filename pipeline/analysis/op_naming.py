@@ -45,6 +45,7 @@ _COMPOSITES = (
     ("group_norm", "reduce_add div sub mul reduce_add div add rsqrt sub mul"),
     ("rms_norm", "mul reduce_add div [add] rsqrt mul"),
     ("var", "reduce_add div sub mul reduce_add div"),
+    ("gelu", "mul erf add mul mul"),
     ("gelu", "div erf add mul mul"),
     ("gelu_tanh", "mul mul mul add mul tanh add mul mul"),
     ("silu", "neg exp add div mul"),

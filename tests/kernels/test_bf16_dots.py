@@ -18,6 +18,7 @@ from torch import nn
 
 import pipeline
 from pipeline.errors import OptionError
+from pipeline.runtime.native.cpu_features import host_features
 from pipeline.targets.cpu.isa import isa
 from pipeline.tools.compile import main as compile_main
 from pipeline.tools.run import main as run_main
@@ -324,6 +325,40 @@ def test_convolutions_in_bf16(padding):
     exact = F.conv2d(x.double(), model.weight.double(), model.bias.double(), padding=padding)
     torch.testing.assert_close(executable(x).double(), exact, rtol=2.0**-7, atol=1e-3)
     assert ("dpbf16ps" in executable.ir("llvm")) == DOTS
+
+
+class Sides(nn.Module):
+    """Convolutions of one channels-first image each, with widths around those of tiles."""
+
+    def __init__(self, dtype):
+        super().__init__()
+        widths = [(16, 16, 1), (24, 48, 1), (32, 40, 3), (64, 256, 1), (33, 64, 1), (48, 96, 3)]
+        self.convolutions = nn.ModuleList(nn.Conv2d(c, o, k, padding=k // 2, dtype=dtype) for c, o, k in widths)
+
+    def forward(self, *images):
+        return tuple(torch.relu(conv(x)) for conv, x in zip(self.convolutions, images, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("cpu", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("size", [(1, 1), (7, 7), (5, 13), (16, 28)])
+def test_narrow_results_of_convolutions_lie_channels_first(size, cpu, dtype):
+    if not set(isa(cpu).required) <= host_features():
+        cpu = "native"
+    torch.manual_seed(0)
+    model = Sides(dtype).eval().requires_grad_(False)
+    images = [torch.randn(2, conv.in_channels, *size, dtype=dtype) for conv in model.convolutions]
+    found = pipeline.compile(model, tuple(images), cpu=cpu)(*images)
+    exact = copy.deepcopy(model).double()(*(image.double() for image in images))
+    for mine, wanted in zip(found, exact, strict=True):
+        assert mine.dtype == dtype
+        torch.testing.assert_close(mine.double(), wanted, rtol=0.01, atol=0.01)
+
+
+def test_a_narrow_result_across_its_tile_is_stored_by_the_tile():
+    model = nn.Conv2d(64, 256, 1).bfloat16().eval()
+    executable = pipeline.compile(model, (torch.randn(1, 64, 56, 56).bfloat16(),))
+    assert any("with 1 epilogues" in remark.reason for remark in executable.remarks)
 
 
 def test_an_artifact_says_what_it_needs(tmp_path):

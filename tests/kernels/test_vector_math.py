@@ -95,6 +95,16 @@ def test_within_ulps_on_other_cpus(cpu):
         check(result, function(x.double()), bound + extra, x)
 
 
+def test_erf_at_the_borders_of_its_intervals():
+    """Where another polynomial begins, each float, and those above of which 1 is the nearest one."""
+    borders = torch.arange(0.25, 4.5, 0.25).view(torch.int32)
+    x = (borders[:, None] + torch.arange(-2000, 2000, dtype=torch.int32)).flatten().view(torch.float32)
+    x = torch.cat([x, -x, torch.rand(500_000) * 8 - 4])
+    result = pipeline.compile(Function(torch.erf), (x,))(x)
+    check(result, torch.erf(x.double()), BOUNDS["erf"], x)
+    assert result.abs().max() == 1
+
+
 def test_pow():
     torch.manual_seed(0)
     integers = torch.tensor([-3.0, -2.0, 4.0, 5.0, 16777215.0, 16777216.0, 33554431.0, -33554433.0, 1e30])

@@ -118,3 +118,60 @@ def test_float64_and_dynamic_sizes():
     torch.testing.assert_close(executable(x), model(x), rtol=1e-5, atol=1e-5)
     model, x = model.double(), x.double()
     torch.testing.assert_close(pipeline.compile(model, (x,))(x), model(x))
+
+
+#: (channels, length, kernel, stride, padding, dilation)
+LINES = (
+    (5, 33, 3, 1, 1, 1),
+    (16, 1, 4, 1, 3, 1),
+    (48, 70, 4, 1, 3, 1),
+    (2, 64, 31, 1, 15, 1),
+    (33, 17, 5, 2, 2, 1),
+    (8, 40, 3, 1, 4, 4),
+    (4, 9, 9, 1, 0, 1),
+)
+
+
+class Lines(nn.Module):
+    """Depthwise convolutions of lines as Mamba has them: causal, with channels first and last, of strided views."""
+
+    def __init__(self, dtype):
+        super().__init__()
+        self.convs = nn.ModuleList(
+            nn.Conv1d(c, c, k, stride, padding, dilation, groups=c) for c, _, k, stride, padding, dilation in LINES
+        ).to(dtype)
+
+    def forward(self, *lines):
+        results = []
+        for conv, line in zip(self.convs, lines, strict=True):
+            results.append(F.silu(conv(line)[..., : line.shape[-1]]))
+            results.append(F.silu(conv(line.mT.contiguous().mT)).mT)
+            results.append(conv(line[..., ::2].repeat(1, 1, 2)))
+        return results
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 1e-5), (torch.float64, 1e-12), (torch.bfloat16, 0.02)])
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_lines(batch, dtype, error, cpu):
+    torch.manual_seed(0)
+    model = Lines(dtype).eval().requires_grad_(False)
+    lines = tuple(torch.randn(batch, c, length).to(dtype) for c, length, *_ in LINES)
+    results = pipeline.compile(model, lines, cpu=cpu)(*lines)
+    exact = model.double()(*(line.double() for line in lines))
+    for mine, theirs in zip(results, exact, strict=True):
+        assert mine.dtype == dtype
+        torch.testing.assert_close(mine.double(), theirs, rtol=error, atol=error)
+
+
+def test_lines_with_channels_first_are_not_transposed():
+    conv = nn.Conv1d(256, 256, 4, padding=3, groups=256)
+    first = pipeline.compile(conv, (torch.randn(1, 256, 512),))
+    assert not any("channels last" in one.reason for one in first.remarks)
+    last = pipeline.compile(nn.Sequential(Turned(), conv, Turned()), (torch.randn(1, 512, 256),))
+    assert any("channels last" in one.reason for one in last.remarks)
+
+
+class Turned(nn.Module):
+    def forward(self, x):
+        return x.mT

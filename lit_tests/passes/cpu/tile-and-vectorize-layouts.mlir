@@ -109,6 +109,56 @@ func.func @crossing_epilogue(%x: memref<3x5xf32>, %w: memref<5x4xf32>, %y: memre
   return
 }
 
+// What is rounded to bf16 is stored without a mask: as vectors of so many elements as the tile has rows.
+
+// CHECK-LABEL: func.func @crossing_epilogue_to_bf16
+// CHECK-NOT: vector.maskedstore
+// CHECK-COUNT-4: vector.store {{.*}} : memref<4x3xi16>, vector<3xi16>
+// CHECK: return
+// REMARK: tiles of 3 x 1 vectors of 4 with 1 epilogues
+func.func @crossing_epilogue_to_bf16(%x: memref<3x5xf32>, %w: memref<5x4xf32>, %y: memref<4x3xbf16>) {
+  %zero = arith.constant 0.0 : f32
+  %between = memref.alloc() : memref<3x4xf32>
+  linalg.fill ins(%zero : f32) outs(%between : memref<3x4xf32>)
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<3x5xf32>, memref<5x4xf32>) outs(%between : memref<3x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1, d0)>], iterator_types = ["parallel", "parallel"]} ins(%between : memref<3x4xf32>) outs(%y : memref<4x3xbf16>) {
+  ^bb0(%in: f32, %out: bf16):
+    %r = arith.truncf %in : f32 to bf16
+    linalg.yield %r : bf16
+  }
+  return
+}
+
+// Must not fire: the vectors of the tile are not whole, and what lies across it cannot be masked.
+
+// CHECK-LABEL: func.func @crossing_epilogue_of_a_rest
+// CHECK: memref.alloc
+// CHECK: linalg.generic
+// CHECK: return
+// REMARK: tiles of 3 x 2 vectors of 4 [tile
+func.func @crossing_epilogue_of_a_rest(%x: memref<3x5xf32>, %w: memref<5x7xf32>, %y: memref<7x3xbf16>) {
+  %zero = arith.constant 0.0 : f32
+  %between = memref.alloc() : memref<3x7xf32>
+  linalg.fill ins(%zero : f32) outs(%between : memref<3x7xf32>)
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<3x5xf32>, memref<5x7xf32>) outs(%between : memref<3x7xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1, d0)>], iterator_types = ["parallel", "parallel"]} ins(%between : memref<3x7xf32>) outs(%y : memref<7x3xbf16>) {
+  ^bb0(%in: f32, %out: bf16):
+    %r = arith.truncf %in : f32 to bf16
+    linalg.yield %r : bf16
+  }
+  return
+}
+
 // Winograd's algorithm: 16 vectors of data are transformed, a product for each of 16 points, 16 vectors back to 4 results.
 
 #data = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1 + d4, d2 + d5, d6)>

@@ -121,6 +121,49 @@ func.func @too_little(%x: tensor<1x1x64x64xf32>, %w: tensor<8x1x1x1xf32> {pipeli
   return %c : tensor<1x8x64x64xf32>
 }
 
+// What is transposed from channels innermost is not converted: that saves the transpose, as before a Mamba's convolution.
+
+// COST-LABEL: func.func @from_lines
+// COST: linalg.depthwise_conv_2d_nhwc_hwc
+func.func @from_lines(%x: tensor<1x128x64xf32>, %w: tensor<64x1x4xf32> {pipeline.weight = "w"}) -> tensor<1x64x1x125xf32> {
+  %turned = tensor.empty() : tensor<1x64x128xf32>
+  %line = linalg.transpose ins(%x : tensor<1x128x64xf32>) outs(%turned : tensor<1x64x128xf32>) permutation = [0, 2, 1]
+  %image = tensor.expand_shape %line [[0], [1], [2, 3]] output_shape [1, 64, 1, 128] : tensor<1x64x128xf32> into tensor<1x64x1x128xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x64x1x125xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x64x1x125xf32>) -> tensor<1x64x1x125xf32>
+  %c = linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%image, %w : tensor<1x64x1x128xf32>, tensor<64x1x4xf32>) outs(%start : tensor<1x64x1x125xf32>) -> tensor<1x64x1x125xf32>
+  return %c : tensor<1x64x1x125xf32>
+}
+
+// Must not fire: the transpose is there for something else, too; and channels of one that is none are not innermost.
+
+// COST-LABEL: func.func @from_lines_that_are_read
+// COST: linalg.depthwise_conv_2d_nchw_chw
+func.func @from_lines_that_are_read(%x: tensor<1x128x64xf32>, %w: tensor<64x1x4xf32> {pipeline.weight = "w"}) -> (tensor<1x64x1x125xf32>, tensor<1x64x128xf32>) {
+  %turned = tensor.empty() : tensor<1x64x128xf32>
+  %line = linalg.transpose ins(%x : tensor<1x128x64xf32>) outs(%turned : tensor<1x64x128xf32>) permutation = [0, 2, 1]
+  %image = tensor.expand_shape %line [[0], [1], [2, 3]] output_shape [1, 64, 1, 128] : tensor<1x64x128xf32> into tensor<1x64x1x128xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x64x1x125xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x64x1x125xf32>) -> tensor<1x64x1x125xf32>
+  %c = linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%image, %w : tensor<1x64x1x128xf32>, tensor<64x1x4xf32>) outs(%start : tensor<1x64x1x125xf32>) -> tensor<1x64x1x125xf32>
+  return %c, %line : tensor<1x64x1x125xf32>, tensor<1x64x128xf32>
+}
+
+// COST-LABEL: func.func @from_other_lines
+// COST: linalg.depthwise_conv_2d_nchw_chw
+func.func @from_other_lines(%x: tensor<64x1x128xf32>, %w: tensor<64x1x4xf32> {pipeline.weight = "w"}) -> tensor<1x64x1x125xf32> {
+  %turned = tensor.empty() : tensor<1x64x128xf32>
+  %line = linalg.transpose ins(%x : tensor<64x1x128xf32>) outs(%turned : tensor<1x64x128xf32>) permutation = [1, 0, 2]
+  %image = tensor.expand_shape %line [[0], [1], [2, 3]] output_shape [1, 64, 1, 128] : tensor<1x64x128xf32> into tensor<1x64x1x128xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x64x1x125xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x64x1x125xf32>) -> tensor<1x64x1x125xf32>
+  %c = linalg.depthwise_conv_2d_nchw_chw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>} ins(%image, %w : tensor<1x64x1x128xf32>, tensor<64x1x4xf32>) outs(%start : tensor<1x64x1x125xf32>) -> tensor<1x64x1x125xf32>
+  return %c : tensor<1x64x1x125xf32>
+}
+
 // Data that zeros are put between keeps its channels innermost.
 
 // CHECK-LABEL: func.func @spread

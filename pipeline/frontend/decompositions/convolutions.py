@@ -19,12 +19,14 @@ def convolution(
     output_padding: list[int],
     groups: int,
 ) -> Tensor:
-    """Takes apart, into the functions below, what torch-mlir gets wrong or refuses: grouped ones of some kinds."""
+    """Takes apart, into the functions below, what torch-mlir gets wrong, refuses or makes slow: some grouped ones."""
     depthwise = 1 < groups == x.size(1) and weight.size(0) * (weight.size(1) if transposed else 1) == groups
     if transposed and depthwise:
         return _transposed(x, weight, bias, stride, padding, dilation, output_padding)
     if transposed and any(_cuts(weight, padding, dilation)):
         return _cut(x, weight, bias, stride, padding, dilation, output_padding, groups)
+    if depthwise and x.dim() == 3:
+        return _depthwise1d(x, weight, bias, stride, padding, dilation)
     if depthwise and x.dim() == 5:
         return _depthwise3d(x, weight, bias, stride, padding, dilation)
     if groups > 1 and x.dim() == 5 and not x.is_floating_point():
@@ -37,6 +39,17 @@ def _each_group(x: Tensor, weight: Tensor, groups: int, arguments: tuple[object,
     """conv(x, w, groups=g) → cat of g convolutions: torch-mlir's grouped conv3d multiplies floats only."""
     parts = zip(x.chunk(groups, 1), weight.chunk(groups), strict=True)
     return torch.cat([aten.convolution.default(part, kernel, None, *arguments, 1) for part, kernel in parts], 1)
+
+
+def _depthwise1d(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int]
+) -> Tensor:
+    """conv1d(x: [N, C, L], w: [C, 1, K]) → conv2d(x: [N, C, 1, L], w: [C, 1, 1, K]).
+
+    torch-mlir has images of L rows of one element, along which there are no vectors.
+    """
+    arguments = ([1, *stride], [0, *padding], [1, *dilation], False, [0, 0], x.size(1))
+    return aten.convolution.default(x.unsqueeze(2), weight.unsqueeze(2), bias, *arguments).squeeze(2)
 
 
 def _depthwise3d(

@@ -16,6 +16,7 @@ from pipeline.analysis.winograd import Sizes
 from pipeline.analysis.zero_insertion import puts_among_zeros, zeros_between
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.mlir import defining_op, ir
+from pipeline.passes.layout.channel_order import undoes_transpose
 from pipeline.passes.layout.window_steps import window_steps
 
 #: The dim of a tensor with channels first that each dim of one with channels last is, and the other way round.
@@ -184,9 +185,14 @@ def _gain_in_bf16(op: ir.Operation) -> float:
 
 
 def _border(value: ir.Value, weights: ConstExprs) -> float:
-    """The nanoseconds that it takes to convert a value, where it comes from or goes to something of its own layout."""
+    """The nanoseconds that it takes to convert a value, where it comes from or goes to something of its own layout.
+
+    Where it comes from a transpose of channels that are innermost, converting it saves that.
+    """
     producer = defining_op(value)
-    comes = producer is None or not tied(producer, weights)
+    comes = int(producer is None or not tied(producer, weights))
+    if comes and undoes_transpose(value):
+        comes = -1
     goes = any(_needs_first(use, weights) for use in value.uses)
     kind = ir.RankedTensorType(value.type)
     sizes = [None if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(kind.rank)]

@@ -25,6 +25,7 @@ class ExpandVectorMath(PatternPass):
 
     fma: bool = field(default=True, metadata={"help": "multiply and add with one rounding"})
     scalef: bool = field(default=False, metadata={"help": "the processor has AVX-512's instruction for x * 2 ** n"})
+    tables: bool = field(default=False, metadata={"help": "the processor looks f32 up in AVX-512's registers"})
 
     def analyze(self, op: ir.Operation) -> set[tuple[str, ir.Type]]:
         """The functions, with their types, that were left to libm so far; a remark of each is enough."""
@@ -41,8 +42,9 @@ class ExpandVectorMath(PatternPass):
             return False
         function = FUNCTIONS.get((call.name, str(kind.element_type)))
         if function is not None:
+            vectors = Vectors(kind, self.fma, scalef=self.scalef, tables=self.tables)
             with before(call):
-                value = function(Vectors(kind, self.fma, scalef=self.scalef), *call.operands)
+                value = function(vectors, *call.operands)
             replace(call, [value])
         elif call.name not in HAVE_INSTRUCTIONS and (call.name, kind) not in left:
             left.add((call.name, kind))

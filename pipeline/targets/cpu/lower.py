@@ -70,7 +70,7 @@ VECTORIZE = """
       int8-dots={int8_dots} lane-factors={lane_factors} dot-matrices={dot_matrices}
     }},
     relax-signed-zeros,
-    expand-vector-math{{fma={fma} scalef={scalef}}},
+    expand-vector-math{{fma={fma} scalef={scalef} tables={tables}}},
     {threads}
     inline-kernels,
     plan-kernel-scratch{{alignment={alignment}}}
@@ -124,6 +124,7 @@ def vectorize(isa: Isa, *, parallel: bool) -> str:
         lane_factors=_word(isa.lane_factors),
         dot_matrices=_word(isa.dot_matrices),
         scalef=_word(isa.scalef),
+        tables=_word(isa.tables),
         threads="parallelize-kernels," if parallel else "",
         alignment=ALIGNMENT,
     )

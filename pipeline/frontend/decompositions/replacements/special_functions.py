@@ -26,8 +26,11 @@ def trunc(x: Tensor) -> Tensor:
 
 @replaces(aten.gelu.default)
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """gelu(x, tanh) → x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x³))), which torch-mlir's is not."""
-    return NotImplemented if approximate == "none" else _gelu_tanh(x)
+    """gelu(x) → x * (1 + erf(x * sqrt(1 / 2))) / 2, as in eager, where torch-mlir divides by the square root of 2.
+
+    gelu(x, tanh) → x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x³))), which torch-mlir's is not.
+    """
+    return x * (((x * math.sqrt(0.5)).erf() + 1) * 0.5) if approximate == "none" else _gelu_tanh(x)
 
 
 def _gelu_tanh(x: Tensor) -> Tensor:

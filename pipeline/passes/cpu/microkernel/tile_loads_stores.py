@@ -86,10 +86,14 @@ class TileAccesses:
         return self._crossed[operand, column]
 
     def _store_crossed(self, vectors: list[ir.Value], operand: int) -> None:
-        """Stores the tile of an output that moves along rows: transposed, then along those."""
-        tile, buffer = self.stage.tile, self._buffer(operand)
+        """Stores the tile of an output that moves along rows: transposed, then along those.
+
+        Where rows are fewer than lanes, floats are stored under a mask; others may be truncated, see `tile_sizes`.
+        """
+        tile, buffer, count = self.stage.tile, self._buffer(operand), self.position.rows
         element = element_type(self.stage.view.operands[operand])
-        rows = None if self.position.rows == tile.lanes else self._first_lanes(self.position.rows)
+        by_mask = count < tile.lanes and isinstance(element, (ir.F32Type, ir.F64Type))
+        rows = self._first_lanes(count) if by_mask else None
         for column in range(self.position.vectors):
             lines = [narrow_elements.before_store(value, element) for value in vectors[column :: self.position.vectors]]
             kind = ir.VectorType(lines[0].type)
@@ -99,7 +103,7 @@ class TileAccesses:
                 place = arith.AddIOp(self.position.at[tile.vector_dim], step).result
                 indices = self._indices(operand, {**self.position.at, tile.vector_dim: place}, 0, 0)
                 if rows is None:
-                    vector.StoreOp(line, buffer, indices)
+                    vector.StoreOp(_first_of(line, count), buffer, indices)
                 else:
                     vector.MaskedStoreOp(buffer, indices, rows, line)
 
@@ -233,6 +237,13 @@ class TileAccesses:
 
     def _mask_type(self) -> ir.VectorType:
         return ir.VectorType.get([self.stage.tile.lanes], ir.IntegerType.get_signless(1))
+
+
+def _first_of(line: ir.Value, count: int) -> ir.Value:
+    """The first elements of a vector."""
+    if ir.VectorType(line.type).shape[0] == count:
+        return line
+    return vector.ShuffleOp(line, line, list(range(count))).result
 
 
 def _is_short(kind: ir.VectorType) -> bool:

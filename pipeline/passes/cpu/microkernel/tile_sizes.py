@@ -123,8 +123,6 @@ def fits_tile(view: LinalgOp, tile: TileSizes, masked_bits: int) -> bool:
     crossing = [number for number in operands if crosses_vectors(view, number, tile.vector_dim, tile.row_dim)]
     if any(not whole or tile.rows > tile.lanes or not _can_be_crossed(view.operands[number]) for number in crossing):
         return False
-    if any(number in crossing for number in view.outputs) and _masks_are_bad(view, masked_bits):
-        return False  # its rows are stored under a mask
     if tile.folds or not _can_be_vector_dim(view, tile.vector_dim, step, crossing):
         return False
     return whole or tile.single_edges or not _masks_are_bad(view, masked_bits)

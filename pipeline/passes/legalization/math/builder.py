@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from pipeline.mlir import arith, ir
 
 Predicate = arith.CmpFPredicate
@@ -19,6 +21,10 @@ _SCALEF = {
 }
 
 
+#: The intrinsics that take the numbers of one register at the places that the last bits of another one's integers say.
+_LOOKUP = {"vector<16xf32>": "llvm.x86.avx512.permvar.sf.512"}
+
+
 @dataclass(frozen=True)
 class Vectors:
     """Vectors of one type, or numbers.
@@ -28,12 +34,14 @@ class Vectors:
         fma: whether the processor multiplies and adds with one rounding; without, it is done with two.
         exact: whether the code generator leaves (x + c) - c as it is; drivers of Vulkan make x of it.
         scalef: whether the processor has AVX-512's instruction for x * 2 ** n.
+        tables: whether the processor has AVX-512's instruction that looks numbers up in a register.
     """
 
     kind: ir.Type
     fma: bool = True
     exact: bool = True
     scalef: bool = False
+    tables: bool = False
 
     @property
     def element(self) -> ir.Type:
@@ -172,12 +180,24 @@ class Vectors:
         mask, rounding = ir.IntegerType.get_signless(max(8, self.kind.shape[0])), ir.IntegerType.get_signless(32)
         every = arith.ConstantOp(mask, ir.IntegerAttr.get(mask, -1)).result
         current = arith.ConstantOp(rounding, ir.IntegerAttr.get(rounding, 4)).result
+        return self._intrinsic(_SCALEF[str(self.kind)], [x, exponent, x, every, current])
+
+    @property
+    def has_lookup(self) -> bool:
+        """Whether vectors of this type are looked up in tables of as many numbers."""
+        return self.tables and str(self.kind) in _LOOKUP
+
+    def lookup(self, table: Sequence[float], places: ir.Value) -> ir.Value:
+        """The numbers of a table at places, of which only the last bits count; see `has_lookup`."""
+        numbers = ir.DenseElementsAttr.get(np.array(table, np.float32), type=self.kind)
+        return self._intrinsic(_LOOKUP[str(self.kind)], [arith.ConstantOp(self.kind, numbers).result, places])
+
+    def _intrinsic(self, name: str, operands: list[ir.Value]) -> ir.Value:
         attributes = {
-            "intrin": ir.StringAttr.get(_SCALEF[str(self.kind)]),
+            "intrin": ir.StringAttr.get(name),
             "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([5, 0]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
         }
-        operands = [x, exponent, x, every, current]
         return ir.Operation.create("llvm.call_intrinsic", [self.kind], operands, attributes).result
 
     def halves(self, integer: ir.Value) -> tuple[ir.Value, ir.Value]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pipeline.mlir import ir
 from pipeline.passes.legalization.math.builder import Predicate, Vectors
+from pipeline.passes.legalization.math.erf_tables import erf_by_tables
 from pipeline.passes.legalization.math.exponential import exp_within_range
 
 #: Where the branches meet: up to here polynomials in x * x, so that a sum of 1 and an exponential does not cancel.
@@ -63,7 +64,9 @@ def tanh(v: Vectors, x: ir.Value) -> ir.Value:
 
 
 def erf(v: Vectors, x: ir.Value) -> ir.Value:
-    """x + x * p(x**2); from 1 on 1 - 2**(x * q(x))."""
+    """x + x * p(x**2); from 1 on 1 - 2**(x * q(x)). By tables where there are instructions for these."""
+    if v.has_lookup:
+        return erf_by_tables(v, x)
     magnitude = v.math("absf", x)
     square = v.multiply(magnitude, magnitude)
     small = v.multiply_add(v.polynomial(square, _ERF), magnitude, magnitude)
