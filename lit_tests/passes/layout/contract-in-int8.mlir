@@ -55,6 +55,83 @@ func.func @product(%x: tensor<3x64xi8>, %q: tensor<64x4xi8> {pipeline.weight = "
 
 // -----
 
+// Symbolic rows, each with a scale: it is read along the rows of the data, so that there are as many.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// CHECK-LABEL: func.func @symbolic_rows
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<?x64xi8>, tensor<64x4xi8>) outs(%{{.*}} : tensor<?x4xi32>)
+// CHECK-NOT: linalg.matmul
+// OLD-LABEL: func.func @symbolic_rows
+func.func @symbolic_rows(%x: tensor<?x64xi8>, %t: tensor<?xf32>, %q: tensor<64x4xi8> {pipeline.weight = "q"},
+    %s: tensor<4xf32> {pipeline.weight = "s"}) -> tensor<?x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %rows = tensor.dim %x, %c0 : tensor<?x64xi8>
+  %xe = tensor.empty(%rows) : tensor<?x64xf32>
+  %xf = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %t : tensor<?x64xi8>, tensor<?xf32>) outs(%xe : tensor<?x64xf32>) {
+  ^bb0(%i: i8, %k: f32, %o: f32):
+    %f = arith.sitofp %i : i8 to f32
+    %m = arith.mulf %f, %k : f32
+    linalg.yield %m : f32
+  } -> tensor<?x64xf32>
+  %we = tensor.empty() : tensor<64x4xf32>
+  %wf = linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %s : tensor<64x4xi8>, tensor<4xf32>) outs(%we : tensor<64x4xf32>) {
+  ^bb0(%i: i8, %k: f32, %o: f32):
+    %f = arith.sitofp %i : i8 to f32
+    %m = arith.mulf %f, %k : f32
+    linalg.yield %m : f32
+  } -> tensor<64x4xf32>
+  %e = tensor.empty(%rows) : tensor<?x4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?x4xf32>) -> tensor<?x4xf32>
+  // expected-remark @below {{passed: adds up products of bytes}}
+  %r = linalg.matmul ins(%xf, %wf : tensor<?x64xf32>, tensor<64x4xf32>) outs(%init : tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %r : tensor<?x4xf32>
+}
+
+// -----
+
+// Must not: data with a scale for each element.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// CHECK-LABEL: func.func @symbolic_elements
+// CHECK: linalg.matmul
+// OLD-LABEL: func.func @symbolic_elements
+func.func @symbolic_elements(%x: tensor<?x64xi8>, %t: tensor<?x64xf32>, %q: tensor<64x4xi8> {pipeline.weight = "q"},
+    %s: tensor<4xf32> {pipeline.weight = "s"}) -> tensor<?x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %rows = tensor.dim %x, %c0 : tensor<?x64xi8>
+  %xe = tensor.empty(%rows) : tensor<?x64xf32>
+  %xf = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %t : tensor<?x64xi8>, tensor<?x64xf32>) outs(%xe : tensor<?x64xf32>) {
+  ^bb0(%i: i8, %k: f32, %o: f32):
+    %f = arith.sitofp %i : i8 to f32
+    %m = arith.mulf %f, %k : f32
+    linalg.yield %m : f32
+  } -> tensor<?x64xf32>
+  %we = tensor.empty() : tensor<64x4xf32>
+  %wf = linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %s : tensor<64x4xi8>, tensor<4xf32>) outs(%we : tensor<64x4xf32>) {
+  ^bb0(%i: i8, %k: f32, %o: f32):
+    %f = arith.sitofp %i : i8 to f32
+    %m = arith.mulf %f, %k : f32
+    linalg.yield %m : f32
+  } -> tensor<64x4xf32>
+  %e = tensor.empty(%rows) : tensor<?x4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %r = linalg.matmul ins(%xf, %wf : tensor<?x64xf32>, tensor<64x4xf32>) outs(%init : tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %r : tensor<?x4xf32>
+}
+
+// -----
+
 // Integers: the sums are exact in 32 bits. Both have a sign, which the data loses; 128 times the sums of the weight go.
 
 #id = affine_map<(d0, d1) -> (d0, d1)>

@@ -235,14 +235,16 @@ class _SourceReader:
     def is_small(self, value: ir.Value) -> bool:
         """Whether a tensor has few enough elements for scales and zero points."""
         count = _count(value)
-        return count is not None and self._count is not None and count * _LEAST_GROUP <= self._count
+        if count is None or self._count is None:
+            return False
+        return count.unknown <= self._count.unknown and count.known * _LEAST_GROUP <= self._count.known
 
     def read(self, value: ir.Value, places: Places) -> Expression:
         """How the element at `places` is computed from those of the sources, of which there may be more now."""
         self._count_op()
         op = defining_op(value)
         is_read = self._is_source(value) and _is_quantized(value) and Source(value, places).lies_along_loops
-        if op is not None and op.name in RESHAPES and _count(value) is not None and not is_read:
+        if op is not None and op.name in RESHAPES and _has_known_shape(value) and not is_read:
             before = _before_expand if op.name == "tensor.expand_shape" else _before_collapse
             return self.read(op.operands[0], self._places(before(op, places)))
         view = structured(op) if not self._is_source(value) else None
@@ -322,10 +324,28 @@ def _is_wide_integer(value: ir.Value) -> bool:
     return isinstance(kind, ir.IntegerType) and not is_quantized(kind)
 
 
-def _count(value: ir.Value) -> int | None:
-    """How many elements a tensor has; None if that is not known, or for something else."""
-    kind = value.type
-    return prod(kind.shape) if isinstance(kind, ir.RankedTensorType) and kind.has_static_shape else None
+@dataclass(frozen=True)
+class _Count:
+    """How many elements a tensor has: the product of the sizes that are known, and how many are not.
+
+    It is asked of what elementwise ops read and compute: unknown sizes are those of the same loops.
+    """
+
+    known: int
+    unknown: int
+
+
+def _count(value: ir.Value) -> _Count | None:
+    """How many elements a tensor has; None for something else."""
+    if not isinstance(value.type, ir.RankedTensorType):
+        return None
+    kind = ir.RankedTensorType(value.type)
+    known = [kind.get_dim_size(dim) for dim in range(kind.rank) if not kind.is_dynamic_dim(dim)]
+    return _Count(prod(known), kind.rank - len(known))
+
+
+def _has_known_shape(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and value.type.has_static_shape
 
 
 def _before_expand(expand: ir.Operation, places: Places) -> Places:
