@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from function_model import Function
+from torch.export import Dim
 
 import pipeline
 
@@ -51,3 +52,42 @@ def test_strides_and_integers():
     torch.testing.assert_close(pipeline.compile(Function(lambda x: x.cumsum(0)), (x,))(x), x.cumsum(0))
     whole = torch.arange(-50, 50).reshape(4, 25)
     assert torch.equal(pipeline.compile(Function(lambda x: x.cumsum(1)), (whole,))(whole), whole.cumsum(1))
+
+
+#: Sizes and a dim across which rows lie; of rows that are parts of one length, of another, and of a vector and more.
+ACROSS_ROWS = [((5, 8), 0), ((33, 17), 0), ((2, 3, 5, 40), 1), ((4, 7, 33), 1), ((6, 2080), 0), ((3, 1031), 0)]
+ACROSS_ROWS += [((0, 16), 0), ((1, 16), 0), ((4, 0, 16), 1)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_across_rows(threads):
+    """All shapes and functions of a dtype are one program."""
+
+    def functions(*inputs):
+        return [
+            fold(x, dim)
+            for x, (_, dim) in zip(inputs, ACROSS_ROWS, strict=True)
+            for fold in (torch.cumsum, torch.cumprod)
+        ]
+
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.bool):
+        generator = torch.Generator().manual_seed(3)
+        inputs = [(torch.rand(shape, generator=generator) * 2 + 0.3).to(dtype) for shape, _ in ACROSS_ROWS]
+        executable = pipeline.compile(Function(functions), tuple(inputs), num_threads=threads)
+        for got, eager in zip(executable(*inputs), functions(*inputs), strict=True):
+            torch.testing.assert_close(got, eager)
+
+
+def test_across_rows_of_other_strides_and_symbolic_lengths():
+    rows = Dim("rows", max=100)
+    executable = pipeline.compile(
+        Function(lambda x: x.cumsum(0)), (torch.randn(9, 24),), dynamic_shapes=(({0: rows},),)
+    )
+    for x in (
+        torch.randn(9, 24),
+        torch.randn(24, 41).t(),
+        torch.randn(1, 24),
+        torch.randn(0, 24),
+        torch.randn(50, 48)[:, ::2],
+    ):
+        torch.testing.assert_close(executable(x), x.cumsum(0))

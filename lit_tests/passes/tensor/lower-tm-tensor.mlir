@@ -25,6 +25,29 @@ func.func @cumsum(%x: !torch.vtensor<[4,8],f32>) -> !torch.vtensor<[4,8],f32> {
 
 // -----
 
+// Across rows: a row of running sums is added to at once, with vectors.
+
+// CHECK-LABEL: func.func @cumsum_across_rows
+// CHECK-SAME: (%[[X:.*]]: tensor<4x16xf32>)
+// CHECK: scf.for %{{.*}} iter_args(%[[O:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) -> (tensor<4x16xf32>, tensor<16xf32>)
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%[[OUT:.*]] = %[[O]], %[[SUMS:.*]] = %{{.*}}) -> (tensor<4x16xf32>, tensor<16xf64>)
+// CHECK: %[[ROW:.*]] = tensor.extract_slice %[[X]][%[[I]], %{{.*}}] [1, 16] [1, 1]
+// CHECK: %[[THERE:.*]] = tensor.extract_slice %[[OUT]][%[[I]], %{{.*}}] [1, 16] [1, 1]
+// CHECK: %[[NEXT:.*]] = linalg.generic {{.*}} ins(%[[ROW]] : tensor<16xf32>) outs(%[[SUMS]] : tensor<16xf64>)
+// CHECK: arith.addf
+// CHECK: %[[WRITTEN:.*]] = linalg.generic {{.*}} ins(%[[NEXT]] : tensor<16xf64>) outs(%[[THERE]] : tensor<16xf32>)
+// CHECK: arith.truncf
+// CHECK: tensor.insert_slice %[[WRITTEN]] into %[[OUT]]
+// CHECK: pipeline.kernel = "scan"
+func.func @cumsum_across_rows(%x: !torch.vtensor<[4,16],f32>) -> !torch.vtensor<[4,16],f32> {
+  %dim = torch.constant.int 0
+  %none = torch.constant.none
+  %r = torch.aten.cumsum %x, %dim, %none : !torch.vtensor<[4,16],f32>, !torch.int, !torch.none -> !torch.vtensor<[4,16],f32>
+  return %r : !torch.vtensor<[4,16],f32>
+}
+
+// -----
+
 // Must not fire: loops that are there stay as they are, unmarked.
 
 // CHECK-LABEL: func.func @loop

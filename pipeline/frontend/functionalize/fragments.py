@@ -233,7 +233,9 @@ def is_kept(op: OpOverload, table: Table) -> bool:
 def _drop_copies(taken: Sequence[fx.Node]) -> None:
     """Lets a graph, which writes to nothing, read what it takes in place of the copy that each has there."""
     for node in taken:
-        copy_of_it = next(user for user in node.users if user.target is aten.clone.default)
+        copy_of_it = next((user for user in node.users if user.target is aten.clone.default), None)
+        if copy_of_it is None:  # copies of complex tensors are those of their parts
+            raise NotPlainError
         copy_of_it.replace_all_uses_with(node)
         copy_of_it.graph.erase_node(copy_of_it)
 

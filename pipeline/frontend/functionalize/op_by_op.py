@@ -36,6 +36,7 @@ from pipeline.frontend.functionalize.plain_values import (
     type_key,
 )
 from pipeline.frontend.functionalize.tensor_memory import (
+    holds_tensors,
     is_in_place,
     is_write,
     may_share,
@@ -128,7 +129,20 @@ class _OpByOp:
             elif node not in inside:
                 self._rewrite(node)
         self.graph.eliminate_dead_code()
+        if self.graph.find_nodes(op="call_function", target=aten.as_strided.default):
+            self._compute_types()
         return self._exported()
+
+    def _compute_types(self) -> None:
+        """Gives each node a fake tensor of its own, in the memory that it lies in: `as_strided` looks at that."""
+        for node in self.graph.nodes:
+            if node.op == "call_function" and holds_tensors(node):
+                args, kwargs = fx.map_arg((node.args, node.kwargs), lambda read: read.meta["val"])
+                try:
+                    with self.mode, torch.no_grad():
+                        node.meta["val"] = node.target(*args, **kwargs)
+                except Exception as error:
+                    raise NotPlainError from error
 
     def _rewrite(self, node: fx.Node) -> None:
         if node.op != "output" and ("val" not in node.meta or not has_plain_value(node, self.tracer.symbolic)):

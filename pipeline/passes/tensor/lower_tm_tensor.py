@@ -12,12 +12,10 @@ from pipeline.ir.attributes import KERNEL, LINES
 from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, build_generic, copy_block, iterator_types, replace
 from pipeline.mlir import arith, defining_op, ir, linalg, refusal, scf, tensor
+from pipeline.passes.tensor.scan_lowering import SHORTEST_ROW, scan_lines
 from pipeline.passes.tensor.sort_lowering import sort_lines
 from pipeline.passes.tensor.tensor_loop_nest import loops, sizes_of
 from pipeline.passmanager.patterns import PatternPass, pattern
-
-#: A shorter row is written element by element.
-_SHORTEST_ROW = 8
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,8 @@ class LowerTmTensor(PatternPass):
 
     @pattern("tm_tensor.scan")
     def lower_scan(self, scan: ir.Operation) -> bool:
-        """tm_tensor.scan   ->   for lines { for elements { out[i] = running = combine(in[i], running) } }"""
-        return _lower(scan, _scan)
+        """tm_tensor.scan   ->   for lines, or parts of rows { for i { out[i] = running = combine(in[i], running) } }"""
+        return _lower(scan, scan_lines)
 
     @pattern("tm_tensor.scatter")
     def lower_scatter(self, scatter: ir.Operation) -> bool:
@@ -81,66 +79,6 @@ def _keep(loop: ir.Operation) -> None:
 def _is_outside_of_loops(op: ir.Operation) -> bool:
     """Whether an op is right in a function, in no loop or branch."""
     return bool(op.parent.name == "func.func")
-
-
-def _scan(op: ir.Operation) -> list[ir.Value]:
-    """out[.., i, ..] = running = combine(in[.., i, ..], running), for i along the dimension; see `_combine`."""
-    source, out, accumulator = op.operands
-    filled = defining_op(out)
-    if filled is not None and filled.name == "linalg.fill":
-        out = filled.operands[1]  # every element is written
-    dim = ir.IntegerAttr(op.attributes["dimension"]).value
-    inclusive = ir.BoolAttr(op.attributes["inclusive"]).value
-    sizes = sizes_of(source)
-    outer = [size for index, size in enumerate(sizes) if index != dim]
-
-    def one_line(at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
-        out, accumulator = carried
-
-        def one_element(step: list[ir.Value], inner: list[ir.Value]) -> list[ir.Value]:
-            place = [*at[:dim], *step, *at[dim:]]
-            out, running = inner
-            element = tensor.ExtractOp(source, place).result
-            following = _combine(op, element, running)
-            written = _narrow(following if inclusive else running, element.type)
-            return [tensor.InsertOp(written, out, place).result, following]
-
-        running = tensor.ExtractOp(accumulator, at).result
-        kind = running.type
-        if _is_float32_fold(op):
-            running = arith.ExtFOp(ir.F64Type.get(), running).result
-        out, running = loops([sizes[dim]], [out, running], one_element)
-        return [out, tensor.InsertOp(_narrow(running, kind), accumulator, at).result]
-
-    return loops(outer, [out, accumulator], one_line)
-
-
-#: What folds floats, and rounds each time.
-_ROUNDING = {"arith.addf": arith.AddFOp, "arith.mulf": arith.MulFOp}
-
-
-def _is_float32_fold(op: ir.Operation) -> bool:
-    """Whether a scan adds up or multiplies float32."""
-    block = op.regions[0].blocks[0]
-    inner = [each.operation for each in block.operations]
-    is_fold = len(inner) == 2 and inner[0].name in _ROUNDING and set(inner[0].operands) == set(block.arguments)
-    return is_fold and isinstance(inner[0].results[0].type, ir.F32Type)
-
-
-def _combine(op: ir.Operation, element: ir.Value, running: ir.Value) -> ir.Value:
-    """What a scan makes of an element and of those before it; sums and products of float32 in float64, as torch has it.
-
-    A running sum in float32 is off by as many roundings as there are elements: 1e-4 of 100,000.
-    """
-    block = op.regions[0].blocks[0]
-    if not _is_float32_fold(op):
-        return copy_block(block, [element, running])[0]
-    fold = _ROUNDING[block.operations[0].operation.name]
-    return fold(arith.ExtFOp(running.type, element).result, running).result
-
-
-def _narrow(value: ir.Value, kind: ir.Type) -> ir.Value:
-    return value if value.type == kind else arith.TruncFOp(kind, value).result
 
 
 def _scatter(op: ir.Operation) -> list[ir.Value]:
@@ -204,7 +142,7 @@ def _width_of_rows(updates: ir.Value, original: ir.Value, dims: list[int]) -> in
     rank = ir.RankedTensorType(original.type).rank
     sizes = [ir.RankedTensorType(value.type).shape[-1] for value in (updates, original)]
     has_window = ir.RankedTensorType(updates.type).rank > 1 and rank > 1 and rank - 1 not in dims
-    return sizes[0] if has_window and sizes[0] == sizes[1] and sizes[0] >= _SHORTEST_ROW else None
+    return sizes[0] if has_window and sizes[0] == sizes[1] and sizes[0] >= SHORTEST_ROW else None
 
 
 def _write_row(
