@@ -207,7 +207,8 @@ def _only_moves(node: fx.Node) -> bool:
     if node.target not in _PROMOTING:
         return node.target in _MOVES
     operands = _PROMOTING[node.target](node.args)
-    return len({value.meta["val"].dtype for value in (node, *operands)}) == 1
+    values = (operand.meta["val"] if isinstance(operand, fx.Node) else operand for operand in (node, *operands))
+    return len({value.dtype for value in values}) == 1
 
 
 def _is_narrow(node: fx.Node) -> bool:
