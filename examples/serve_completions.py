@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict
 import pipeline
 from pipeline.errors import PipelineError
 from pipeline.generation.language_model import LanguageModel
-from pipeline.generation.rows import Row
+from pipeline.generation.rows import TextRow
 
 #: What a tokenizer gives for bytes that are not yet a whole character.
 _UNFINISHED = "\ufffd"
@@ -74,7 +74,8 @@ class Engine:
     """The thread that computes: between two steps it takes requests that wait into free rows."""
 
     def __init__(self, lm: LanguageModel):
-        self._rows, self._waiting, self._running = lm.rows(), queue.SimpleQueue[Request | None](), dict[Row, Request]()
+        self._rows, self._waiting = lm.rows(), queue.SimpleQueue[Request | None]()
+        self._running: dict[TextRow, Request] = {}
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.errors import ArgumentError, OptionError
 from pipeline.generation.language_model import LanguageModel
 from pipeline.generation.prompt import Prompt, filled_up, integers
-from pipeline.generation.rows import Rows
+from pipeline.generation.rows import TextRows
 from pipeline.generation.settings import Settings
 from pipeline.runtime.executable import Executable
 
@@ -84,7 +84,7 @@ class EncoderDecoderModel(LanguageModel):
         self._check(assistant_model, self.settings.but(**settings))
         return super().stream(input_ids, attention_mask, **settings)
 
-    def rows(self) -> Rows:
+    def rows(self) -> TextRows:
         """Not there: rows would have to have sources of their own."""
         raise OptionError("rows: models with an encoder take their sources at once: use generate or stream")
 

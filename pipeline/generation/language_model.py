@@ -19,7 +19,7 @@ from pipeline.generation.cache import CacheRows
 from pipeline.generation.cached_text import CachedText
 from pipeline.generation.drafts import Drafts, drafts_for
 from pipeline.generation.prompt import Prompt, filled_up, integers
-from pipeline.generation.rows import Rows
+from pipeline.generation.rows import TextRows
 from pipeline.generation.sampling import Draw, likeliest, next_tokens, numpy_draw, torch_draw
 from pipeline.generation.settings import Settings
 from pipeline.runtime.bundle import Bundle
@@ -180,14 +180,14 @@ class LanguageModel:
         is_torchs = "torch" in sys.modules and isinstance(input_ids, sys.modules["torch"].Tensor)
         return self._stream(prompt, chosen, count, torch_draw if is_torchs else numpy_draw())
 
-    def rows(self) -> Rows:
+    def rows(self) -> TextRows:
         """The rows of the cache, in which texts begin and end when they like; see `pipeline.generation.rows`.
 
         As a stream they cannot go on after another call has taken the cache.
         """
         sizes = self.batch, self.max_length
         with self._lock:
-            rows = Rows(self.prefill, self.decode, self._cache, sizes, self.settings, self._held)
+            rows = TextRows(self.prefill, self.decode, self._cache, sizes, self.settings, self._held)
             self._owner = rows
             self._text.cut(0, np.zeros(self.batch, np.int64))
         return rows

@@ -26,15 +26,15 @@ from pipeline.runtime.executable import Executable
 _SHORTEST = 2
 
 
-class Row:
-    """A text that goes on; `Rows.start` makes it.
+class TextRow:
+    """A text that goes on; `TextRows.start` makes it.
 
     Attributes:
         settings: what it goes by.
         prompt: its tokens, int64[length].
         tokens: those that have come.
         reason: why it is done: "stop" for a token that ends texts, "length" for as many as were asked for, "ended" for
-            `Rows.end`; None while it goes on.
+            `TextRows.end`; None while it goes on.
     """
 
     def __init__(self, prompt: np.ndarray, settings: Settings, count: int):
@@ -65,7 +65,7 @@ class Row:
         return int(token)
 
 
-class Rows:
+class TextRows:
     """The rows of a model's cache; `LanguageModel.rows` makes it.
 
     rows = lm.rows()
@@ -81,13 +81,13 @@ class Rows:
         cache: CacheRows,
         sizes: tuple[int, int],
         settings: Settings,
-        held: Callable[[Rows], AbstractContextManager[None]],
+        held: Callable[[TextRows], AbstractContextManager[None]],
     ):
         """Takes the entries and their cache, how many rows and slots it has, and what is entered to write to it."""
         self._prefill, self._decode, self._cache, self._settings, self._held = prefill, decode, cache, settings, held
         self._batch, self._room = sizes
-        self._rows: list[Row | None] = [None] * self._batch
-        self._waiting: list[Row] = []
+        self._rows: list[TextRow | None] = [None] * self._batch
+        self._waiting: list[TextRow] = []
         self._filled = 0
 
     @property
@@ -95,7 +95,7 @@ class Rows:
         """How many texts more may start."""
         return self._batch - len(self._waiting) - len(self._running())
 
-    def start(self, input_ids: Any, **settings: Any) -> Row:
+    def start(self, input_ids: Any, **settings: Any) -> TextRow:
         """A text that begins with these tokens, integers [length] of any library; `step` gives what follows.
 
         Args:
@@ -123,17 +123,17 @@ class Rows:
             )
         if not self.free:
             raise PipelineError(f"all {self._batch} rows of the cache are taken: wait until one is done")
-        row = Row(prompt, chosen, count)
+        row = TextRow(prompt, chosen, count)
         self._waiting.append(row)
         return row
 
-    def end(self, row: Row) -> None:
+    def end(self, row: TextRow) -> None:
         """Gives up a text: its row is free."""
         row.reason = row.reason or "ended"
         self._waiting = [one for one in self._waiting if one is not row]
         self._rows = [None if one is row else one for one in self._rows]
 
-    def step(self) -> list[tuple[Row, int]]:
+    def step(self) -> list[tuple[TextRow, int]]:
         """One token of each text, and the first one of those that have started since the last step.
 
         Raises:
@@ -151,7 +151,7 @@ class Rows:
         """The rows that are taken."""
         return [number for number, row in enumerate(self._rows) if row is not None]
 
-    def _go_on(self) -> list[tuple[Row, int]]:
+    def _go_on(self) -> list[tuple[TextRow, int]]:
         running = self._running()
         unused = self._filled - max(self._row(number).filled for number in running)
         if self._filled == self._room or 2 * unused > self._filled:
@@ -164,7 +164,7 @@ class Rows:
         self._filled += 1
         return [(self._row(number), self._row(number).take(logits[number])) for number in running]
 
-    def _begin(self) -> list[tuple[Row, int]]:
+    def _begin(self) -> list[tuple[TextRow, int]]:
         """Computes the prompts that wait in the first slots of their rows, and moves them to where the others end."""
         running = self._running()
         free = [number for number, row in enumerate(self._rows) if row is None][: len(self._waiting)]
@@ -190,7 +190,7 @@ class Rows:
         self._waiting = []
         return found
 
-    def _row(self, number: int) -> Row:
+    def _row(self, number: int) -> TextRow:
         row = self._rows[number]
         assert row is not None
         return row

@@ -18,10 +18,10 @@ from pipeline.compiler import target_for
 from pipeline.errors import ArgumentError
 from pipeline.frontend.dynamo.backward import Backward
 from pipeline.frontend.dynamo.bindings import forget_orphans
+from pipeline.frontend.dynamo.called_part import CalledPart
 from pipeline.frontend.dynamo.capture import Capture
 from pipeline.frontend.dynamo.compiled_graph import Compile, CompiledGraph, compile_with
 from pipeline.frontend.dynamo.direct import NotDirectError, direct_form
-from pipeline.frontend.dynamo.graph_part import GraphPart
 from pipeline.frontend.dynamo.modes import options_of
 from pipeline.frontend.dynamo.registry import current_owner, register
 from pipeline.frontend.dynamo.static_inputs import Weights, weights_inside, weights_of
@@ -58,7 +58,7 @@ def pipeline_backend(
     except NotDirectError as reason:
         known = weights if capture.takes_inputs else _inside(graph, capture)
         return _through_runtime(capture, owner, compile_graph, known, str(reason))
-    code = CompiledGraph(GraphPart.of(capture.graph, form.outputs, form.mutated, form.own), weights, compile_graph)
+    code = CompiledGraph(CalledPart.of(capture.graph, form.outputs, form.mutated, form.own), weights, compile_graph)
     register(owner, code)
     _count("direct")
     call = (lambda *inputs: code(*lifted, *inputs)) if lifted else code
@@ -128,7 +128,7 @@ def _forward(capture: Capture, weights: Weights) -> BoundPart:
         return capture.steps.found.forward
     dear = weights_of_convolutions(capture.graph) if capture.keeps_activations else set(weights)
     outputs = capture.graph.graph.output_node().args[0]
-    return BoundPart(GraphPart.of(capture.graph, outputs), tuple(number for number in weights if number in dear))
+    return BoundPart(CalledPart.of(capture.graph, outputs), tuple(number for number in weights if number in dear))
 
 
 def _count(what: str) -> None:

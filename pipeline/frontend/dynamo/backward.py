@@ -11,9 +11,9 @@ from torch import fx
 from torch._dynamo.utils import counters
 
 from pipeline.errors import PipelineError
+from pipeline.frontend.dynamo.called_part import CalledPart
 from pipeline.frontend.dynamo.capture import decomposed
 from pipeline.frontend.dynamo.compiled_graph import Compile, CompiledGraph
-from pipeline.frontend.dynamo.graph_part import GraphPart
 from pipeline.frontend.dynamo.registry import register
 from pipeline.frontend.dynamo.static_inputs import Weights
 from pipeline.frontend.dynamo.step_cache import StepCache
@@ -84,4 +84,4 @@ class Backward:
             return self._steps.found.backward
         parted = decomposed(graph)
         dear = [number for number in weights_of_convolutions(parted) if id(inputs[number]) in self._names]
-        return BoundPart(GraphPart.of(parted, parted.graph.output_node().args[0]), tuple(dear))
+        return BoundPart(CalledPart.of(parted, parted.graph.output_node().args[0]), tuple(dear))

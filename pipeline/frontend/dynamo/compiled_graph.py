@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from pipeline import logs
 from pipeline.compiler import compile_source
 from pipeline.frontend.dynamo.bindings import Bindings
-from pipeline.frontend.dynamo.graph_part import GraphPart
+from pipeline.frontend.dynamo.called_part import CalledPart
 from pipeline.frontend.dynamo.static_inputs import Weights
 from pipeline.options import Options
 from pipeline.program import ProgramSource
@@ -37,7 +37,7 @@ def compile_with(options: Options, target: Target) -> Compile:
 class CompiledGraph:
     """Takes dynamo's inputs, gives the graph's outputs."""
 
-    def __init__(self, part: GraphPart, weights: Weights, compile_graph: Compile):
+    def __init__(self, part: CalledPart, weights: Weights, compile_graph: Compile):
         """Compiles what is left of a graph.
 
         Args:

@@ -17,7 +17,7 @@ import torch
 from torch._inductor.output_code import OutputCode
 from torch._ops import OpOverload
 
-from pipeline.frontend.dynamo.graph_part import GraphPart
+from pipeline.frontend.dynamo.called_part import CalledPart
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class BoundPart:
         weights: the numbers of the inputs that are weights which code is bound to.
     """
 
-    part: GraphPart
+    part: CalledPart
     weights: tuple[int, ...]
 
     def kept(self) -> BoundPart | None:

@@ -114,6 +114,6 @@ def _combined(graph: fx.Graph, function: Callable[[Any, Any], Any], one: Any, ot
     return made
 
 
-def _is_empty(node: fx.Node) -> bool:
-    value = node.meta.get("val")
+def _is_empty(operand: fx.Node | torch.Tensor) -> bool:
+    value = operand.meta.get("val") if isinstance(operand, fx.Node) else operand
     return isinstance(value, torch.Tensor) and any(isinstance(size, int) and size == 0 for size in value.shape)

@@ -13,6 +13,7 @@ from torch import fx
 from pipeline.frontend.complex_numbers import complex_as_pairs
 from pipeline.frontend.fx_passes.empty_tensors import replace_empty_tensors
 from pipeline.frontend.fx_passes.known_sizes import known_sizes_as_numbers
+from pipeline.frontend.fx_passes.literals import change_literals, literals_as_nodes_in_lists, literals_of, tensor_of
 from pipeline.frontend.fx_passes.splats import compute_splats
 from pipeline.frontend.numbers import check_numbers_that_select, lower_assertions, lower_numbers
 from pipeline.frontend.recurrent.rows import name_rows
@@ -89,6 +90,7 @@ def simplify(graph: fx.Graph, is_region: bool = False) -> None:
     count_dims_from_the_front(graph)
     widen_narrow_integers(graph)
     name_rows(graph)
+    literals_as_nodes_in_lists(graph)
     graph.eliminate_dead_code()
 
 
@@ -184,7 +186,7 @@ def count_dims_from_the_front(graph: fx.Graph) -> None:
     """scatter(x: [4, 3], -1, ..)  →  scatter(x, 1, ..): torch-mlir writes out of bounds for a negative dimension."""
     for node in graph.nodes:
         if node.op == "call_function" and node.target in _SCATTERS and node.args[1] < 0:
-            rank = node.args[0].meta["val"].dim()
+            rank = tensor_of(node.args[0]).dim()
             node.args = (node.args[0], node.args[1] + rank, *node.args[2:])
 
 
@@ -198,7 +200,7 @@ def widen_narrow_integers(graph: fx.Graph) -> None:
     for node in list(graph.nodes):
         if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or _only_moves(node):
             continue
-        if any(_is_narrow(value) for value in (node, *node.all_input_nodes)):
+        if any(_is_narrow(value) for value in (node, *node.all_input_nodes, *literals_of(node))):
             _widen(graph, node)
 
 
@@ -207,12 +209,11 @@ def _only_moves(node: fx.Node) -> bool:
     if node.target not in _PROMOTING:
         return node.target in _MOVES
     operands = _PROMOTING[node.target](node.args)
-    values = (operand.meta["val"] if isinstance(operand, fx.Node) else operand for operand in (node, *operands))
-    return len({value.dtype for value in values}) == 1
+    return len({tensor_of(operand).dtype for operand in (node, *operands)}) == 1
 
 
-def _is_narrow(node: fx.Node) -> bool:
-    value = node.meta.get("val")
+def _is_narrow(operand: fx.Node | torch.Tensor) -> bool:
+    value = operand.meta.get("val") if isinstance(operand, fx.Node) else operand
     return isinstance(value, torch.Tensor) and value.dtype in _NARROW
 
 
@@ -222,6 +223,7 @@ def _widen(graph: fx.Graph, node: fx.Node) -> None:
         for operand in node.all_input_nodes:
             if _is_narrow(operand):
                 node.replace_input_with(operand, _cast(graph, operand, torch.int32, node))
+        change_literals(node, lambda literal: literal.int() if _is_narrow(literal) else literal)
     if node.kwargs.get("dtype") in _NARROW:
         node.kwargs = {**node.kwargs, "dtype": torch.int32}
     values = node.meta.get("val")

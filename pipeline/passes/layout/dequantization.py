@@ -325,7 +325,7 @@ def _is_wide_integer(value: ir.Value) -> bool:
 
 
 @dataclass(frozen=True)
-class _Count:
+class _ElementCount:
     """How many elements a tensor has: the product of the sizes that are known, and how many are not.
 
     It is asked of what elementwise ops read and compute: unknown sizes are those of the same loops.
@@ -335,13 +335,13 @@ class _Count:
     unknown: int
 
 
-def _count(value: ir.Value) -> _Count | None:
+def _count(value: ir.Value) -> _ElementCount | None:
     """How many elements a tensor has; None for something else."""
     if not isinstance(value.type, ir.RankedTensorType):
         return None
     kind = ir.RankedTensorType(value.type)
     known = [kind.get_dim_size(dim) for dim in range(kind.rank) if not kind.is_dynamic_dim(dim)]
-    return _Count(prod(known), kind.rank - len(known))
+    return _ElementCount(prod(known), kind.rank - len(known))
 
 
 def _has_known_shape(value: ir.Value) -> bool:

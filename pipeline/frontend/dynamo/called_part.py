@@ -17,7 +17,7 @@ from pipeline.program import ProgramSource
 
 
 @dataclass(frozen=True)
-class GraphPart:
+class CalledPart:
     """Part of a graph, and how calls of the whole go to it.
 
     Attributes:
@@ -38,7 +38,7 @@ class GraphPart:
         outputs: Sequence[Any],
         mutated: Sequence[tuple[int, fx.Node]] = (),
         own: Collection[int] = (),
-    ) -> GraphPart:
+    ) -> CalledPart:
         """What computes some values of a graph.
 
         Args:
@@ -55,9 +55,9 @@ class GraphPart:
         module, kept = _part(graph, [*(value for _, value in mutated), *results], targets)
         inputs = tuple((numbers[node], name) for node, name in kept)
         written = tuple(name for target, _ in mutated for number, name in inputs if number == target)
-        return GraphPart(module, plan, inputs, written)
+        return CalledPart(module, plan, inputs, written)
 
-    def kept(self) -> GraphPart | None:
+    def kept(self) -> CalledPart | None:
         """The same with the graph as bytes; None of a graph that has no digest."""
         graph = self.graph if isinstance(self.graph, KeptGraph) else KeptGraph.of(self.graph)
         return None if graph is None else replace(self, graph=graph)
