@@ -13,6 +13,7 @@ from function_model import Function
 from torch import nn
 from torch.export import Dim, ExportedProgram
 
+import pipeline
 from pipeline.frontend.capture.capture import export
 from pipeline.frontend.decompositions import decomposition_table
 from pipeline.frontend.functionalize.op_by_op import decomposed
@@ -240,6 +241,24 @@ def test_buffers_written_to(sizes: Any) -> None:
             data = x()
             torch.testing.assert_close(made(data), twin(data))
         torch.testing.assert_close(dict(made.named_buffers()), dict(twin.named_buffers()))
+
+
+def test_one_value_written_to_two_arguments() -> None:
+    """They stay two tensors, of which the first is returned."""
+
+    def function(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        first, second = x[0], y[1]
+        total = (first + second).expand(3, 4) * 2 + 1
+        x.copy_(total)
+        y.copy_(total)
+        return [x, first * 1, second * 1]
+
+    given = x(), x()
+    wanted = [tensor.clone() for tensor in given]
+    expected = function(*wanted)
+    got = pipeline.compile(Function(function), tuple(tensor.clone() for tensor in given))(*given)
+    assert got[0] is given[0]
+    torch.testing.assert_close([got, list(given)], [expected, wanted])
 
 
 @pytest.mark.parametrize("what", ["shared", "parameter"])

@@ -16,8 +16,8 @@ def layers(depth):
 
 
 def convolutions(depth):
-    one = lambda: nn.Sequential(nn.Conv2d(32, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU())  # noqa: E731
-    return nn.Sequential(*(one() for _ in range(depth)))
+    blocks = ((nn.Conv2d(32, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU()) for _ in range(depth))
+    return nn.Sequential(*(nn.Sequential(*block) for block in blocks))
 
 
 def compiled_step(model, x):

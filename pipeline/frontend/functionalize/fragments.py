@@ -242,12 +242,13 @@ def _drop_copies(taken: Sequence[fx.Node]) -> None:
 
 def _drop_writes_to_all(graph: fx.Graph) -> None:
     """Lets a tensor that is written to as a whole, by one of its type that nothing else sees, be that one."""
-    seen = graph.find_nodes(op="output")[0].all_input_nodes
+    seen = set(graph.find_nodes(op="output")[0].all_input_nodes)
     for node in graph.find_nodes(op="call_function", target=aten.copy.default):
         into, value = node.args[:2]
         is_own = value.op == "call_function" and value not in seen
         if is_own and into.target not in _VIEWS and type_key(into.meta["val"]) == type_key(value.meta["val"]):
             node.replace_all_uses_with(value)
+            seen.add(value)  # it may be one result only: results that are one node are one tensor to callers
 
 
 def _shares(graph: fx.Graph) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -48,7 +49,7 @@ def _node_of(user: fx.Node, entry: Any) -> Any:
     if isinstance(entry, fx.Node) or not isinstance(entry, torch.Tensor):
         return entry
     module = user.graph.owning_module
-    name = f"literal_{len(module._buffers)}"
+    name = next(name for name in map("literal_{}".format, itertools.count()) if not hasattr(module, name))
     module.register_buffer(name, entry)
     with user.graph.inserting_before(user):
         made = user.graph.get_attr(name)

@@ -13,9 +13,9 @@ from pipeline.ir.element_types import byte_size
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, behind, build_generic, empty_like, iterator_types, replace
-from pipeline.mlir import arith, ir, linalg, math, tensor
+from pipeline.mlir import arith, ir, math, tensor
 from pipeline.passes.layout.dequantization import Places, Source, columns_last
-from pipeline.passes.layout.quantized_rows import rounded_by_rows
+from pipeline.passes.layout.quantized_rows import LEAST_SCALE, largest_along, rounded_by_rows
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
 from pipeline.passmanager.patterns import PatternPass, pattern
@@ -26,9 +26,6 @@ _STEPS = {8: 127.0, 4: 7.5}
 
 #: Scales of four bits are rounded to bf16: upwards, so that the largest weight stays within the steps.
 _UPWARDS = 1.0 + 2.0**-8
-
-#: The smallest scale, whose reciprocal is a number: that of weights which are all 0.
-_LEAST_SCALE = 2.0**-126
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ class QuantizeWeights(PatternPass):
             places = [*places[:dim], group, places[dim], *places[dim + 1 :]]
             summed = [*summed[:dim], False, True, *summed[dim + 1 :]]
         kept = [place for place, gone in zip(places, summed, strict=True) if not gone]
-        scales = _scale(_largest(value, summed), self.bits)
+        scales = _scale(largest_along(value, summed), self.bits)
         return Source(scales, tuple(ir.AffineMap.get(product.loops, 0, kept).results))
 
     def _quantized(self, source: Source, scale: Source, loops: int) -> Source:
@@ -199,26 +196,6 @@ def _grouped(value: ir.Value, dim: int, group: int) -> ir.Value:
     return tensor.ExpandShapeOp(ir.RankedTensorType.get(cut, kind.element_type), value, groups, [], cut).result
 
 
-def _largest(value: ir.Value, summed: Sequence[bool]) -> ir.Value:
-    """The largest absolute values along some dims."""
-    kind = ir.RankedTensorType(value.type)
-    kept = [dim for dim, gone in enumerate(summed) if not gone]
-    zero = arith.ConstantOp(kind.element_type, 0.0).result
-    empty = tensor.EmptyOp([kind.shape[dim] for dim in kept], kind.element_type).result
-    maps = [
-        ir.AffineMap.get_identity(kind.rank),
-        ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(dim) for dim in kept]),
-    ]
-    made = build_generic(
-        [value],
-        [linalg.fill(zero, outs=[empty])],
-        maps,
-        iterator_types(summed),
-        lambda elements: [arith.MaximumFOp(elements[1], math.AbsFOp(elements[0]).result).result],
-    )
-    return made.results[0]
-
-
 def _clamped(value: ir.Value, bits: int) -> ir.Value:
     """The nearest integer that has so many bits, as a float."""
     least, most = (arith.ConstantOp(value.type, float(end)).result for end in (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
@@ -236,7 +213,7 @@ def _scale(largest: ir.Value, bits: int) -> ir.Value:
     stored = element if bits == 8 else ir.BF16Type.get()
 
     def divided(elements: Sequence[ir.Value]) -> list[ir.Value]:
-        most, least = (arith.ConstantOp(element, number).result for number in (_STEPS[bits], _LEAST_SCALE))
+        most, least = (arith.ConstantOp(element, number).result for number in (_STEPS[bits], LEAST_SCALE))
         scale = arith.MaximumFOp(arith.DivFOp(elements[0], most).result, least).result
         if stored == element:
             return [scale]

@@ -11,7 +11,7 @@ from pipeline.mlir import arith, ir, linalg, math, tensor
 _STEPS = 127.0
 
 #: The smallest scale, whose reciprocal is a number: that of rows which are all 0.
-_LEAST_SCALE = 2.0**-126
+LEAST_SCALE = 2.0**-126
 
 
 def rounded_by_rows(data: ir.Value, summed: Sequence[bool]) -> ir.Value:
@@ -42,29 +42,31 @@ def rounded_by_rows(data: ir.Value, summed: Sequence[bool]) -> ir.Value:
     return build_generic([steps, scales], [empty_like(data, element)], maps, loops, dequantized).results[0]
 
 
-def _scales(data: ir.Value, summed: Sequence[bool]) -> ir.Value:
-    """The scale of each row."""
-    element = ir.RankedTensorType(data.type).element_type
+def largest_along(value: ir.Value, summed: Sequence[bool]) -> ir.Value:
+    """The largest absolute values of a tensor of floats along some dims."""
+    element = ir.RankedTensorType(value.type).element_type
     kept = [dim for dim, gone in enumerate(summed) if not gone]
-    sizes = sizes_of(data)
+    sizes = sizes_of(value)
     zero = arith.ConstantOp(element, 0.0).result
     start = linalg.fill(zero, outs=[tensor.EmptyOp([sizes[dim] for dim in kept], element).result])
-    maps = [
-        ir.AffineMap.get_identity(len(summed)),
-        ir.AffineMap.get(len(summed), 0, [ir.AffineDimExpr.get(dim) for dim in kept]),
-    ]
-    largest = build_generic(
-        [data],
-        [start],
-        maps,
-        iterator_types(summed),
-        lambda elements: [arith.MaximumFOp(elements[1], math.AbsFOp(elements[0]).result).result],
-    ).results[0]
+    whole = ir.AffineMap.get_identity(len(summed))
+    places = ir.AffineMap.get(len(summed), 0, [ir.AffineDimExpr.get(dim) for dim in kept])
+
+    def larger(elements: Sequence[ir.Value]) -> list[ir.Value]:
+        return [arith.MaximumFOp(elements[1], math.AbsFOp(elements[0]).result).result]
+
+    return build_generic([value], [start], [whole, places], iterator_types(summed), larger).results[0]
+
+
+def _scales(data: ir.Value, summed: Sequence[bool]) -> ir.Value:
+    """The scale of each row."""
+    largest = largest_along(data, summed)
+    element = ir.RankedTensorType(data.type).element_type
 
     def divided(elements: Sequence[ir.Value]) -> list[ir.Value]:
-        most, least = (arith.ConstantOp(element, number).result for number in (_STEPS, _LEAST_SCALE))
+        most, least = (arith.ConstantOp(element, number).result for number in (_STEPS, LEAST_SCALE))
         return [arith.MaximumFOp(arith.DivFOp(elements[0], most).result, least).result]
 
-    identity = ir.AffineMap.get_identity(len(kept))
-    loops = iterator_types([False] * len(kept))
+    identity = ir.AffineMap.get_identity(summed.count(False))
+    loops = iterator_types([False] * summed.count(False))
     return build_generic([largest], [empty_like(largest, element)], [identity, identity], loops, divided).results[0]
