@@ -72,8 +72,8 @@ bench-train: setup
 	$(BIN)/python benchmarks/compare.py --training $(BENCH) --write --threads 2
 
 # Steps and prompts of a language model with weights of several kinds; docs/generation.md gets the tables. For a quiet
-# machine. llama.cpp is built from source; optimum-intel has transformers of its own, so that OpenVINO runs where
-# `BENCH=--python=openvino=/some/venv/bin/python` has it.
+# machine. llama.cpp is built from source; optimum-intel has transformers of its own, and onnxruntime-genai an ONNX Runtime,
+# so that they run where `BENCH=--python=openvino,onnxruntime-genai=/some/venv/bin/python` has them.
 bench-language: setup
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[compile,bench,bench-language]'
 	rm -f build/language.jsonl

@@ -6,8 +6,10 @@ workload allows; the error and the divergence say how far that is off.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -188,6 +190,67 @@ class OpenVinoDecoder(Contestant):
         return lambda: (request.reset_state(), infer(ids, 0))[1]
 
 
+class OnnxRuntimeGenai(Contestant):
+    """ONNX Runtime's generation, from its own builder of models; integers are MatMulNBits."""
+
+    packages = ("onnxruntime-genai", "onnxruntime", "onnx-ir")
+    modules = ("onnxruntime_genai", "onnxruntime_genai.models.builder")
+
+    #: What the builder calls floats and integers of so many bits; its products of bf16 are for GPUs.
+    kinds: Mapping[int, str] = MappingProxyType({32: "fp32", 8: "int8", 4: "int4"})
+
+    def capture(self, job: Job) -> Any:
+        numbers = _numbers(job)
+        if numbers.bits not in self.kinds:
+            raise ValueError(f"onnxruntime-genai has no weights of {numbers.bits} bits on CPUs")
+        from onnxruntime_genai.models.builder import create_model, parse_extra_options
+
+        source, target, cache = (str(job.folder / name) for name in ("model", "onnx", "cache"))
+        job.model.decoder.save_pretrained(source)
+        how = []
+        if numbers.bits < 16:
+            how = [f"accuracy_level={4 if numbers.quantized_data else 1}", "is_symmetric=true"]
+            how += [] if numbers.group is None else [f"block_size={numbers.group}"]
+        given = ("", source, target, self.kinds[numbers.bits], "cpu", cache)
+        with _no_tokenizer():
+            create_model(*given, **parse_extra_options(*given, how))
+        return target
+
+    def build(self, captured: Any, job: Job) -> Run:
+        import onnxruntime_genai
+
+        settings = onnxruntime_genai.Config(captured)
+        settings.overlay(json.dumps({"model": {"decoder": {"session_options": {"intra_op_num_threads": job.threads}}}}))
+        model = onnxruntime_genai.Model(settings)
+        parameters = onnxruntime_genai.GeneratorParams(model)
+        parameters.set_search_options(max_length=SLOTS, past_present_share_buffer=True)
+        generator = onnxruntime_genai.Generator(model, parameters)
+        filled, ids = (one.numpy().astype("int32") for one in job.inputs)
+        if filled.shape[1]:
+            generator.append_tokens(filled)
+
+        def run() -> np.ndarray:
+            generator.rewind_to(filled.shape[1])
+            generator.append_tokens(ids)
+            logits = generator.get_logits()
+            return logits.reshape(1, -1, logits.shape[-1])[:, -1]
+
+        return run
+
+
+@contextlib.contextmanager
+def _no_tokenizer() -> Iterator[None]:
+    """Has the builder, which copies tokenizers, go without one meanwhile."""
+    from onnxruntime_genai.models.builders.base import Model
+
+    copied = Model.save_processing
+    Model.save_processing = lambda *args, **kwargs: None
+    try:
+        yield
+    finally:
+        Model.save_processing = copied
+
+
 def _write_gguf(decoder: Any, path: str, kind: str) -> None:
     """A Llama of transformers as llama.cpp reads it: `kind` is that of its matrices."""
     import gguf
@@ -244,4 +307,5 @@ DECODERS: dict[str, Contestant] = {
     "pipeline": PipelineDecoder(),
     "llama.cpp": LlamaCpp(),
     "openvino": OpenVinoDecoder(),
+    "onnxruntime-genai": OnnxRuntimeGenai(),
 }

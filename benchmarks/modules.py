@@ -238,7 +238,7 @@ class Spectrogram(nn.Module):
 
 
 class QuantizedLinear(nn.Module):
-    """A linear layer of weights in bytes, with a scale and a zero point for each group of a column.
+    """A linear layer of weights in bytes, with a scale for each group of a column, and with data in f32 a zero point.
 
     Those of four bits are held in bytes, too, as torchao does, and masked.
     """
@@ -250,7 +250,9 @@ class QuantizedLinear(nn.Module):
         shape = (columns, groups, length // groups)
         self.register_buffer("q", torch.randint(self.least + 1, self.most + 1, shape, dtype=torch.int8))
         self.register_buffer("scale", torch.rand(columns, groups, 1) / length)
-        self.register_buffer("zero", None if group is None else torch.randint(-8, 8, (columns, groups, 1)).float())
+        self.register_buffer(
+            "zero", None if group is None or of_bytes else torch.randint(-8, 8, (columns, groups, 1)).float()
+        )
         self.of_bytes = of_bytes
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -261,3 +263,40 @@ class QuantizedLinear(nn.Module):
         q = (self.q if self.most > 7 else ((self.q - self.least) & 15) + self.least).float()
         weight = q if self.zero is None else q - self.zero
         return F.linear(x, (weight * self.scale).flatten(1))
+
+
+class PackedLinear(nn.Module):
+    """A linear layer whose weights of four bits, and zero points of groups, are kept eight to an i32, as GPTQ does."""
+
+    def __init__(self, length: int, columns: int, group: int):
+        super().__init__()
+        groups = length // group
+        for name, shape in (("q", (length // 8, columns)), ("zero", (groups, columns // 8))):
+            self.register_buffer(name, torch.randint(-(2**31), 2**31, shape, dtype=torch.int64).to(torch.int32))
+        self.register_buffer("scale", torch.rand(groups, columns) / length)
+        self.register_buffer("shifts", torch.arange(0, 32, 4, dtype=torch.int32))
+        self.group = group
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: [rows, length]."""
+        q = ((self.q.unsqueeze(1) >> self.shifts.unsqueeze(1)) & 15).reshape(-1, self.group, self.scale.shape[1])
+        zero = ((self.zero.unsqueeze(2) >> self.shifts) & 15).reshape(-1, 1, self.scale.shape[1])
+        return x @ ((q - zero) * self.scale.unsqueeze(1)).reshape(x.shape[1], -1)
+
+
+class QuantizedConv(nn.Module):
+    """A convolution of bytes with a scale for each filter, whose result is bytes again; as PT2E writes it."""
+
+    def __init__(self, channels: int, filters: int, kernel: int, groups: int):
+        super().__init__()
+        shape = (filters, channels // groups, kernel, kernel)
+        self.register_buffer("q", torch.randint(-127, 128, shape, dtype=torch.int8))
+        self.register_buffer("scale", torch.rand(filters, 1, 1, 1) / 1000)
+        self.register_buffer("bias", torch.randn(filters))
+        self.padding, self.groups = kernel // 2, groups
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: uint8, [N, H, W, channels]; channels stay innermost, as between the layers of a network."""
+        weight, data = self.q.float() * self.scale, (x.permute(0, 3, 1, 2).float() - 7) * 0.02
+        y = F.relu(F.conv2d(data, weight, self.bias, 1, self.padding, 1, self.groups)).permute(0, 2, 3, 1)
+        return (y * 20.0).round().clamp(0, 255).to(torch.uint8)

@@ -33,6 +33,8 @@ from modules import (
     IntChainInPlace,
     LSTMCell,
     Outputs,
+    PackedLinear,
+    QuantizedConv,
     QuantizedLinear,
     RNNCell,
     RNNUnrolled,
@@ -179,6 +181,42 @@ def _quantized(
     return Workload(make, flops=4 * rows * length * hidden, bytes=2 * length * hidden * bits / 8)
 
 
+def _packed(rows: int, length: int, hidden: int) -> Workload:
+    """The same of weights that are taken out of integers."""
+
+    def make() -> Made:
+        layers = [PackedLinear(*sizes, 128) for sizes in ((length, hidden), (hidden, length))]
+        return nn.Sequential(layers[0], nn.SiLU(), layers[1]), (torch.randn(rows, length),)
+
+    return Workload(make, flops=4 * rows * length * hidden, bytes=length * hidden)
+
+
+def _quantized_conv(channels: int, filters: int, kernel: int, size: int, groups: int = 1) -> Workload:
+    """A convolution of bytes, on an image of size x size."""
+    weights = filters * channels // groups * kernel**2
+    return Workload(
+        lambda: (
+            QuantizedConv(channels, filters, kernel, groups),
+            (torch.randint(0, 256, (1, size, size, channels), dtype=torch.uint8),),
+        ),
+        flops=2 * weights * size**2,
+        bytes=weights + (channels + filters) * size**2,
+    )
+
+
+def _by_pt2e(create: Callable[[], Made]) -> Made:
+    """A model with static scales, as torchao's export quantization for x86 makes it of the example."""
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+
+    model, inputs = create()
+    graph = torch.export.export(model.eval(), inputs).module()
+    quantizer = x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config())
+    prepared = prepare_pt2e(graph, quantizer)
+    prepared(*inputs)
+    return convert_pt2e(prepared), inputs
+
+
 def _image_like() -> tuple[torch.Tensor, ...]:
     return (torch.randn(1024, 1024) + 0.1,)
 
@@ -256,4 +294,14 @@ WORKLOADS = {
     "W12e_int4_row": _quantized(1, 2048, 5632, 32, bits=4),
     "W12f_int4_8rows": _quantized(8, 2048, 5632, 32, bits=4),
     "W12g_int4_512": _quantized(512, 768, 3072, 32, bits=4),
+    "W12h_int4_bytes_row": _quantized(1, 2048, 5632, 128, of_bytes=True, bits=4),
+    "W12i_int4_bytes_8rows": _quantized(8, 2048, 5632, 128, of_bytes=True, bits=4),
+    "W12j_int4_bytes_512": _quantized(512, 768, 3072, 128, of_bytes=True, bits=4),
+    "W12k_int8_groups_bytes_row": _quantized(1, 2048, 5632, 128, of_bytes=True),
+    "W12l_gptq_row": _packed(1, 2048, 5632),
+    "W12m_bytes_conv1x1": _quantized_conv(256, 64, 1, 56),
+    "W12n_bytes_conv1x1_wide": _quantized_conv(64, 256, 1, 56),
+    "W12o_bytes_conv3x3": _quantized_conv(128, 128, 3, 28),
+    "W12p_bytes_dwconv": _quantized_conv(144, 144, 3, 56, 144),
+    "W12q_bytes_mobilenetv2": Workload(lambda: _by_pt2e(_mobilenet), flops=0.60e9, bytes=3.5e6),
 }

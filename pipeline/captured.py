@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline import gc_pause, interrupts
-from pipeline.compiler import Observer, captured_source, compile_source, target_for, with_kept_weights
+from pipeline.compiler import captured_source, compile_source, target_for, with_kept_weights
 from pipeline.errors import OptionError
 from pipeline.frontend.node_places import NodePlace, tell, told
 from pipeline.options import Options
@@ -16,6 +16,7 @@ from pipeline.program import Dump, Program, ProgramSource
 from pipeline.remarks import Remark, collect, repeat
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.interface.signature import Signature, TensorType
+from pipeline.stage_texts import Observer
 
 if TYPE_CHECKING:
     from pipeline.frontend.importer.graph_reader import CapturedGraph

@@ -14,11 +14,12 @@ import importlib.metadata
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pipeline import logs
+from pipeline.disk_cache import KERNEL_PREFIX, DiskCache
 from pipeline.fusion_rules.rules import FusionRules
 from pipeline.options import Options
 from pipeline.plugins import plugins
@@ -96,6 +97,38 @@ def _remark(data: dict[str, Any]) -> Remark:
 
 def _subject(data: dict[str, Any]) -> Subject:
     return Subject(**{**data, "names": tuple(data["names"]), "nodes": tuple(data["nodes"])})
+
+
+@dataclass(frozen=True)
+class KernelCache:
+    """The code of kernels in the disk cache, for this version of what compiles them.
+
+    Attributes:
+        new: the entries that a compilation brings, which are written when it is done.
+    """
+
+    disk: DiskCache
+    new: dict[str, bytes] = field(default_factory=dict)
+
+    def get(self, key: str) -> bytes | None:
+        """See `targets.KernelStore`."""
+        return self.disk.get(_name_of_kernel(key))
+
+    def put_all(self, entries: Mapping[str, bytes]) -> None:
+        """See `targets.KernelStore`."""
+        self.new.update({_name_of_kernel(key): code for key, code in entries.items()})
+
+
+def kernels_of(caches: TwoLevels | None) -> KernelCache | None:
+    """Where the code of kernels is kept; None where it is not.
+
+    It stays on this machine: the code of a model comes from elsewhere in one piece.
+    """
+    return KernelCache(caches.disk) if caches is not None and caches.disk.limit else None
+
+
+def _name_of_kernel(key: str) -> str:
+    return KERNEL_PREFIX + hashlib.sha256(json.dumps([key, _versions(), _own_digest()]).encode()).hexdigest()
 
 
 def cache_for(options: Options) -> TwoLevels | None:

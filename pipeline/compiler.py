@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import compile_cache, gc_pause, interrupts, progress, targets, timing
-from pipeline.compile_cache import Outcome
+from pipeline.compile_cache import KernelCache, Outcome
 from pipeline.errors import LoweringError, OptionError, PipelineError, UnsupportedOpError, UnsupportedTypeError
 from pipeline.frontend.capture.file_kinds import MLIR_FILES
+from pipeline.frontend.capture.uneven_groups import uneven_indices
 from pipeline.frontend.mlir_formats.reading import inner_bytecode
 from pipeline.fusion_rules.rules import FusionRules, load_rules
 from pipeline.fusions import python_functions
@@ -27,17 +28,15 @@ from pipeline.runtime.device.device_code import DeviceCode
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.loading import make_executable
 from pipeline.runtime.weights.weight_source import Rebound, WeightSource
-from pipeline.shared_cache import open_caches
+from pipeline.shared_cache import TwoLevels, open_caches
+from pipeline.stage_texts import KeptStages, Observer, StageTexts
 
 if TYPE_CHECKING:
     from pipeline.debug.checked import Checker
-    from pipeline.mlir import ir
     from pipeline.report.recording import Recording
     from pipeline.tuning.tuner import Tuner
 
 STAGES = ("torch", "linalg", "fused", "kernels", "llvm")
-
-Observer = Callable[[str, str], None]
 
 
 def compile(
@@ -95,6 +94,7 @@ def target_for(options: Options, assembly: bool = False, linked: bool = False) -
         rounds=rounds,
         weight_bits=bits,
         weight_group=group,
+        weight_zero_points=options.zero_points,
         quantizes_data=data,
         keep=options.keep,
         winograd=options.winograd,
@@ -178,19 +178,21 @@ def _compile_whole(
             key = _key(source, options, target)
             kept = None if key is None else cache.get(key)
         if kept is not None:
-            return _take(Outcome.from_bytes(kept), source, options, observer)
+            return _take(Outcome.from_bytes(kept), source, options, target, observer)
     from pipeline.lowering import lower  # loads MLIR
     from pipeline.mlir import shared_context
     from pipeline.passmanager.pass_pipeline import PassPipeline, recorded, watched
 
-    stages = _Stages(observer)
+    stages = KeptStages(observer, target.late)
+    looked_at = observer is not None or options.check
+    store = None if looked_at else compile_cache.kernels_of(cache)
     with gc_pause.left(), shared_context(), collect() as remarks:
         with timing.stage("import"):
             program = source.program(stages)
         tuner = _tuner(options)
         checker = _checker(program, source) if options.check else None
         with recorded() as steps, watched(*filter(None, [checker])):
-            code = lower(program, target, options.fusion_rules or target.fusion_rules, options, stages, tuner)
+            code = lower(program, target, options.fusion_rules or target.fusion_rules, options, stages, tuner, store)
         if checker is not None and (target.runs_here or isinstance(code, DeviceCode)):
             checker.check_code(code, stages.texts)
         passes = str(PassPipeline(tuple(steps)))
@@ -198,12 +200,17 @@ def _compile_whole(
         for remark in said:
             repeat(remark)
         tuned = tuner is None or tuner.complete
-        if cache is not None and key is not None and tuned and _is_known(program, source):
-            with timing.stage("write to the cache"):
-                problem = cache.put(key, outcome.to_bytes())
-            if problem is not None:
-                note("cache", "missed", "builtin.module", f"the outcome is not kept: {problem}")
-    return _executable(outcome, Rebound.with_made(source, program.weights), tuple(remarks), source, options)
+        if cache is not None:
+            _keep(cache, key if tuned and _is_known(program, source) else None, outcome, store)
+    return _executable(outcome, Rebound.with_made(source, program.weights), tuple(remarks), source, options, target)
+
+
+def _keep(cache: TwoLevels, key: str | None, outcome: Outcome, store: KernelCache | None) -> None:
+    """Writes an outcome to the caches, if it has a key, and the code of its kernels."""
+    with timing.stage("write to the cache"):
+        problem = cache.put(key, b"" if key is None else outcome.to_bytes(), {} if store is None else store.new)
+    if problem is not None:
+        note("cache", "missed", "builtin.module", f"the outcome is not kept: {problem}")
 
 
 def _checker(program: Program, source: ProgramSource) -> Checker:
@@ -216,7 +223,8 @@ def _checker(program: Program, source: ProgramSource) -> Checker:
 
 def _key(source: ProgramSource, options: Options, target: targets.Target) -> str | None:
     fingerprint = source.fingerprint()
-    return None if fingerprint is None else cache_key(fingerprint, options, target)
+    uneven = uneven_indices(source.tensors())  # what code is made goes by that, too
+    return None if fingerprint is None else cache_key("\n".join([fingerprint, *uneven]), options, target)
 
 
 def cache_key(fingerprint: str, options: Options, target: targets.Target) -> str:
@@ -251,18 +259,29 @@ def _recorded(source: ProgramSource, options: Options) -> Callable[[], Recording
     return recorded
 
 
-def _take(outcome: Outcome, source: ProgramSource, options: Options, observer: Observer | None) -> Executable:
+def _take(
+    outcome: Outcome, source: ProgramSource, options: Options, target: targets.Target, observer: Observer | None
+) -> Executable:
     """The executable of an outcome that the cache has, with the live weights of the model."""
     if observer is not None:
-        for stage, text_of_stage in outcome.stages.items():
+        for stage, text_of_stage in _stage_texts(outcome, target).items():
             observer(stage, text_of_stage)
     for remark in outcome.remarks:
         repeat(remark)
-    return _executable(outcome, source, outcome.remarks, source, options)
+    return _executable(outcome, source, outcome.remarks, source, options, target)
+
+
+def _stage_texts(outcome: Outcome, target: targets.Target) -> StageTexts:
+    return StageTexts(outcome.stages, target.late, lambda: target.late_text(outcome.stages["kernels"]))
 
 
 def _executable(
-    outcome: Outcome, weights: WeightSource, remarks: tuple[Remark, ...], source: ProgramSource, options: Options
+    outcome: Outcome,
+    weights: WeightSource,
+    remarks: tuple[Remark, ...],
+    source: ProgramSource,
+    options: Options,
+    target: targets.Target,
 ) -> Executable:
     with timing.stage("load and prepare weights"):
         return make_executable(
@@ -271,7 +290,7 @@ def _executable(
             weights,
             numpy_library() if outcome.weights_library == "numpy" else torch_library(),
             remarks,
-            outcome.stages,
+            _stage_texts(outcome, target),
             outcome.passes,
             timed=_timed(source, options),
             recorded=_recorded(source, options),
@@ -353,22 +372,3 @@ def _names_a_file(text: str) -> bool:
     return (
         bool(stripped) and "\n" not in stripped and (" " not in stripped or bool(Path(stripped).suffix[1:].isalnum()))
     )
-
-
-def _text(module: ir.Module) -> str:
-    from pipeline.mlir import text
-
-    return text(module.operation, elements=None)
-
-
-class _Stages:
-    """Keeps the text of every stage, and tells the observer. Called with a stage's name and the module or text."""
-
-    def __init__(self, observer: Observer | None):
-        self.texts: dict[str, str] = {}
-        self._observer = observer
-
-    def __call__(self, stage: str, code: ir.Module | str) -> None:
-        self.texts[stage] = code if isinstance(code, str) else _text(code)
-        if self._observer is not None:
-            self._observer(stage, self.texts[stage])

@@ -3,17 +3,19 @@
 Every entry is one file, written beside its place and moved there, so that a reader sees all of it or nothing, whoever
 is killed when. There are no locks and no index: what is there is what lies in the folder, and who loses a race has
 nothing cached. Whoever writes makes room first and looks again afterwards; only a process that is killed while others
-write can leave more than the limit, until the next one writes. What was used least recently goes first. An entry
-carries its own digest; a damaged one is deleted. (A database such as diskcache's would add a file that a killed process
-can leave locked, and pickles.)
+write can leave more than the limit, until the next one writes. A process that has seen much room looks again when it
+has written an eighth of that. What was used least recently goes first. An entry carries its own digest; a damaged one
+is deleted. (A database such as diskcache's would add a file that a killed process can leave locked, and pickles.)
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +26,35 @@ from pipeline.runtime.interface.atomic_files import replacing
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _DIGEST_BYTES = 32
 
+#: What the names of entries begin with that are the code of kernels, which models share.
+KERNEL_PREFIX = "kernel-"
+
+#: So many files take some 50 ms to look at.
+MOST_ENTRIES = 20_000
+
+#: Which part of the room that it has seen a process fills without another look, as others may at the same time.
+_UNSEEN = 8
+
 _told = logs.log("cache")
+
+
+@dataclass
+class _Room:
+    """How many bytes and entries a process may add before it looks again."""
+
+    size: int
+    count: int
+
+    def take(self, size: int, count: int) -> bool:
+        """Whether there is room for so much; it is taken then."""
+        if size > self.size or count > self.count:
+            return False
+        self.size, self.count = self.size - size, self.count - count
+        return True
+
+
+#: What this process has seen of folders, by their limits.
+_rooms: dict[tuple[Path, int], _Room] = {}
 
 
 @dataclass(frozen=True)
@@ -34,6 +64,11 @@ class Entry:
     path: Path
     size: int
     used: float
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it is the code of a kernel, not the outcome of a compilation."""
+        return self.path.name.startswith(KERNEL_PREFIX)
 
 
 @dataclass(frozen=True)
@@ -54,32 +89,42 @@ class DiskCache:
         try:
             data = path.read_bytes()
         except OSError:
-            _told.info("%s is not there", key[:12])
+            _tell(key, "%s is not there", key[:12])
             return None
         digest, value = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
         if _digest(key, value) != digest:
             _told.warning("%s is damaged, and deleted", path)
             path.unlink(missing_ok=True)
             return None
-        _told.info("%s has %d bytes", key[:12], len(value))
+        _tell(key, "%s has %d bytes", key[:12], len(value))
         with contextlib.suppress(OSError):  # another process may have deleted it meanwhile
             os.utime(path)
         return value
 
     def put(self, key: str, value: bytes) -> str | None:
         """Keeps `value` under `key`; returns why it could not be kept, None if it was."""
-        size = len(value) + _DIGEST_BYTES
+        return self.put_all({key: value})
+
+    def put_all(self, entries: Mapping[str, bytes]) -> str | None:
+        """Keeps several values; returns why not all could be kept, None if they were."""
+        length = sum(map(len, entries.values()))
+        size = length + len(entries) * _DIGEST_BYTES
         if size > self.limit:
-            return f"its {len(value)} bytes are more than the cache may take"
+            return f"its {length} bytes are more than the cache may take"
+        room = _rooms.get((self.folder, self.limit))
+        has_room = room is not None and room.take(size, len(entries))
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.shrink(self.limit - size)
-            with replacing(self._path(key)) as temporary:
-                temporary.write_bytes(_digest(key, value) + value)
+            if not has_room:
+                self.shrink(self.limit - size)
+            for key, value in entries.items():
+                with replacing(self._path(key)) as temporary:
+                    temporary.write_bytes(_digest(key, value) + value)
+                _tell(key, "%s is kept, %d bytes", key[:12], len(value))
         except OSError as error:
             return f"{self.folder}: {error.strerror or error}"
-        _told.info("%s is kept, %d bytes", key[:12], len(value))
-        self.shrink(self.limit)  # others may have written at the same time
+        if not has_room:
+            self.shrink(self.limit)  # others may have written at the same time
         return None
 
     def entries(self) -> list[Entry]:
@@ -93,16 +138,21 @@ class DiskCache:
         return sorted(found, key=lambda entry: entry.used)
 
     def shrink(self, limit: int) -> int:
-        """Deletes what was used least recently until all takes at most `limit` bytes; returns how many went."""
+        """Deletes what was used least recently until all takes at most `limit` bytes; returns how many went.
+
+        More than `MOST_ENTRIES` are never kept: whoever writes looks at all of them.
+        """
         entries = self.entries()
         total, gone = sum(entry.size for entry in entries), 0
-        for entry in entries:
-            if total <= limit and not _is_left_over(entry):
+        for number, entry in enumerate(entries):
+            if total <= limit and len(entries) - number <= MOST_ENTRIES and not _is_left_over(entry):
                 continue
             with contextlib.suppress(OSError):
                 entry.path.unlink()
                 gone += 1
             total -= entry.size
+        left = max(0, self.limit - total), max(0, MOST_ENTRIES - len(entries) + gone)
+        _rooms[self.folder, self.limit] = _Room(*(amount // _UNSEEN for amount in left))
         return gone
 
     def _path(self, key: str) -> Path:
@@ -112,6 +162,11 @@ class DiskCache:
 def _is_left_over(entry: Entry) -> bool:
     """Whether it is a file that a process began long ago and never finished."""
     return entry.path.name.startswith(".") and entry.used < time.time() - 3600
+
+
+def _tell(key: str, message: str, *values: object) -> None:
+    """Says in the log what became of an entry; of the many that are kernels only where details are wanted."""
+    _told.log(logging.DEBUG if key.startswith(KERNEL_PREFIX) else logging.INFO, message, *values)
 
 
 def _digest(key: str, value: bytes) -> bytes:

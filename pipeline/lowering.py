@@ -100,6 +100,8 @@ FUSE = """
     propagate-reshapes,
     canonicalize,
     fold-unit-reshapes,
+    hoist-gathers,
+    canonicalize,
     assign-targets{{rules={rules}}},
     fuse-elementwise{{rules={rules}}},
     drop-broadcast-loops,
@@ -125,11 +127,13 @@ def lower(
     options: Options,
     dump: Dump,
     tuner: Tuner | None = None,
+    store: targets.KernelStore | None = None,
 ) -> Code | DeviceCode:
     """From a Program to code; `dump` sees the stages on the way, `tuner` chooses schedules in place of analysis.
 
     Args:
         rules: what becomes one kernel; a table, or what `load_rules` finds it by.
+        store: what has the code of kernels, and gets it; without one all are compiled.
     """
     module = program.module
     with module.context, ir.Location.unknown():
@@ -155,7 +159,7 @@ def lower(
             _run(module, options, target.kernel_passes())
         dump("kernels", module)
         with timing.stage("target"):
-            return target.compile(module, dump)
+            return target.compile(module, dump) if store is None else target.compile_sharing(module, dump, store)
 
 
 def _run(module: ir.Module, options: Options, *pipelines: str) -> None:

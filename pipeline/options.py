@@ -77,13 +77,15 @@ class Options:
         weights: `f32`, or `int8` or `int4` to round the weights of matrix products in f32 to bytes or halves of bytes,
             which are prepared once and dequantized as they are read; see docs/quantization.md.
         group: how many weights of a column share a scale with `weights="int8"` or `"int4"`; None for all of them.
+        zero_points: whether each column or group has a zero point, too, so that the steps of its integers lie between
+            its smallest and its largest weight; with `weights="int8"` or `"int4"`.
         winograd: how many results a tile of a 3x3 convolution has along each dim by Winograd's algorithm: 2; 4, which
             multiplies less and errs one or two digits more; 0 for direct convolutions alone.
         tune: how many seconds may be spent on measuring variants of the kernels on this machine; the best are kept in
             the disk cache. With 0 nothing is measured, and what was kept earlier is used; with None all kernels have
             the schedules that analysis chooses, whatever is kept.
         activations: `f32`, or `int8` to round the data that weights are multiplied with to bytes, too, in each call,
-            with a scale for each of its rows, so that products are those of bytes; with `weights="int8"`.
+            with a scale for each of its rows, so that products are those of bytes; with `weights="int8"` or `"int4"`.
         keep: names of weights, or of modules around them, that `weights` and `precision` leave as they are; `*` and `?`
             stand for any characters, as in `("lm_head", "layers.0.*")`.
         refresh: `auto`: a call after weights have changed prepares them again; `manual`: `Executable.refresh` does,
@@ -115,6 +117,7 @@ class Options:
     precision: str = "f32"
     weights: str = "f32"
     group: int | None = None
+    zero_points: bool = False
     activations: str = "f32"
     keep: tuple[str, ...] = ()
     winograd: int = 2
@@ -150,7 +153,7 @@ class Options:
         threads = checked.get("num_threads")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
             raise OptionError(f"num_threads: expected a number from 1 or None, got {threads!r}")
-        for name in ("cache", "profile", "check", "verbose"):
+        for name in ("cache", "profile", "zero_points", "check", "verbose"):
             if name in checked and not isinstance(checked[name], bool):
                 raise OptionError(f"{name}: expected True or False, got {checked[name]!r}")
         if checked.get("capture", "export") not in CAPTURE_MODES:
@@ -163,6 +166,8 @@ class Options:
         if checked.get("weights", "f32") not in WEIGHTS:
             raise OptionError(f"weights={checked['weights']!r}: expected one of {', '.join(WEIGHTS)}")
         _check_group(checked.get("group"), checked.get("weights", "f32"))
+        if checked.get("zero_points") and checked.get("weights", "f32") == "f32":
+            raise OptionError("zero_points=True: is for weights='int8' and weights='int4'")
         _check_activations(checked)
         if checked.get("refresh", "auto") not in REFRESH_MODES:
             raise OptionError(f"refresh={checked['refresh']!r}: expected one of {', '.join(REFRESH_MODES)}")
@@ -193,8 +198,8 @@ def _check_activations(values: Mapping[str, Any]) -> None:
     rounded_to = values.get("activations", "f32")
     if rounded_to not in ACTIVATIONS:
         raise OptionError(f"activations={rounded_to!r}: expected one of {', '.join(ACTIVATIONS)}")
-    if rounded_to != "f32" and (values.get("weights") != "int8" or values.get("group") is not None):
-        raise OptionError(f"activations={rounded_to!r}: is for weights='int8' without groups")
+    if rounded_to != "f32" and values.get("weights", "f32") == "f32":
+        raise OptionError(f"activations={rounded_to!r}: is for weights='int8' and weights='int4'")
 
 
 def _kept(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def _record(pass_name: str, kind: Kind, op: Any, reason: str, why: Reason | None
     operation = op.operation
     edge = None if producer is None else (_subject(producer.operation), _subject(operation))
     key = why.key if why else None
-    source, module = _place(operation.location)
+    source, module = place(operation.location)
     _add(Remark(pass_name, kind, operation.name, reason, source, key, edge, module, _kernel(operation)))
 
 
@@ -174,15 +174,16 @@ def _kernel(op: Any) -> str | None:
 
 
 def _subject(op: Any) -> Subject:
-    from pipeline.analysis.op_naming import group_label, op_label
+    from pipeline.analysis.op_naming import label_of, op_label
     from pipeline.ir.locations import node_names, origins
 
     called = [origin.op for origin in origins([op]) if origin.op is not None]
-    source, module = _place(op.location)
-    return Subject(op.name, group_label([op]), source, (*op_label(op), *called), module, tuple(node_names(op.location)))
+    source, module = place(op.location)
+    words = op_label(op)
+    return Subject(op.name, label_of(words), source, (*words, *called), module, tuple(node_names(op.location)))
 
 
-def _place(location: Any) -> tuple[str | None, str | None]:
+def place(location: Any) -> tuple[str | None, str | None]:
     """Source line and module of a location, as far as it has them."""
     from pipeline.ir.locations import module_path
 

@@ -18,7 +18,9 @@ import hmac
 import os
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from pipeline import locks, logs, remarks
@@ -205,10 +207,16 @@ class TwoLevels:
             self.disk.put(key, value)
         return value
 
-    def put(self, key: str, value: bytes) -> str | None:
-        """Keeps `value` under `key`; returns why not all could keep it, None if they do."""
-        problems = [self.disk.put(key, value) if self.disk.limit else None]
-        problems += [] if self.shared is None else [self.shared.put(key, value)]
+    def put(self, key: str | None, value: bytes, beside: Mapping[str, bytes] = MappingProxyType({})) -> str | None:
+        """Keeps `value` under `key`, if it has one; returns why not all could keep it, None if they do.
+
+        What comes `beside` it is for this machine alone, and is left out where both are too much.
+        """
+        entries = dict(beside) if key is None else {key: value, **beside}
+        problem = self.disk.put_all(entries) if self.disk.limit and entries else None
+        if problem is not None and key is not None and beside:
+            problem = self.disk.put(key, value)
+        problems = [problem] if self.shared is None or key is None else [problem, self.shared.put(key, value)]
         return "; ".join(filter(None, problems)) or None
 
 

@@ -1,9 +1,19 @@
-"""Tests compile for themselves: what an earlier run left in the user's disk cache is not looked at."""
+"""Tests compile for themselves: what an earlier run left in the user's disk cache is not looked at.
+
+Within a run they share the code of kernels, as models do that are compiled one after the other on a user's machine. A
+test with a cache of its own has it to itself; one that puts something in the place of pipeline's own shares nothing.
+"""
 
 import gc
 import logging
 import os
+import shutil
 import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
 
 os.environ["PIPELINE_CACHE_SIZE"] = "0"
 
@@ -14,9 +24,72 @@ os.environ.setdefault("PIPELINE_FALLBACK", "error")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-def pytest_configure():
+#: Where the kernels of a run are, on its way to the workers, and how many bytes they may take.
+KERNELS, KERNEL_BYTES = pytest.StashKey[str](), 4 << 30
+
+
+class Sharing:
+    """Whether the test that runs shares kernels."""
+
+    is_on = True
+
+
+@pytest.fixture(autouse=True)
+def kernels_of_its_own(request):
+    """What is made of kernels by passes that a test changes is its own."""
+    Sharing.is_on = "monkeypatch" not in request.fixturenames
+    yield
+    Sharing.is_on = True
+
+
+@pytest.fixture(autouse=True)
+def threads_of_its_own():
+    """How many threads eager mode takes, by which its sums differ, is what it was before the test."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 0
+    yield
+    if torch and torch.get_num_threads() != before:
+        torch.set_num_threads(before)
+
+
+def pytest_configure(config):
     """Ctrl-C is what Python takes it for: a shell has what it runs in the background ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not hasattr(config, "workerinput"):
+        config.stash[KERNELS] = tempfile.mkdtemp(prefix="kernels-of-tests-")
+    share_kernels(Path(config.workerinput["kernels"] if hasattr(config, "workerinput") else config.stash[KERNELS]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Workers are told where the kernels are."""
+    node.workerinput["kernels"] = node.config.stash[KERNELS]
+
+
+def pytest_unconfigure(config):
+    """The kernels go with the run."""
+    if KERNELS in config.stash:
+        shutil.rmtree(config.stash[KERNELS], ignore_errors=True)
+
+
+def share_kernels(folder):
+    """Has compilations that use no disk cache keep the code of their kernels in a folder, and nothing else."""
+    from pipeline import compile_cache
+    from pipeline.disk_cache import DiskCache
+
+    of_users = compile_cache.kernels_of
+
+    class KernelsOfTests(compile_cache.KernelCache):
+        def put_all(self, entries):
+            super().put_all(entries)
+            self.disk.put_all(self.new)
+            self.new.clear()
+
+    def kernels_of(caches):
+        own = KernelsOfTests(DiskCache(folder, KERNEL_BYTES)) if Sharing.is_on else None
+        return of_users(caches) or own
+
+    compile_cache.kernels_of = kernels_of
 
 
 def pytest_collection_finish():

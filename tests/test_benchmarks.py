@@ -21,6 +21,7 @@ import language_workloads
 import report
 import training_report
 import training_workloads
+from contestants import Job
 from language_contestants import DECODERS
 from training_contestants import TRAINERS
 
@@ -144,6 +145,12 @@ def test_a_language_model(tmp_path, monkeypatch, filled, count, bits, bound):
         assert 0 <= report["divergence"] < bound
         first = contestant.arrays(run())[0].copy()
         assert (contestant.arrays(run())[0] == first).all()  # in the same slot
+
+
+def test_a_contestant_without_products_of_bf16_says_so():
+    model = language_workloads.LastLogits(torch.nn.Identity(), language_workloads.Numbers(16))
+    with pytest.raises(ValueError, match="no weights of 16 bits on CPUs"):
+        DECODERS["onnxruntime-genai"].capture(Job(model, (), 1, FOLDER))
 
 
 def test_the_table_of_language_models(tmp_path, monkeypatch):

@@ -16,12 +16,14 @@ import torch
 from torch import nn
 
 import pipeline
-from pipeline import timing
+from pipeline import disk_cache, timing
 from pipeline.disk_cache import DiskCache, open_cache, parse_size
 from pipeline.errors import OptionError
 from pipeline.frontend.capture.call_parameters import Parameters
 from pipeline.frontend.capture.fingerprint import exported_fingerprint
+from pipeline.shared_cache import TwoLevels
 from pipeline.tools import cache as cache_driver
+from tests.disk_cache_entries import outcomes
 
 SCALE = """
 func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {{
@@ -77,7 +79,7 @@ def test_a_second_compilation_is_taken_from_the_cache(folder):
     model = net()
     second, taken = compiled(model, x)
     assert taken
-    assert len(list(folder.iterdir())) == 1
+    assert len(outcomes(folder)) == 1
     assert torch.equal(second(x), first(x))
     assert model.calls == 1  # the weights are the live ones of this model
     assert (second.kernels, second.signature, second.remarks) == (first.kernels, first.signature, first.remarks)
@@ -177,7 +179,7 @@ def test_torch_compile(folder):
         torch._dynamo.reset()
         with torch.no_grad():
             assert torch.equal(torch.compile(function, backend="pipeline")(x), function(x))
-    assert len(list(folder.iterdir())) == 1
+    assert len(outcomes(folder)) == 1
 
 
 def test_without_the_cache(folder, monkeypatch):
@@ -207,7 +209,7 @@ def test_an_operator_of_somebody_elses_has_no_fingerprint():
 def test_damaged_entries_are_deleted(folder, damage):
     x = torch.randn(3, 7)
     wanted = compiled(net(), x)[0](x)
-    (entry,) = folder.iterdir()
+    (entry,) = outcomes(folder)
     data = bytearray(entry.read_bytes())
     data[len(data) // 2] ^= 1
     entry.write_bytes({"cut": data[:100], "flip": data, "empty": b""}[damage])
@@ -236,6 +238,39 @@ def test_what_was_used_least_recently_goes_first(tmp_path):
     assert sorted(entry.path.name for entry in cache.entries()) == ["a", "c", "d"]
     assert "more than the cache may take" in cache.put("e", bytes(1000))
     assert cache.get("e") is None
+
+
+def test_there_are_never_more_files_than_can_be_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk_cache, "MOST_ENTRIES", 3)
+    cache = DiskCache(tmp_path, 1 << 20)
+    assert cache.put_all(dict.fromkeys("abc", b"1")) is None
+    for number, key in enumerate("cab"):
+        os.utime(tmp_path / key, (number, number))
+    assert cache.put_all({"d": b"1", "e": b"1"}) is None
+    assert sorted(entry.path.name for entry in cache.entries()) == ["b", "d", "e"]
+
+
+def test_who_has_seen_much_room_does_not_look_each_time(tmp_path, monkeypatch):
+    cache, looks = DiskCache(tmp_path, 100 * 132), []
+    entries = DiskCache.entries
+    monkeypatch.setattr(DiskCache, "entries", lambda cache: looks.append(1) or entries(cache))
+    for number in range(200):
+        assert cache.put(f"{number:03}", bytes(100)) is None
+        assert len(os.listdir(tmp_path)) == min(number + 1, 100)
+        os.utime(tmp_path / f"{number:03}", (number, number))
+        if number == 50:
+            assert len(looks) < 20
+    assert sorted(os.listdir(tmp_path))[0] == "100"
+
+
+def test_an_outcome_is_kept_where_its_kernels_are_too_much(tmp_path):
+    caches = TwoLevels(DiskCache(tmp_path, 1000), None)
+    assert caches.put("outcome", bytes(500), {"kernel-a": bytes(600)}) is None
+    assert [entry.path.name for entry in caches.disk.entries()] == ["outcome"]
+    assert caches.put("outcome", bytes(500), {"kernel-a": bytes(100)}) is None
+    assert sorted(entry.path.name for entry in caches.disk.entries()) == ["kernel-a", "outcome"]
+    assert "more than the cache may take" in caches.put("another", bytes(1000), {"kernel-b": bytes(10)})
+    assert caches.put(None, b"", {}) is None
 
 
 def test_a_key_belongs_to_its_value(tmp_path):
@@ -273,10 +308,11 @@ def test_the_driver(folder, capsys):
     assert cache_driver.main(["list"]) == 0
     assert next(folder.iterdir()).name in capsys.readouterr().out
     assert cache_driver.main(["size"]) == 0
-    assert "of 104,857,600 bytes in 1 entries" in capsys.readouterr().out
+    kernels = len(list(folder.iterdir())) - 1
+    assert kernels and f"of 104,857,600 bytes in 1 entries and {kernels} kernels" in capsys.readouterr().out
     assert cache_driver.main(["clear"]) == 0
     assert not list(folder.iterdir())
-    assert capsys.readouterr().out == "1 entries deleted\n"
+    assert capsys.readouterr().out == f"1 entries and {kernels} kernels deleted\n"
 
 
 WORKER = """
@@ -327,4 +363,4 @@ def test_autocast_around_a_compilation_is_part_of_what_it_depends_on(tmp_path, m
         for dtype in (torch.bfloat16, torch.float16):
             with torch.autocast("cpu", dtype=dtype):
                 assert pipeline.compile(model, (x,))(x).dtype == dtype
-        assert len([file for file in tmp_path.rglob("*") if file.is_file()]) == count
+        assert len(outcomes(tmp_path)) == count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.ao.quantization.fx._decomposed  # as soon as a model is quantized; weights are looked at then
 from torch import nn
 
 import pipeline

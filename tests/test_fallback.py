@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_map_only
 
 import pipeline
 from pipeline.remarks import collect
+from tests.disk_cache_entries import outcomes
 
 
 @torch.library.custom_op("pipeline_tests::doubled", mutates_args=())
@@ -401,7 +402,7 @@ def test_compiled_parts_are_found_in_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("PIPELINE_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("PIPELINE_CACHE_SIZE", "1G")
     check(Around(inverse), torch.randn(4, 4))
-    entries = {file for file in tmp_path.rglob("*") if file.is_file()}
+    entries = set(outcomes(tmp_path))
     assert len(entries) == 2, "one for each part"
     check(Around(inverse), torch.randn(4, 4))
-    assert {file for file in tmp_path.rglob("*") if file.is_file()} == entries
+    assert set(outcomes(tmp_path)) == entries

@@ -20,6 +20,9 @@ _DEAR = 10
 #: Bodies up to this cost are computed again for a broadcast rather than stored and loaded.
 CHEAP_BODY = 2
 
+#: Bodies up to this cost are computed twice rather than stored as a tensor and loaded, if they read nothing as large.
+CHEAP_TO_REPEAT = 6
+
 
 def op_cost(op: ir.Operation) -> int:
     """The cost of an op on numbers in instructions, roughly."""

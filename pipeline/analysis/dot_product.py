@@ -51,11 +51,6 @@ def dot_product_of(body: ir.Block) -> DotProduct | None:
     return DotProduct(4, (left, right))
 
 
-def multiplies_bf16(body: ir.Block) -> bool:
-    """Whether a body of two bf16 and an f32 yields out + extf(a) * extf(b), in any order."""
-    return dot_product_of(body) == BF16_PAIRS
-
-
 def _factors(body: ir.Block, add: str, multiply: str) -> list[str] | None:
     """The ops by which the two first arguments are extended; None for a body of another form."""
     left, right, total = body.arguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipeline.ir.linalg_op import LinalgOp, structured
@@ -30,12 +31,21 @@ class ElementRange:
         return least <= self.least and self.most <= most
 
 
+#: What numbers of four bits are, without a sign and with one.
+UNSIGNED_NIBBLE, SIGNED_NIBBLE = (0, 15), (-8, 7)
+
 _ALL = ElementRange(float("-inf"), float("inf"))
 
 
 def range_of(tensor: ir.Value) -> ElementRange:
     """The range of the elements of a tensor of integers, read with their sign; that of its type if no more is known."""
     return _Ranges().of_tensor(tensor)
+
+
+def has_four_bits(tensor: ir.Value) -> bool:
+    """Whether all elements are numbers of four bits, with a sign or without."""
+    known = range_of(tensor)
+    return known.lies_in(*UNSIGNED_NIBBLE) or known.lies_in(*SIGNED_NIBBLE)
 
 
 class _Ranges:
@@ -46,7 +56,7 @@ class _Ranges:
 
     def of_tensor(self, value: ir.Value) -> ElementRange:
         """The range of a tensor's elements."""
-        whole = _of_type(ir.RankedTensorType(value.type).element_type)
+        whole = range_of_type(ir.RankedTensorType(value.type).element_type)
         self._ops += 1
         op = defining_op(value)
         if op is None or self._ops > _MOST_OPS:
@@ -65,44 +75,52 @@ class _Ranges:
 
     def _of_element(self, value: ir.Value, view: LinalgOp) -> ElementRange:
         """The range of what a body computes."""
-        whole = _of_type(value.type)
+        whole = range_of_type(value.type)
         self._ops += 1
         op = defining_op(value)
         if self._ops > _MOST_OPS:
             return whole
         if op is None:
             return self._of_input(ir.BlockArgument(value).arg_number, view)
-        number = _constant(value)
-        if number is not None:
-            return ElementRange(number, number)
-        found = self._of_op(op, view)
-        return found if found.lies_in(whole.least, whole.most) else whole  # else it may wrap
+        if op.name == "tensor.extract":
+            return _both(self.of_tensor(op.operands[0]), whole)
+        return range_of_op(op, lambda number: self._of_element(op.operands[number], view))
 
     def _of_input(self, number: int, view: LinalgOp) -> ElementRange:
         operand = view.operands[number]
-        return self.of_tensor(operand) if isinstance(operand.type, ir.RankedTensorType) else _of_type(operand.type)
+        return self.of_tensor(operand) if isinstance(operand.type, ir.RankedTensorType) else range_of_type(operand.type)
 
-    def _of_op(self, op: ir.Operation, view: LinalgOp) -> ElementRange:
-        if op.name in (*_EXTENSIONS, *_ROUNDINGS):
-            return self._of_element(op.operands[0], view)
-        if op.name == "arith.extui":
-            inner = self._of_element(op.operands[0], view)
-            return inner if inner.least >= 0 else ElementRange(0, 2 ** op.operands[0].type.width - 1)
-        if op.name == "math.absi":
-            inner = self._of_element(op.operands[0], view)
-            return inner if inner.least >= 0 else _ALL
-        if op.name == "arith.andi":
-            sides = [self._of_element(operand, view) for operand in op.operands]
-            if all(side.least == side.most for side in sides):
-                number = int(sides[0].least) & int(sides[1].least)
-                return ElementRange(number, number)
-            masks = [side.most for side in sides if side.least >= 0]
-            return ElementRange(0, min(masks)) if masks else _ALL
-        if op.name == "arith.select":
-            return _either(*(self._of_element(value, view) for value in list(op.operands)[1:]))
-        if op.name in (*_LARGER, *_SMALLER, "arith.addi", "arith.subi", "arith.shrui", "arith.shrsi"):
-            return _of_pair(op.name, *(self._of_element(operand, view) for operand in op.operands))
-        return _ALL
+
+def range_of_op(op: ir.Operation, operand: Callable[[int], ElementRange]) -> ElementRange:
+    """The range of what an op of a body computes; `operand` gives that of each of its operands."""
+    number, whole = _constant(op.results[0]), range_of_type(op.results[0].type)
+    if number is not None:
+        return ElementRange(number, number)
+    found = _of_op(op, operand)
+    return found if found.lies_in(whole.least, whole.most) else whole  # else it may wrap
+
+
+def _of_op(op: ir.Operation, operand: Callable[[int], ElementRange]) -> ElementRange:
+    if op.name in (*_EXTENSIONS, *_ROUNDINGS):
+        return operand(0)
+    if op.name == "arith.extui":
+        inner = operand(0)
+        return inner if inner.least >= 0 else ElementRange(0, 2 ** op.operands[0].type.width - 1)
+    if op.name == "math.absi":
+        inner = operand(0)
+        return inner if inner.least >= 0 else _ALL
+    if op.name == "arith.andi":
+        sides = [operand(0), operand(1)]
+        if all(side.least == side.most for side in sides):
+            number = int(sides[0].least) & int(sides[1].least)
+            return ElementRange(number, number)
+        masks = [side.most for side in sides if side.least >= 0]
+        return ElementRange(0, min(masks)) if masks else _ALL
+    if op.name == "arith.select":
+        return _either(operand(1), operand(2))
+    if op.name in (*_LARGER, *_SMALLER, "arith.addi", "arith.subi", "arith.shrui", "arith.shrsi"):
+        return _of_pair(op.name, operand(0), operand(1))
+    return _ALL
 
 
 def _of_pair(name: str, left: ElementRange, right: ElementRange) -> ElementRange:
@@ -134,7 +152,8 @@ def _both(left: ElementRange, right: ElementRange) -> ElementRange:
     return ElementRange(max(left.least, right.least), min(left.most, right.most))
 
 
-def _of_type(kind: ir.Type) -> ElementRange:
+def range_of_type(kind: ir.Type) -> ElementRange:
+    """The range of integers of a type, with their sign."""
     if not isinstance(kind, ir.IntegerType):
         return _ALL
     return ElementRange(-(2 ** (kind.width - 1)), 2 ** (kind.width - 1) - 1)

@@ -15,10 +15,11 @@ def kept_weight(value: ir.Value, weights: ConstExprs, patterns: Sequence[str]) -
     """The name of a weight behind a value that matches a pattern; None if there is none."""
     if not patterns or value not in weights:
         return None
-    names = sorted(map(_name, weights.sources[value]))
+    names = sorted(map(weight_name, weights.sources[value]))
     return next((name for name in names if any(matches(name, pattern) for pattern in patterns)), None)
 
 
-def _name(weight: ir.Value) -> str:
+def weight_name(weight: ir.Value) -> str:
+    """The name of the weight that an argument stands for."""
     argument = ir.BlockArgument(weight)
     return ir.StringAttr(argument_marks(argument.owner.owner)[argument.arg_number][WEIGHT]).value

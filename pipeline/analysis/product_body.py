@@ -12,21 +12,51 @@ QUANTIZED_BITS = 8
 
 
 def sums_products(view: LinalgOp) -> bool:
-    """out + a * b of the first two inputs, which are cast or dequantized before; others are not used else."""
-    last = defining_op(view.yielded[0])
-    if last is None or last.name not in ("arith.addf", "arith.addi") or len(view.yielded) != 1:
+    """out + a * b of the first two inputs, which are cast or dequantized before; others are not used else.
+
+    Or out + float(a * b) * scale of integers.
+    """
+    value = added_value(view)
+    product = None if value is None else defining_op(value)
+    if value is None or product is None:
         return False
-    products = [defining_op(value) for value in last.operands if value != view.body.arguments[view.inputs]]
-    if len(products) != 1 or products[0] is None or products[0].name not in ("arith.mulf", "arith.muli"):
+    integers = product_of_integers(value, view)
+    if integers is None and product.name not in ("arith.mulf", "arith.muli"):
         return False
-    factors = list(products[0].operands)
+    factors = list((integers or product).operands)
     dequantized = [dequantized_input(value, view) for value in factors]
     plain = [_plain_input(value, view) for value in factors]
     found = [number if number is not None else other for number, other in zip(plain, dequantized, strict=True)]
     if found not in ([0, 1], [1, 0]):
         return False
     others = list(view.body.arguments)[2 : view.inputs]
-    return plain != found or not any(list(argument.uses) for argument in others)
+    return integers is not None or plain != found or not any(list(argument.uses) for argument in others)
+
+
+def added_value(view: LinalgOp) -> ir.Value | None:
+    """What a body adds to its only output; None if it does something else."""
+    last = defining_op(view.yielded[0])
+    if last is None or last.name not in ("arith.addf", "arith.addi") or len(view.yielded) != 1:
+        return None
+    added = [value for value in last.operands if value != view.body.arguments[view.inputs]]
+    return added[0] if len(added) == 1 else None
+
+
+def product_of_integers(value: ir.Value, view: LinalgOp) -> ir.Operation | None:
+    """The op that multiplies two integers, of each of the first two inputs one, of which a float is computed.
+
+    float(a * b) * scale   ->   a * b
+    """
+    op = defining_op(value)
+    while op is not None and op.name == "arith.mulf":
+        inside = [operand for operand in op.operands if _depends_on_factors(operand, view)]
+        op = defining_op(inside[0]) if len(inside) == 1 else None
+    product = defining_op(op.operands[0]) if op is not None and op.name == "arith.sitofp" else None
+    return product if product is not None and product.name == "arith.muli" else None
+
+
+def _depends_on_factors(value: ir.Value, view: LinalgOp) -> bool:
+    return not arguments_behind(value).isdisjoint(list(view.body.arguments)[:2])
 
 
 def dequantized_input(factor: ir.Value, view: LinalgOp) -> int | None:
@@ -49,13 +79,18 @@ def is_quantized(element: ir.Type) -> bool:
 
 def arguments_behind(value: ir.Value) -> set[ir.Value]:
     """The arguments of blocks that a value of a body is computed from."""
+    return {known for known in values_behind(value) if defining_op(known) is None}
+
+
+def values_behind(value: ir.Value) -> set[ir.Value]:
+    """The value and all that it is computed from."""
     seen, waiting = {value}, [value]
     while waiting:
         op = defining_op(waiting.pop())
         new = set() if op is None else set(op.operands) - seen
         seen |= new
         waiting += new
-    return {known for known in seen if defining_op(known) is None}
+    return seen
 
 
 def _plain_input(factor: ir.Value, view: LinalgOp) -> int | None:

@@ -16,7 +16,7 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.product_body import sums_products
 from pipeline.analysis.vector_reading import ARITHMETIC, FLOAT_CASTS, BodyVectors
 from pipeline.ir.linalg_op import LinalgOp, any_structured
-from pipeline.mlir import defining_op, ir, terminator
+from pipeline.mlir import defining_op, has_one_use, ir, terminator
 
 #: What a step does with data and a vector; `rsub` takes the data from the vector, `neg` looks at the data alone.
 Operation = Literal["add", "sub", "mul", "div", "rsub", "neg"]
@@ -241,7 +241,7 @@ def read_chain(last: Elementwise | None, weights: ConstExprs) -> Chain | None:
     if affine is None or (last.is_whole and not last.is_plain and not last.steps):
         return None
     links = [last]
-    while total is not None and len(list(links[-1].data.uses)) == 1:
+    while total is not None and has_one_use(links[-1].data):
         link = read_elementwise(defining_op(links[-1].data), weights)
         total = compose(total, link) if link is not None and link.is_plain else None
         longer = total and last.from_data(total)

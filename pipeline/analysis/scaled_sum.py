@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from pipeline.analysis.product_body import arguments_behind, dequantized_input, sums_products
+from pipeline.analysis.product_body import (
+    added_value,
+    arguments_behind,
+    dequantized_input,
+    product_of_integers,
+    sums_products,
+)
 from pipeline.ir.indexing_maps import moves
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.nibbles import Nibble, nibble_of
@@ -52,7 +58,9 @@ def scaled_sum_of(view: LinalgOp) -> ScaledSum | None:
     """How to compute a sum of products with a dequantized factor; None for others, and if there is nothing to gain."""
     if len(view.outputs) != 1 or not isinstance(view.yielded[0].type, ir.F32Type) or not sums_products(view):
         return None
-    nibble = nibble_of(view)
+    added, nibble = added_value(view), nibble_of(view)
+    if added is None or product_of_integers(added, view) is not None:
+        return None
     if nibble is not None and nibble.loop != view.summed[-1]:
         return None
     inner = len(view.summed) - (1 if nibble is None else 2)
@@ -64,7 +72,7 @@ def scaled_sum_of(view: LinalgOp) -> ScaledSum | None:
         core = factor
         while (peeled := _outermost(core, view.body.arguments[weight])) is not None:
             op, inside, other = peeled
-            within = _depth(other, view)
+            within = depth_of(other, view)
             if within > inner or (nibble is not None and not arguments_behind(other)):
                 break  # what is constant is in a table of all numbers of four bits
             if op.name in _SHIFTS and not _is_for_few_rows(view, weight):
@@ -123,7 +131,7 @@ def _outermost(value: ir.Value, weight: ir.Value) -> tuple[ir.Operation, ir.Valu
     return (op, right, left) if depends == [False, True] and op.name in _ANY else None
 
 
-def _depth(value: ir.Value, view: LinalgOp) -> int:
+def depth_of(value: ir.Value, view: LinalgOp) -> int:
     """Within how many loops of the sum a value of the body changes."""
     maps = [view.maps[number] for number in inputs_behind(value, view)]
     changing = [

@@ -76,6 +76,7 @@ class ExportedSource(ProgramSource):
     Attributes:
         module_weights: the weights where the module that was exported has them; None of what was no module.
         random: whose random numbers it draws, see `Options`.
+        expand: puts ops in the place of what stands for them in the functional program.
         name: see `ProgramSource`.
     """
 
@@ -84,6 +85,7 @@ class ExportedSource(ProgramSource):
     module_weights: ModuleWeights | None = None
     random: str = "philox"
     name: str = "a model"
+    expand: Callable[[ExportedProgram], ExportedProgram] | None = None
 
     def program(self, dump: Dump) -> Program:
         """Functionalizes and imports it."""
@@ -96,15 +98,18 @@ class ExportedSource(ProgramSource):
                 "builtin.module",
                 "captured by its bytecode: Python makes numbers of its tensors or sizes",
             )
-        with timing.stage("functionalize"):
-            functional = functionalize(self.exported, self.random)
-        return from_exported(functional, self.parameters, dump)
+        return from_exported(self._functionalized(), self.parameters, dump)
 
     def captured(self, type_of: TypeOf) -> CapturedGraph:
         """Functionalizes and reads it."""
         from pipeline.frontend.importer.exported_program import read_exported
 
-        return read_exported(functionalize(self.exported, self.random), self.parameters, type_of)
+        return read_exported(self._functionalized(), self.parameters, type_of)
+
+    def _functionalized(self) -> ExportedProgram:
+        with timing.stage("functionalize"):
+            functional = functionalize(self.exported, self.random)
+            return functional if self.expand is None else self.expand(functional)
 
     def fingerprint(self) -> str | None:
         """See `exported_fingerprint`."""

@@ -57,15 +57,13 @@ def compile(
         from pipeline.frontend.generation.encoder_decoder import compile_encoder_decoder
         from pipeline.generation.encoder_decoder import EncoderDecoderModel
 
-        if kv_cache != "model":
-            raise OptionError(f"kv_cache: models with an encoder have no {kv_cache} cache yet: leave it out")
-        entries = compile_encoder_decoder(model, max_length, max_source_length or max_length, batch, options)
-        return EncoderDecoderModel(*entries, settings)
+        lengths = max_length, max_source_length or max_length
+        return EncoderDecoderModel(*compile_encoder_decoder(model, *lengths, batch, kv_cache, options), settings)
     if max_source_length is not None:
         raise OptionError("max_source_length: the model has no encoder: leave it out")
-    prefill, decode, extend = compile_entries(model, max_length, batch, kv_cache, options)
+    prefill, decode, extend, join = compile_entries(model, max_length, batch, kv_cache, options)
     assert settings is not None
-    return LanguageModel(prefill, decode, extend, settings)
+    return LanguageModel(prefill, decode, extend, settings, join=join)
 
 
 def load(path: str | Path) -> LanguageModel:

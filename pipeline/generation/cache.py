@@ -20,7 +20,8 @@ class CacheRows:
     """The rows of a cache, `batch` of them."""
 
     def __init__(self, buffers: Mapping[str, Any], batch: int):
-        self._buffers, self._batch = dict(buffers), batch
+        self._buffers = {name: buffers[name] for name in sorted(buffers)}
+        self._batch = batch
 
     @property
     def nbytes(self) -> int:
@@ -48,10 +49,10 @@ class CacheRows:
         """What the slots up to `end` of some rows have."""
         return [array[list(rows), ..., :end] for array in self._by_slots()]
 
-    def put(self, rows: Sequence[int], copies: Sequence[np.ndarray]) -> None:
-        """Writes what `copies` gave to the first slots of rows."""
+    def put(self, rows: Sequence[int], copies: Sequence[np.ndarray], begin: int = 0) -> None:
+        """Writes what `copies` gave, of rows of this cache or another, to the slots of rows from `begin` on."""
         for array, copy in zip(self._by_slots(), copies, strict=True):
-            array[list(rows), ..., : copy.shape[-1]] = copy
+            array[list(rows), ..., begin : begin + copy.shape[-1]] = copy
 
     def move(self, rows: Iterable[int], begin: int, end: int, by: int) -> None:
         """Puts the slots from `begin` up to `end` of some rows `by` slots further, or ahead if that is negative."""

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from pipeline.generation.prompt import Prompt
+
+
+class Move(NamedTuple):
+    """Slots of a row that are to be put `by` slots further."""
+
+    row: int
+    begin: int
+    end: int
+    by: int
 
 
 class CachedText:
@@ -19,15 +31,31 @@ class CachedText:
         self._padding = np.zeros(batch, np.int64)
         self.length = 0
 
-    def shared(self, prompt: Prompt) -> int:
-        """How many of a prompt's first slots have what they are to have; fewer than the prompt has, in all rows."""
-        if not np.array_equal(prompt.padding, self._padding):
-            return 0
-        length = min(self.length, prompt.length)
-        is_padding = np.arange(length) < prompt.padding[:, None]
-        same = ((prompt.ids[:, :length] == self._ids[:, :length]) | is_padding).all(0)
-        found = length if same.all() else int(same.argmin())
-        return min(found, prompt.length - 1)
+    def shared(self, prompt: Prompt, rows: Sequence[int]) -> tuple[int, list[Move]]:
+        """How many of a prompt's first slots have what they are to have when some of `rows` are moved, and which.
+
+        It is fewer than the prompt has; each of the rows, as far as it is not padding, has what it is to have up to
+        there.
+        """
+        found = prompt.length - 1
+        for row in rows:
+            before, after = int(self._padding[row]), int(prompt.padding[row])
+            length = max(0, min(self.length - before, prompt.length - after))
+            equal = _equal(self._ids[row, before : before + length], prompt.ids[row, after : after + length])
+            found = min(found, after + equal)
+        places = ((row, int(self._padding[row]), int(prompt.padding[row])) for row in rows)
+        return found, [
+            Move(row, before, before + found - after, after - before)
+            for row, before, after in places
+            if before != after and found > after
+        ]
+
+    def align(self, prompt: Prompt, rows: Sequence[int], length: int) -> None:
+        """The first slots of rows hold those of a prompt now; other rows are where they were."""
+        self._ids[rows, :length] = prompt.ids[rows, :length]
+        self._padding = self._padding.copy()
+        self._padding[rows] = prompt.padding[rows]
+        self.length = length
 
     def cut(self, length: int, padding: np.ndarray) -> None:
         """The slots from `length` on are about to be overwritten, for rows with that much padding."""
@@ -43,3 +71,9 @@ class CachedText:
     def reorder(self, sources: np.ndarray) -> None:
         """Each row has what another one had, of the same padding; the number of that row is given, int64[rows]."""
         self._ids[: len(sources)] = self._ids[sources]
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> int:
+    """How many elements two arrays of one length begin with alike."""
+    differ = one != other
+    return int(differ.argmax()) if differ.any() else len(one)

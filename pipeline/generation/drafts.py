@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipeline.errors import OptionError
+from pipeline.generation.sampling import Draw
 from pipeline.generation.settings import Settings
 
 if TYPE_CHECKING:
@@ -15,6 +18,25 @@ if TYPE_CHECKING:
 
 #: What a wholly accepted draft adds to the length of the next one of an assistant, and what any other takes from it.
 _LONGER, _SHORTER = 2, 1
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A guess at what follows a text.
+
+    Attributes:
+        tokens: int64[count].
+        likely: f32[count, vocabulary], the probabilities by which they were drawn; None where they were not drawn.
+        found: how many there were before some were left out because that many cannot follow.
+    """
+
+    tokens: np.ndarray
+    likely: np.ndarray | None = None
+    found: int = 0
+
+    def first(self, count: int) -> Draft:
+        """The first of its tokens."""
+        return Draft(self.tokens[:count], None if self.likely is None else self.likely[:count], self.found)
 
 
 class Drafts(ABC):
@@ -30,11 +52,11 @@ class Drafts(ABC):
         self.size, self.drafted, self.accepted = size, 0, 0
 
     @abstractmethod
-    def after(self, text: np.ndarray, count: int) -> np.ndarray:
-        """At most `count` tokens that may follow a text, int64[length]; none where nothing suggests itself."""
+    def after(self, texts: Sequence[np.ndarray], counts: Sequence[int]) -> list[Draft]:
+        """At most so many tokens that may follow each text, int64[length]; none where nothing suggests itself."""
 
     def judged(self, drafted: int, accepted: int) -> None:
-        """Learns how many tokens of the last draft were right."""
+        """Learns how many tokens of the last drafts were right."""
         self.drafted += drafted
         self.accepted += accepted
 
@@ -42,23 +64,32 @@ class Drafts(ABC):
 class PromptLookup(Drafts):
     """What followed in the text when its last tokens stood there before."""
 
-    def __init__(self, size: int, longest: int):
-        """Compares `longest` of the last tokens at first, and then fewer."""
-        super().__init__(size)
-        self._longest = longest
+    def __init__(self, size: int, longest: int, end: Sequence[int] = (), takes_first: bool = False):
+        """Compares `longest` of the last tokens at first, and then fewer.
 
-    def after(self, text: np.ndarray, count: int) -> np.ndarray:
+        Args:
+            end: tokens that no draft has.
+            takes_first: of several places takes the first, as transformers does.
+        """
+        super().__init__(size)
+        self._longest, self._end, self._takes_first = longest, end, takes_first
+
+    def after(self, texts: Sequence[np.ndarray], counts: Sequence[int]) -> list[Draft]:
         """See `Drafts`; of several places the last that has a whole draft behind it, or else the first."""
-        count = min(count, self.size)
+        return [self._found(text, count) for text, count in zip(texts, counts, strict=True)]
+
+    def _found(self, text: np.ndarray, count: int) -> Draft:
         for length in range(min(self._longest, len(text) - 1), 0, -1) if count > 0 else ():
             windows = np.lib.stride_tricks.sliding_window_view(text[:-1], length)
             (ends,) = np.nonzero((windows == text[len(text) - length :]).all(1))
             ends += length
             if len(ends):
-                whole = ends[ends + count <= len(text)]
+                whole = ends[:0] if self._takes_first else ends[ends + min(count, self.size) <= len(text)]
                 begin = whole[-1] if len(whole) else ends[0]
-                return text[begin : begin + count]
-        return text[:0]
+                found = text[begin : begin + self.size]
+                found = found[: _before_end(found, self._end)]
+                return Draft(found[:count], found=len(found))
+        return Draft(text[:0])
 
 
 class Assistant(Drafts):
@@ -67,26 +98,27 @@ class Assistant(Drafts):
     Drafts get longer while all of their tokens are right, and shorter otherwise.
     """
 
-    def __init__(self, model: LanguageModel, size: int):
-        super().__init__(size)
-        self._model = model
+    def __init__(self, model: LanguageModel, settings: Settings, draw: Draw):
+        """Chooses tokens by the settings of the model that it helps."""
+        super().__init__(settings.num_assistant_tokens)
+        self._model, self._draw = model, draw
+        self._settings = replace(settings, prompt_lookup_num_tokens=0, prefill_chunk_size=None, reuse_cache=True)
 
-    def after(self, text: np.ndarray, count: int) -> np.ndarray:
-        """See `Drafts`; none where the assistant's cache has no room for the text."""
-        count = min(count, self.size, self._model.max_length - len(text) + 1)
+    def after(self, texts: Sequence[np.ndarray], counts: Sequence[int]) -> list[Draft]:
+        """See `Drafts`; none where the assistant's cache has no room for the texts."""
+        length = max(map(len, texts))
+        count = min(max(counts), self.size, self._model.max_length - length + 1)
         if count < 1:
-            return text[:0]
-        whole = self._model.generate(
-            text[None],
-            max_new_tokens=count,
-            reuse_cache=True,
-            do_sample=False,
-            num_beams=1,
-            repetition_penalty=1.0,
-            prompt_lookup_num_tokens=0,
-            eos_token_id=(),
-        )
-        return whole[0, len(text) :]
+            return [Draft(text[:0]) for text in texts]
+        ids, mask = np.zeros((len(texts), length), np.int64), np.zeros((len(texts), length), np.int64)
+        for row, text in enumerate(texts):
+            ids[row, length - len(text) :], mask[row, length - len(text) :] = text, 1
+        tokens, likely = self._model.guess(ids, mask, count, self._settings, self._draw)
+        drafts = []
+        for row, most in enumerate(counts):
+            end = _before_end(tokens[row], self._settings.eos_token_id) + 1
+            drafts.append(Draft(tokens[row], None if likely is None else likely[row]).first(min(end, max(most, 0))))
+        return drafts
 
     def judged(self, drafted: int, accepted: int) -> None:
         """See `Drafts`."""
@@ -94,7 +126,15 @@ class Assistant(Drafts):
         self.size = self.size + _LONGER if accepted == drafted else max(self.size - _SHORTER, 1)
 
 
-def drafts_for(model: LanguageModel, assistant: LanguageModel | None, settings: Settings, rows: int) -> Drafts | None:
+def _before_end(tokens: np.ndarray, end: Sequence[int]) -> int:
+    """How many tokens stand in front of the first that ends a text."""
+    is_end = np.isin(tokens, end)
+    return int(is_end.argmax()) if is_end.any() else len(tokens)
+
+
+def drafts_for(
+    model: LanguageModel, assistant: LanguageModel | None, settings: Settings, rows: int, draw: Draw
+) -> Drafts | None:
     """What drafts a call asks for; None for none.
 
     Raises:
@@ -104,12 +144,11 @@ def drafts_for(model: LanguageModel, assistant: LanguageModel | None, settings: 
     if assistant is None and not lookup:
         return None
     name = "prompt_lookup_num_tokens" if assistant is None else "assistant_model"
-    if settings.do_sample or settings.num_beams > 1:
-        raise OptionError(f"{name}: drafts are for the likeliest tokens: leave do_sample and num_beams out")
-    if rows > 1:
-        raise OptionError(f"{name}: drafts are for one row, the prompt has {rows}")
+    if settings.num_beams > 1:
+        raise OptionError(f"{name}: drafts are for texts that go on as one: leave num_beams out")
     if assistant is None:
-        return PromptLookup(lookup, settings.max_matching_ngram_size)
+        longest, end = settings.max_matching_ngram_size, settings.eos_token_id
+        return PromptLookup(lookup, longest, end, takes_first=settings.do_sample)
     if lookup:
         raise OptionError(
             "assistant_model: drafts come from it or from prompt_lookup_num_tokens: leave one of them out"
@@ -120,4 +159,8 @@ def drafts_for(model: LanguageModel, assistant: LanguageModel | None, settings: 
         raise OptionError(
             f"assistant_model: has a vocabulary of {assistant.vocabulary} tokens, the model one of {model.vocabulary}"
         )
-    return Assistant(assistant, settings.num_assistant_tokens)
+    if assistant.batch < rows:
+        raise OptionError(
+            f"assistant_model: has {assistant.batch} rows, the prompt {rows}: compile it with batch={rows}"
+        )
+    return Assistant(assistant, settings, draw)

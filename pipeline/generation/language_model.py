@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,10 +19,12 @@ from pipeline.generation.beams import Beams
 from pipeline.generation.cache import CacheRows
 from pipeline.generation.cached_text import CachedText
 from pipeline.generation.drafts import Drafts, drafts_for
+from pipeline.generation.later_entry import LaterEntry
 from pipeline.generation.prompt import Prompt, filled_up, integers
 from pipeline.generation.rows import TextRows
-from pipeline.generation.sampling import Draw, likeliest, next_tokens, numpy_draw, torch_draw
+from pipeline.generation.sampling import Draw, NumpyDraw, TorchDraw, likeliest, probabilities
 from pipeline.generation.settings import Settings
+from pipeline.generation.speculation import Speculation
 from pipeline.runtime.bundle import Bundle
 from pipeline.runtime.call.array_libraries import as_numpy, converted, library_of
 from pipeline.runtime.executable import Executable
@@ -29,11 +32,11 @@ from pipeline.runtime.executable import Executable
 #: The names of files in a bundle.
 _SETTINGS, _TOKENIZER = "generation.json", "tokenizer.json"
 
-#: The executables in a bundle.
-_ENTRIES = {"prefill", "decode", "extend"}
+#: The executables in every bundle.
+_ENTRIES = {"prefill", "decode"}
 
-#: The one that models with an encoder don't have.
-_EXTEND = "extend"
+#: The one that models with an encoder don't have, and the one that those of several rows have.
+_EXTEND, _JOIN = "extend", "join"
 
 #: How many slots have to be filled, and how many tokens come and how many logits go, where `extend` is called.
 _FEWEST = 2
@@ -66,11 +69,12 @@ class LanguageModel:
         extend: Callable[[], Executable],
         settings: Settings,
         tokenizer: bytes | None = None,
+        join: Callable[[], Executable] | None = None,
     ):
-        """Takes the entries, of which `extend` is made when it is needed."""
+        """Takes the entries, of which `extend` and `join` are made when they are needed."""
         self.prefill, self.decode, self.settings, self.tokenizer = prefill, decode, settings, tokenizer
-        self._make_extend = extend
-        self._extend: Executable | None = None
+        self._extend = LaterEntry(extend, decode)
+        self._join = None if join is None else LaterEntry(join, decode)
         keys = prefill.buffers["cache.keys_0"]
         argument = decode.signature.arguments[0].type
         assert argument is not None
@@ -94,10 +98,7 @@ class LanguageModel:
         it begins with as many threads as `decode` has then.
         """
         with self._lock:
-            if self._extend is None:
-                self._extend = self._make_extend()
-                self._extend.num_threads = self.decode.num_threads
-            return self._extend
+            return self._extend()
 
     @property
     def buffers(self) -> Mapping[str, Any]:
@@ -170,15 +171,16 @@ class LanguageModel:
     ) -> Iterator[np.ndarray]:
         """The tokens that follow a prompt, int64[rows], as soon as they are known; arguments as of `generate`."""
         chosen = self.settings.but(**settings)
-        drafts = drafts_for(self, assistant_model, chosen, len(integers("input_ids", input_ids)))
+        is_torchs = "torch" in sys.modules and isinstance(input_ids, sys.modules["torch"].Tensor)
+        draw = TorchDraw() if is_torchs else NumpyDraw()
+        drafts = drafts_for(self, assistant_model, chosen, len(integers("input_ids", input_ids)), draw)
         if chosen.num_beams > 1:
             raise OptionError("num_beams: which beam is the best is known at the end: use generate, or num_beams=1")
         prompt = self._prompt(input_ids, attention_mask, chosen)
         count = self._count(prompt, chosen)
         if drafts is not None:
-            return self._speculate(prompt, chosen, count, drafts)
-        is_torchs = "torch" in sys.modules and isinstance(input_ids, sys.modules["torch"].Tensor)
-        return self._stream(prompt, chosen, count, torch_draw if is_torchs else numpy_draw())
+            return self._speculate(prompt, Speculation(self, prompt, chosen, count, draw), drafts)
+        return self._stream(prompt, chosen, count, draw)
 
     def rows(self) -> TextRows:
         """The rows of the cache, in which texts begin and end when they like; see `pipeline.generation.rows`.
@@ -187,7 +189,7 @@ class LanguageModel:
         """
         sizes = self.batch, self.max_length
         with self._lock:
-            rows = TextRows(self.prefill, self.decode, self._cache, sizes, self.settings, self._held)
+            rows = TextRows(self.prefill, self.decode, self._join, self._cache, sizes, self.settings, self._held)
             self._owner = rows
             self._text.cut(0, np.zeros(self.batch, np.int64))
         return rows
@@ -228,19 +230,22 @@ class LanguageModel:
         """See `pipeline.generation.load`."""
         bundle = Bundle.load(path)
         entries = bundle.entries
-        if not _ENTRIES - {_EXTEND} <= entries.keys() <= _ENTRIES or _SETTINGS not in bundle.files:
+        if not _ENTRIES <= entries.keys() <= _ENTRIES | {_EXTEND, _JOIN} or _SETTINGS not in bundle.files:
             raise ArtifactError(f"{path}: is no language model; LanguageModel.save makes those")
         settings = Settings().but(**json.loads(bundle.files[_SETTINGS]))
         tokenizer = bundle.files.get(_TOKENIZER)
         if _EXTEND in entries:
-            return LanguageModel(entries["prefill"], entries["decode"], lambda: entries[_EXTEND], settings, tokenizer)
+            extend, join = (functools.partial(entries.__getitem__, name) for name in (_EXTEND, _JOIN))
+            later = join if _JOIN in entries else None
+            return LanguageModel(entries["prefill"], entries["decode"], extend, settings, tokenizer, later)
         from pipeline.generation.encoder_decoder import EncoderDecoderModel
 
         return EncoderDecoderModel(entries["prefill"], entries["decode"], settings, tokenizer)
 
     def _entries(self) -> dict[str, Executable]:
         """What a file has."""
-        return {"prefill": self.prefill, "decode": self.decode, _EXTEND: self.extend}
+        join = {} if self._join is None else {_JOIN: self._join()}
+        return {"prefill": self.prefill, "decode": self.decode, _EXTEND: self.extend, **join}
 
     def _prompt(self, input_ids: Any, attention_mask: Any, settings: Settings) -> Prompt:
         """What a caller gives; each row as often as there are beams."""
@@ -259,6 +264,13 @@ class LanguageModel:
         return count
 
     def _stream(self, prompt: Prompt, settings: Settings, count: int, draw: Draw) -> Iterator[np.ndarray]:
+        for tokens, _ in self._chosen(prompt, settings, count, draw):
+            yield tokens
+
+    def _chosen(
+        self, prompt: Prompt, settings: Settings, count: int, draw: Draw, times: int = 1
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """The tokens that follow, int64[rows], and where they are drawn how likely all were, f32[rows, vocabulary]."""
         rows, length = prompt.given.shape
         known = np.empty((rows, length + count), np.int64)
         known[:, :length] = prompt.given
@@ -266,49 +278,63 @@ class LanguageModel:
         owner = object()
         tokens = prompt.ids
         for number in range(count):
-            with self._lock:
-                if number == 0:
-                    self._owner = owner
-                self._check_owner(owner)
-                logits = as_numpy(self._logits(prompt, tokens, number, settings))
-            tokens = next_tokens(logits[:rows], known[:, : length + number], settings, draw)
+            with self._held(owner, takes=number == 0):
+                logits = as_numpy(self._logits(prompt, tokens, number, settings))[:rows]
+            before = known[:, : length + number]
+            likely = probabilities(logits, before, settings, times) if settings.do_sample else None
+            tokens = likeliest(logits, before, settings) if likely is None else draw.tokens(likely)
             if settings.eos_token_id:
                 tokens = np.where(running, tokens, settings.filler)
                 running = running & ~np.isin(tokens, settings.eos_token_id)
             known[:, length + number] = tokens
-            yield tokens
+            yield tokens, likely
             if not running.any():
                 return
 
-    def _speculate(self, prompt: Prompt, settings: Settings, count: int, drafts: Drafts) -> Iterator[np.ndarray]:
-        """As `_stream` for one row and the likeliest tokens; a step takes a draft, too, and keeps what is right."""
-        length = prompt.given.shape[1]
-        begin = int(prompt.padding[0]) - (prompt.length - length)
-        known = np.concatenate([prompt.given, np.empty((1, count), np.int64)], 1)
-        owner, end, draft = object(), length, known[0, :0]
-        while end < known.shape[1]:
-            with self._lock:
-                if end == length:
-                    self._owner = owner
-                self._check_owner(owner)
-                if end == length:
-                    logits = self._logits(prompt, prompt.ids, 0, settings)[:, None]
-                else:
-                    logits = self._looked_at(prompt, np.append(known[0, end - 1], draft), end - length)
-                right = _accept(as_numpy(logits)[0], draft, known, end, settings)
-                drafts.judged(len(draft), right)
+    def _speculate(self, prompt: Prompt, texts: Speculation, drafts: Drafts) -> Iterator[np.ndarray]:
+        """As `_stream`; a step takes drafts, too, and keeps what is right."""
+        owner, begin = object(), prompt.given.shape[1]
+        place = begin
+        while not texts.is_done:
+            guesses = texts.drafted(drafts)
+            with self._held(owner, takes=place == begin):
+                drafts.judged(*texts.step(guesses))
                 self.drafted, self.accepted = drafts.drafted, drafts.accepted
-            for token in known[0, end : end + right + 1].tolist():
-                yield np.array([token])
-                if token in settings.eos_token_id:
-                    return
-            end += right + 1
-            draft = drafts.after(known[0, begin:end], known.shape[1] - end - 1)
+            for ready in range(place, texts.ready):
+                yield texts.tokens(ready)
+            place = texts.ready
 
-    def _looked_at(self, prompt: Prompt, tokens: np.ndarray, number: int) -> Any:
-        """The logits after each of the tokens from the one that step `number` takes, [batch, count, vocabulary]."""
-        ids = np.repeat(tokens[None], self.batch, 0)
-        return self._run(prompt.length + number - 1, ids, prompt.padding, self._slots[: len(tokens)])
+    def first_logits(self, prompt: Prompt, settings: Settings) -> Any:
+        """Takes a prompt into the cache; the logits after its last token, f32[batch, vocabulary]."""
+        return self._logits(prompt, prompt.ids, 0, settings)
+
+    def further_logits(self, prompt: Prompt, first: int, ids: np.ndarray) -> Any:
+        """Puts tokens, int64[batch, count], to the slots from `first` on; the logits after each of them."""
+        return self._run(first, ids, prompt.padding, self._slots[: ids.shape[1]])
+
+    def guess(
+        self, ids: np.ndarray, mask: np.ndarray, count: int, settings: Settings, draw: Draw
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Tokens that follow prompts, int64[rows, count], and the probabilities that drawn ones had.
+
+        These are f32[rows, count, vocabulary]; there may be fewer than `count`, where all rows end. As transformers'
+        assistants do, it applies temperature, `top_k` and their like twice.
+        """
+        with self._lock:
+            chosen = list(self._chosen(self._prompt(ids, mask, settings), settings, count, draw, times=2))
+        tokens = np.stack([one for one, _ in chosen], 1)
+        likely = [one for _, one in chosen if one is not None]
+        return tokens, np.stack(likely, 1) if likely else None
+
+    def continued(self, prompt: Prompt, rows: Sequence[int]) -> int:
+        """How many slots have what a prompt has there, in some rows, which are moved if their padding is another."""
+        found, moves = self._text.shared(prompt, rows)
+        if found < _FEWEST:
+            return 0
+        for move in moves:
+            self._cache.move([move.row], move.begin, move.end, move.by)
+        self._text.align(prompt, rows, found)
+        return found
 
     def _search(self, prompt: Prompt, settings: Settings) -> np.ndarray:
         """The prompts and the best that follows each, by beams."""
@@ -326,23 +352,21 @@ class LanguageModel:
         return beams.texts()
 
     @contextmanager
-    def _held(self, owner: object) -> Iterator[None]:
-        """The cache, for the one who has taken it last."""
+    def _held(self, owner: object, takes: bool = False) -> Iterator[None]:
+        """The cache, for the one who `takes` it or has taken it last."""
         with self._lock:
-            self._check_owner(owner)
+            if takes:
+                self._owner = owner
+            elif self._owner is not owner:
+                raise PipelineError("this stream cannot go on: another call has taken the cache since")
             yield
-
-    def _check_owner(self, owner: object) -> None:
-        if self._owner is not owner:
-            raise PipelineError("this stream cannot go on: another call has taken the cache since")
 
     def _logits(self, prompt: Prompt, tokens: np.ndarray, number: int, settings: Settings) -> Any:
         """The logits after step `number`, f32[batch, vocabulary]: the prompt is the first."""
         if number:
             ids = filled_up(tokens, self.batch)[:, None]
             return self._run(prompt.length + number - 1, ids, prompt.padding, self._slots[:1])[:, -1]
-        first = self._text.shared(prompt) if settings.reuse_cache else 0
-        self.reused = first if first >= _FEWEST else 0
+        self.reused = self.continued(prompt, range(self.batch)) if settings.reuse_cache else 0
         size = settings.prefill_chunk_size or prompt.length
         for begin in range(self.reused, prompt.length, size):
             ids = prompt.ids[:, begin : begin + size]
@@ -370,12 +394,3 @@ class LanguageModel:
 def _missing(count: int) -> int:
     """How many rows make a product of `count` rows one that is as fast or faster."""
     return -count % _ROWS if count > _FEWEST else 0
-
-
-def _accept(logits: np.ndarray, draft: np.ndarray, known: np.ndarray, end: int, settings: Settings) -> int:
-    """Puts what follows known[1, :end] there, as far as a draft is right, and one token more; how much was right."""
-    for place, row in enumerate(logits):
-        known[:, end + place] = likeliest(row[None], known[:, : end + place], settings)
-        if place == len(draft) or known[0, end + place] != draft[place]:
-            break
-    return place

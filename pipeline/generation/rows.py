@@ -8,7 +8,7 @@ rows move.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -17,13 +17,17 @@ import numpy as np
 from pipeline.errors import ArgumentError, OptionError, PipelineError
 from pipeline.generation.cache import CacheRows
 from pipeline.generation.prompt import integers
-from pipeline.generation.sampling import next_tokens, numpy_draw
+from pipeline.generation.sampling import NumpyDraw, next_tokens
 from pipeline.generation.settings import Settings
 from pipeline.runtime.call.array_libraries import as_numpy
 from pipeline.runtime.executable import Executable
 
 #: Sizes that torch.export takes for symbolic start here, so a shorter prompt gets padding.
 _SHORTEST = 2
+
+
+#: So many tokens take about as long as one: weights are read once for all of them.
+_FREE_TOKENS = 8
 
 
 class TextRow:
@@ -41,7 +45,7 @@ class TextRow:
         self.prompt, self.settings = prompt, settings
         self.tokens: list[int] = []
         self.reason: str | None = None
-        self._count, self._draw = count, numpy_draw()
+        self._count, self._draw = count, NumpyDraw()
 
     @property
     def is_done(self) -> bool:
@@ -78,13 +82,18 @@ class TextRows:
         self,
         prefill: Executable,
         decode: Executable,
+        join: Callable[[], Executable] | None,
         cache: CacheRows,
         sizes: tuple[int, int],
         settings: Settings,
         held: Callable[[TextRows], AbstractContextManager[None]],
     ):
-        """Takes the entries and their cache, how many rows and slots it has, and what is entered to write to it."""
-        self._prefill, self._decode, self._cache, self._settings, self._held = prefill, decode, cache, settings, held
+        """Takes the entries and their cache, how many rows and slots it has, and what is entered to write to it.
+
+        `join` gives the entry that takes a prompt of one row into a cache of its own; None where there is none.
+        """
+        self._prefill, self._decode, self._join, self._cache = prefill, decode, join, cache
+        self._settings, self._held = settings, held
         self._batch, self._room = sizes
         self._rows: list[TextRow | None] = [None] * self._batch
         self._waiting: list[TextRow] = []
@@ -165,7 +174,7 @@ class TextRows:
         return [(self._row(number), self._row(number).take(logits[number])) for number in running]
 
     def _begin(self) -> list[tuple[TextRow, int]]:
-        """Computes the prompts that wait in the first slots of their rows, and moves them to where the others end."""
+        """Computes the prompts that wait, which end where the others do."""
         running = self._running()
         free = [number for number, row in enumerate(self._rows) if row is None][: len(self._waiting)]
         length = max(_SHORTEST, *(len(row.prompt) for row in self._waiting))
@@ -174,8 +183,35 @@ class TextRows:
             self._filled = length
         elif not running:
             self._filled = length
+        starting = list(zip(free, self._waiting, strict=True))
+        if self._join is not None and self._is_less_apart(length):
+            found = [(row, self._joined(self._join(), number, row)) for number, row in starting]
+        else:
+            found = self._together(starting, length)
+        for number, row in starting:
+            self._rows[number] = row
+        self._waiting = []
+        return found
+
+    def _is_less_apart(self, longest: int) -> bool:
+        """Whether prompts that wait take less time one by one than as one of all rows."""
+        apart = sum(max(len(row.prompt), _FREE_TOKENS) for row in self._waiting)
+        return apart <= max(self._batch * longest, _FREE_TOKENS)
+
+    def _joined(self, join: Executable, number: int, row: TextRow) -> int:
+        """Computes a prompt alone, and puts it into its row so that it ends where the others do; its first token."""
+        length = max(_SHORTEST, len(row.prompt))
+        ids = np.pad(row.prompt[None], ((0, 0), (length - len(row.prompt), 0)))
+        logits = as_numpy(join(ids, np.array([length - len(row.prompt)])))
+        staged = CacheRows(join.buffers, 1).copies([0], length)
+        self._cache.put([number], staged, self._filled - length)
+        return row.take(logits[0])
+
+    def _together(self, starting: Sequence[tuple[int, TextRow]], length: int) -> list[tuple[TextRow, int]]:
+        """Computes prompts as one of all rows, of which others are put back; their first tokens."""
+        running = self._running()
         ids, padding = np.zeros((self._batch, length), np.int64), np.full(self._batch, length - 1)
-        for number, row in zip(free, self._waiting, strict=True):
+        for number, row in starting:
             padding[number] = length - len(row.prompt)
             ids[number, padding[number] :] = row.prompt
         kept = self._cache.copies(running, length)
@@ -183,12 +219,8 @@ class TextRows:
             logits = as_numpy(self._prefill(ids, padding))
         finally:
             self._cache.put(running, kept)
-        self._cache.move(free, 0, length, self._filled - length)
-        found = [(row, row.take(logits[number])) for number, row in zip(free, self._waiting, strict=True)]
-        for number, row in zip(free, self._waiting, strict=True):
-            self._rows[number] = row
-        self._waiting = []
-        return found
+        self._cache.move([number for number, _ in starting], 0, length, self._filled - length)
+        return [(row, row.take(logits[number])) for number, row in starting]
 
     def _row(self, number: int) -> TextRow:
         row = self._rows[number]

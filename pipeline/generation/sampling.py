@@ -7,22 +7,47 @@ NumPy, seeded by `pipeline.manual_seed` or the operating system.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 
 import numpy as np
 
 from pipeline.generation.settings import Settings
 from pipeline.runtime.call import generator
 
-#: Takes probabilities, f32[rows, vocabulary], and gives a token for each row.
-Draw = Callable[[np.ndarray], np.ndarray]
+
+class Draw(ABC):
+    """Where random numbers come from."""
+
+    @abstractmethod
+    def tokens(self, likely: np.ndarray) -> np.ndarray:
+        """A token for each row, int64[rows], by probabilities, f32[rows, vocabulary]."""
+
+    @abstractmethod
+    def shares(self, count: int) -> np.ndarray:
+        """Numbers from 0 up to 1, all alike likely, f32[count]."""
 
 
 def next_tokens(logits: np.ndarray, before: np.ndarray, settings: Settings, draw: Draw) -> np.ndarray:
     """A token for each row, int64[rows], from f32[rows, vocabulary]; `before` are those so far, [rows, count]."""
     if not settings.do_sample:
         return likeliest(logits, before, settings)
+    return draw.tokens(probabilities(logits, before, settings))
+
+
+def probabilities(logits: np.ndarray, before: np.ndarray, settings: Settings, times: int = 1) -> np.ndarray:
+    """How likely tokens are drawn, f32[rows, vocabulary]; arguments as of `next_tokens`.
+
+    Args:
+        times: how often temperature, `top_k`, `top_p` and `min_p` are applied.
+    """
     scores = _penalized(logits, before, settings)
+    for _ in range(times):
+        scores = _warped(scores, settings)
+    return _softmax(scores)
+
+
+def _warped(scores: np.ndarray, settings: Settings) -> np.ndarray:
+    """Scores at a temperature, -inf for tokens that are not drawn."""
     if settings.temperature != 1:
         scores = scores / np.float32(settings.temperature)
     if settings.top_k:
@@ -32,7 +57,7 @@ def next_tokens(logits: np.ndarray, before: np.ndarray, settings: Settings, draw
     if settings.min_p:
         likely = _softmax(scores)
         scores = np.where(likely < settings.min_p * likely.max(-1, keepdims=True), -np.inf, scores)
-    return draw(_softmax(scores))
+    return scores
 
 
 def likeliest(logits: np.ndarray, before: np.ndarray, settings: Settings) -> np.ndarray:
@@ -40,22 +65,34 @@ def likeliest(logits: np.ndarray, before: np.ndarray, settings: Settings) -> np.
     return _penalized(logits, before, settings).argmax(-1)
 
 
-def torch_draw(likely: np.ndarray) -> np.ndarray:
-    """A draw from torch's default generator."""
-    torch = sys.modules["torch"]
-    return torch.multinomial(torch.from_numpy(likely), 1)[:, 0].numpy()
+class TorchDraw(Draw):
+    """Draws from torch's default generator."""
+
+    def tokens(self, likely: np.ndarray) -> np.ndarray:
+        """See `Draw`."""
+        torch = sys.modules["torch"]
+        return torch.multinomial(torch.from_numpy(likely), 1)[:, 0].numpy()
+
+    def shares(self, count: int) -> np.ndarray:
+        """See `Draw`."""
+        return sys.modules["torch"].rand(count).numpy()
 
 
-def numpy_draw() -> Draw:
-    """A draw from a generator of its own, seeded by the package's."""
-    random = np.random.default_rng(generator.draw() % 2**64)
+class NumpyDraw(Draw):
+    """Draws from a generator of its own, seeded by the package's."""
 
-    def draw(likely: np.ndarray) -> np.ndarray:
+    def __init__(self) -> None:
+        self._random = np.random.default_rng(generator.draw() % 2**64)
+
+    def tokens(self, likely: np.ndarray) -> np.ndarray:
+        """See `Draw`."""
         summed = likely.astype(np.float64).cumsum(-1)
-        places = random.random((len(likely), 1)) * summed[:, -1:]
+        places = self._random.random((len(likely), 1)) * summed[:, -1:]
         return (summed <= places).sum(-1).clip(max=likely.shape[-1] - 1)
 
-    return draw
+    def shares(self, count: int) -> np.ndarray:
+        """See `Draw`."""
+        return self._random.random(count, np.float32)
 
 
 def _penalized(logits: np.ndarray, before: np.ndarray, settings: Settings) -> np.ndarray:

@@ -51,14 +51,14 @@ class Settings:
         repetition_penalty: what the scores of tokens are divided by that there are already; 1 for nothing.
         eos_token_id: the tokens that end a row.
         prompt_lookup_num_tokens: how many tokens are taken at once for a draft of what comes next, from what followed
-            where the last tokens stood before in the text; 0 for no drafts. For one row, and the likeliest tokens.
+            where the last tokens stood before in the text; 0 for no drafts.
         max_matching_ngram_size: how many of the last tokens are looked for at most.
         num_assistant_tokens: how many tokens the first draft of an assistant has; more while all are right.
         prefill_chunk_size: how many tokens of a prompt are computed at once, which bounds the memory that takes; None
             for all.
         reuse_cache: whether the tokens that a prompt begins with stay in the cache where the call before has left
             them, as transformers does with `past_key_values`: the prompt is the whole text, of which only what is new
-            is computed. Rows have to have as much padding as before. It is for weights that have not changed since.
+            is computed. Rows with other padding than before are moved. It is for weights that have not changed since.
         pad_token_id: what follows in a row that has ended; None for the first that ends one.
         decoder_start_token_id: what texts begin with, of models with an encoder.
     """

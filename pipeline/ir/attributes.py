@@ -24,6 +24,9 @@ WEIGHT = "pipeline.weight"
 #: On a weight: the model writes to it, so that nothing is computed of it ahead.
 MUTABLE = "pipeline.mutable"
 
+#: On a weight that is a line of integers: some come more often than others, so that they tell no groups of one size.
+UNEVEN = "pipeline.uneven"
+
 #: A result of @prepare, by its number.
 PREPARED = "pipeline.prepared"
 
@@ -103,6 +106,18 @@ CHUNK = "pipeline.chunk"
 #: On a chunk (see parallelize-kernels) whose threads need scratch of their own: its last two arguments are how many
 #: threads there is scratch for, and the number of the thread that runs it.
 NUMBERED = "pipeline.numbered"
+
+#: On a kernel whose code other models may share: what its code is called.
+SHARED = "pipeline.shared"
+
+#: On a shared kernel, in LLVM dialect: the numbers of those of its arguments that its code takes.
+TAKEN = "pipeline.taken"
+
+#: On a shared kernel: how many bytes of the caller's workspace its code takes, and how many for each thread.
+SCRATCH = "pipeline.scratch"
+
+#: On a shared kernel that is declared alone: the numbers of the buffers that its code reads.
+READ = "pipeline.read"
 
 #: On a function that is one launch: the name of the kernel that it is a part of.
 DISPATCH = "pipeline.dispatch"

@@ -43,20 +43,24 @@ def module_path(location: ir.Location) -> str | None:
 
 def origins(ops: Iterable[ir.Operation]) -> list[Origin]:
     """The origins of `ops` and, before each, of all inside it, each once."""
-    found: dict[Origin, None] = {}
+    places: dict[ir.Attribute, ir.Location] = {}  # those of the ops of a body are often one
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        op = op.operation
         if op.name not in _SILENT:
-            file, line, _ = position(op.location)
-            source = f"{file}:{line}" if line else None
-            found.setdefault(Origin(torch_op(op.location), source, module_path(op.location)))
+            location = op.location
+            places.setdefault(location.attr, location)
         return ir.WalkResult.ADVANCE
 
     for op in ops:
         op.walk(visit, ir.WalkOrder.POST_ORDER)
+    found = dict.fromkeys(map(_origin, places.values()))
     found.pop(Origin(None, None), None)
     return list(found)
+
+
+def _origin(location: ir.Location) -> Origin:
+    file, line, _ = position(location)
+    return Origin(torch_op(location), f"{file}:{line}" if line else None, module_path(location))
 
 
 def origins_attribute(origins: Iterable[Origin]) -> ir.ArrayAttr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection
 
 from pipeline.errors import CompileError
@@ -112,6 +113,14 @@ def called_function(call: ir.Operation) -> ir.Operation:
     return function(module, callee(call))
 
 
+def function_around(op: ir.Operation) -> ir.Operation:
+    """The func.func that an operation is in."""
+    parent = op.parent.operation
+    while parent.name != "func.func":
+        parent = parent.parent.operation
+    return parent
+
+
 def calls_of(root: ir.Operation | ir.Module) -> dict[str, list[ir.Operation]]:
     """The func.calls inside `root` in program order, by the name of the function that they call."""
     found: dict[str, list[ir.Operation]] = {}
@@ -147,6 +156,11 @@ def constant_integer(value: ir.Value) -> int | None:
     if isinstance(attribute, ir.BoolAttr):
         return int(attribute.value)
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def has_one_use(value: ir.Value) -> bool:
+    """Whether one op takes `value`, once."""
+    return len(list(itertools.islice(value.uses, 2))) == 1
 
 
 def captured_values(op: ir.Operation) -> list[ir.Value]:

@@ -111,7 +111,7 @@ class Executable:
         self._bound: BoundWeights
         self._is_watched = refresh == "auto"
         self._library = library or numpy_library()
-        self._stages = dict(stages or {})
+        self._stages = stages or {}
         self._timed = timed
         self._recorded = recorded
         self._release = release

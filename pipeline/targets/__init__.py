@@ -6,9 +6,9 @@ import importlib
 
 from pipeline import plugins
 from pipeline.errors import OptionError
-from pipeline.targets.common.target import PLAIN, CodeForm, Target
+from pipeline.targets.common.target import PLAIN, CodeForm, KernelStore, Target
 
-__all__ = ["PLAIN", "CodeForm", "Target", "create", "known_targets"]
+__all__ = ["PLAIN", "CodeForm", "KernelStore", "Target", "create", "known_targets"]
 
 #: Our own, by family; they are loaded when they are asked for. Those of plugins are `Target` classes in their modules.
 _OWN = {

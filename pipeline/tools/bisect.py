@@ -23,6 +23,7 @@ _OPTIONS = (
     "precision",
     "weights",
     "group",
+    "zero_points",
     "activations",
     "keep",
     "winograd",

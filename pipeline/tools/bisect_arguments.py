@@ -64,6 +64,7 @@ def _parser() -> DriverParser:
     how.add_argument("--precision", choices=PRECISIONS, default="f32")
     how.add_argument("--weights", choices=WEIGHTS, default="f32")
     how.add_argument("--group", type=count(2), metavar="N")
+    how.add_argument("--zero-points", action="store_true")
     how.add_argument("--activations", choices=ACTIVATIONS, default="f32")
     how.add_argument("--keep", action="append", default=[], metavar="PATTERN")
     how.add_argument("--winograd", type=int, choices=WINOGRAD_TILES, default=2)

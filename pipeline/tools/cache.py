@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from pipeline.disk_cache import DiskCache, open_cache
+from pipeline.disk_cache import DiskCache, Entry, open_cache
 from pipeline.tools.command_line import DriverParser, exit_code
 
 _DESCRIPTION = """Looks into the disk cache of compilations, or empties it. PIPELINE_CACHE_DIR says where it lies
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "command",
         choices=commands,
-        help="list: the entries, what was used last first; size: how much they take; clear: delete them",
+        help="list: the entries and kernels, what was used last first; size: how much they take; clear: delete them",
     )
     arguments = parser.parse_args(argv)
     return exit_code("pipeline-cache", lambda: commands[arguments.command](open_cache()))
@@ -36,11 +36,18 @@ def _list(cache: DiskCache) -> None:
 def _size(cache: DiskCache) -> None:
     entries = cache.entries()
     total = sum(entry.size for entry in entries)
-    print(f"{total:,} of {cache.limit:,} bytes in {len(entries)} entries in {cache.folder}")
+    print(f"{total:,} of {cache.limit:,} bytes in {_counted(entries)} in {cache.folder}")
 
 
 def _clear(cache: DiskCache) -> None:
-    print(f"{cache.shrink(0)} entries deleted")
+    entries = cache.entries()
+    cache.shrink(0)
+    print(f"{_counted(entries)} deleted")
+
+
+def _counted(entries: Sequence[Entry]) -> str:
+    kernels = sum(entry.is_kernel for entry in entries)
+    return f"{len(entries) - kernels} entries and {kernels} kernels"
 
 
 if __name__ == "__main__":

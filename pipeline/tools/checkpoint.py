@@ -15,7 +15,7 @@ _MAX_LENGTH = 1024
 
 
 #: The options of the compiler that the driver has.
-_OPTIONS = ("precision", "weights", "activations", "keep")
+_OPTIONS = ("precision", "weights", "zero_points", "activations", "keep")
 
 
 def compile_checkpoint(arguments: argparse.Namespace) -> LanguageModel:

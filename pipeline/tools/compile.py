@@ -86,6 +86,7 @@ def _compile(arguments: argparse.Namespace, watcher: _Watcher) -> None:
             precision=arguments.precision,
             weights=arguments.weights,
             group=arguments.group,
+            zero_points=arguments.zero_points,
             activations=arguments.activations,
             keep=arguments.keep,
             winograd=arguments.winograd,

@@ -147,10 +147,15 @@ def _parser() -> DriverParser:
         help="with --weights=int8, int4: how many weights of a column share a scale",
     )
     how.add_argument(
+        "--zero-points",
+        action="store_true",
+        help="with --weights=int8, int4: columns or groups have zero points, too, as weights of one sign need",
+    )
+    how.add_argument(
         "--activations",
         choices=ACTIVATIONS,
         default="f32",
-        help="with --weights=int8: round the data that weights are multiplied with, too, row by row (default: f32)",
+        help="with --weights=int8, int4: round the data they are multiplied with, too, row by row (default: f32)",
     )
     how.add_argument(
         "--keep",

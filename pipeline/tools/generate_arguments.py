@@ -100,6 +100,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     compiling.add_argument("--weights", choices=WEIGHTS, default="f32", help="as in pipeline-compile (default: f32)")
     compiling.add_argument("--group", type=count(2), metavar="N", help="as in pipeline-compile")
+    compiling.add_argument("--zero-points", action="store_true", help="as in pipeline-compile")
     compiling.add_argument("--activations", choices=ACTIVATIONS, default="f32", help="as in pipeline-compile")
     compiling.add_argument("--keep", action="append", default=[], metavar="PATTERN", help="as in pipeline-compile")
     compiling.add_argument(

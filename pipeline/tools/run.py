@@ -52,6 +52,14 @@ def _run(arguments: argparse.Namespace) -> None:
         other = list(forms.values())[1]
         args, kwargs = _call(arguments, other)
         sys.stdout.write(errors(results, _results(other, args, kwargs)))
+    if arguments.sensitivity:
+        from pipeline.tools import sensitivity
+
+        def call(form: Executable) -> dict[str, Any]:
+            args, kwargs = _call(arguments, form)
+            return _results(form, args, kwargs)
+
+        sys.stdout.writelines(sensitivity.report(executable, call, arguments.group, arguments.bound))
     if arguments.profile:
         profile = executable.profile(*args, repeats=arguments.repeats, **kwargs)
         sys.stdout.write(str(profile))

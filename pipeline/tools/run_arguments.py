@@ -30,6 +30,7 @@ examples:
   pipeline-run resnet.py --benchmark --against=eager
   pipeline-run resnet.py --benchmark --compare-unfused
   pipeline-run resnet.py --compare-precision
+  pipeline-run gpt.py --sensitivity --group 64 --bound 0.01
   pipeline-run resnet.py --report resnet.html"""
 
 
@@ -95,6 +96,21 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--benchmark both times",
     )
     parser.add_argument(
+        "--sensitivity",
+        action="store_true",
+        help="for a model: prints how far its results are off when one weight alone is rounded to int8, int4 or bf16, "
+        "for each weight of a matrix product, the worst first",
+    )
+    parser.add_argument(
+        "--group", type=count(2), metavar="N", help="with --sensitivity: how many weights of a column share a scale"
+    )
+    parser.add_argument(
+        "--bound",
+        type=float,
+        metavar="ERROR",
+        help="with --sensitivity: also prints which weights to keep so that rounding the others costs no more",
+    )
+    parser.add_argument(
         "--fusion-rules", metavar="TABLE", help="for a model: what becomes one kernel, as in pipeline-compile"
     )
     parser.add_argument("--disable", action="append", default=[], metavar="PASS", help="for a model: leave a pass out")
@@ -115,11 +131,19 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("--compare-precision: cannot be used together with --against or --compare-unfused")
     if arguments.compare_precision and arguments.precision != "f32":
         parser.error("--compare-precision: compares with f32; leave --precision out")
+    if arguments.sensitivity and arguments.precision != "f32":
+        parser.error("--sensitivity: compares with f32; leave --precision out")
+    for value, option in ((arguments.group, "--group"), (arguments.bound, "--bound")):
+        if value is not None and not arguments.sensitivity:
+            parser.error(f"{option}: needs --sensitivity")
+    if arguments.bound is not None and not arguments.bound > 0:
+        parser.error(f"--bound: expected an error above 0, got {arguments.bound:g}")
     arguments.is_model = is_model(arguments.artifact)
     for given, option in (
         (arguments.against == "eager", "--against eager"),
         (arguments.compare_unfused, "--compare-unfused"),
         (arguments.compare_precision, "--compare-precision"),
+        (arguments.sensitivity, "--sensitivity"),
         (arguments.precision != "f32", "--precision"),
         (arguments.tune is not None, "--tune"),
         (arguments.fusion_rules, "--fusion-rules"),

@@ -34,10 +34,11 @@ def serve(cluster):
     """Ray Serve, and a function that answers by HTTP."""
     from ray import serve
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    serve.start(http_options={"host": "127.0.0.1", "port": port})
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # as the server's socket: no other gets the port
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        serve.start(http_options={"host": "127.0.0.1", "port": port})
 
     def post(value):
         request = urllib.request.Request(f"http://127.0.0.1:{port}/", json.dumps(value).encode())

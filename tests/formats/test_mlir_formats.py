@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import pipeline
-from pipeline.errors import PipelineError, UnsupportedOpError
+from pipeline.errors import PipelineError, UnsupportedOpError, UnsupportedTypeError
 from pipeline.frontend.mlir_formats.reading import inner_bytecode
 from pipeline.mlir import bytecode, context, ir, register_stablehlo
 
@@ -135,3 +135,48 @@ def test_ops_that_no_pass_lowers_are_named():
     }"""
     with pytest.raises(UnsupportedOpError, match="stablehlo.cholesky"):
         pipeline.compile(source)
+
+
+THROUGH = """
+#same = affine_map<(d0) -> (d0)>
+func.func @main(%a: tensor<5xf32>) -> tensor<5xf32> {
+  %one = arith.constant 1.0 : TYPE
+  %e = tensor.empty() : tensor<5xf32>
+  %r = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel"]} ins(%a : tensor<5xf32>) outs(%e : tensor<5xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %w = arith.INTO %x : f32 to TYPE
+    %s = arith.addf %w, %one : TYPE
+    %t = arith.BACK %s : TYPE to f32
+    linalg.yield %t : f32
+  } -> tensor<5xf32>
+  return %r : tensor<5xf32>
+}
+"""
+
+
+def through(kind, widens):
+    into, back = ("extf", "truncf") if widens else ("truncf", "extf")
+    return THROUGH.replace("TYPE", kind).replace("INTO", into).replace("BACK", back)
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16", "f64"])
+def test_floats_inside(kind):
+    x = np.arange(5, dtype=np.float32)
+    assert np.array_equal(pipeline.compile(through(kind, kind == "f64"))(x), x + 1)
+
+
+@pytest.mark.parametrize("kind", ["f128", "f80", "tf32", "f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f6E3M2FN", "f4E2M1FN"])
+def test_floats_that_are_not_computed_with_are_refused(kind):
+    """LLVM ends the process over some of them."""
+    with pytest.raises(UnsupportedTypeError, match=rf"arith.constant has an element of type {kind}, .* convert to f16"):
+        pipeline.compile(through(kind, kind in ("f128", "f80")))
+    for made in (
+        "%e = tensor.empty() : tensor<4x",
+        "%e = tensor.empty(%n) : tensor<?x",
+        "%e = tensor.empty() : tensor<",
+    ):
+        inside = f"func.func @main(%n: index) -> index {{ {made}{kind}> return %n : index }}"
+        with pytest.raises(UnsupportedTypeError, match=f"tensor.empty has an element of type {kind},"):
+            pipeline.compile(inside)
+    only_said = f"// Not {kind}." + through("f64", True)
+    assert pipeline.compile(only_said)(np.zeros(5, np.float32))[0] == 1

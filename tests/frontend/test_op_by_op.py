@@ -16,7 +16,10 @@ from torch.export import Dim, ExportedProgram
 import pipeline
 from pipeline.frontend.capture.capture import export
 from pipeline.frontend.decompositions import decomposition_table
+from pipeline.frontend.functionalize.fragments import FragmentTracer
 from pipeline.frontend.functionalize.op_by_op import decomposed
+
+aten = torch.ops.aten
 
 Program = Callable[..., Any]
 
@@ -312,3 +315,35 @@ def test_what_torch_refuses_is_left_to_torch() -> None:
     node = next(node for node in program.graph.nodes if node.op == "call_function")
     node.args = (node.args[0], node.args[0])
     assert decomposed(program, decomposition_table()) is None
+
+
+def scaled_rows(x: torch.Tensor) -> torch.Tensor:
+    return ((x.unsqueeze(0) + 1) * 0.1).tanh().view(-1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "traced"),
+    [
+        (torch.float32, set()),
+        (torch.bfloat16, {aten.mul.Tensor}),  # whose rule multiplies in float32
+        (
+            torch.complex64,
+            {aten.unsqueeze.default, aten.add.Tensor, aten.mul.Tensor, aten.tanh.default, aten.view.default},
+        ),
+    ],
+    ids=["float32", "bfloat16", "complex64"],
+)
+def test_what_no_rule_is_for_is_not_traced(dtype: torch.dtype, traced: set[Any], monkeypatch: Any) -> None:
+    """Most rules of the table are for complex numbers, or for 16 bits."""
+    ops = []
+    trace = FragmentTracer.trace
+
+    def recorded(self: FragmentTracer, op: Any, *args: Any) -> Any:
+        ops.append(op)
+        return trace(self, op, *args)
+
+    monkeypatch.setattr(FragmentTracer, "trace", recorded)
+    model, args = Function(scaled_rows), (torch.randn(3, 4).to(dtype),)
+    exported = export(model, args, {}, {"args": ({0: Dim("rows", min=2, max=99)},)}, "export")
+    assert decomposed(exported, decomposition_table()) is not None
+    assert set(ops) == traced

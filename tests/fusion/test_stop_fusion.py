@@ -154,4 +154,4 @@ def test_importing_pipeline_still_needs_no_torch():
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     with pytest.raises(AttributeError, match="no attribute 'stop_fusio'"):
-        pipeline.stop_fusio  # noqa: B018 - reading it is what fails
+        assert not pipeline.stop_fusio

@@ -15,6 +15,7 @@ from updates.support import remarks
 
 import pipeline
 from pipeline import ArgumentError, OptionError
+from pipeline.frontend.generation.quantized_slots import quantized
 from pipeline.tools import generate
 
 SLOTS, SOURCE = 224, 48
@@ -115,6 +116,71 @@ def encoder_weights_read(exe):
     return [arg for arg in encoder if len(re.findall(rf"{arg}\b", text)) > 1]
 
 
+def teacher_forced(lm, ids, mask, text):
+    """The logits after each token of a text, f32[rows, tokens, vocabulary], as steps give them."""
+    rows = [[*range(len(ids)), *[0] * (lm.batch - len(ids))]]  # those that nobody asked for are like the first one
+    ids, mask, text = (tensor[rows] for tensor in (ids, mask, text))
+    logits = [lm.prefill(ids, mask, text[:, :1])]
+    logits += [lm.decode(text[:, end : end + 1], torch.arange(end + 1), mask) for end in range(1, text.shape[1])]
+    return torch.stack(logits, 1)
+
+
+class RoundedCache(tf.DynamicCache):
+    """Keeps keys and values as bytes stand for them; the first that come are read as they were computed."""
+
+    def update(self, key_states, value_states, layer_idx, *args, **kwargs):
+        is_first = self.get_seq_length(layer_idx) == 0
+        rounded = [
+            elements * scales[..., None] for scales, elements in (quantized(x, 3) for x in (key_states, value_states))
+        ]
+        found = super().update(*rounded, layer_idx)
+        return (key_states, value_states) if is_first else found
+
+
+def test_keys_and_values_of_both_texts_in_bytes(t5):
+    model, exact = t5
+    lm = pipeline.generation.compile(model, SLOTS, max_source_length=SOURCE, batch=4, kv_cache="int8")
+    rows = 4 * 4  # of heads
+    assert lm.cache_bytes == 2 * 2 * rows * SLOTS * (8 + 4) and exact.cache_bytes == 2 * 2 * rows * SLOTS * 8 * 4
+    ids, mask = sources(2, 13)
+    text = model.generate(ids, attention_mask=mask, max_new_tokens=30)
+    cache = tf.EncoderDecoderCache(RoundedCache(), RoundedCache())
+    encoded = model.encoder(input_ids=ids, attention_mask=mask)
+    wanted = [
+        model(
+            encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=text[:, place, None], past_key_values=cache
+        ).logits[:, -1]
+        for place in range(text.shape[1])
+    ]
+    wanted, got = torch.stack(wanted, 1), teacher_forced(lm, ids, mask, text)[:2]
+    assert (got - wanted).norm() <= 1e-3 * wanted.norm()
+    assert (wanted - teacher_forced(exact, ids, mask, text)[:2]).norm() > 1e-2 * wanted.norm()
+    assert [kind for kind, _ in remarks(lm.decode)] == ["passed"] * 8  # bytes and scales
+    assert not re.search(rf"memref.copy .*: memref<[^,]*\b({SLOTS}|{SOURCE})[x>].* to", in_buffers(lm.decode))
+    assert lm.generate(ids, mask, max_new_tokens=9, num_beams=2).shape == (2, 10)
+
+
+def test_products_of_bytes():
+    """Weights and data rounded to bytes: each is off by half a step of its row or column."""
+    torch.manual_seed(0)
+    sizes = {"d_model": 128, "d_kv": 32, "d_ff": 192, "num_layers": 1, "num_heads": 4, "vocab_size": VOCABULARY}
+    config = tf.T5Config(
+        **sizes, eos_token_id=None, decoder_start_token_id=0, pad_token_id=0, tie_word_embeddings=False
+    )
+    model = tf.T5ForConditionalGeneration(config).eval().requires_grad_(False)
+    lm = pipeline.generation.compile(model, 32, max_source_length=32, weights="int8", activations="int8")
+    for entry in (lm.prefill, lm.decode):
+        said = [one for one in entry.remarks if one.pass_name == "contract-in-int8"]
+        assert sum(one.kind == "passed" for one in said) >= 7
+    ids, mask = sources(1, 13)
+    text = model.generate(ids, attention_mask=mask, max_new_tokens=15)
+    got = teacher_forced(lm, ids, mask, text)
+    wanted = model(input_ids=ids, attention_mask=mask, decoder_input_ids=text).logits
+    assert 1e-4 < (got - wanted).norm() / wanted.norm() < 0.03
+    tokens = lm.generate(ids, mask, max_new_tokens=20)
+    assert np.array_equal(np.stack(list(lm.stream(ids, mask, max_new_tokens=20)), 1), tokens[:, 1:])
+
+
 def test_a_saved_model_forgets_and_reads_other_sources(t5, tmp_path):
     _, lm = t5
     found = []
@@ -165,8 +231,8 @@ def test_what_is_refused(t5):
             lm.generate(ids, **{name: value})
     with pytest.raises(OptionError, match="assistant_model"):
         lm.generate(ids, assistant_model=lm)
-    with pytest.raises(OptionError, match="kv_cache"):
-        pipeline.generation.compile(model, 64, kv_cache="int8")
+    with pytest.raises(OptionError, match="kv_cache: expected one of model, int8, got 'int4'"):
+        pipeline.generation.compile(model, 64, kv_cache="int4")
     with pytest.raises(ArgumentError, match="a row has no tokens"):
         lm.generate(ids, mask * 0)
     with pytest.raises(ArgumentError, match="49 tokens are more than the model was compiled for"):

@@ -61,8 +61,12 @@ def tie(model):
     model.lm_head.weight = model.transformer.wte.weight
 
 
+def keep(model, kept):
+    model.transformer.h[0].mlp.kept = kept
+
+
 def test_what_a_fingerprint_tells_apart():
-    plain = fingerprint()
+    plain, gelu = fingerprint(), torch.nn.functional.gelu
     assert plain is not None and plain == fingerprint()
 
     def another_activation(model):
@@ -78,6 +82,10 @@ def test_what_a_fingerprint_tells_apart():
         lambda model: setattr(model.transformer, "kept", torch.float16),
         lambda model: setattr(model.transformer, "kept", torch.float32),
         lambda model: model.transformer.wte.to(torch.bfloat16),
+        *(functools.partial(keep, kept=functools.partial(gelu, approximate=kind)) for kind in ("tanh", "none")),
+        functools.partial(keep, kept=functools.partial(torch.nn.functional.relu, inplace=True)),
+        functools.partial(keep, kept=gelu),
+        functools.partial(keep, kept=torch._C._nn.silu),
     ]
     found = [plain, fingerprint(rows=2), fingerprint(quantized=True), *map(fingerprint, changes)]
     assert None not in found and len(set(found)) == len(found)
@@ -95,8 +103,9 @@ def test_functions_in_the_places_of_others_are_told(monkeypatch):
 
 
 def test_what_has_no_fingerprint():
-    act = functools.partial(torch.nn.functional.gelu, approximate="tanh")
-    assert fingerprint(lambda model: setattr(model.transformer.h[0].mlp, "kept", act)) is None
+    scale = functools.partial(torch.mul, other=torch.ones(2))
+    assert fingerprint(lambda model: setattr(model.transformer.h[0].mlp, "kept", scale)) is None
+    assert fingerprint(lambda model: setattr(model.transformer.h[0].mlp, "kept", model.lm_head.forward)) is None
     factor = 2.0
     assert fingerprint(lambda model: setattr(model.transformer.h[0].mlp, "kept", lambda x: x * factor)) is None
     assert fingerprint(lambda model: model.lm_head.register_forward_hook(lambda *args: None)) is None

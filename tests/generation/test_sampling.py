@@ -111,7 +111,7 @@ def test_a_cache_ends_where_positions_do():
 
 def test_a_stream_waits_for_a_call_of_another_thread(llama):
     _, lm = llama
-    ids, draw, found = prompt(1, 5), language_model.next_tokens, []
+    ids, draw, found = prompt(1, 5), language_model.likeliest, []
 
     def draw_and_begin_another(*args):
         if not found:
@@ -122,7 +122,7 @@ def test_a_stream_waits_for_a_call_of_another_thread(llama):
         return draw(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(language_model, "next_tokens", draw_and_begin_another)
+        patch.setattr(language_model, "likeliest", draw_and_begin_another)
         assert lm.generate(ids, max_new_tokens=4).shape == (1, 9)
 
 

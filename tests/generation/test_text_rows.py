@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,7 @@ from generation.small_models import prompt, small_model
 
 import pipeline
 from pipeline import ArgumentError, OptionError, PipelineError
+from pipeline.generation.rows import TextRows
 
 SLOTS, BATCH = 64, 3
 
@@ -57,6 +61,45 @@ def test_each_text_is_as_alone(lm):
     assert [row.reason for row in started] == ["length"] * 5 + ["stop"] + ["length"] * 2
     assert rows.free == BATCH and rows.step() == []
     assert places == [buffer.data_ptr() for buffer in lm.buffers.values()]
+
+
+def test_a_prompt_beside_others_is_computed_alone(lm, monkeypatch):
+    calls = []
+    together, joined = TextRows._together, TextRows._joined
+    monkeypatch.setattr(TextRows, "_together", lambda rows, *args: calls.append("together") or together(rows, *args))
+    monkeypatch.setattr(TextRows, "_joined", lambda rows, *args: calls.append("joined") or joined(rows, *args))
+    rows = lm.rows()
+    for seed in range(3):
+        rows.start(prompt(1, 4, seed)[0], max_new_tokens=9)
+    rows.step()
+    assert calls == ["together"]  # three short ones read the weights once
+    rows = lm.rows()
+    for length in (9, 1):
+        rows.start(prompt(1, length)[0], max_new_tokens=5)
+        rows.step()
+    rows.start(prompt(1, 20)[0], max_new_tokens=5)
+    rows.step()
+    assert calls == ["together", *["joined"] * 3]
+    assert 0 < sum(memory.nbytes for memory in lm._join().buffers.values()) == lm.cache_bytes // BATCH
+
+
+def test_bundles_take_prompts_beside_others_without_torch(lm, tmp_path):
+    lm.save(tmp_path / "lm")
+    texts = [prompt(1, length)[0].numpy() for length in (9, 20)]
+    wanted = [lm.generate(ids[None], max_new_tokens=6)[0, len(ids) :].tolist() for ids in texts]
+    program = f"""
+import sys
+import pipeline
+rows, texts = pipeline.generation.load({str(tmp_path / "lm")!r}).rows(), []
+for ids in {[ids.tolist() for ids in texts]}:
+    texts.append(rows.start(ids, max_new_tokens=6))
+    rows.step()
+while rows.step():
+    pass
+assert [text.tokens for text in texts] == {wanted}
+assert not any(name in sys.modules for name in ("torch", "torch_mlir", "transformers"))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_texts_that_are_given_up_leave_the_others_alone(lm):

@@ -14,6 +14,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from tests.disk_cache_entries import outcomes
+
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
@@ -71,6 +73,7 @@ sys.path[:0] = {sys.path!r}
 from test_cached_steps import Net, gradients
 from torch._dynamo.utils import counters
 import pipeline
+from tests.disk_cache_entries import outcomes
 torch.manual_seed(0)
 net, x = Net().train(), torch.randn(2, 2, 6, 5, requires_grad=True)
 compiled = torch.compile(net, backend="pipeline")
@@ -232,7 +235,7 @@ def test_a_hook_that_keeps_something_else(count):
 def test_entries_that_are_lost_or_damaged(count, cache):
     net, x = Scaled(linear), torch.randn(3, 4)
     assert step(count, net, x) == 0
-    sizes = {path: path.stat().st_size for path in cache.iterdir()}
+    sizes = {path: path.stat().st_size for path in outcomes(cache)}
     assert len(sizes) == 3  # the step, the code of forward and of backward
     found = []
     for entry in sizes:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
+
+import pipeline
 
 LABELS = torch.arange(7) % 5
 SOME_LABELS = torch.tensor([0, 1, 2, -100, 4, 3, -100])
@@ -22,6 +26,10 @@ def losses(logits, other, labels, some_labels, weights, places, texts, lengths):
         F.cross_entropy(logits, some_labels, weights, label_smoothing=0.2),
         F.cross_entropy(logits, likely),
         F.nll_loss(logits.log_softmax(-1), some_labels, weights, reduction="sum"),
+        F.nll_loss(logits[0].log_softmax(0), labels[0]),
+        F.cross_entropy(logits.t()[None], labels[None]),
+        F.cross_entropy(logits.reshape(1, 5, 1, 7), labels.reshape(1, 1, 7), weights, ignore_index=2),
+        F.cross_entropy(logits, labels, weights, ignore_index=0, reduction="none").dot(other[:, 0]),
         F.mse_loss(logits, other),
         F.l1_loss(logits, other),
         F.smooth_l1_loss(logits, other, beta=0.5),
@@ -55,3 +63,37 @@ def test_gradients_of_each(count):
     compiled = values_and_gradients(torch.compile(losses, backend="pipeline", options={"fallback": "torch"}))
     torch.testing.assert_close(compiled, values_and_gradients(losses))
     assert count["backward in eager"] == 0
+
+
+CLASSES, WIDTH = 3001, 16
+
+
+class Tied(nn.Module):
+    """Embeddings whose table is the weight of the last layer, too; logits [N, 3001]."""
+
+    def __init__(self, tied=True):
+        super().__init__()
+        self.words, self.head = nn.Embedding(CLASSES, WIDTH), nn.Linear(WIDTH, CLASSES)
+        if tied:
+            self.head.weight = self.words.weight
+
+    def forward(self, rows, labels):
+        return F.cross_entropy(self.head(self.words(rows)), labels)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("rows", [1, 64])
+def test_memory_of_logits(tied, rows):
+    """Forward keeps the logits and writes nothing else of their size; backward writes their gradient and a copy."""
+    torch.manual_seed(0)
+    model, args = Tied(tied), (torch.randint(CLASSES, (rows,)), torch.randint(CLASSES, (rows,)))
+    compiled = torch.compile(model, backend="pipeline", options={"num_threads": 1})
+    found = torch.autograd.grad(compiled(*args), [*model.parameters()])
+    torch.testing.assert_close(found, torch.autograd.grad(model(*args), [*model.parameters()]))
+    forward, backward = pipeline.executables(compiled)
+    logits, table = 4 * rows * CLASSES, 4 * CLASSES * WIDTH
+    panels = 1.1 * table
+    assert forward.memory.results < 1.1 * logits + 4 * rows * WIDTH + 4096
+    assert forward.memory.workspace < panels + 4096
+    assert backward.memory.workspace < 2 * logits + panels + 16384
+    assert backward.memory.results < (1 if tied else 2) * table + 4 * CLASSES + 4096

@@ -19,6 +19,7 @@ from torch import nn
 import pipeline
 from pipeline.runtime.native.cpu_features import host_features
 from pipeline.targets.cpu.isa import isa
+from tests.host import VECTOR_BYTES
 
 DOTS = isa("native").bf16_dots
 
@@ -131,7 +132,7 @@ def test_weights_lie_in_pairs_and_are_refreshed():
     model, x = nn.Linear(256, 128).requires_grad_(False), torch.randn(9, 256)
     executable = check(model, x, rounded(x) @ rounded(model.weight).T + model.bias.double())
     packed = [one.reason for one in executable.remarks if one.pass_name == "pack-weights" and one.kind == "passed"]
-    assert packed == ["reads its weight in panels of 32 columns" + " of pairs" * DOTS]
+    assert packed == [f"reads its weight in panels of {VECTOR_BYTES // 2} columns" + " of pairs" * DOTS]
     model.weight.mul_(-2)
     executable.refresh()
     expected = rounded(x) @ rounded(model.weight).T + model.bias.double()

@@ -9,6 +9,10 @@ from function_model import Function
 from torch.export import Dim
 
 import pipeline
+from tests.host import VECTOR_BYTES
+
+#: Blocks have fewer columns where vectors are short, and so many more terms.
+LONGER = 64 // VECTOR_BYTES
 
 
 def blocks(executable) -> list[str]:
@@ -41,7 +45,7 @@ def factors(rows: int, terms: int, columns: int, dtype=torch.float32) -> tuple[t
 )
 def test_long_sums(rows, terms, columns, dtype):
     """Of sizes that fill tiles and blocks, and that leave rests of rows, terms and columns."""
-    assert "terms" in blocks(compiled(torch.matmul, *factors(rows, terms, columns, dtype)))[0]
+    assert "terms" in blocks(compiled(torch.matmul, *factors(rows, LONGER * terms, columns, dtype)))[0]
 
 
 @pytest.mark.parametrize(("rows", "terms", "columns"), [(2100, 300, 70), (1801, 512, 64), (1030, 1555, 65)])
@@ -65,15 +69,15 @@ AROUND = {
 
 @pytest.mark.parametrize(("name", "threads"), [(name, 1 + number % 2) for number, name in enumerate(AROUND)])
 def test_what_stands_around_them(name, threads):
-    assert blocks(compiled(AROUND[name], *factors(40, 1201, 99), torch.randn(40, 99), num_threads=threads))
+    assert blocks(compiled(AROUND[name], *factors(40, LONGER * 1201, 99), torch.randn(40, 99), num_threads=threads))
 
 
 def test_any_number_of_rows():
     shapes = ({0: Dim("rows", max=4096)}, None)
-    executable = pipeline.compile(Function(torch.matmul), factors(50, 1100, 70), dynamic_shapes=(shapes,))
+    executable = pipeline.compile(Function(torch.matmul), factors(50, LONGER * 1100, 70), dynamic_shapes=(shapes,))
     assert "terms" in blocks(executable)[0]
     for rows in (0, 1, 7, 33, 200):
-        compare(executable, torch.matmul, *factors(rows, 1100, 70))
+        compare(executable, torch.matmul, *factors(rows, LONGER * 1100, 70))
 
 
 def test_must_not_fire():
@@ -88,6 +92,6 @@ def test_must_not_fire():
 
 
 def test_what_is_not_finite_in_one_block_stays_so_in_the_next():
-    x, y = factors(40, 1201, 99)
+    x, y = factors(40, LONGER * 1201, 99)
     x[3, 5], x[4, 1200], y[800, 7] = torch.inf, -torch.inf, torch.nan
     assert blocks(compiled(torch.matmul, x, y))

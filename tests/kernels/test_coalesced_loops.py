@@ -24,6 +24,9 @@ FORMS = [
     lambda x: x.mul_(2).add_(1),
     lambda x: (x * 10).to(torch.int8) + 1,
     lambda x: x + torch.arange(x.shape[-1]),
+    lambda x: x.movedim(-1, 1).contiguous().movedim(1, -1) * 2,
+    lambda x: x.flatten(1).t().contiguous(),
+    lambda x: (x.movedim(1, -1) + 1).contiguous().movedim(-1, 1).contiguous(),
 ]
 
 

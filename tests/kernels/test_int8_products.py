@@ -9,9 +9,7 @@ import torch
 from torch import nn
 
 import pipeline
-from pipeline.runtime.native.cpu_features import host_features
-
-DOTS = {"avx512f", "avx512vnni"} <= host_features()
+from tests.host import DOTS, runs
 
 #: (rows, sum, columns)
 SIZES = [(1, 256, 96), (3, 130, 33), (8, 64, 2), (37, 75, 130), (2, 35, 40)]
@@ -108,7 +106,11 @@ def test_extremes_do_not_saturate() -> None:
     model.q.fill_(-128)
     x = torch.full((2, 2048), 1e6)
     exact = model.dequantized(model.quantized(x), torch.float64) @ model.weight(torch.float64).T
-    torch.testing.assert_close(pipeline.compile(model, (x,))(x).double(), exact, rtol=1e-6, atol=0)
+    got = pipeline.compile(model, (x,))(x).double()
+    if DOTS:
+        torch.testing.assert_close(got, exact, rtol=1e-6, atol=0)
+    else:  # sums in float32, of terms of one sign
+        assert (got - exact).abs().max() < (model(x).double() - exact).abs().max() / 2
 
 
 def test_batches_of_rows_and_threads() -> None:
@@ -146,4 +148,5 @@ def test_processors_without_dot_products(cpu: str) -> None:
     model, x = Quantizing(torch.int8, torch.int8, 130, 70, "data and weight"), torch.randn(3, 130)
     executable = pipeline.compile(model, (x,), cpu=cpu)
     assert not said(executable, "contract-in-int8")
-    torch.testing.assert_close(executable(x), model(x), rtol=1e-4, atol=1e-4)
+    if runs(cpu):
+        torch.testing.assert_close(executable(x), model(x), rtol=1e-4, atol=1e-4)

@@ -20,12 +20,22 @@ def check(function, *args, kernels=1, **options):
     """Compiles a function that has to pack operands for so many kernels; compares it with eager, in float64 too."""
     exe = pipeline.compile(Function(function), args, **options)
     assert packed(exe) == kernels, [str(one) for one in exe.remarks if one.pass_name == "pack-operands"]
-    found, expected = exe(*args), function(*args)
-    torch.testing.assert_close(found, expected)
-    if expected.dtype == torch.float32:
-        exact = function(*(one.double() if one.is_floating_point() else one for one in args))
-        torch.testing.assert_close(found.double(), exact, atol=2e-4, rtol=1e-5)
+    compare(exe, function, args)
     return exe
+
+
+def compare(exe, function, args):
+    """With eager, and float32 with float64: eager's order differs from CPU to CPU, which shows where sums are rounded.
+
+    Sums of whole numbers are not.
+    """
+    if function(*args).dtype != torch.float32:
+        torch.testing.assert_close(exe(*args), function(*args))
+        return
+    whole = [one.round() if one.is_floating_point() else one for one in args]
+    torch.testing.assert_close(exe(*whole), function(*whole))
+    exact = function(*(one.double() if one.is_floating_point() else one for one in args))
+    torch.testing.assert_close(exe(*args).double(), exact, atol=2e-4, rtol=1e-5)
 
 
 def transposed(x, w):
@@ -104,7 +114,7 @@ def test_aliased_and_strided_operands():
     check(lambda x: x[:, ::2] @ x[1:, ::2].t(), x)
     exe = pipeline.compile(Function(transposed), (torch.randn(33, 100), torch.randn(130, 100)))
     args = torch.randn(33, 200)[:, ::2], torch.randn(130, 200)[:, 1::2]
-    torch.testing.assert_close(exe(*args), transposed(*args))
+    compare(exe, transposed, args)
 
 
 def test_operands_of_size_zero():
@@ -126,7 +136,7 @@ def test_in_a_loop_and_in_branches():
     def branches(x, w):
         return torch.cond(x.sum() > 0, lambda x, w: x @ w.t(), lambda x, w: x - w.t()[:1], (x, w))
 
-    args = torch.randn(33, 160), torch.randn(160, 160)
+    args = torch.randn(33, 160), torch.randn(160, 160) / 160**0.5  # or rounds would make errors larger
     exe = pipeline.compile(Function(loop), args)
     assert packed(exe) == 1
     torch.testing.assert_close(exe(*args), loop(*args))

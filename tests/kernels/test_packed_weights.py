@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import pipeline
+from tests.host import VECTOR_BYTES
 
 
 def packed(exe):
@@ -140,7 +141,7 @@ def test_few_rows(rows, columns):
     check(nn.Linear(512, columns), torch.randn(rows, 512))
 
 
-@pytest.mark.parametrize("columns", [100, 33])
+@pytest.mark.parametrize("columns", [3 * VECTOR_BYTES // 2 + VECTOR_BYTES // 16, VECTOR_BYTES // 2 + 1])
 def test_left_alone_and_said_so(columns):
     exe = check(nn.Linear(512, columns), torch.randn(8, 512), kernels=0)
     assert [one.kind for one in exe.remarks if one.pass_name == "pack-weights"] == ["missed"]

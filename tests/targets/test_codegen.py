@@ -28,7 +28,7 @@ def test_a_kernel_keeps_its_symbol_however_small_and_unused_functions_go() -> No
     number = Value(None)
     entry = EntryPoint("pipeline_main", (number,), (number,), ())
     made = units(parse(MODULE, context()), [("main", entry)])
-    (code,) = compile_units(made, Machine(host.cpu, host.features))
+    (code,) = compile_units(made.all, Machine(host.cpu, host.features))
     assert b"small_kernel" in code
     assert b"pipeline_main" in code and b"pipeline_guarded" in code
     assert b"nobody_calls" not in code

@@ -111,6 +111,9 @@ BODIES = {
     "vectors mixed": (COPY + "\n  %2 = shufflevector <4 x float> %1, <4 x float> %1, <4 x i32> zeroinitializer", False),
     "one number everywhere": (COPY + "\n  %2 = shufflevector <4 x float> %1, <4 x float> poison, <4 x i32> x", True),
     "numbers moved": ("  %1 = load i32, ptr %0\n  store i32 %1, ptr %0", False),
+    "arguments handed on": ("  %1 = load i64, ptr %0\n  call void @other(ptr %0, i64 %1)", True),
+    "a number handed on": ("  %1 = load i64, ptr %0\n  call void @other(float %b, i64 %1)", False),
+    "a loop": ("  br label %2\n2:\n  call void @other(ptr %0)\n  br label %2", False),
 }
 
 
@@ -123,7 +126,7 @@ def test_functions_that_are_vectors(name):
 
 def test_what_runs_once_may_move_numbers_as_well():
     functions = {"main": "", "prepare": "  call void @pack()", "pack": COPY + "\n  %2 = load i32, ptr %0"}
-    assert vector_functions(functions) == {"pack"}
+    assert vector_functions(functions) == {"pack", "prepare"}
 
 
 @pytest.fixture

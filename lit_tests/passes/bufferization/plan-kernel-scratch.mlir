@@ -170,3 +170,36 @@ func.func @other() {
   memref.dealloc %a : memref<16xf32>
   return
 }
+
+// -----
+
+// A kernel that is shared is told what it takes; of one whose code is elsewhere its declaration says so.
+
+// CHECK-LABEL: func.func private @here
+// CHECK-SAME: pipeline.scratch = array<i64: 64, 0>, pipeline.shared = "here.0"
+// CHECK: func.func private @elsewhere(memref<16xf32>, memref<?xi8>) attributes {pipeline.scratch = array<i64: 128, 256>}
+// CHECK: func.func private @takes_none(memref<16xf32>)
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: attributes {pipeline.thread_bytes = 256 : i64, pipeline.workspace = 384 : i64}
+// CHECK: call @here(%{{.*}}, %{{.*}}) : (memref<16xf32>, memref<?xi8>) -> ()
+// CHECK: call @elsewhere(%{{.*}}, %{{.*}}) : (memref<16xf32>, memref<?xi8>) -> ()
+// CHECK: call @takes_none(%{{.*}}) : (memref<16xf32>) -> ()
+func.func private @use(memref<16xf32>)
+
+// expected-remark @below {{passed: 1 buffers lie in 64 bytes of the caller's workspace}}
+func.func private @here(%x: memref<16xf32>) attributes {pipeline.kernel = "softmax", pipeline.shared = "here.0"} {
+  %a = memref.alloc() {alignment = 64 : i64} : memref<16xf32>
+  func.call @use(%a) : (memref<16xf32>) -> ()
+  memref.dealloc %a : memref<16xf32>
+  return
+}
+
+func.func private @elsewhere(memref<16xf32>) attributes {pipeline.scratch = array<i64: 128, 256>}
+func.func private @takes_none(memref<16xf32>)
+
+func.func @main(%y: memref<16xf32>, %w: memref<?xi8> {pipeline.workspace}) attributes {pipeline.workspace = 0 : i64} {
+  func.call @here(%y) : (memref<16xf32>) -> ()
+  func.call @elsewhere(%y) : (memref<16xf32>) -> ()
+  func.call @takes_none(%y) : (memref<16xf32>) -> ()
+  return
+}

@@ -85,3 +85,37 @@ func.func private @seen_in_rows(%x: tensor<2x4xf32>, %out: tensor<8xf32>) -> ten
   %y = linalg.exp ins(%x : tensor<2x4xf32>) outs(%rows : tensor<2x4xf32>) -> tensor<2x4xf32>
   return %y : tensor<2x4xf32>
 }
+
+// -----
+
+// What a kernel writes parts of is computed in the caller's memory by the kernel before; not where that is read, too.
+
+// CHECK: func.func @main(%{{[^:]*}}: tensor<8xf32> {{{.*}}}, %[[OUT:[^:]*]]: memref<8xf32>, %{{[^:]*}}: memref<8xf32>, %{{[^:]*}}: memref<f32>)
+// CHECK: %[[PLACE:.*]] = bufferization.to_tensor %[[OUT]]
+// CHECK: %[[OTHER:.*]] = tensor.empty() : tensor<8xf32>
+// CHECK: call @exponents(%{{.*}}, %[[PLACE]])
+// CHECK: call @exponents(%{{.*}}, %[[OTHER]])
+func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<f32>) {
+  %empty = tensor.empty() : tensor<8xf32>
+  %other = tensor.empty() : tensor<8xf32>
+  %i = arith.constant 3 : index
+  %y = call @exponents(%x, %empty) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %z = call @first_set(%y) : (tensor<8xf32>) -> tensor<8xf32>
+  %v = call @exponents(%x, %other) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %e = tensor.extract %v[%i] : tensor<8xf32>
+  %s = tensor.from_elements %e : tensor<f32>
+  %w = call @first_set(%v) : (tensor<8xf32>) -> tensor<8xf32>
+  return %z, %w, %s : tensor<8xf32>, tensor<8xf32>, tensor<f32>
+}
+
+func.func private @exponents(%x: tensor<8xf32>, %out: tensor<8xf32>) -> tensor<8xf32> {
+  %y = linalg.exp ins(%x : tensor<8xf32>) outs(%out : tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+func.func private @first_set(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %i = arith.constant 0 : index
+  %y = tensor.insert %zero into %x[%i] : tensor<8xf32>
+  return %y : tensor<8xf32>
+}

@@ -60,3 +60,36 @@ llvm.func @main(%p: !llvm.ptr, %size: i64, %v: i64) {
 
 // CHECK-LABEL: llvm.func @declared(!llvm.ptr, i64)
 llvm.func @declared(!llvm.ptr, i64)
+
+llvm.func @of_one(%x: i64) {
+  llvm.return
+}
+
+// A kernel that is shared is told which of its arguments are left, also when some go later than others.
+
+// CHECK-LABEL: llvm.func @shared
+// CHECK-SAME: (%{{.*}}: !llvm.ptr, %{{.*}}: i64)
+// CHECK-SAME: pipeline.taken = array<i64: 1, 3>
+llvm.func @shared(%a: i64, %p: !llvm.ptr, %b: i64, %v: i64) attributes {pipeline.shared = "shared.0"} {
+  llvm.call @of_one(%b) : (i64) -> ()
+  llvm.store %v, %p : i64, !llvm.ptr
+  llvm.return
+}
+
+// The declaration of one whose code is elsewhere says what that takes. One that says nothing takes all.
+
+// CHECK: llvm.func @elsewhere(!llvm.ptr, i64) -> i64
+// CHECK: llvm.func @takes_all(i64, !llvm.ptr)
+llvm.func @elsewhere(i64, !llvm.ptr, i64, i64) -> i64 attributes {pipeline.taken = array<i64: 1, 2>}
+llvm.func @takes_all(i64, !llvm.ptr)
+
+// CHECK-LABEL: llvm.func @calls_shared
+// CHECK: llvm.call @shared(%[[P:.*]], %[[V:.*]]) : (!llvm.ptr, i64) -> ()
+// CHECK: llvm.call @elsewhere(%[[P]], %{{.*}}) : (!llvm.ptr, i64) -> i64
+// CHECK: llvm.call @takes_all(%{{.*}}, %[[P]]) : (i64, !llvm.ptr) -> ()
+llvm.func @calls_shared(%a: i64, %p: !llvm.ptr, %v: i64) -> i64 {
+  llvm.call @shared(%a, %p, %a, %v) : (i64, !llvm.ptr, i64, i64) -> ()
+  %r = llvm.call @elsewhere(%v, %p, %a, %v) : (i64, !llvm.ptr, i64, i64) -> i64
+  llvm.call @takes_all(%a, %p) : (i64, !llvm.ptr) -> ()
+  llvm.return %r : i64
+}

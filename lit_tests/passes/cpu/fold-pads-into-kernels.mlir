@@ -1,5 +1,6 @@
 // RUN: pipeline-opt %s --split-input-file --fold-pads-into-kernels | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --fold-pads-into-kernels --remarks-filter=fold-pads-into-kernels --verify-diagnostics
+// RUN: pipeline-opt %s --split-input-file --fold-pads-into-kernels=masked-bits=32 | FileCheck %s --check-prefix=WORDS
 
 // A depthwise convolution pads what it reads itself; the kernel that filled the border is gone.
 
@@ -82,4 +83,37 @@ func.func @main(%x: tensor<1x4x6x20xf32>, %w: tensor<2x4x3x3xf32>, %v: tensor<4x
   // expected-remark @below {{its vectors cannot be loaded under masks}}
   %s = call @strided(%p, %v, %half) : (tensor<1x4x8x22xf32>, tensor<4x2x2xf32>, tensor<1x4x4x11xf32>) -> tensor<1x4x4x11xf32>
   return %r, %s : tensor<1x2x6x20xf32>, tensor<1x4x4x11xf32>
+}
+
+// -----
+
+// Bytes, where these are loaded under masks.
+
+#x = affine_map<(n, h, w, c, r, s) -> (n, h + r, w + s, c)>
+#t = affine_map<(n, h, w, c, r, s) -> (r, s, c)>
+#y = affine_map<(n, h, w, c, r, s) -> (n, h, w, c)>
+
+// CHECK: func.func private @bytes(%{{.*}}: tensor<1x6x6x20xi8>
+// WORDS: func.func private @bytes(%{{.*}}: tensor<1x8x8x20xi8>
+func.func private @bytes(%x: tensor<1x8x8x20xi8>, %w: tensor<3x3x20xi8>, %out: tensor<1x6x6x20xi32>) -> tensor<1x6x6x20xi32> attributes {pipeline.kernel = "conv"} {
+  %r = linalg.generic {indexing_maps = [#x, #t, #y], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : tensor<1x8x8x20xi8>, tensor<3x3x20xi8>) outs(%out : tensor<1x6x6x20xi32>) {
+  ^bb0(%a: i8, %b: i8, %o: i32):
+    %l = arith.extui %a : i8 to i32
+    %m = arith.extsi %b : i8 to i32
+    %p = arith.muli %l, %m : i32
+    %s = arith.addi %o, %p : i32
+    linalg.yield %s : i32
+  } -> tensor<1x6x6x20xi32>
+  return %r : tensor<1x6x6x20xi32>
+}
+func.func @main(%x: tensor<1x6x6x20xi8>, %w: tensor<3x3x20xi8>) -> tensor<1x6x6x20xi32> {
+  %zero = arith.constant 7 : i8
+  %e = tensor.empty() : tensor<1x8x8x20xi8>
+  %f = linalg.fill ins(%zero : i8) outs(%e : tensor<1x8x8x20xi8>) -> tensor<1x8x8x20xi8>
+  %p = tensor.insert_slice %x into %f[0, 1, 1, 0] [1, 6, 6, 20] [1, 1, 1, 1] : tensor<1x6x6x20xi8> into tensor<1x8x8x20xi8>
+  %out = tensor.empty() : tensor<1x6x6x20xi32>
+  // expected-remark @below {{passed: pads its operand 0 itself}}
+  %r = call @bytes(%p, %w, %out) : (tensor<1x8x8x20xi8>, tensor<3x3x20xi8>, tensor<1x6x6x20xi32>) -> tensor<1x6x6x20xi32>
+  return %r : tensor<1x6x6x20xi32>
 }

@@ -80,6 +80,56 @@ func.func private @rows_0(%x: memref<64xf32>) attributes {pipeline.kernel = "sof
 
 // -----
 
+// Nor is scratch that every iteration fills anew.
+
+// CHECK-NOT: pipeline.chunk
+// CHECK-LABEL: func.func private @panel_0(
+// CHECK: scf.for
+func.func private @panel_0(%x: memref<64x64xf32>) attributes {pipeline.kernel = "contraction"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %panel = memref.alloc() : memref<64xf32>
+  // expected-remark @below {{missed: all iterations write to the same scratch}}
+  scf.for %i = %c0 to %c64 step %c1 {
+    scf.for %j = %c0 to %c64 step %c1 {
+      %a = memref.load %x[%i, %j] : memref<64x64xf32>
+      memref.store %a, %panel[%j] : memref<64xf32>
+    }
+    scf.for %j = %c0 to %c64 step %c1 {
+      %a = memref.load %panel[%j] : memref<64xf32>
+      memref.store %a, %x[%j, %i] : memref<64x64xf32>
+    }
+  } {pipeline.parallel = "places"}
+  memref.dealloc %panel : memref<64xf32>
+  return
+}
+
+// -----
+
+// Each may fill a part of it.
+
+// CHECK-LABEL: func.func private @panel_0_chunk_0
+// CHECK-SAME: memref<64x64xf32>
+func.func private @panel_0(%x: memref<64x64xf32>) attributes {pipeline.kernel = "contraction"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %panel = memref.alloc() : memref<64x64xf32>
+  // expected-remark @below {{passed: 64 iterations are shared by threads}}
+  scf.for %i = %c0 to %c64 step %c1 {
+    %row = arith.addi %i, %c0 : index
+    scf.for %j = %c0 to %c64 step %c1 {
+      %a = memref.load %x[%i, %j] : memref<64x64xf32>
+      memref.store %a, %panel[%row, %j] : memref<64x64xf32>
+    }
+  } {pipeline.parallel = "places"}
+  memref.dealloc %panel : memref<64x64xf32>
+  return
+}
+
+// -----
+
 // What calls kernels has long loops itself where it copies.
 
 // CHECK-LABEL: func.func private @main_chunk_0

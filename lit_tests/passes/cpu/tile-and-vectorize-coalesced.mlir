@@ -167,3 +167,41 @@ func.func @must_not_fire_for_results(%x: memref<4x7x7xf32>, %sums: memref<4x7xf3
   }
   return
 }
+
+// -----
+
+// What is read across vectors may have the loops that become one anywhere: taps that become innermost.
+
+#from = affine_map<(o, i, h, w) -> (o, h, w, i)>
+#to = affine_map<(o, i, h, w) -> (o, i, h, w)>
+
+// CHECK-LABEL: func.func @transposed_taps
+// CHECK-DAG: memref.collapse_shape %arg0 {{\[}}[0], [1, 2], [3]] : memref<4x3x3x16xf32> into memref<4x9x16xf32>
+// CHECK-DAG: memref.collapse_shape %arg1 {{\[}}[0], [1], [2, 3]] : memref<4x16x3x3xf32> into memref<4x16x9xf32>
+// CHECK: vector.shuffle
+func.func @transposed_taps(%x: memref<4x3x3x16xf32>, %y: memref<4x16x3x3xf32>) {
+  linalg.generic {indexing_maps = [#from, #to], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : memref<4x3x3x16xf32>) outs(%y : memref<4x16x3x3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
+// Must not fire: what is read has the taps in another order.
+
+#from = affine_map<(o, i, h, w) -> (o, w, h, i)>
+#to = affine_map<(o, i, h, w) -> (o, i, h, w)>
+
+// CHECK-LABEL: func.func @must_not_fire_for_turned_taps
+// CHECK-NOT: memref.collapse_shape
+func.func @must_not_fire_for_turned_taps(%x: memref<4x3x3x16xf32>, %y: memref<4x16x3x3xf32>) {
+  linalg.generic {indexing_maps = [#from, #to], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : memref<4x3x3x16xf32>) outs(%y : memref<4x16x3x3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}

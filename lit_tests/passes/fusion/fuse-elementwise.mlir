@@ -873,3 +873,87 @@ func.func @factor(%x: tensor<4x6x8xf32>, %w: tensor<4x8x32xi8>, %s: tensor<32xf3
   } -> tensor<6x32xf32>
   return %r : tensor<6x32xf32>
 }
+
+// -----
+
+// What reads nothing as large as it is computed twice, where one of two users sums it up; not what reads a tensor, or is
+// dear.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// CHECK-LABEL: func.func @summed
+// CHECK-SAME: (%[[X:.*]]: tensor<4x32xf32>, %[[LABELS:.*]]: tensor<4xindex>
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "reduction"]
+// CHECK-SAME: ins(%[[X]], %[[LABELS]]
+// CHECK: arith.cmpi
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[X]], %[[LABELS]]
+// CHECK: arith.cmpi
+// CHECK-NOT: arith.cmpi
+// CHECK: return
+func.func @summed(%x: tensor<4x32xf32>, %labels: tensor<4xindex>, %e: tensor<4x32xf32>, %o: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %hot = linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%labels : tensor<4xindex>) outs(%e : tensor<4x32xf32>) {
+  ^bb0(%label: index, %out: f32):
+    %j = linalg.index 1 : index
+    %c = arith.cmpi eq, %j, %label : index
+    %v = arith.select %c, %one, %zero : f32
+    linalg.yield %v : f32
+  } -> tensor<4x32xf32>
+  // expected-remark @below {{passed: computes its operand 1, linalg.generic, itself}}
+  %sum = linalg.generic {indexing_maps = [#id, #id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %hot : tensor<4x32xf32>, tensor<4x32xf32>) outs(%o : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.maximumf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  // expected-remark @below {{passed: computes its operand 1, linalg.generic, itself}}
+  %d = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %hot : tensor<4x32xf32>, tensor<4x32xf32>) outs(%e : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %s = arith.subf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<4x32xf32>
+  return %sum, %d : tensor<4xf32>, tensor<4x32xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// CHECK-LABEL: func.func @as_large
+// CHECK: arith.maximumf
+// CHECK-NOT: arith.maximumf
+// CHECK: return
+func.func @as_large(%x: tensor<4x32xf32>, %e: tensor<4x32xf32>, %o: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x32xf32>) outs(%e : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.maximumf %a, %zero : f32
+    linalg.yield %v : f32
+  } -> tensor<4x32xf32>
+  // expected-remark @below {{missed: does not compute its operand 0, linalg.generic, itself: it has 2 users}}
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%y : tensor<4x32xf32>) outs(%o : tensor<4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %out, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  // expected-remark @below {{missed: does not compute its operand 0, linalg.generic, itself: it has 2 users}}
+  %d = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%y : tensor<4x32xf32>) outs(%e : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.negf %a : f32
+    linalg.yield %s : f32
+  } -> tensor<4x32xf32>
+  return %sum, %d : tensor<4xf32>, tensor<4x32xf32>
+}

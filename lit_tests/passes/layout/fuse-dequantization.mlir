@@ -285,3 +285,60 @@ func.func @computed_data(%x: tensor<4x8xf32>, %k: tensor<8x16xi8>, %init: tensor
   %r = linalg.matmul ins(%x, %f : tensor<4x8xf32>, tensor<8x16xf32>) outs(%init : tensor<4x16xf32>) -> tensor<4x16xf32>
   return %r : tensor<4x16xf32>
 }
+
+// -----
+
+// The difference of small integers is one of floats: what comes from the weight alone is the same for all zero points.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// CHECK-LABEL: func.func @difference
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<3x64xf32>, tensor<64x4xi8>, tensor<4xi8>)
+// CHECK-NOT: arith.subi
+// CHECK: arith.subf
+func.func @difference(%x: tensor<3x64xf32>, %q: tensor<64x4xi8> {pipeline.weight = "q"}, %z: tensor<4xi8> {pipeline.weight = "z"}) -> tensor<3x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %we = tensor.empty() : tensor<64x4xf32>
+  %wf = linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %z : tensor<64x4xi8>, tensor<4xi8>) outs(%we : tensor<64x4xf32>) {
+  ^bb0(%i: i8, %k: i8, %o: f32):
+    %a = arith.extsi %i : i8 to i32
+    %b = arith.extsi %k : i8 to i32
+    %d = arith.subi %a, %b : i32
+    %f = arith.sitofp %d : i32 to f32
+    linalg.yield %f : f32
+  } -> tensor<64x4xf32>
+  %e = tensor.empty() : tensor<3x4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<3x4xf32>) -> tensor<3x4xf32>
+  // expected-remark @below {{passed: dequantizes its weight of i8 as it reads it}}
+  %r = linalg.matmul ins(%x, %wf : tensor<3x64xf32>, tensor<64x4xf32>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+
+// -----
+
+// Must not: a difference that wraps in bytes.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// CHECK-LABEL: func.func @wraps
+// CHECK: arith.subi %{{.*}}, %{{.*}} : i8
+// CHECK-NOT: arith.subf
+func.func @wraps(%x: tensor<3x64xf32>, %q: tensor<64x4xi8> {pipeline.weight = "q"}, %z: tensor<4xi8> {pipeline.weight = "z"}) -> tensor<3x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %we = tensor.empty() : tensor<64x4xf32>
+  %wf = linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %z : tensor<64x4xi8>, tensor<4xi8>) outs(%we : tensor<64x4xf32>) {
+  ^bb0(%i: i8, %k: i8, %o: f32):
+    %d = arith.subi %i, %k : i8
+    %f = arith.sitofp %d : i8 to f32
+    linalg.yield %f : f32
+  } -> tensor<64x4xf32>
+  %e = tensor.empty() : tensor<3x4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<3x4xf32>) -> tensor<3x4xf32>
+  // expected-remark @below {{passed: dequantizes its weight of i8 as it reads it}}
+  %r = linalg.matmul ins(%x, %wf : tensor<3x64xf32>, tensor<64x4xf32>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}

@@ -3,6 +3,8 @@
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 group=8" --canonicalize --cse | FileCheck %s --check-prefix=GROUP
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 bits=4" --canonicalize --cse | FileCheck %s --check-prefix=FOUR
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 data=true" --canonicalize --cse | FileCheck %s --check-prefix=DATA
+// RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 data=true bits=4 group=8" --canonicalize --cse | FileCheck %s --check-prefix=BOTH
+// RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 zero-points=true bits=4" --canonicalize --cse | FileCheck %s --check-prefix=ZERO
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 keep={v?,w}" | FileCheck %s --check-prefix=KEEP
 // RUN: pipeline-opt %s --split-input-file --quantize-weights="least-bytes=64 keep={v,ww}" --canonicalize --cse | FileCheck %s
 
@@ -50,6 +52,25 @@
 // DATA: %[[ROUNDED:.*]] = linalg.generic {{.*}} ins(%[[STEPS]], %[[SCALE]] : tensor<3x16xi8>, tensor<3xf32>) outs(%{{.*}} : tensor<3x16xf32>)
 // DATA: %[[WEIGHT:.*]] = linalg.generic {{.*}} ins(%[[BYTES]], %{{.*}} : tensor<16x4xi8>, tensor<4xf32>) outs(%{{.*}} : tensor<16x4xf32>)
 // DATA: linalg.generic {{.*}} ins(%[[ROUNDED]], %[[WEIGHT]] : tensor<3x16xf32>, tensor<16x4xf32>)
+// BOTH: #[[EIGHTS:.*]] = affine_map<(d0, d1) -> (d0 floordiv 8, d1)>
+// BOTH-LABEL: func.func @product
+// BOTH: %[[WEIGHT:.*]] = linalg.generic {indexing_maps = [#{{.*}}, #[[EIGHTS]], #{{.*}}]{{.*}} ins(%{{.*}}, %{{.*}} : tensor<16x4xi8>, tensor<2x4xbf16>) outs(%{{.*}} : tensor<16x4xf32>)
+// BOTH: linalg.generic {{.*}} ins(%{{.*}}, %[[WEIGHT]] : tensor<3x16xf32>, tensor<16x4xf32>)
+
+// Steps from the smallest to the largest weight of a column.
+
+// ZERO-LABEL: func.func @product
+// ZERO-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[W:.*]]: tensor<16x4xf32>
+// ZERO: %[[LEAST:.*]] = linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]} ins(%[[W]] : tensor<16x4xf32>)
+// ZERO: arith.minimumf
+// ZERO: %[[MOST:.*]] = linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]} ins(%[[W]] : tensor<16x4xf32>)
+// ZERO: arith.maximumf
+// ZERO: %[[SCALE:.*]] = linalg.generic {{.*}} ins(%[[LEAST]], %[[MOST]] : tensor<4xf32>, tensor<4xf32>) outs(%{{.*}} : tensor<4xbf16>)
+// ZERO: %[[POINT:.*]] = linalg.generic {{.*}} ins(%[[LEAST]], %[[SCALE]] : tensor<4xf32>, tensor<4xbf16>) outs(%{{.*}} : tensor<4xi8>)
+// ZERO: %[[Q:.*]] = linalg.generic {{.*}} ins(%[[W]], %[[SCALE]], %[[POINT]] : tensor<16x4xf32>, tensor<4xbf16>, tensor<4xi8>) outs(%{{.*}} : tensor<16x4xi8>)
+// ZERO: linalg.generic {{.*}} ins(%[[X]], %[[Q]], %[[SCALE]], %[[POINT]] : tensor<3x16xf32>, tensor<16x4xi8>, tensor<4xbf16>, tensor<4xi8>)
+// ZERO: arith.subf
+// ZERO: arith.mulf
 func.func @product(%x: tensor<3x16xf32>, %w: tensor<16x4xf32> {pipeline.weight = "w"}, %init: tensor<3x4xf32>) -> tensor<3x4xf32> {
   // expected-remark @below {{passed: reads its weight as bytes, all of a column with one scale}}
   %r = linalg.matmul ins(%x, %w : tensor<3x16xf32>, tensor<16x4xf32>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>

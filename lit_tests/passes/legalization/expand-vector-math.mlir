@@ -85,13 +85,33 @@ func.func @powers(%x: vector<4xf32>, %y: vector<4xf32>) -> (vector<4xf32>, vecto
 
 // -----
 
+// All of f64 but powers, of which those of two are arithmetic, too.
+
+// CHECK-LABEL: func.func @doubles
+// CHECK-NOT: math.{{exp|tanh|erf|log|a?sinh|a?cosh|atan|asin|acos|pow}}
+// CHECK: return
+func.func @doubles(%x: vector<4xf64>, %y: vector<4xf64>) -> vector<4xf64> {
+  %two = arith.constant dense<2.0> : vector<4xf64>
+  %0 = math.tanh %x : vector<4xf64>
+  %1 = math.erf %0 : vector<4xf64>
+  %2 = math.atan2 %1, %y : vector<4xf64>
+  %3 = math.asinh %2 : vector<4xf64>
+  %4 = math.log10 %3 : vector<4xf64>
+  %5 = math.expm1 %4 : vector<4xf64>
+  %6 = math.acos %5 : vector<4xf64>
+  %7 = math.powf %two, %6 : vector<4xf64>
+  return %7 : vector<4xf64>
+}
+
+// -----
+
 // Must not fire: scalars, other element types, what has an instruction, other functions. A remark says what of vectors
 // becomes calls.
 
 // CHECK-LABEL: func.func @left_to_libm
 // CHECK-SAME: (%[[X:.*]]: f32, %[[Y:.*]]: vector<4xf64>, %[[Z:.*]]: vector<4xf16>, %[[V:.*]]: vector<4xf32>)
 // CHECK-NEXT: math.exp %[[X]] : f32
-// CHECK-NEXT: math.tanh %[[Y]] : vector<4xf64>
+// CHECK-NEXT: math.powf %[[Y]], %[[Y]] : vector<4xf64>
 // CHECK-NEXT: math.erf %[[Z]] : vector<4xf16>
 // CHECK-NEXT: math.sqrt %[[V]] : vector<4xf32>
 // CHECK-NEXT: math.rsqrt %[[V]] : vector<4xf32>
@@ -100,14 +120,14 @@ func.func @powers(%x: vector<4xf32>, %y: vector<4xf32>) -> (vector<4xf32>, vecto
 func.func @left_to_libm(%x: f32, %y: vector<4xf64>, %z: vector<4xf16>, %v: vector<4xf32>)
     -> (f32, vector<4xf64>, vector<4xf16>, vector<4xf32>, vector<4xf32>, vector<4xf32>) {
   %exp = math.exp %x : f32
-  // expected-remark @below {{missed: math.tanh on vector<4xf64> is a call for each element}}
-  %tanh = math.tanh %y : vector<4xf64>
+  // expected-remark @below {{missed: math.powf on vector<4xf64> is a call for each element}}
+  %pow = math.powf %y, %y : vector<4xf64>
   // expected-remark @below {{missed: math.erf on vector<4xf16> is a call for each element}}
   %erf = math.erf %z : vector<4xf16>
   %sqrt = math.sqrt %v : vector<4xf32>
   %rsqrt = math.rsqrt %v : vector<4xf32>
   // expected-remark @below {{missed: math.cbrt on vector<4xf32> is a call for each element}}
   %cbrt = math.cbrt %v : vector<4xf32>
-  return %exp, %tanh, %erf, %sqrt, %rsqrt, %cbrt
+  return %exp, %pow, %erf, %sqrt, %rsqrt, %cbrt
     : f32, vector<4xf64>, vector<4xf16>, vector<4xf32>, vector<4xf32>, vector<4xf32>
 }

@@ -64,6 +64,28 @@ func.func @no_bias(%x: tensor<2x3xf32>, %w: tensor<3x4xf32> {pipeline.weight = "
 
 // -----
 
+// A bias that is data, as in training, is read where it is.
+
+// CHECK: #[[ALL:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK: #[[CHANNEL:.*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @bias_that_is_data(
+// CHECK-SAME: %[[X:.*]]: tensor<2x3xf32>, %[[W:.*]]: tensor<3x4xf32> {{.*}}, %[[B:.*]]: tensor<4xf32>)
+// CHECK: %[[START:.*]] = linalg.fill
+// CHECK: %[[Y:.*]] = linalg.matmul ins(%[[X]], %[[W]] : {{.*}}) outs(%[[START]] :
+// CHECK: %[[Z:.*]] = linalg.generic {indexing_maps = [#[[ALL]], #[[CHANNEL]], #[[ALL]]]{{.*}}ins(%[[Y]], %[[B]] :
+// CHECK: arith.addf
+// CHECK: return %[[Z]]
+func.func @bias_that_is_data(%x: tensor<2x3xf32>, %w: tensor<3x4xf32> {pipeline.weight = "w"},
+    %b: tensor<4xf32>) -> tensor<2x4xf32> {
+  %e = tensor.empty() : tensor<2x4xf32>
+  %init = linalg.broadcast ins(%b : tensor<4xf32>) outs(%e : tensor<2x4xf32>) dimensions = [0]
+  // expected-remark @below {{passed: adds the bias of matmul to its result}}
+  %y = linalg.matmul ins(%x, %w : tensor<2x3xf32>, tensor<3x4xf32>) outs(%init : tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
+// -----
+
 // Must not fire: what it starts from is data, which may be updated in place.
 
 // CHECK-LABEL: func.func @adds_to_data(

@@ -36,6 +36,7 @@ from pipeline.frontend.capture.lean_traces import lean_traces
 from pipeline.frontend.capture.model_files import is_onnx, load_file, onnx_module
 from pipeline.frontend.capture.pytree_nodes import register_containers
 from pipeline.frontend.fallback.fakes import register_fakes
+from pipeline.frontend.functionalize.centered_weights import drop_zero_points
 from pipeline.frontend.functionalize.effect_tokens import linalg_checks_taken_apart
 from pipeline.frontend.functionalize.functionalize_regions import purified
 from pipeline.frontend.functionalize.higher_order_call import writes_are_kept
@@ -150,7 +151,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     if isinstance(model, ExportedProgram):
         if dynamic_shapes is not None:
             raise OptionError("dynamic_shapes: an ExportedProgram has its own; give them to torch.export.export")
-        model = alias_idle_dropouts(model)
+        model = drop_zero_points(alias_idle_dropouts(model))
         refuse_writes_to_shared_elements(model.graph_module)
         return purified(model)
     if args is None:
@@ -164,7 +165,7 @@ def _export(model: Any, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any, 
     args, kwargs = _distinct((args, kwargs))
     try:
         traceable = module_of_script(model, args, kwargs) if is_script else _module(model, len(args))
-        exported = alias_idle_dropouts(_export_module(traceable, args, kwargs, dynamic_shapes))
+        exported = drop_zero_points(alias_idle_dropouts(_export_module(traceable, args, kwargs, dynamic_shapes)))
         refuse_writes_to_shared_elements(exported.graph_module)
         return _without_guards(purified(exported, loops_share=is_script))
     except PipelineError:

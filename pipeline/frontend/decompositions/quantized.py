@@ -10,17 +10,17 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
 #: The module that registers the ops, if anybody has asked for them.
 _MODULE = "torch.ao.quantization.fx._decomposed"
 
-#: How many columns of a weight of four bits torch packs together.
-_COLUMNS = 64
+#: How many columns of a weight of four bits torch packs together, by what it takes the CPU to be capable of.
+_COLUMNS = {"AVX512": 64, "AVX2": 32}
 
 #: Functions of that module that are arithmetic on tensors alone, by the op that they are.
 _TORCHS = {
-    "quantize_per_tensor.default": "quantize_per_tensor",
     "dequantize_per_tensor.default": "dequantize_per_tensor",
     "quantize_per_channel.default": "quantize_per_channel",
     "choose_qparams_per_token.default": "choose_qparams_per_token",
@@ -45,6 +45,7 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
     for form in ("tensor", "tensor2"):
         table[_overload(library, f"quantize_per_tensor.{form}")] = quantize_by_tensors
         table[_overload(library, f"dequantize_per_tensor.{form}")] = dequantize_by_tensors
+    table[_overload(library, "quantize_per_tensor.default")] = quantize_by_numbers
     table[_overload(library, "dequantize_per_channel.default")] = dequantize_by_channels
     table[_overload(library, "choose_qparams.tensor")] = choose_qparams
     table[_overload(library, "choose_qparams_symmetric.tensor")] = choose_qparams_symmetric
@@ -64,21 +65,22 @@ def int8_product(x: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) ->
 
 def knows_int4_packing() -> bool:
     """Whether `int4_product` reads weights as torch packs them on this machine."""
-    return torch.backends.cpu.get_cpu_capability() == "AVX512"
+    return torch.backends.cpu.get_cpu_capability() in _COLUMNS
 
 
 def int4_product(x: torch.Tensor, packed: torch.Tensor, group: int, scales_and_zeros: torch.Tensor) -> torch.Tensor:
     """`aten._weight_int4pack_mm_for_cpu`: x @ ((q - 8) * scale + zero).T, added up in float32 and rounded once.
 
-    `packed` is as torch packs for AVX-512: for each step of the sum, of 64 columns the first 32 are the lower halves of
-    bytes; of columns that are left, each other one is.
+    `packed` is as torch packs on this machine: for each step of the sum, of so many columns as `_COLUMNS` says the
+    first half are the lower halves of bytes; of columns that are left, each other one is.
 
     Args:
         packed: uint8, [N, K / 2]; scales_and_zeros: [K / group, N, 2].
     """
     n, k = packed.shape[0], 2 * packed.shape[1]
-    whole = n // _COLUMNS * _COLUMNS
-    blocks = packed[:whole].reshape(-1, k, _COLUMNS // 2)
+    columns = _COLUMNS[torch.backends.cpu.get_cpu_capability()]
+    whole = n // columns * columns
+    blocks = packed[:whole].reshape(-1, k, columns // 2)
     parts = [torch.stack([blocks & 15, blocks >> 4], 1).transpose(2, 3).reshape(whole, k)]
     if whole < n:
         rest = packed[whole:].reshape(k, -1)
@@ -87,6 +89,14 @@ def int4_product(x: torch.Tensor, packed: torch.Tensor, group: int, scales_and_z
     scale, zero = (part.T.unsqueeze(2) for part in scales_and_zeros.to(torch.float32).unbind(2))
     weight = (q.to(torch.float32) - 8) * scale + zero
     return (x.to(torch.float32) @ weight.flatten(1).T).to(x.dtype)
+
+
+def quantize_by_numbers(
+    x: torch.Tensor, scale: float, zero_point: int, quant_min: int, quant_max: int, dtype: torch.dtype
+) -> torch.Tensor:
+    """`quantize_per_tensor`: the reciprocal is rounded to float32 first, as torch's kernels have it."""
+    whole = torch.round(x.to(torch.float32) * float(np.float32(1.0 / scale)))
+    return torch.clamp(whole + zero_point if zero_point else whole, quant_min, quant_max).to(dtype)
 
 
 def quantize_by_tensors(

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import fx
@@ -25,9 +26,10 @@ from torch.export._trace import _ignore_backend_decomps
 from torch.fx import traceback as fx_traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.frontend.capture.traces_without_modules import traces_without_modules
-from pipeline.frontend.functionalize.plain_values import NotPlainError, has_plain_value, type_key
+from pipeline.frontend.functionalize.plain_values import NotPlainError, has_plain_value, is_symbolic, leaf_key, type_key
 from pipeline.frontend.functionalize.tensor_memory import may_share
 
 aten = torch.ops.aten
@@ -58,10 +60,25 @@ _VIEWS = frozenset(
 #: Ops with regions that others are taken apart to: recurrent layers are loops.
 _LOOPS = frozenset({torch.ops.higher_order.while_loop})
 
+#: In the place of a fragment: the op is left whole.
+Whole: TypeAlias = Literal["whole"]
+WHOLE: Whole = "whole"
+
+#: Ops that torch puts others in the place of when it functionalizes a graph.
+_FUNCTIONALIZED = frozenset({aten.lift_fresh.default, aten.lift_fresh_copy.default})
+
+#: What tells of a tensor what it is like, and computes nothing.
+_QUESTIONS = frozenset(
+    {torch.ops.prim.device.default, *(getattr(aten.result_type, name) for name in aten.result_type.overloads())}
+)
+
 Table = Mapping[Any, Callable[..., Any]]
 
-#: Whether an op is left whole, by the table and the op; tables live as long as the process.
-_kept: dict[Any, bool] = {}
+#: What ops are taken apart to, by the table, the op and its arguments' types; None for what is not plain.
+_fragments: dict[Any, Fragment | Whole | None] = {}
+
+#: Of more, all are forgotten.
+_MOST_FRAGMENTS = 10_000
 
 #: A table, and what `_split` makes of it.
 _splits: dict[int, tuple[Any, ...]] = {}
@@ -121,11 +138,19 @@ class Fragment:
 
 @dataclass
 class FragmentTracer:
-    """Finds out what ops are taken apart to, in the state in which `run_decompositions` traces."""
+    """Finds out what ops are taken apart to, in the state in which `run_decompositions` traces.
+
+    Attributes:
+        mode: that of the fake tensors of a program.
+        symbolic: whether some of its sizes are symbols.
+        known: what is known for arguments of symbolic sizes, as `_fragments`.
+        state: what tracing needs, from the first trace on.
+    """
 
     table: Table
     mode: FakeTensorMode
     symbolic: bool
+    known: dict[Any, Fragment | Whole | None] = field(default_factory=dict)
     state: contextlib.ExitStack | None = None
 
     def __enter__(self) -> FragmentTracer:
@@ -134,6 +159,36 @@ class FragmentTracer:
     def __exit__(self, *exception: object) -> None:
         if self.state is not None:
             self.state.close()
+
+    def fragment(self, op: OpOverload, args: Any, kwargs: Any) -> Fragment | Whole | None:
+        """What an op is taken apart to, for nodes and what else its arguments are; None if that is not plain."""
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        key = (id(self.table), op, spec, torch.get_default_dtype(), *map(leaf_key, leaves))
+        nodes = [leaf for leaf in leaves if isinstance(leaf, fx.Node)]
+        known = self.known if any(map(is_symbolic, nodes)) else _fragments
+        if key in known:
+            return known[key]
+        fragment = self._found(op, leaves, spec)
+        if len(known) >= _MOST_FRAGMENTS:
+            known.clear()
+        if not isinstance(fragment, Fragment) or not fragment.counts:
+            known[key] = fragment
+        return fragment
+
+    def _found(self, op: OpOverload, leaves: Sequence[Any], spec: pytree.TreeSpec) -> Fragment | Whole | None:
+        values = [leaf.meta["val"] if isinstance(leaf, fx.Node) else leaf for leaf in leaves]
+        if _is_kept_for(op, self.table, *pytree.tree_unflatten(values, spec)):
+            return WHOLE
+        nodes = [leaf for leaf in leaves if isinstance(leaf, fx.Node)]
+        return self.trace(op, leaves, spec, [self.like(read.meta["val"]) for read in nodes])
+
+    def like(self, value: Any) -> Any:
+        """A fake tensor of its own of the same type; a size is as it is."""
+        if not isinstance(value, torch.Tensor):
+            return value
+        with self.mode:
+            made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+        return made.requires_grad_() if value.requires_grad else made
 
     def trace(
         self, op: OpOverload, leaves: Sequence[Any], spec: pytree.TreeSpec, inputs: Sequence[Any]
@@ -221,13 +276,39 @@ def _split(table: Table) -> tuple[Any, Any]:
 
 def is_kept(op: OpOverload, table: Table) -> bool:
     """Whether an op that writes nothing is one of those that torch does not take apart."""
-    key = (id(table), op)
-    if key not in _kept:
-        announces = any(argument.alias_info is not None for argument in op._schema.arguments)
-        composite = op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
-        whole = not composite or exported_program._is_preservable_cia_op(op)
-        _kept[key] = op not in table and whole and (not announces or op in _VIEWS)
-    return _kept[key]
+    return op not in table and _may_be_kept(op)
+
+
+def _is_kept_for(op: OpOverload, table: Table, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether it is one for these arguments, fake tensors and sizes: the table's rule for it stands aside at once.
+
+    Most rules of a table are for some dtypes only.
+    """
+    if op not in table or op in _FUNCTIONALIZED or not _may_be_kept(op):
+        return False
+    try:
+        with torch.no_grad(), _NothingRuns():
+            return table[op](*args, **kwargs) is NotImplemented
+    except Exception:  # an op has run, or the rule raises what the trace will raise, too
+        return False
+
+
+class _NothingRuns(TorchDispatchMode):
+    """Raises an exception when an op is called that computes something."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _QUESTIONS:
+            return func(*args, **kwargs or {})
+        raise NotPlainError
+
+
+@functools.cache
+def _may_be_kept(op: OpOverload) -> bool:
+    """Whether torch leaves an op whole that a table has no rule for."""
+    announces = any(argument.alias_info is not None for argument in op._schema.arguments)
+    composite = op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+    whole = not composite or exported_program._is_preservable_cia_op(op)
+    return whole and (not announces or op in _VIEWS)
 
 
 def _drop_copies(taken: Sequence[fx.Node]) -> None:

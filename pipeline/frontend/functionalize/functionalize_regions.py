@@ -16,6 +16,7 @@ from torch.export import ExportedProgram, ExportGraphSignature
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 
 from pipeline.frontend.functionalize.higher_order_call import RegionCall, at_end, regions_of
+from pipeline.frontend.functionalize.idle_dropouts import copy_of_graph
 from pipeline.frontend.functionalize.region_aliases import refuse_later_writes, shared_memory
 from pipeline.frontend.functionalize.region_mutation import return_writes
 from pipeline.frontend.functionalize.schema_aliases import root, same_tensor, views
@@ -154,7 +155,7 @@ def purified(exported: ExportedProgram, loops_share: bool = False) -> ExportedPr
     """The program with pure branches and loops, see `purify`; itself if it has none."""
     if not has_regions(exported.graph_module):
         return exported
-    module = copy.deepcopy(exported.graph_module)
+    module = copy_of_graph(exported)
     purify(module, loops_share)
     signature = copy.deepcopy(exported.graph_signature)
     constants = dict(exported.constants)

@@ -23,13 +23,22 @@ def alias_idle_dropouts(exported: ExportedProgram) -> ExportedProgram:
     """dropout(x, p, train=False), dropout(x, 0, ..)  →  alias(x), so that what writes to one writes to the other."""
     if not _idle(exported.graph_module):
         return exported
-    module = copy.deepcopy(exported.graph_module)
+    module = copy_of_graph(exported)
     for node in _idle(module):
         node.target, node.args = aten.alias.default, (node.args[0],)
         node.meta["val"] = node.all_input_nodes[0].meta["val"]
     for inner in _graphs(module):
         inner.recompile()
     return exported._update(module, exported.graph_signature)
+
+
+def copy_of_graph(exported: ExportedProgram) -> fx.GraphModule:
+    """A program's graph, and those of its regions, to be changed. Copies of FX rename what is called like a builtin."""
+    module = copy.deepcopy(exported.graph_module)
+    for old, new in zip(_graphs(exported.graph_module), _graphs(module), strict=True):
+        for given, node in zip(old.graph.nodes, new.graph.nodes, strict=True):
+            node.name = given.name
+    return module
 
 
 def _idle(module: fx.GraphModule) -> list[fx.Node]:

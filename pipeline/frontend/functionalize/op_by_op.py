@@ -25,12 +25,10 @@ from torch.export.graph_signature import ExportGraphSignature, OutputKind, SymIn
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
-from pipeline.frontend.functionalize.fragments import Fragment, FragmentTracer, Table, is_kept
+from pipeline.frontend.functionalize.fragments import WHOLE, Fragment, FragmentTracer, Table, is_kept
 from pipeline.frontend.functionalize.plain_values import (
     NotPlainError,
     has_plain_value,
-    is_symbolic,
-    leaf_key,
     tensor_key,
     tensors_of,
     type_key,
@@ -52,12 +50,6 @@ aten = torch.ops.aten
 
 #: Kinds of symbols that no size of an argument is.
 _UNBACKED = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
-
-#: What ops are taken apart to, by the table, the op and its arguments' types; None for what is not plain.
-_fragments: dict[Any, Fragment | None] = {}
-
-#: Of more, all are forgotten.
-_MOST_FRAGMENTS = 10_000
 
 
 def decomposed(exported: ExportedProgram, table: Table) -> ExportedProgram | None:
@@ -100,7 +92,6 @@ class _OpByOp:
         types: a fake tensor of each type.
         sharing: the nodes of ops whose results may lie in the memory of their operands.
         regions: the graphs of the regions that ops run, by the names by which they get them.
-        fragments: what ops are taken apart to for arguments of symbolic sizes, as `_fragments`.
         numbers: the nodes that compute sizes, by what they compute.
     """
 
@@ -114,7 +105,6 @@ class _OpByOp:
     types: dict[Any, torch.Tensor] = field(default_factory=dict)
     sharing: set[fx.Node] = field(default_factory=set)
     regions: dict[str, fx.GraphModule] = field(default_factory=dict)
-    fragments: dict[Any, Fragment | None] = field(default_factory=dict)
     numbers: dict[Any, fx.Node] = field(default_factory=dict)
 
     def program(self, of_arguments: bool) -> ExportedProgram:
@@ -178,7 +168,7 @@ class _OpByOp:
         if not all(isinstance(node.meta["val"], torch.Tensor) for node in given):
             raise NotPlainError
         values = [self._value(node) for node in taken]
-        inputs = [self._like(value.meta["val"]) for value in values]
+        inputs = [self.tracer.like(value.meta["val"]) for value in values]
         arguments = [node for node in taken if node in stretch.arguments]
         fragment = self.tracer.trace_stretch(nodes, taken, given, arguments, inputs)
         if fragment is None:
@@ -270,7 +260,8 @@ class _OpByOp:
         made.meta = dict(node.meta)
         if may_share(op):
             self.sharing.add(node)
-        if [type_key(value) for value in tensors_of(node)] != [type_key(value) for value in tensors_of(made)]:
+        types = [type_key(value) for value in tensors_of(node)]
+        if node.target is not op or types != [type_key(value) for value in tensors_of(made)]:
             values = fx.map_arg((args, kwargs), lambda read: read.meta["val"])
             try:
                 with self.mode, torch.no_grad():
@@ -280,24 +271,15 @@ class _OpByOp:
         return made
 
     def _take_apart(self, node: fx.Node, op: OpOverload, args: Any, kwargs: Any) -> Any:
-        leaves, spec = pytree.tree_flatten((args, kwargs))
-        key = (id(self.table), op, spec, torch.get_default_dtype(), *map(leaf_key, leaves))
-        nodes = [leaf for leaf in leaves if isinstance(leaf, fx.Node)]
-        known = self.fragments if any(map(is_symbolic, nodes)) else _fragments
-        if key in known:
-            fragment = known[key]
-        else:
-            inputs = [self._like(read.meta["val"]) for read in nodes]  # which are tensors of their own
-            fragment = self.tracer.trace(op, leaves, spec, inputs)
-            if len(known) >= _MOST_FRAGMENTS:
-                known.clear()
-            if fragment is None or not fragment.counts:
-                known[key] = fragment
+        fragment = self.tracer.fragment(op, args, kwargs)
         if fragment is None:
             raise NotPlainError
+        if fragment == WHOLE:
+            return self._keep(node, op, args, kwargs)
         if fragment.shares:
             self.sharing.add(node)
-        return self._inline(node, fragment, nodes)
+        leaves = pytree.tree_leaves((args, kwargs))
+        return self._inline(node, fragment, [leaf for leaf in leaves if isinstance(leaf, fx.Node)])
 
     def _inline(self, node: fx.Node | None, fragment: Fragment, inputs: Sequence[fx.Node]) -> Any:
         """Puts a fragment in the place of a node, whose origin it has; of a stretch each node has its own."""
@@ -323,19 +305,11 @@ class _OpByOp:
                 inside[own] = made
         raise AssertionError("a graph without an output")
 
-    def _like(self, value: Any) -> Any:
-        """A fake tensor of the same type; a size is as it is."""
-        if not isinstance(value, torch.Tensor):
-            return value
-        with self.mode:
-            made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
-        return made.requires_grad_() if value.requires_grad else made
-
     def _typical(self, value: torch.Tensor) -> torch.Tensor:
         """The fake tensor of its type that stands for all."""
         key = tensor_key(value)
         if key not in self.types:
-            self.types[key] = self._like(value)
+            self.types[key] = self.tracer.like(value)
         return self.types[key]
 
     def _mapped(self, value: Any) -> Any:

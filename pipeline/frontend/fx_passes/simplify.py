@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from pipeline.frontend.complex_numbers import complex_as_pairs
+from pipeline.frontend.fx_passes.accumulation import accumulate_in_summands
 from pipeline.frontend.fx_passes.empty_tensors import replace_empty_tensors
 from pipeline.frontend.fx_passes.known_sizes import known_sizes_as_numbers
 from pipeline.frontend.fx_passes.literals import change_literals, literals_as_nodes_in_lists, literals_of, tensor_of
@@ -83,6 +84,7 @@ def simplify(graph: fx.Graph, is_region: bool = False) -> None:
     check_numbers_that_select(graph)
     lower_numbers(graph)
     name_operators(graph)
+    accumulate_in_summands(graph)
     compute_splats(graph)
     numbers_beside_floats(graph)
     replace_empty_tensors(graph)

@@ -18,7 +18,8 @@ from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from pipeline.errors import CaptureError
-from pipeline.frontend.generation.quantized_slots import QuantizedSlots
+from pipeline.frontend.generation.equal_layers import LayerNumber
+from pipeline.frontend.generation.quantized_slots import QuantizedSlots, SlotsByHeads
 
 #: The name of `cached_attention` among transformers' attentions.
 ATTENTION = "pipeline-cached"
@@ -56,20 +57,26 @@ class KeyValueBuffers(nn.Module):
         self.quantized, self.layers, self.slots = quantized, tuple(layers), slots
         for number, layer in enumerate(layers):
             rows, dtype = batch * layer.heads, torch.int8 if quantized else layer.dtype
-            self._add(f"keys_{number}", torch.zeros(rows, layer.key_width, slots, dtype=dtype))
-            self._add(f"values_{number}", torch.zeros(rows, slots, layer.value_width, dtype=dtype))
-            for name in (f"keys_{number}_scale", f"values_{number}_scale") if quantized else ():
+            keys, values, *scales = self.names(number)
+            self._add(keys, torch.zeros(rows, layer.key_width, slots, dtype=dtype))
+            self._add(values, torch.zeros(rows, slots, layer.value_width, dtype=dtype))
+            for name in scales:
                 self._add(name, torch.zeros(rows, slots))
 
     def _add(self, name: str, tensor: torch.Tensor) -> None:
         self.register_buffer(name, tensor, persistent=False)
 
-    def of_layer(self, number: int) -> tuple[Slots, Slots]:
+    def names(self, number: int) -> tuple[str, ...]:
+        """The names of a layer's buffers: keys, values, and the scales of both if they are quantized."""
+        names = (f"keys_{number}", f"values_{number}")
+        return (*names, *(f"{name}_scale" for name in names)) if self.quantized else names
+
+    def of_layer(self, number: int | LayerNumber) -> tuple[Slots, Slots]:
         """The keys and the values of a layer."""
-        keys, values = getattr(self, f"keys_{number}"), getattr(self, f"values_{number}")
+        number = number.value if isinstance(number, LayerNumber) else number
+        keys, values, *scales = (getattr(self, name) for name in self.names(number))
         if not self.quantized:
             return keys, values
-        scales = getattr(self, f"keys_{number}_scale"), getattr(self, f"values_{number}_scale")
         return QuantizedSlots(keys, scales[0], -1), QuantizedSlots(values, scales[1], 1)
 
 
@@ -84,7 +91,12 @@ class CacheView(Cache):
         self._buffers, self._first, self._end = buffers, first, end
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+        self,
+        key_states: torch.Tensor,
+        value_states: torch.Tensor,
+        layer_idx: int | LayerNumber,
+        *args: Any,
+        **kwargs: Any,
     ) -> tuple[Slots, Slots]:
         """Writes [batch, heads, length, width] to its slots; returns what is to be read, as the buffers have it."""
         keys, values = self._buffers.of_layer(layer_idx)
@@ -104,8 +116,8 @@ class CacheView(Cache):
 def cached_attention(
     module: nn.Module,
     query: torch.Tensor,
-    key: Slots,
-    value: Slots,
+    key: Slots | SlotsByHeads,
+    value: Slots | SlotsByHeads,
     attention_mask: torch.Tensor,
     scaling: float | None = None,
     sliding_window: int | None = None,
@@ -117,7 +129,7 @@ def cached_attention(
 
     Args:
         query: [batch, heads, length, width], of the last tokens.
-        key, value: see above, or [batch, heads, slots, width].
+        key, value: see above, or [batch, heads, slots, width], tensors or `SlotsByHeads`.
         attention_mask: bool[batch, 1, length, slots], whether a query sees what is in a slot.
         position_bias: [1, heads, length, slots], what is added to scores.
 
@@ -127,6 +139,9 @@ def cached_attention(
     unknown = sorted(name for name, given in others.items() if given is not None and name not in _IDLE)
     if unknown:
         raise CaptureError(f"{type(module).__name__}: its attention takes {unknown[0]}, which generation has not yet")
+    if isinstance(key, SlotsByHeads) and isinstance(value, SlotsByHeads):
+        key, value = key.slots, value.slots
+    assert not isinstance(key, SlotsByHeads) and not isinstance(value, SlotsByHeads)
     if isinstance(key, torch.Tensor) and isinstance(value, torch.Tensor) and key.ndim == 4:
         key, value = key.flatten(0, 1).transpose(1, 2), value.flatten(0, 1)
     batch, heads, length, width = query.shape

@@ -23,11 +23,20 @@ from pipeline.frontend.generation.cached_attention import (
     CacheView,
     KeyValueBuffers,
     LayerShape,
+    Slots,
     attending_to_buffers,
     cached_attention,
     layer_shapes,
 )
-from pipeline.frontend.generation.entries import aligned_slots, compiled_entry, options_of_entries, positions_of
+from pipeline.frontend.generation.entries import (
+    aligned_slots,
+    compiled_entry,
+    is_quantized,
+    options_of_entries,
+    positions_of,
+)
+from pipeline.frontend.generation.equal_layers import LayerNumber
+from pipeline.frontend.generation.quantized_slots import QuantizedSlots, SlotsByHeads
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.weights.preparation import Preparation
 
@@ -87,7 +96,12 @@ class _HeadsView(CacheView):
         self.layers = [self._layer(number) for number in range(len(buffers.layers))] if is_filled else []
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+        self,
+        key_states: torch.Tensor,
+        value_states: torch.Tensor,
+        layer_idx: int | LayerNumber,
+        *args: Any,
+        **kwargs: Any,
     ) -> tuple[Any, Any]:
         """As of `CacheView`."""
         return self._by_heads(*super().update(key_states, value_states, layer_idx))
@@ -98,7 +112,10 @@ class _HeadsView(CacheView):
         found = self._by_heads(keys[:, :, : self._end], values[:, : self._end])
         return SimpleNamespace(keys=found[0], values=found[1])
 
-    def _by_heads(self, keys: Any, values: Any) -> tuple[Any, Any]:
+    def _by_heads(self, keys: Slots, values: Slots) -> tuple[Any, Any]:
+        if isinstance(keys, QuantizedSlots) and isinstance(values, QuantizedSlots):
+            return SlotsByHeads(keys, self._rows), SlotsByHeads(values, self._rows)
+        assert isinstance(keys, torch.Tensor) and isinstance(values, torch.Tensor)
         return keys.transpose(1, 2).unflatten(0, (self._rows, -1)), values.unflatten(0, (self._rows, -1))
 
 
@@ -123,13 +140,13 @@ def _logits(
 
 
 def compile_encoder_decoder(
-    model: nn.Module, max_length: int, max_source_length: int, batch: int, options: dict[str, Any]
+    model: nn.Module, max_length: int, max_source_length: int, batch: int, kv_cache: str, options: dict[str, Any]
 ) -> tuple[Executable, Executable]:
     """The executables of `SourceEntry` and `TargetEntry`, which share weights, what they prepare, and the cache.
 
     Raises:
         CaptureError: the attention of the model is none of transformers' attention functions.
-        OptionError: the model has fewer positions than it is to have.
+        OptionError: the model has fewer positions than it is to have, or there is no such cache.
     """
     chosen = options_of_entries(options, model)
     positions = positions_of(model)
@@ -137,8 +154,8 @@ def compile_encoder_decoder(
         if positions is not None and length > positions:
             raise OptionError(f"{name}: the model has {positions} positions, {length} are too many")
     own, read = _layer_shapes(model)
-    cache = KeyValueBuffers(own, batch, aligned_slots(model, max_length))
-    source = KeyValueBuffers(read, batch, aligned_slots(model, max_source_length))
+    cache = KeyValueBuffers(own, batch, aligned_slots(model, max_length), is_quantized(kv_cache))
+    source = KeyValueBuffers(read, batch, aligned_slots(model, max_source_length), is_quantized(kv_cache))
     ids, mask = torch.ones(batch, 5, dtype=torch.int64), torch.ones(batch, 5, dtype=torch.int64)
     length = torch.export.Dim.AUTO(min=2, max=source.slots)
     filled = torch.export.Dim.AUTO(min=2, max=cache.slots)

@@ -40,11 +40,22 @@ class PromptEntry(nn.Module):
 
     def forward(self, input_ids: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
         """See the class."""
-        length = input_ids.shape[1]
-        slots = torch.arange(length)
-        positions = (slots[None] - padding[:, None]).clamp(min=0)
-        seen = (slots[None] <= slots[:, None])[None] & (slots[None] >= padding[:, None])[:, None]
-        return _logits(self.model, input_ids, seen[:, None], positions, CacheView(self.cache, 0, length))
+        return _prompt_logits(self.model, input_ids, padding, self.cache)
+
+
+class JoiningEntry(nn.Module):
+    """Takes a prompt of one row into a cache of one row, from where it may be put into a row of another.
+
+    Takes and returns what `PromptEntry` does for a batch of one.
+    """
+
+    def __init__(self, model: nn.Module, staged: KeyValueBuffers):
+        super().__init__()
+        self.model, self.staged = model, staged
+
+    def forward(self, input_ids: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
+        """See the class."""
+        return _prompt_logits(self.model, input_ids, padding, self.staged)
 
 
 class StepEntry(nn.Module):
@@ -90,6 +101,16 @@ class ExtendEntry(nn.Module):
         return _kept_logits(self.model, input_ids, seen[:, None], positions, cache, kept)
 
 
+def _prompt_logits(
+    model: nn.Module, input_ids: torch.Tensor, padding: torch.Tensor, cache: KeyValueBuffers
+) -> torch.Tensor:
+    length = input_ids.shape[1]
+    slots = torch.arange(length)
+    positions = (slots[None] - padding[:, None]).clamp(min=0)
+    seen = (slots[None] <= slots[:, None])[None] & (slots[None] >= padding[:, None])[:, None]
+    return _logits(model, input_ids, seen[:, None], positions, CacheView(cache, 0, length))
+
+
 def _logits(
     model: nn.Module, input_ids: torch.Tensor, seen: torch.Tensor, positions: torch.Tensor, cache: CacheView
 ) -> torch.Tensor:
@@ -118,10 +139,11 @@ def _kept_logits(
 
 def compile_entries(
     model: nn.Module, max_length: int, batch: int, kv_cache: str, options: dict[str, Any]
-) -> tuple[Executable, Executable, Callable[[], Executable]]:
-    """The executables of `PromptEntry` and `StepEntry`, and what compiles `ExtendEntry`.
+) -> tuple[Executable, Executable, Callable[[], Executable], Callable[[], Executable] | None]:
+    """The executables of `PromptEntry` and `StepEntry`, and what compiles `ExtendEntry` and `JoiningEntry`.
 
-    They share the model's weights, what they prepare of these, and one cache.
+    They share the model's weights, what they prepare of these, and, but for the last, one cache. A batch of one has no
+    prompts that join others.
 
     Raises:
         CaptureError: the model is none of transformers' that predict the next token, or keeps something else than
@@ -129,20 +151,23 @@ def compile_entries(
         OptionError: the model has fewer positions than `max_length`, or there is no such cache.
     """
     chosen = options_of_entries(options, model)
-    if kv_cache not in KV_CACHES:
-        raise OptionError(f"kv_cache: expected one of {', '.join(KV_CACHES)}, got {kv_cache!r}")
+    has_bytes = is_quantized(kv_cache)
     _check(model, max_length)
     ids, padding = torch.ones(batch, 2, dtype=torch.int64), torch.zeros(batch, dtype=torch.int64)
     with torch.no_grad():
         shapes = layer_shapes(lambda: model(input_ids=ids[:1], use_cache=True).past_key_values)
     slots = aligned_slots(model, max_length)
-    cache = KeyValueBuffers(shapes, batch, slots, quantized=kv_cache == "int8")
+    cache = KeyValueBuffers(shapes, batch, slots, quantized=has_bytes)
     length = torch.export.Dim.AUTO(min=2, max=slots)
     prompt = ids.new_ones(batch, min(5, slots))
     filled, preparation = torch.arange(min(7, slots)), Preparation()
 
     def compiled(entry: nn.Module, args: tuple[Any, ...], dynamic_shapes: Any) -> Executable:
         return compiled_entry(entry, args, dynamic_shapes, chosen, preparation)
+
+    def joining() -> Executable:
+        staged = KeyValueBuffers(shapes, 1, slots, quantized=has_bytes)
+        return compiled(JoiningEntry(model, staged), (prompt[:1], padding[:1]), ({1: length}, None))
 
     several = torch.export.Dim.AUTO(min=2, max=slots)
     return (
@@ -154,7 +179,15 @@ def compile_entries(
             (ids.new_ones(batch, 3), padding, torch.arange(4), torch.arange(2)),
             ({1: several}, None, {0: several}, {0: several}),
         ),
+        joining if batch > 1 else None,
     )
+
+
+def is_quantized(kv_cache: str) -> bool:
+    """Whether a cache is one of bytes; raises `OptionError` where there is no such cache."""
+    if kv_cache not in KV_CACHES:
+        raise OptionError(f"kv_cache: expected one of {', '.join(KV_CACHES)}, got {kv_cache!r}")
+    return kv_cache == "int8"
 
 
 def aligned_slots(model: nn.Module, max_length: int) -> int:

@@ -8,35 +8,38 @@ types of its weights.
 
 from __future__ import annotations
 
-import enum
-import functools
+import contextlib
 import hashlib
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import transformers
 from torch import nn
 
+from pipeline import timing
+from pipeline.errors import CaptureError
 from pipeline.frontend.capture.module_weights import ModuleWeights
-from pipeline.frontend.generation.cached_attention import attending_to_buffers
-from pipeline.frontend.sources import exported_source
+from pipeline.frontend.generation.cached_attention import KeyValueBuffers, attending_to_buffers
+from pipeline.frontend.generation.equal_layers import equal_layers
+from pipeline.frontend.generation.repeated_layers import CannotRepeatError, RepeatedLayers
+from pipeline.frontend.generation.told_modules import PLAIN, Untold, is_local, own_attributes
+from pipeline.frontend.sources import ExportedSource, exported_source
 from pipeline.options import Options
 from pipeline.program import Dump, Program, ProgramSource
+from pipeline.remarks import note
 from pipeline.runtime.weights.preparation import Preparation
 
 if TYPE_CHECKING:
     from pipeline.frontend.importer.graph_reader import CapturedGraph, TypeOf
 
-#: Values that are told by their text.
-_PLAIN = (bool, int, float, str, type(None))
 
-#: The names under which torch's modules keep hooks.
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+Asked = TypeVar("Asked")
 
 
 class EntrySource(ProgramSource):
@@ -55,31 +58,48 @@ class EntrySource(ProgramSource):
         self._entry, self._args, self._shapes, self._options = entry, args, dynamic_shapes, options
         named = (*entry.named_parameters(remove_duplicate=False), *entry.named_buffers(remove_duplicate=False))
         self._weights = ModuleWeights(entry, dict(named))
-        self._exported: ProgramSource | None = None
+        self._layers: RepeatedLayers | None = None
+        self._exported: ExportedSource | None = None
 
-    def _source(self) -> ProgramSource:
+    def _source(self) -> ExportedSource:
         """What torch.export makes of it."""
         if self._exported is None:
-            with torch.no_grad(), attending_to_buffers(self._entry.model):
-                options = self._options
-                self._exported = exported_source(
-                    self._entry, self._args, None, self._shapes, options.capture, options.random
-                )
+            if self._layers is None:
+                self._layers = _repeated(self._entry)
+            options, layers = self._options, self._layers
+            within = (attending_to_buffers(self._entry.model), layers.traced(), timing.stage("torch.export"))
+            with contextlib.ExitStack() as state, torch.no_grad():
+                for context in within:
+                    state.enter_context(context)
+                source = exported_source(self._entry, self._args, None, self._shapes, options.capture, options.random)
+            self._exported = replace(source, expand=layers.expanded)
         return self._exported
+
+    def _asked(self, ask: Callable[[ExportedSource], Asked]) -> Asked:
+        """What the exported program says, whose equal layers are traced once if that can be."""
+        try:
+            return ask(self._source())
+        except (CannotRepeatError, CaptureError) as error:
+            if self._layers is None or not self._layers.layers:
+                raise
+            self._layers, self._exported = RepeatedLayers((), {}), None
+            found = ask(self._source())
+            note("capture", "missed", "builtin.module", f"equal layers are not traced once for all: {error}")
+            return found
 
     def program(self, dump: Dump) -> Program:
         """Exports and imports it."""
-        return self._source().program(dump)
+        return self._asked(lambda source: source.program(dump))
 
     def captured(self, type_of: TypeOf) -> CapturedGraph | None:
         """Exports and reads it."""
-        return self._source().captured(type_of)
+        return self._asked(lambda source: source.captured(type_of))
 
     def fingerprint(self) -> str | None:
         """What the entry is told by; None for a model with hooks, methods of an object's own, or tensors apart."""
         try:
             return "\n".join(_lines(self._entry, self._args, self._shapes))
-        except _Unknown:
+        except Untold:
             return None
 
     def example(self) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
@@ -95,8 +115,16 @@ class EntrySource(ProgramSource):
         return self._weights.holders()
 
 
-class _Unknown(Exception):
-    """Text does not tell what a module computes."""
+def _repeated(entry: nn.Module) -> RepeatedLayers:
+    """The equal layers of an entry: those that have equal keys and values in the cache, too."""
+    caches = [(name, part) for name, part in entry.named_children() if isinstance(part, KeyValueBuffers)]
+    kept: dict[int, list[Any]] = {}
+    names: dict[int, list[str]] = {}
+    for cache_name, cache in caches:
+        for number, layer in enumerate(cache.layers):
+            kept.setdefault(number, []).append(layer)
+            names.setdefault(number, []).extend(f"{cache_name}.{name}" for name in cache.names(number))
+    return RepeatedLayers(equal_layers(entry, {number: repr(layers) for number, layers in kept.items()}), names)
 
 
 def _lines(entry: nn.Module, args: tuple[Any, ...], shapes: Any) -> Iterator[str]:
@@ -107,7 +135,7 @@ def _lines(entry: nn.Module, args: tuple[Any, ...], shapes: Any) -> Iterator[str
     for name, module in entry.named_modules(remove_duplicate=False):
         kinds.update(dict.fromkeys(type(module).__mro__))
         yield f"module {name}: {type(module).__module__}.{type(module).__qualname__} {module.extra_repr()}"
-        yield from _own(module)
+        yield from (f"  {own} {value}" for own, value in own_attributes(module).items())
     first: dict[int, str] = {}
     named = (*entry.named_parameters(remove_duplicate=False), *entry.named_buffers(remove_duplicate=False))
     for name, tensor in named:
@@ -122,41 +150,6 @@ def _lines(entry: nn.Module, args: tuple[Any, ...], shapes: Any) -> Iterator[str
         yield from _functions(module_name, vars(sys.modules[module_name]))
 
 
-def _own(module: nn.Module) -> Iterator[str]:
-    """What a module has of its own besides modules and weights."""
-    if any(module.__dict__.get(hooks) for hooks in _HOOKS):
-        raise _Unknown
-    for name, value in sorted(module.__dict__.items()):
-        if name in ("_parameters", "_buffers", "_modules", *_HOOKS) or name.startswith("_non_persistent"):
-            continue
-        if isinstance(value, torch.Tensor) or (callable(value) and hasattr(type(module), name)):
-            raise _Unknown
-        yield f"  {name} {value!r}" if isinstance(value, _PLAIN) else f"  {name} {_said(value)}"
-
-
-def _said(value: Any) -> str:
-    """A value that isn't plain by its name, or that of its class; a config is told as a whole."""
-    if isinstance(value, (tuple, list, set, frozenset)):
-        return f"({', '.join(sorted(map(_said, value)) if isinstance(value, (set, frozenset)) else map(_said, value))})"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {_said(item)}' for key, item in value.items())}}}"
-    if isinstance(value, _PLAIN):
-        return repr(value)
-    if isinstance(value, (torch.dtype, torch.device)):
-        return repr(value)
-    if isinstance(value, enum.Enum):
-        return f"{type(value).__qualname__}.{value.name}"
-    if isinstance(value, (torch.Tensor, functools.partial)) or (inspect.isfunction(value) and _is_local(value)):
-        raise _Unknown
-    kind = value if inspect.isfunction(value) or isinstance(value, type) else type(value)
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _is_local(function: FunctionType) -> bool:
-    """Whether a function is told by more than its name: one of several that a function has made."""
-    return "<" in function.__qualname__
-
-
 def _functions(module: str, names: Mapping[str, Any]) -> Iterator[str]:
     """The functions that a module, or a class of it, has now; torch's are told by its version."""
     if module.partition(".")[0] in ("torch", "builtins"):
@@ -165,8 +158,8 @@ def _functions(module: str, names: Mapping[str, Any]) -> Iterator[str]:
         function = inspect.unwrap(value) if inspect.isfunction(value) else None
         if function is None:
             continue
-        if function.__closure__ and _is_local(function):
-            raise _Unknown
+        if function.__closure__ and is_local(function):
+            raise Untold
         yield f"function {module}.{name} {_code(function.__code__)} {_defaults(function)}"
 
 
@@ -174,7 +167,7 @@ def _defaults(function: FunctionType) -> list[str]:
     """What a function takes where nothing is given; functions and objects by what they are."""
     given = function.__defaults__ or ()
     codes = [_code(value.__code__) if inspect.isfunction(value) else None for value in given]
-    plain = [repr(value) if isinstance(value, _PLAIN) else type(value).__qualname__ for value in given]
+    plain = [repr(value) if isinstance(value, PLAIN) else type(value).__qualname__ for value in given]
     return [code or text for code, text in zip(codes, plain, strict=True)]
 
 
@@ -195,5 +188,5 @@ def _file(kind: type) -> str:
         return package
     path = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if path is None:
-        raise _Unknown
+        raise Untold
     return f"file {kind.__module__} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"

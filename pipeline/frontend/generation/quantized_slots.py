@@ -36,6 +36,20 @@ class QuantizedSlots:
         self.scales[:, index[self.axis]] = scales
 
 
+@dataclass(frozen=True)
+class SlotsByHeads:
+    """Slots, as models see them that look at sizes: [batch, heads, slots, width]."""
+
+    slots: QuantizedSlots
+    batch: int
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """These sizes."""
+        rows, *sizes = self.slots.shape
+        return self.batch, rows // self.batch, *(sizes if self.slots.axis == 1 else reversed(sizes))
+
+
 def quantized(numbers: torch.Tensor, dim: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Scales, without `dim`, and int8: round(x / scale), where scale = max(abs(x)) / 127 along `dim`.
 

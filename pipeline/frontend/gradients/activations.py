@@ -10,7 +10,9 @@ from torch import fx
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from pipeline.frontend.decompositions import decomposition_table
-from pipeline.frontend.gradients.kept_layouts import keep_channels_last
+from pipeline.frontend.gradients.kept_bases import keep_bases
+from pipeline.frontend.gradients.kept_layouts import keep_as_in_memory
+from pipeline.frontend.gradients.kept_values import keep_what_is_read
 from pipeline.frontend.gradients.norms import statistics_in_float32
 from pipeline.frontend.gradients.recompute import copy_what_is_written
 
@@ -36,5 +38,7 @@ def activation_partition(
     """(forward, backward) of a graph of aot_autograd's that computes both, as a `partition_fn` gives them."""
     copy_what_is_written(joint)
     forward, backward = min_cut_rematerialization_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **options)
-    keep_channels_last(forward, backward, num_fwd_outputs)
+    keep_bases(forward, backward, num_fwd_outputs)
+    keep_what_is_read(forward, backward, num_fwd_outputs)
+    keep_as_in_memory(forward, backward, num_fwd_outputs)
     return forward, backward

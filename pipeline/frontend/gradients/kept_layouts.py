@@ -1,22 +1,25 @@
-"""Activations beside convolutions are kept with their channels last, as the kernels of both graphs have them.
+"""Activations are kept as they lie in memory: those beside convolutions with their channels last, as kernels have them.
 
 forward: returns x: [N, C, H, W]      →  returns permute(x): [N, H, W, C]
 backward: takes x: [N, C, H, W]       →  takes y: [N, H, W, C], and reads permute(y)
 
-A layout is part of a graph's results: else forward would write an activation twice, and backward turn it back.
+A layout is part of a graph's results: else forward would write an activation twice, and backward turn it back. Of heads
+of attentions, which lie beside each other for each token, each call of backward would make row-major copies.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import fx
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 aten = torch.ops.aten
 
 
-def keep_channels_last(forward: fx.GraphModule, backward: fx.GraphModule, results: int) -> None:
+def keep_as_in_memory(forward: fx.GraphModule, backward: fx.GraphModule, results: int) -> None:
     """Changes both graphs in place; `results` is the number of forward's own results, before what it keeps."""
     output = forward.graph.output_node()
     values = list(output.args[0])
@@ -28,13 +31,47 @@ def keep_channels_last(forward: fx.GraphModule, backward: fx.GraphModule, result
     }
     own = set(values[:results])
     for number, node in enumerate(values[results:], results):
-        if node not in beside or node in own or node.name not in taken:
+        if not isinstance(node, fx.Node) or node.op != "call_function" or node in own or node.name not in taken:
             continue
-        values[number] = _last(forward.graph, node, output)
-        _take_last(backward.graph, taken[node.name])
+        order = [0, *range(2, _rank(node)), 1] if node in beside else _memory_order(node)
+        if order is not None:
+            values[number] = _laid_out(forward.graph, node, order, output)
+            _take_laid_out(backward.graph, taken[node.name], order)
     output.args = (tuple(values),)
     forward.recompile()
     backward.recompile()
+
+
+def _memory_order(node: fx.Node) -> list[int] | None:
+    """The dims of a dense tensor as they lie in memory, the outermost first; None if that is as they are counted."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return None
+    long = [dim for dim in range(value.dim()) if not statically_known_true(value.size(dim) == 1)]
+    strides = {dim: _usual(value.stride(dim)) for dim in long}
+    if None in strides.values():
+        return None
+    order = sorted(long, key=lambda dim: -(strides[dim] or 0))
+    return None if order == long or not _is_dense(value, order) else _with_units(order, value.dim())
+
+
+def _usual(number: int | torch.SymInt) -> int | None:
+    """A number, or what it is for the sizes that the graph was captured with."""
+    return number if isinstance(number, int) else number.node.hint
+
+
+def _is_dense(value: torch.Tensor, order: Sequence[int]) -> bool:
+    expected: int | torch.SymInt = 1
+    for dim in reversed(order):
+        if not statically_known_true(value.stride(dim) == expected):
+            return False
+        expected = expected * value.size(dim)
+    return True
+
+
+def _with_units(order: Sequence[int], rank: int) -> list[int]:
+    """An order of some dims with the other ones, of size 1, in front."""
+    return [*(dim for dim in range(rank) if dim not in order), *order]
 
 
 def _beside_convolutions(graph: fx.Graph) -> set[fx.Node]:
@@ -59,25 +96,25 @@ def _is_convolved(node: fx.Node | None) -> bool:
     return _rank(node) > 3 and any(node in user.args[: data.get(user.target, 0)] for user in node.users)
 
 
-def _last(graph: fx.Graph, node: fx.Node, output: fx.Node) -> fx.Node:
-    """permute(x), its channels last, and in memory, too."""
-    rank = _rank(node)
-    value = node.meta["val"].permute(0, *range(2, rank), 1)
+def _laid_out(graph: fx.Graph, node: fx.Node, order: list[int], output: fx.Node) -> fx.Node:
+    """permute(x), its dims in that order, and in memory, too."""
+    value = node.meta["val"].permute(order)
     with graph.inserting_before(output):
-        moved = graph.call_function(aten.permute.default, (node, [0, *range(2, rank), 1]))
+        moved = graph.call_function(aten.permute.default, (node, order))
+        moved.meta = {**node.meta, "val": value}
         laid_out = graph.call_function(aten.clone.default, (moved,), {"memory_format": torch.contiguous_format})
-    moved.meta, laid_out.meta = {**node.meta, "val": value}, {**node.meta, "val": value.contiguous()}
+    laid_out.meta = {**node.meta, "val": value.contiguous()}
     return laid_out
 
 
-def _take_last(graph: fx.Graph, taken: fx.Node) -> None:
-    """A placeholder of what `_last` gives, and what was read of it before."""
-    rank, users = _rank(taken), list(taken.users)
-    value = taken.meta["val"]
+def _take_laid_out(graph: fx.Graph, taken: fx.Node, order: list[int]) -> None:
+    """A placeholder of what `_laid_out` gives, and what was read of it before."""
+    users, value = list(taken.users), taken.meta["val"]
+    inverse = [order.index(dim) for dim in range(len(order))]
     with graph.inserting_after(_last_placeholder(graph)):
-        back = graph.call_function(aten.permute.default, (taken, [0, rank - 1, *range(1, rank - 1)]))
+        back = graph.call_function(aten.permute.default, (taken, inverse))
     back.meta = dict(taken.meta)
-    taken.meta = {**taken.meta, "val": value.permute(0, *range(2, rank), 1).contiguous()}
+    taken.meta = {**taken.meta, "val": value.permute(order).contiguous()}
     for user in users:
         user.replace_input_with(taken, back)
 

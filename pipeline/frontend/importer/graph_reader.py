@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 from pipeline import timing
 from pipeline.errors import CaptureError, PipelineError, UnsupportedOpError, UnsupportedTypeError
 from pipeline.frontend.capture.capture_errors import cause, first_line
+from pipeline.frontend.capture.uneven_groups import uneven_indices
 from pipeline.frontend.fx_passes.simplify import simplify
 from pipeline.frontend.importer.fx_importer import import_graph
 from pipeline.frontend.importer.random_lowering import seed_marks
@@ -25,7 +26,7 @@ from pipeline.frontend.importer.supervised_lowering import lower_supervised
 from pipeline.frontend.importer.update_marks import update_marks
 from pipeline.frontend.numbers.boxes import box_result, is_number, value_of
 from pipeline.frontend.shapes.promises import Promises
-from pipeline.ir.attributes import ARGUMENT, MUTABLE, WEIGHT
+from pipeline.ir.attributes import ARGUMENT, MUTABLE, UNEVEN, WEIGHT
 from pipeline.mlir import context, context_for, function, ir
 from pipeline.program import Dump, Program
 from pipeline.runtime.interface.pytree import LEAF, Tree
@@ -232,6 +233,7 @@ class GraphReader:
 
     def _mark_arguments(self, module: ir.Module, signature: Signature) -> None:
         mutable = {weight.name for weight in signature.weights if weight.mutated}
+        uneven = uneven_indices(self.weights)
         main = function(module, "main")
         with module.context:
             marks = []
@@ -243,6 +245,8 @@ class GraphReader:
                     mark[kind] = ir.StringAttr.get(which)
                     if which in mutable:
                         mark[MUTABLE] = ir.UnitAttr.get()
+                    if which in uneven:
+                        mark[UNEVEN] = ir.UnitAttr.get()
                 marks.append(ir.DictAttr.get(mark | update_marks(main, signature, which)))
             main.attributes["arg_attrs"] = ir.ArrayAttr.get([*marks, *seed_marks(main, len(marks))])
 

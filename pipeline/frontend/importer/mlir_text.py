@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, UnsupportedTypeError
 from pipeline.frontend.importer.mlir_constants import may_have_weights, take_weights
 from pipeline.frontend.importer.mlir_weights import marked_weights, move_weights
 from pipeline.frontend.mlir_formats.lowering import LinalgText, as_linalg, is_lowered_here
 from pipeline.ir.tensor_types import tensor_type
-from pipeline.mlir import context, context_for, function, ir, parse
+from pipeline.mlir import context, context_for, function, ir, parse, walk_where
 from pipeline.program import Dump, Program, ProgramSource
+from pipeline.remarks import source_line
 from pipeline.runtime.call.array_libraries import dtype_and_shape
 from pipeline.runtime.interface.pytree import LEAF, Tree
 from pipeline.runtime.interface.signature import DTYPE_BYTES, Argument, Result, Signature, TensorType, Weight
 
 #: Text of more characters may have large constants, which a context keeps.
 _LONG = 200_000
+
+#: Floats that MLIR has, and that processors do not compute with: LLVM ends the process over some of them.
+_ODD_FLOAT = re.compile(r"(?:\b|[\d?]x)(tf32|f80|f128|f[468]E\w+)\b")
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ def from_mlir(
     no model, they are arguments as any other, but for those whose arrays are `given` by their names. `unsigned` are the
     dtypes that its types do not tell, see `LinalgText`. With `constants`, tensors of floats in the module are weights.
 
-    Raises `PipelineError` for what is given and no argument is marked with, and for arrays of other dtypes or shapes.
+    Raises `PipelineError` for what is given and no argument is marked with, and for arrays of other dtypes or shapes;
+    `UnsupportedTypeError` for floats that CPUs do not compute with.
     """
     module = parse(source, _context(source), name)
     main = function(module, "main")
@@ -86,6 +92,8 @@ def from_mlir(
         Result("computed", number, _signed_as(_type(each, f"result {number}"), dtypes.get(("result", number))))
         for number, each in enumerate(kind.results)
     )
+    if _ODD_FLOAT.search(source):
+        _refuse_odd_floats(module, name)
     with module.context:
         weights = move_weights(main, marked, given)
         if constants:
@@ -101,6 +109,18 @@ def from_mlir(
     )
     dump("linalg", module)
     return Program(module, signature, weights, weights_library="numpy")
+
+
+def _refuse_odd_floats(module: ir.Module, name: str) -> None:
+    """Raises `UnsupportedTypeError` for the first op with such a float."""
+    for op in walk_where(module.operation, lambda op: True):
+        inside = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
+        kinds = [str(value.type) for value in (*op.operands, *op.results, *inside)]
+        found = next((match[1] for kind in kinds if (match := _ODD_FLOAT.search(kind))), None)
+        if found is not None:
+            place = source_line(op.location) or name
+            what = f"{op.name} has an element of type {found}, which is not computed with"
+            raise UnsupportedTypeError(f"{place}: {what}; convert to f16, bf16, f32 or f64 in the model")
 
 
 def _context(source: str) -> ir.Context:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pipeline.ir.destination_passing import tied_operand
 from pipeline.ir.reshapes import RESHAPES
-from pipeline.mlir import bufferization, defining_op, ir, linalg, terminator
+from pipeline.mlir import bufferization, defining_op, has_one_use, ir, linalg, terminator
 
 _CAST = "tensor.cast"
 
@@ -46,7 +46,7 @@ def start_of(value: ir.Value, block: ir.Block) -> tuple[ir.Operation, int] | Non
     """
     found, by_kernel = None, False
     while (op := defining_op(value)) is not None:
-        if op.name in RESHAPES and len(list(op.results[0].uses)) == 1:  # others read what is there before
+        if op.name in RESHAPES and has_one_use(op.results[0]):  # others read what is there before
             found = op, 0
         elif op.name == "func.call" and (tied := tied_operand(op, value)) is not None:
             found, by_kernel = (op, list(op.operands).index(tied)), True
@@ -89,9 +89,11 @@ def _place_of_call(call: ir.Operation, number: int) -> ir.Operation | None:
 def _place_of_destination(destination: ir.Value) -> ir.Operation | None:
     """What makes the memory that an op is given to write to, if nothing else does anything with that."""
     op = defining_op(destination)
-    if op is not None and op.name in ("tensor.empty", "tensor.insert_slice", _CAST):
+    if op is not None and op.name in ("tensor.empty", "tensor.insert_slice", "func.call", _CAST):
         if len(list(destination.uses)) != 1:
             return None
+        if op.name == "func.call":  # a kernel writes parts of what another one has computed
+            return _place_of_call(op, ir.OpResult(destination).result_number)
         return op if op.name == "tensor.empty" else _place_of_destination(op.operands[int(op.name != _CAST)])
     return _memory(destination)
 

@@ -9,7 +9,7 @@ from pipeline.analysis.iter_args import Carry
 from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import byte_size
 from pipeline.ir.rewriting import before, copy_attributes, replace
-from pipeline.mlir import bufferization, ir, memref, scf
+from pipeline.mlir import bufferization, has_one_use, ir, memref, scf
 from pipeline.passes.bufferization.destinations import place_of, put, shape_of
 from pipeline.runtime.interface.entry_point import ALIGNMENT
 
@@ -135,7 +135,7 @@ def _is_moved(carry: Carry, loop: ir.Operation) -> bool:
     place = place_of(carry.initial)
     if place is None or place.block != loop.block or shape_of(place) != list(ir.ShapedType(carry.kind).shape):
         return False
-    return len(list(carry.initial.uses)) == 1
+    return has_one_use(carry.initial)
 
 
 def _put(value: ir.Value, buffer: ir.Value) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.ir.attributes import CHUNK, KERNEL, NUMBERED, THREAD_BYTES, WORKSPACE
+from pipeline.ir.attributes import CHUNK, KERNEL, NUMBERED, SCRATCH, SHARED, THREAD_BYTES, WORKSPACE
 from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import add_argument, before, copy_attributes, replace
-from pipeline.mlir import arith, calls_of, func, ir, memref, symbol_name, walk
+from pipeline.mlir import arith, calls_of, func, function_around, ir, memref, symbol_name, walk
 from pipeline.passes.bufferization.offset_assignment import Buffer, become_view, buffers_of, place
 from pipeline.passes.bufferization.plan_memory import workspace_of
 from pipeline.passmanager.base import Pass
@@ -22,7 +22,8 @@ class PlanKernelScratch(Pass):
     Taken are buffers of known size that are allocated and freed in the same block of a kernel, or of a part of it that
     threads share: there each thread has a place of its own, and the workspace says by its size for how many threads
     there are places. What is behind the caller's temporaries in the workspace belongs to the kernel that runs. A caller
-    without a workspace, as @prepare, allocates for one thread. Buffers that nothing reads or writes any more go.
+    without a workspace, as @prepare, allocates for one thread. Buffers that nothing reads or writes any more go. A
+    kernel that is shared is told how much it takes, `pipeline.scratch`; one whose code is not in the module says so.
     """
 
     name: ClassVar[str] = "plan-kernel-scratch"
@@ -32,12 +33,14 @@ class PlanKernelScratch(Pass):
     def run(self, op: ir.Operation) -> None:
         """Plans all kernels of a module."""
         used = [alloc for alloc in walk(op, "memref.alloc") if not _erase_unused(alloc)]
-        if not used:
+        functions = walk(op, "func.func")
+        elsewhere = [function for function in functions if SCRATCH in function.attributes]
+        if not used and not elsewhere:
             return
-        functions, calls = walk(op, "func.func"), calls_of(op)
+        calls = calls_of(op)
         kernels = [kernel for kernel in functions if KERNEL in kernel.attributes and list(kernel.regions[0].blocks)]
         chunks = [chunk for chunk in functions if CHUNK in chunk.attributes]
-        around = {symbol_name(chunk): _function_around(calls[symbol_name(chunk)][0]) for chunk in chunks}
+        around = {symbol_name(chunk): function_around(calls[symbol_name(chunk)][0]) for chunk in chunks}
         planned = [
             self._planned(kernel, [chunk for chunk in chunks if around[symbol_name(chunk)] == kernel])
             for kernel in kernels
@@ -46,7 +49,7 @@ class PlanKernelScratch(Pass):
         with op.location:
             for scratch in needed:
                 self._give(scratch, calls)
-            _pass_workspaces(needed, calls)
+            _pass_workspaces([*needed, *map(_declared, elsewhere)], calls)
 
     def _planned(self, kernel: ir.Operation, chunks: list[ir.Operation]) -> _Scratch:
         own = buffers_of(kernel, self.alignment)
@@ -57,6 +60,8 @@ class PlanKernelScratch(Pass):
     def _give(self, scratch: _Scratch, calls: dict[str, list[ir.Operation]]) -> None:
         """Has a kernel and its chunks take scratch as an argument."""
         memory = add_argument(scratch.kernel, _bytes_type())
+        if SHARED in scratch.kernel.attributes:
+            scratch.kernel.attributes[SCRATCH] = ir.DenseI64ArrayAttr.get([scratch.shared, scratch.each])
         for chunk, buffers in scratch.private:
             (call,) = calls[symbol_name(chunk)]
             _number(scratch, chunk, buffers, call, memory)
@@ -89,6 +94,15 @@ class _Scratch:
         return self.shared + self.each
 
 
+def _declared(kernel: ir.Operation) -> _Scratch:
+    """That of a kernel whose code is elsewhere, which is declared to take it."""
+    shared, each = ir.DenseI64ArrayAttr(kernel.attributes[SCRATCH])
+    kind = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
+    wider = ir.FunctionType.get([*kind.inputs, _bytes_type()], list(kind.results))
+    kernel.attributes["function_type"] = ir.TypeAttr.get(wider)
+    return _Scratch(kernel, [], [], shared, each)
+
+
 def _erase_unused(alloc: ir.Operation) -> bool:
     """Drops what is allocated and freed and nothing else; returns whether it did."""
     users = [use.owner.operation for use in alloc.results[0].uses]
@@ -97,13 +111,6 @@ def _erase_unused(alloc: ir.Operation) -> bool:
     for user in (*users, alloc):
         user.erase()
     return True
-
-
-def _function_around(op: ir.Operation) -> ir.Operation:
-    parent = op.parent.operation
-    while parent.name != "func.func":
-        parent = parent.parent.operation
-    return parent
 
 
 def _number(
@@ -132,7 +139,7 @@ def _pass_workspaces(planned: list[_Scratch], calls: dict[str, list[ir.Operation
     grown: dict[ir.Operation, tuple[int, int]] = {}
     for scratch in planned:
         for call in calls.get(symbol_name(scratch.kernel), ()):
-            caller = _function_around(call)
+            caller = function_around(call)
             workspace = workspace_of(caller)
             if workspace is None:
                 _allocate(scratch, call)

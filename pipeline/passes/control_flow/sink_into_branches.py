@@ -9,7 +9,7 @@ from pipeline.analysis.body_cost import CHEAP_BODY, body_cost
 from pipeline.analysis.code_motion import INITIAL, has_effects, users
 from pipeline.ir.linalg_op import reads_input_again, structured
 from pipeline.ir.reshapes import ALL_RESHAPES
-from pipeline.mlir import ir
+from pipeline.mlir import captured_values, ir
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 
@@ -29,9 +29,14 @@ class SinkIntoBranches(PatternPass):
     @pattern("scf.if")
     def sink(self, branch: ir.Operation) -> bool:
         """y = f(x); if c { g(y) }   ->   if c { g(f(x)) }"""
+        read, sunk = set(captured_values(branch)), False
         ops = [op.operation for op in branch.block.operations]
-        sunk = [self._sink(producer, branch) for producer in reversed(ops[: ops.index(branch)])]
-        return any(sunk)
+        for op in reversed(ops[: ops.index(branch)]):
+            if not any(result in read for result in op.results) or not self._sink(op, branch):
+                continue
+            read.update(captured_values(op))
+            sunk = True
+        return sunk
 
     def _sink(self, op: ir.Operation, branch: ir.Operation) -> bool:
         """Moves one op into the branches that need it, if that is right; returns whether it has."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipeline.ir.attributes import KERNEL
@@ -24,10 +24,13 @@ class FoldPadsIntoKernels(Pass):
     kernel(insert_slice(x, fill(0)))  ->  kernel(x) { insert_slice(x, fill(0)) }
 
     There tile-and-vectorize loads from x under masks, and nothing is copied. Taken are pads with a number, of known
-    sizes, of f32 or f64, where vectors run one by one along the innermost dim, if all calls of a kernel pad alike.
+    sizes, of f32, f64 or bytes, where vectors run one by one along the innermost dim, if all calls of a kernel pad
+    alike.
     """
 
     name: ClassVar[str] = "fold-pads-into-kernels"
+
+    masked_bits: int = field(default=8, metadata={"help": "the smallest elements that can be loaded under a mask"})
 
     def run(self, op: ir.Operation) -> None:
         """Changes all kernels of a module and their calls."""
@@ -44,7 +47,7 @@ class FoldPadsIntoKernels(Pass):
     def _absorb(self, kernel: ir.Operation, number: int, calls: list[ir.Operation], pads: list[_Pad | None]) -> None:
         argument = kernel.regions[0].blocks[0].arguments[number]
         first = pads[0]
-        reason = _why_not(argument)
+        reason = _why_not(argument, self.masked_bits)
         if first is None or any(pad is None or pad.key != first.key for pad in pads):
             reason = "its calls pad in different ways"
         if first is None or reason:
@@ -135,7 +138,7 @@ def _only_fill(kernel: ir.Operation) -> ir.Operation | None:
     return fills[0] if len(fills) == 1 and all(op.name in plain for op in ops) else None
 
 
-def _why_not(argument: ir.BlockArgument) -> str | None:
+def _why_not(argument: ir.BlockArgument, masked_bits: int) -> str | None:
     """Why a kernel cannot do without the padded copy that it takes; None if it can."""
     uses = list(argument.uses)
     if len(uses) != 1:
@@ -147,7 +150,8 @@ def _why_not(argument: ir.BlockArgument) -> str | None:
     if not slides(view):
         return f"{user.name} sums over more than windows"
     along = vector_loop(view)
-    if along is None or not can_do_without(ir.RankedTensorType(argument.type), view, operand, along):
+    kind = ir.RankedTensorType(argument.type)
+    if along is None or not can_do_without(kind, view, operand, along, masked_bits):
         return "its vectors cannot be loaded under masks"
     return None
 

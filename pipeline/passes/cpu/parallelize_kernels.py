@@ -11,6 +11,9 @@ from pipeline.ir.rewriting import before
 from pipeline.mlir import captured_values, constant_integer, defining_op, func, ir, remap_operands, symbol_name, walk
 from pipeline.passmanager.base import Pass
 
+#: Between the name of a kernel and the number of a function that its loop has become.
+CHUNK_OF = "_chunk_"
+
 #: What a loop is taken to do where its number of iterations is not known.
 _UNKNOWN_TRIPS = 64
 
@@ -25,6 +28,16 @@ _COMPUTES = ("arith.", "math.", "vector.", "memref.", "llvm.")
 _CONSTANT = "arith.constant"
 _SCRATCH = "memref.alloca"
 
+#: Which operands of ops that write say where: a buffer, then indices.
+_PLACES_WRITTEN = {
+    "memref.store": slice(1, None),
+    "vector.store": slice(1, None),
+    "vector.transfer_write": slice(1, None),
+    "vector.maskedstore": slice(0, -2),
+    "vector.scatter": slice(0, -2),
+    "memref.copy": slice(1, None),
+}
+
 
 @dataclass(frozen=True)
 class ParallelizeKernels(Pass):
@@ -33,7 +46,7 @@ class ParallelizeKernels(Pass):
     Taken are loops that are marked `pipeline.parallel`, by the passes that wrote them: their iterations write to
     different places, so that results do not depend on who runs them. Sums are never split. A loop stays as it is where
     it has too little to do, and the next one inside of it is tried. Scratch that only the loop uses moves into the
-    function, so that every thread has its own.
+    function, so that every thread has its own; a loop whose iterations all write to the same scratch stays, too.
     """
 
     name: ClassVar[str] = "parallelize-kernels"
@@ -49,7 +62,7 @@ class ParallelizeKernels(Pass):
                 continue
             for number, loop in enumerate(self._chosen(kernel)):
                 self.passed(loop, f"{trip_count(loop) or 'unknown'} iterations are shared by threads")
-                _outline(loop, kernel, f"{name}_chunk_{number}")
+                _outline(loop, kernel, f"{name}{CHUNK_OF}{number}")
 
     def _chosen(self, kernel: ir.Operation) -> list[ir.Operation]:
         """The loops to be taken, none inside of another."""
@@ -155,6 +168,8 @@ def _obstacle(loop: ir.Operation) -> str | None:
         for value in captured:
             if _is_made_by_kernel(value) and not _belongs_to(value, loop):
                 return "scratch is used outside of the loop, too"
+    elif _write_to_one_place(loop, {value for value in captured if _is_made_by_kernel(value)}):
+        return "all iterations write to the same scratch"
     return None
 
 
@@ -173,6 +188,30 @@ def _is_made_by_kernel(value: ir.Value) -> bool:
         value = producer.operands[0]
         producer = defining_op(value)
     return False
+
+
+def _write_to_one_place(loop: ir.Operation, scratch: set[ir.Value]) -> bool:
+    """Whether some iterations write where others do: to these buffers, at indices that the loop's own is no part of."""
+    if not scratch:
+        return False
+    moving = {loop.regions[0].blocks[0].arguments[0]}
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        op = op.operation
+        where = list(op.operands)[_PLACES_WRITTEN[op.name]] if op.name in _PLACES_WRITTEN else []
+        found = found or (any(value in scratch for value in where) and not any(value in moving for value in where))
+        if any(value in moving for value in op.operands):
+            moving.update(argument for region in op.regions for block in region.blocks for argument in block.arguments)
+        if any(value in moving for value in captured_values(op)):
+            moving.update(op.results)
+        scratch.update(view for view in op.results if any(value in scratch for value in op.operands))
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    for op in loop.regions[0].blocks[0].operations:
+        op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _belongs_to(value: ir.Value, loop: ir.Operation) -> bool:

@@ -10,17 +10,19 @@ from pipeline.analysis.dot_product import DotProduct, dot_product_of
 from pipeline.analysis.epilogue import epilogues, initial_fill, is_only_between, prologues
 from pipeline.analysis.fourier import transform_of
 from pipeline.analysis.op_naming import is_reduction
+from pipeline.analysis.scaled_dot import scaled_dot_of
 from pipeline.analysis.scaled_sum import scaled_sum_of
 from pipeline.analysis.vectorizable import unsupported
 from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.schedule import Schedule, schedule_of
-from pipeline.mlir import ir, walk
+from pipeline.mlir import function_around, ir, walk
 from pipeline.passes.cpu.microkernel.cache_blocks import cache_blocks_of
 from pipeline.passes.cpu.microkernel.coalesced_loops import coalesce
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
 from pipeline.passes.cpu.microkernel.lane_factors import with_lane_factor
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
+from pipeline.passes.cpu.microkernel.strided_sums import strided_sums_of
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_tile, fits_fold, fits_tile, lanes_of
 from pipeline.passmanager.base import Pass
 
@@ -36,10 +38,13 @@ class TileAndVectorize(Pass):
     either fixed (it is broadcast) or moves one by one along its innermost dimension; the rows along another parallel
     loop. Reductions run inside, with the tile as their accumulator. Matrix products, direct convolutions, pooling,
     column reductions and elementwise ops all have this form. Products of large matrices that do not lie in panels go in
-    blocks of terms and of rows, so that what tiles read again is in cache. A fold along the innermost dimension, as in
+    blocks of terms and of rows, so that what tiles read again is in cache. Where each term is another line of both
+    operands, as in the gradient of a convolution by its weight, blocks of terms stand outside of all tiles, and what is
+    read along vectors lies in a panel. A fold along the innermost dimension, as in
     a sum, has partial results in vectors instead, which are combined at the end of each row; elementwise ops that
     compute what it reads run in the same loop. What scales a group of a sum's terms, as where weights are dequantized,
-    is applied to the sum of the group; numbers of four bits are looked up in a table of their floats. Edges are masked,
+    is applied to the sum of the group; numbers of four bits are looked up in a table of their floats. Groups of scaled
+    products of bytes are sums of integers, by dot products. Edges are masked,
     or done element by element where a mask would be dear or wrong. Elementwise ops over small dims run over collapsed
     buffers. What has neither form is left for
     convert-linalg-to-loops, with a remark.
@@ -85,7 +90,7 @@ class TileAndVectorize(Pass):
         if self.lane_factors and self.fma:
             tile = with_lane_factor(view, tile, self._dot(view, tile))
         nest = _FusedNest.around(view, tile, self.masked_bits)
-        blocks = cache_blocks_of(view, tile) or ""
+        blocks = cache_blocks_of(view, tile) or strided_sums_of(view, tile) or ""
         self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{blocks}{nest.others}")
         with generic.location, ir.InsertionPoint(nest.last):
             self._emitter(view, tile)(view, tile, self.fma, nest.context()).emit()
@@ -107,6 +112,10 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.dot_product_tile import DotEmitter
 
             return DotEmitter
+        if self._scaled_dot(view, tile):
+            from pipeline.passes.cpu.microkernel.scaled_dot_tile import ScaledDotEmitter
+
+            return ScaledDotEmitter
         if scaled_sum_of(view) is not None:
             from pipeline.passes.cpu.microkernel.dequantized_tile import DequantizedEmitter
 
@@ -115,6 +124,10 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.cache_blocked_nest import CacheBlockedEmitter
 
             return CacheBlockedEmitter
+        if strided_sums_of(view, tile) is not None:
+            from pipeline.passes.cpu.microkernel.strided_sums_nest import StridedSumsEmitter
+
+            return StridedSumsEmitter
         from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
 
         return NestEmitter
@@ -123,6 +136,11 @@ class TileAndVectorize(Pass):
         """The dot product that computes several steps of a sum at a time; None if there is none."""
         dot = dot_product_of(view.body) if not tile.folds and tile.lanes * 4 == self.vector_bytes else None
         return dot if dot is not None and dot.exists(self.bf16_dots, self.int8_dots) else None
+
+    def _scaled_dot(self, view: LinalgOp, tile: TileSizes) -> bool:
+        """Whether a dot product computes several steps of sums of groups that have a scale each."""
+        found = scaled_dot_of(view) if not tile.folds and tile.lanes * 4 == self.vector_bytes else None
+        return found is not None and found.dot.exists(self.bf16_dots, self.int8_dots)
 
     def _as_transform(self, generic: ir.Operation) -> bool:
         """Writes a Fourier transform in n log n steps; False if it is none."""
@@ -137,7 +155,7 @@ class TileAndVectorize(Pass):
             return False
         self.passed(generic, f"Fourier transform of length {transform.n}")
         with generic.location, ir.InsertionPoint(generic):
-            FourierEmitter(generic, transform, self.vector_bytes, self.fma, _function_around(generic)).emit()
+            FourierEmitter(generic, transform, self.vector_bytes, self.fma, function_around(generic)).emit()
         for gone in (generic, fill):
             gone.erase()
         return True
@@ -158,12 +176,6 @@ class TileAndVectorize(Pass):
             WinogradEmitter(view, tile, self.fma, nest.context()).emit()
         nest.erase()
         return True
-
-
-def _function_around(op: ir.Operation) -> ir.Operation:
-    while op.name != "func.func":
-        op = op.parent.operation
-    return op
 
 
 @dataclass(frozen=True)
@@ -190,7 +202,7 @@ class _FusedNest:
         fills = {output: fill for output in view.outputs if (fill := initial_fill(view.op, output)) is not None}
         if not tile.folds:
             behind = takewhile(lambda epilogue: fits_tile(epilogue, tile, masked_bits), epilogues(view))
-            return cls(view, fills, (), tuple(behind), _pads(view, tile))
+            return cls(view, fills, (), tuple(behind), _pads(view, tile, masked_bits))
         if computes_places(view.body):
             return cls(view, fills)
         before = prologues(view, lambda prologue: fits_fold(prologue, tile, masked_bits))
@@ -229,11 +241,12 @@ class _FusedNest:
             op.erase()
 
 
-def _pads(view: LinalgOp, tile: TileSizes) -> dict[int, Pad]:
+def _pads(view: LinalgOp, tile: TileSizes, masked_bits: int) -> dict[int, Pad]:
     """The inputs that are padded copies which the op can do without."""
     found = {number: pad_of(view.op, number) for number in range(view.inputs)}
     return {
         number: pad
         for number, pad in found.items()
-        if pad is not None and can_do_without(ir.MemRefType(view.operands[number].type), view, number, tile.vector_dim)
+        if pad is not None
+        and can_do_without(ir.MemRefType(view.operands[number].type), view, number, tile.vector_dim, masked_bits)
     }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.analysis.body_cost import CHEAP_BODY, body_cost
+from pipeline.analysis.body_cost import CHEAP_BODY, CHEAP_TO_REPEAT, body_cost
 from pipeline.dialects.fusion import behind_barriers, stops_fusion
 from pipeline.fusion_rules import reasons
 from pipeline.fusion_rules.reasons import Refusal
@@ -16,6 +16,7 @@ from pipeline.ir.linalg_op import LinalgOp, moves_rows, reads_input_again, struc
 from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, is_unused, replace
 from pipeline.mlir import affine, defining_op, ir, linalg
 from pipeline.passes.fusion.elementwise_legality import why_not_join
+from pipeline.passes.fusion.narrow_elements import is_sum_of_its_own, spares_wide_elements
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 
@@ -24,10 +25,12 @@ class FuseElementwise(PatternPass):
     """Compute an elementwise linalg op inside of the linalg.generic that uses its result.
 
     A producer moves into its one consumer, an elementwise op or a reduction in the same block, if every element is then
-    still computed once. What only moves or converts elements moves into every consumer; what costs next to nothing may
-    be computed several times in a broadcast. Only what moves whole rows goes into a contraction, a convolution or a
-    pool, which read an input again and again. Nothing moves that the table of fusion rules refuses, that a barrier is
-    in front of, or that goes by another target's table.
+    still computed once. What only moves or converts elements moves into every consumer, unless it makes them narrower
+    where nothing else reads the wide ones; what costs next to nothing may be computed several times in a broadcast, and
+    in both a sum and another op, if it reads nothing of that size. Only what moves whole rows goes into a contraction,
+    a convolution or a pool, which read an input again and again. What makes narrow elements of a sum stays beside it,
+    if the consumer reads another sum. Nothing moves that the table of fusion rules refuses, that a barrier is in front
+    of, or that goes by another target's table.
     """
 
     name: ClassVar[str] = "fuse-elementwise"
@@ -42,61 +45,71 @@ class FuseElementwise(PatternPass):
     @pattern("linalg.generic")
     def fuse_free(self, consumer: ir.Operation, rules: FusionRules) -> bool:
         """consumer(producer(x))   ->   consumer'(x), where the producer costs nothing"""
-        return self._fuse_into(consumer, 0, rules)
+        return self._fuse_into(consumer, 0, rules)[1]
 
     @pattern("linalg.generic")
     def fuse(self, consumer: ir.Operation, rules: FusionRules) -> bool:
         """consumer(producer(x))   ->   consumer'(x)"""
-        return self._fuse_into(consumer, None, rules)
+        return self._fuse_into(consumer, None, rules)[1]
 
     @pattern("linalg.generic")
     def explain(self, consumer: ir.Operation, rules: FusionRules) -> bool:
         """consumer(producer(x))   ->   consumer(producer(x)), with a remark that says why"""
+        consumer, fused = self._fuse_into(consumer, None, rules)  # users of a producer may have become fewer
         view = structured(consumer)
         assert view is not None
-        for operand, producer in _producers(view):
+        for operand, producer in _producers(view, {}):
             refusal = _why_not(view, operand, producer, rules)
             assert refusal is not None
             text = f"does not compute its operand {operand}, {producer.op.name}, itself: {refusal.detail}"
             self.missed(consumer, text, refusal.reason, producer.op)
-        return False
+        return fused
 
-    def _fuse_into(self, consumer: ir.Operation, most: int | None, rules: FusionRules) -> bool:
-        """Fuses producers of `consumer` that cost `most` or less, then theirs, until none is left; whether one was.
+    def _fuse_into(self, consumer: ir.Operation, most: int | None, rules: FusionRules) -> tuple[ir.Operation, bool]:
+        """Fuses producers of `consumer` that cost `most` or less, then theirs, until none is left.
+
+        Returns what has become of it, and whether one was fused.
 
         Consumers come in program order, because what an op costs as a producer is what it has come to after its own
         fusions.
         """
-        fused = False
+        fused, known = False, dict[ir.Operation, LinalgOp | None]()
         while True:
             view = structured(consumer)
             assert view is not None
             found = next(
                 (
                     (operand, producer)
-                    for operand, producer in _producers(view)
+                    for operand, producer in _producers(view, known)
                     if (most is None or body_cost(producer) <= most)
                     and _why_not(view, operand, producer, rules) is None
                 ),
                 None,
             )
             if found is None:
-                return fused
+                return consumer, fused
             operand, producer = found
             self.passed(consumer, f"computes its operand {operand}, {producer.op.name}, itself", producer.op)
-            consumer = _fuse(view, operand, producer)
-            fused = True
+            del known[producer.op]  # which may be gone now, and another op in its place
+            consumer, fused = _fuse(view, operand, producer), True
 
 
-def _producers(consumer: LinalgOp) -> list[tuple[int, LinalgOp]]:
-    """The ops that might be computed in the consumer, each with the first input that is its result."""
-    found: dict[ir.Operation, tuple[int, LinalgOp]] = {}
+def _producers(consumer: LinalgOp, known: dict[ir.Operation, LinalgOp | None]) -> Iterator[tuple[int, LinalgOp]]:
+    """The ops that might be computed in the consumer, each with the first input that is its result.
+
+    `known` has the views of ops that were asked for before, and learns the others.
+    """
+    met: set[ir.Operation] = set()
     for operand in range(consumer.inputs):
         op = behind_barriers(defining_op(consumer.op.operands[operand]))
-        producer = structured(op)
-        if op is not None and producer is not None and op not in found:
-            found[op] = (operand, producer)
-    return list(found.values())
+        if op is None or op in met:
+            continue
+        met.add(op)
+        if op not in known:
+            known[op] = structured(op)
+        producer = known[op]
+        if producer is not None:
+            yield operand, producer
 
 
 def _why_not(consumer: LinalgOp, operand: int, producer: LinalgOp, rules: FusionRules) -> Refusal | None:
@@ -109,13 +122,15 @@ def _why_not(consumer: LinalgOp, operand: int, producer: LinalgOp, rules: Fusion
         return Refusal(reasons.ANOTHER_BLOCK, "it is in another block")
     if reads_input_again(consumer) and not moves_rows(producer) and not _gives_lines(producer, consumer, operand):
         return Refusal(reasons.READS_AGAIN, "the consumer reads its input again and again")
+    if is_sum_of_its_own(producer, consumer):
+        return Refusal(reasons.CLAIMED, "it makes narrow elements of a sum, and the consumer reads another sum")
     cost = body_cost(producer)
     same = _same_reads(consumer, operand)
     uses = list(producer.op.results[0].uses)
     users = {use.owner.operation for use in uses}
-    if len(users) > 1 and cost > 0:
+    if len(users) > 1 and (cost > 0 or spares_wide_elements(producer)) and not _is_summed_and_cheap(producer, users):
         return Refusal(reasons.MULTI_USE, f"it has {len(users)} users")
-    if len(uses) > len(same) and cost > 0:
+    if sum(use.owner.operation == consumer.op for use in uses) > len(same) and cost > 0:
         return Refusal(reasons.SEVERAL_READS, "the consumer reads it in several ways")
     if not consumer.reads_once(operand) and cost > CHEAP_BODY:
         return Refusal(reasons.COST, "it would be computed several times for each element")
@@ -123,6 +138,19 @@ def _why_not(consumer: LinalgOp, operand: int, producer: LinalgOp, rules: Fusion
     if bounded_loops(maps) != set(range(consumer.loops)):
         return Refusal(reasons.LOOP_BOUND, "it alone says how often a loop runs")
     return why_not_join(rules, producer.op, consumer.op, len(maps))
+
+
+def _is_summed_and_cheap(producer: LinalgOp, users: set[ir.Operation]) -> bool:
+    """Whether to compute something twice takes less time than to store it: nothing as large is read for it.
+
+    One of its two users adds its elements up, as those of the gradient of a loss, which is zero but for one class.
+    """
+    views = [structured(user) for user in users]
+    if len(users) > 2 or not any(view is not None and any(view.reductions) for view in views):
+        return False
+    long = {loop for loop in range(producer.loops) if producer.sizes[loop] != 1}
+    reads = (set(producer.loops_read(number)) for number in range(producer.inputs))
+    return body_cost(producer) <= CHEAP_TO_REPEAT and all(not long <= loops for loops in reads)
 
 
 def _gives_lines(producer: LinalgOp, consumer: LinalgOp, operand: int) -> bool:

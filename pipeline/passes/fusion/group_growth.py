@@ -113,6 +113,8 @@ class Growth:
         refused = self._rules.why_not(self.kind, role, node.words, node.dtype, node.facts)
         if refused is not None:
             return Refusal(reasons.RULE, refused)
+        if role == "epilogue" and self._is_the_end_of_another(node):
+            return Refusal(reasons.CLAIMED, "it reads narrow elements of the group, and the sums of another product")
         if self.kind == "attention" and role == "prologue" and self._is_epilogue_of_a_projection(node):
             return Refusal(reasons.CLAIMED, "it is the epilogue of the product that it follows")
         return None
@@ -152,6 +154,19 @@ class Growth:
         if not any(user.kind == "matmul" for user in node.users if user in self.nodes):
             return False
         return any(source.view is not None and source.kind in _TILED for source in node.inputs)
+
+    def _is_the_end_of_another(self, node: Node) -> bool:
+        """Whether an op reads of the group what has been made narrow, and all that another product computes.
+
+        As the epilogue of that one it spares the memory of wide elements.
+        """
+        if self.kind not in _TILED:
+            return False
+        read = [source for source in node.inputs if source in self.nodes]
+        wide = element_bytes(self.nodes[0].op.results[0])
+        others = [source for source in node.inputs if source not in self.nodes and source.kind in _TILED]
+        free = any(len(source.unit) == 1 and list(source.users) == [node] for source in others)
+        return free and all(element_bytes(source.op.results[0]) < wide for source in read)
 
     def _exceeds(self, joined: list[Node]) -> Refusal | None:
         """Why the group would be too large."""

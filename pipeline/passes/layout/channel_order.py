@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.ir.indexing_maps import is_permutation
 from pipeline.ir.linalg_op import any_structured
 from pipeline.ir.reshapes import RESHAPES
-from pipeline.mlir import defining_op, ir
+from pipeline.mlir import defining_op, has_one_use, ir
 
 #: The dim of an image with channels first that they are.
 _CHANNELS = 1
@@ -32,7 +32,7 @@ def undoes_transpose(value: ir.Value) -> bool:
 
 
 def _is_read_once(op: ir.Operation) -> bool:
-    return len(list(op.results[0].uses)) == 1
+    return has_one_use(op.results[0])
 
 
 def _large(value: ir.Value) -> list[int]:

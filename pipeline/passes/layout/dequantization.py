@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -11,9 +11,10 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.product_body import is_quantized
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
-from pipeline.ir.reshapes import RESHAPES, reassociation
+from pipeline.ir.reshapes import RESHAPES
 from pipeline.ir.rewriting import empty_like
 from pipeline.mlir import defining_op, ir, linalg, tensor, terminator, walk_where
+from pipeline.passes.layout.reshaped_places import Places, before_collapse, before_expand, whole_index
 
 #: How many quantized elements a scale or a zero point stands for at least: groups are no smaller.
 _LEAST_GROUP = 8
@@ -28,9 +29,6 @@ _MOST_OPS = 100
 _SIMPLE = ("arith.", "math.")
 
 _WIDENING = ("arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp")
-
-#: The index of an element along each dim of a tensor.
-Places = tuple[ir.AffineExpr, ...]
 
 
 @dataclass(frozen=True)
@@ -93,8 +91,8 @@ def read_loops(sources: Iterable[Source]) -> set[int]:
     return {loop for loop in loops if loop is not None}
 
 
-def build(expression: Expression, elements: Sequence[ir.Value]) -> ir.Value:
-    """Builds an expression of the elements of sources at the insertion point."""
+def build(expression: Expression, elements: Sequence[ir.Value] | Mapping[int, ir.Value]) -> ir.Value:
+    """Builds an expression of the elements of sources, by the numbers of these, at the insertion point."""
     if isinstance(expression, Read):
         return elements[expression.source]
     operands = [build(operand, elements) for operand in expression.operands]
@@ -102,6 +100,13 @@ def build(expression: Expression, elements: Sequence[ir.Value]) -> ir.Value:
     for number, operand in enumerate(operands):
         copy.operands[number] = operand
     return copy.results[0]
+
+
+def sources_of(expression: Expression) -> set[int]:
+    """The numbers of the sources that an expression reads."""
+    if isinstance(expression, Read):
+        return {expression.source}
+    return set[int]().union(*map(sources_of, expression.operands))
 
 
 def squeezed(source: Source) -> Source:
@@ -123,16 +128,7 @@ def joined(source: Source, loops: int) -> Source:
     q[n, k / 32, k % 32]  ->  q[n, k]
     """
     sizes = ir.RankedTensorType(source.value.type).shape
-    groups: list[list[int]] = []
-    places: list[ir.AffineExpr] = []
-    for dim, place in enumerate(source.places):
-        whole = _whole(places[-1], place, sizes[dim]) if places else None
-        if whole is None:
-            groups.append([dim])
-            places.append(place)
-        else:
-            groups[-1].append(dim)
-            places[-1] = whole
+    groups, places = _joined_dims(source)
     if len(groups) == len(sizes):
         return source
     kept = [prod(sizes[dim] for dim in group) for group in groups]
@@ -141,12 +137,25 @@ def joined(source: Source, loops: int) -> Source:
     return Source(value, tuple(ir.AffineMap.get(loops, 0, places).results))
 
 
-def _whole(outer: ir.AffineExpr, inner: ir.AffineExpr, size: int) -> ir.AffineExpr | None:
-    """The index whose quotient and remainder by a size two indices are; None if there is none."""
-    whole = ir.AffineBinaryExpr(inner).lhs if isinstance(inner, ir.AffineModExpr) else None
-    if whole is None or inner != ir.AffineExpr.get_mod(whole, size):
-        return None
-    return whole if outer == ir.AffineExpr.get_floor_div(whole, size) else None
+def joined_places(source: Source, loops: int) -> Source:
+    """Where a source is read once it is `joined`; nothing is built."""
+    return Source(source.value, tuple(ir.AffineMap.get(loops, 0, _joined_dims(source)[1]).results))
+
+
+def _joined_dims(source: Source) -> tuple[list[list[int]], list[ir.AffineExpr]]:
+    """The dims that become one, and where each of these is read."""
+    sizes = ir.RankedTensorType(source.value.type).shape
+    groups: list[list[int]] = []
+    places: list[ir.AffineExpr] = []
+    for dim, place in enumerate(source.places):
+        whole = whole_index(places[-1], place, sizes[dim]) if places else None
+        if whole is None:
+            groups.append([dim])
+            places.append(place)
+        else:
+            groups[-1].append(dim)
+            places[-1] = whole
+    return groups, places
 
 
 def columns_last(source: Source, column: ir.AffineExpr) -> Source:
@@ -182,6 +191,21 @@ def read_dequantized(value: ir.Value, indexing: ir.AffineMap, weights: ConstExpr
 def read_quantized_data(value: ir.Value, indexing: ir.AffineMap) -> Dequantized | None:
     """Likewise for data: scales and zero points are what an elementwise op reads, however they come about."""
     return _read(value, indexing, None)
+
+
+def read_known(value: ir.Value, weights: ConstExprs | None, indexing: ir.AffineMap) -> Dequantized | None:
+    """How elements that an op reads are computed from others of whatever types; from weights where these are known."""
+    reader = _SourceReader(value, indexing.n_dims, weights)
+    try:
+        element = reader.read(value, tuple(indexing.results))
+    except _TooManyOps:
+        return None
+    return Dequantized(tuple(reader.sources), element)
+
+
+def has_as_many_elements(value: ir.Value, other: ir.Value) -> bool:
+    """Whether two tensors have the same number of elements."""
+    return _count(value) == _count(other)
 
 
 def _read(value: ir.Value, indexing: ir.AffineMap, weights: ConstExprs | None) -> Dequantized | None:
@@ -245,7 +269,7 @@ class _SourceReader:
         op = defining_op(value)
         is_read = self._is_source(value) and _is_quantized(value) and Source(value, places).lies_along_loops
         if op is not None and op.name in RESHAPES and _has_known_shape(value) and not is_read:
-            before = _before_expand if op.name == "tensor.expand_shape" else _before_collapse
+            before = before_expand if op.name == "tensor.expand_shape" else before_collapse
             return self.read(op.operands[0], self._places(before(op, places)))
         view = structured(op) if not self._is_source(value) else None
         if view is None or len(view.op.results) != 1 or not view.is_elementwise or not _is_simple(view):
@@ -346,42 +370,3 @@ def _count(value: ir.Value) -> _ElementCount | None:
 
 def _has_known_shape(value: ir.Value) -> bool:
     return isinstance(value.type, ir.RankedTensorType) and value.type.has_static_shape
-
-
-def _before_expand(expand: ir.Operation, places: Places) -> Places:
-    """Where a tensor.expand_shape has an element from."""
-    sizes = ir.RankedTensorType(expand.results[0].type).shape
-    return tuple(_joined([(places[dim], sizes[dim]) for dim in group]) for group in reassociation(expand))
-
-
-def _joined(parts: Sequence[tuple[ir.AffineExpr, int]]) -> ir.AffineExpr:
-    """The index along dims that lie behind each other, from the index along each and its size."""
-    index: ir.AffineExpr = ir.AffineConstantExpr.get(0)
-    for place, size in [(place, size) for place, size in parts if size != 1]:
-        whole = _whole(index, place, size)
-        index = whole or ir.AffineExpr.get_add(ir.AffineExpr.get_mul(index, size), place)
-    return index
-
-
-def _before_collapse(collapse: ir.Operation, places: Places) -> Places:
-    """Where a tensor.collapse_shape has an element from."""
-    sizes = ir.RankedTensorType(collapse.operands[0].type).shape
-    if not places:  # a scalar has no groups that tell of the dims of size 1
-        return (ir.AffineConstantExpr.get(0),) * len(sizes)
-    split = zip(reassociation(collapse), places, strict=True)
-    return tuple(place for group, index in split for place in _parts(index, [sizes[dim] for dim in group]))
-
-
-def _parts(index: ir.AffineExpr, sizes: Sequence[int]) -> list[ir.AffineExpr]:
-    """The index along each of some dims, from the one along all of them."""
-    parts: list[ir.AffineExpr] = []
-    outer = [dim for dim, size in enumerate(sizes) if size != 1]
-    for dim in reversed(range(len(sizes))):
-        if sizes[dim] == 1:
-            parts.insert(0, ir.AffineConstantExpr.get(0))
-        elif dim == outer[0]:
-            parts.insert(0, index)
-        else:
-            parts.insert(0, ir.AffineExpr.get_mod(index, sizes[dim]))
-            index = ir.AffineExpr.get_floor_div(index, sizes[dim])
-    return parts

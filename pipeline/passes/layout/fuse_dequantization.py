@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.matrix_product import read_matrix_product
-from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, build_generic, copy_body, iterator_types, replace
 from pipeline.mlir import ir
@@ -25,8 +24,9 @@ from pipeline.passes.layout.dequantization import (
     squeezed,
     widens,
 )
+from pipeline.passes.layout.exact_integers import build_exact, without_casts
+from pipeline.passes.layout.scale_groups import groups_of
 from pipeline.passes.tensor.loop_splitting import SplitLoops
-from pipeline.passes.tensor.reshape_splits import Splits
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 
@@ -116,7 +116,7 @@ class FuseDequantization(PatternPass):
             read = [quantized, *dequantized.sources[1:]]
             sources = [columns_last(squeezed(source), column) for source in read]
             made = _reading(product, number, sources, dequantized)
-        groups = _groups(product, sources)
+        groups = groups_of(product, sources)
         replace(product.op, list(made.results))
         if groups is not None:
             view = structured(made)
@@ -127,13 +127,14 @@ class FuseDequantization(PatternPass):
 
 def _reading(view: LinalgOp, number: int, sources: Sequence[Source], dequantized: Dequantized) -> ir.Operation:
     """The op with its input `number` computed from sources; the quantized one takes its place."""
+    element = without_casts(dequantized.element, dequantized.sources)
     maps = [ir.AffineMap.get(view.loops, 0, list(source.places)) for source in sources]
     first, *others = [source.value for source in sources]
     inputs, outputs = list(view.operands)[: view.inputs], list(view.operands)[view.inputs :]
 
     def body(elements: Sequence[ir.Value]) -> list[ir.Value]:
         own, rest = list(elements[: view.inputs]), elements[view.inputs : len(elements) - len(outputs)]
-        own[number] = dequantized.build([own[number], *rest])
+        own[number] = build_exact(element, dequantized.sources, [own[number], *rest])
         return copy_body(view, [*own, *elements[len(elements) - len(outputs) :]])
 
     inputs[number] = first
@@ -141,16 +142,3 @@ def _reading(view: LinalgOp, number: int, sources: Sequence[Source], dequantized
     read[number] = maps[0]
     loops = iterator_types(view.reductions)
     return build_generic([*inputs, *others], outputs, [*read, *maps[1:], *view.maps[view.inputs :]], loops, body)
-
-
-def _groups(product: LinalgOp, sources: Sequence[Source]) -> Splits | None:
-    """How the loop of the sum becomes one over groups and one over what shares a scale; None if all shares one."""
-    for source in sources:
-        for place in source.places:
-            if isinstance(place, ir.AffineFloorDivExpr):
-                loop, group = loop_of(ir.AffineBinaryExpr(place).lhs), ir.AffineBinaryExpr(place).rhs
-                size = product.sizes[loop] if loop is not None else None
-                length = ir.AffineConstantExpr(group).value
-                if loop is not None and size is not None and size % length == 0:
-                    return Splits({loop: (size // length, length)})
-    return None

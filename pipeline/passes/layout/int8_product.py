@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from pipeline.analysis.element_range import range_of
 from pipeline.analysis.product_body import is_quantized
 from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.rewriting import build_generic, iterator_types, sizes_of
-from pipeline.mlir import arith, ir, linalg, tensor
+from pipeline.mlir import arith, ir, linalg, math, tensor
 from pipeline.passes.layout.dequantization import Compute, Expression, Read, Source, build, columns_last, squeezed
 from pipeline.passes.layout.quantized_factor import QuantizedFactor
 
@@ -27,7 +28,7 @@ class Int8Product:
         self._product = product
         self._factors = factors
         self._i32 = ir.IntegerType.get_signless(32)
-        narrow = all(_is_a_byte(zero, factor) for factor in factors for zero in factor.zeros)
+        narrow = all(is_a_byte(zero, factor) for factor in factors for zero in factor.zeros)
         self._wide = self._i32 if narrow else ir.IntegerType.get_signless(64)
         self._parallel = [loop_of(expression) for expression in product.maps[2].results]
 
@@ -78,8 +79,13 @@ class Int8Product:
         )
         return Source(made.results[0], tuple(kept))
 
-    def _scaled(self, sources: Sequence[Source], summed: Sequence[int | None], starts: Sequence[int]) -> ir.Value:
-        """The results, from the sums of products, the sums of factors, and what these read besides."""
+    def _scaled(
+        self, sources: Sequence[Source], summed: Sequence[int | None], starts: Sequence[int], added: int | None = None
+    ) -> ir.Value:
+        """The results, from the sums of products, the sums of factors, and what these read besides.
+
+        `added`: the number of a source that is added to what has been scaled.
+        """
         result = ir.RankedTensorType(self._product.op.results[0].type)
         rank = len(self._parallel)
 
@@ -95,7 +101,8 @@ class Int8Product:
             if None not in summed:
                 both = arith.MulIOp(arith.MulIOp(*centers).result, self._number(self._terms())).result
                 total = arith.AddIOp(total, both).result
-            return [self._multiplied(total, read, result.element_type)]
+            addend = None if added is None else elements[added]
+            return [self._multiplied(total, read, result.element_type, addend)]
 
         loops = {loop: ir.AffineDimExpr.get(number) for number, loop in enumerate(self._parallel)}
         maps = [
@@ -125,8 +132,10 @@ class Int8Product:
         """An integer in as many bits as sums and zero points have."""
         return value if value.type == self._wide else arith.ExtSIOp(self._wide, value).result
 
-    def _multiplied(self, total: ir.Value, read: Sequence[Sequence[ir.Value]], kind: ir.Type) -> ir.Value:
-        """Sums times scales, as a type."""
+    def _multiplied(
+        self, total: ir.Value, read: Sequence[Sequence[ir.Value]], kind: ir.Type, addend: ir.Value | None
+    ) -> ir.Value:
+        """Sums times scales, as a type, and what is added to them, with one rounding."""
         if isinstance(kind, ir.IntegerType):
             if kind.width < total.type.width:
                 return arith.TruncIOp(kind, total).result
@@ -138,11 +147,11 @@ class Int8Product:
         ]
         value = arith.SIToFPOp(kind, total).result
         if not scales:
-            return value
+            return value if addend is None else arith.AddFOp(value, addend).result
         whole, *others = scales
         for other in others:
             whole = arith.MulFOp(whole, other).result
-        return arith.MulFOp(value, whole).result
+        return arith.MulFOp(value, whole).result if addend is None else math.FmaOp(value, whole, addend).result
 
     def _terms(self) -> int:
         """How many products a sum has."""
@@ -163,14 +172,15 @@ class Int8Product:
         return ir.AffineMap.get(loops, 0, list(places))
 
 
-def _is_a_byte(zero: Expression, factor: QuantizedFactor) -> bool:
+def is_a_byte(zero: Expression, factor: QuantizedFactor) -> bool:
     """Whether a zero point is known to be in the range of bytes, with a sign or without."""
     if isinstance(zero, Compute) and zero.op.name == "arith.constant":
         value = zero.op.attributes["value"]
         number = value.value if isinstance(value, (ir.IntegerAttr, ir.FloatAttr)) else None
         return number is not None and -128 <= number <= 255
     if isinstance(zero, Compute) and len(zero.operands) == 1 and zero.op.name in _EXTENSIONS:
-        return _is_a_byte(zero.operands[0], factor)
+        return is_a_byte(zero.operands[0], factor)
     if isinstance(zero, Read):
-        return is_quantized(ir.RankedTensorType(factor.sources[zero.source].value.type).element_type)
+        value = factor.sources[zero.source].value
+        return is_quantized(ir.RankedTensorType(value.type).element_type) or range_of(value).lies_in(-128, 255)
     return False

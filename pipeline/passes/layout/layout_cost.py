@@ -17,6 +17,7 @@ from pipeline.analysis.zero_insertion import puts_among_zeros, zeros_between
 from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.layout.channel_order import undoes_transpose
+from pipeline.passes.layout.image_windows import image_window
 from pipeline.passes.layout.window_steps import window_steps
 
 #: The dim of a tensor with channels first that each dim of one with channels last is, and the other way round.
@@ -40,6 +41,7 @@ _MADE = ("linalg.fill", "tensor.empty")
 #: their vectors), last. The ratio is what matters.
 _CONVOLUTION = (90.0, 113.0)
 _CONVOLUTION_IN_BF16 = (100.0, 200.0)
+_CONVOLUTION_IN_BYTES = (100.0, 400.0)
 _WINDOW = (75.0, 90.0)
 
 #: What it takes to give an element its place in the other layout, in nanoseconds.
@@ -106,6 +108,9 @@ def tied(op: ir.Operation, weights: ConstExprs) -> list[ir.Value]:
         return [op.results[0], *_unknown([op.operands[0]], weights)] if zeros else []
     if op.name == "tensor.concat":
         return [op.results[0], *_unknown(op.operands, weights)]
+    window = image_window(op)
+    if window is not None:
+        return [op.results[0], *_unknown([op.operands[0]], weights)] if op.operands[1] in weights else []
     view = structured(op)
     if view is None or op.name != "linalg.generic" or not is_pointwise(view):
         return []
@@ -138,7 +143,10 @@ def pads_with_number(pad: ir.Operation) -> bool:
 
 def gain(op: ir.Operation) -> float:
     """The nanoseconds that an op takes less with channels last."""
-    if op.name not in CONVOLUTIONS and op.name not in WINDOWS:
+    window = image_window(op)
+    if window is not None and window.channels is not None:
+        return _gain_in_bytes(op)
+    if op.name not in CONVOLUTIONS and op.name not in WINDOWS and window is None:
         return 0.0
     view = any_structured(op)
     assert view is not None
@@ -182,6 +190,15 @@ def _gain_in_bf16(op: ir.Operation) -> float:
     first, last = _CONVOLUTION_IN_BF16
     channels = ir.RankedTensorType(op.operands[0].type).shape[1]
     return operations / first - operations / last if channels > 0 and channels % 2 == 0 else 0.0
+
+
+def _gain_in_bytes(op: ir.Operation) -> float:
+    """Dot products take four channels at once, where these lie side by side."""
+    view = any_structured(op)
+    assert view is not None
+    operations = 2 * prod(_guess(view.sizes[loop], loop) for loop in range(view.loops))
+    first, last = _CONVOLUTION_IN_BYTES
+    return operations / first - operations / last
 
 
 def _border(value: ir.Value, weights: ConstExprs) -> float:

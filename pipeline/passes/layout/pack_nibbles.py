@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.analysis.const_expr import ConstExprs
-from pipeline.analysis.element_range import range_of
+from pipeline.analysis.element_range import UNSIGNED_NIBBLE, has_four_bits, range_of
 from pipeline.analysis.op_naming import is_product
-from pipeline.analysis.product_body import dequantized_input
+from pipeline.analysis.product_body import added_value, dequantized_input, product_of_integers
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.nibbles import BITS, HALVES, MASK, half_of
 from pipeline.ir.rewriting import before, behind, build_generic, copy_body, iterator_types, replace
@@ -18,8 +18,8 @@ from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
 from pipeline.passmanager.patterns import PatternPass, pattern
 
-#: What a number of four bits may be, and what is added to one with a sign to store it.
-_UNSIGNED, _SIGNED, _OFFSET = (0, MASK), (-8, 7), 8
+#: What is added to a number of four bits with a sign to store it.
+_OFFSET = 8
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,7 @@ class PackNibbles(PatternPass):
         number = _quantized_weight(view, weights) if view is not None else None
         if view is None or number is None:
             return False
-        known = range_of(view.operands[number])
-        if not known.lies_in(*_UNSIGNED) and not known.lies_in(*_SIGNED):
+        if not has_four_bits(view.operands[number]):
             return False
         sums = [loop for loop in view.loops_read(number) if view.reductions[loop]]
         size = view.sizes[sums[-1]] if sums else None
@@ -55,7 +54,7 @@ class PackNibbles(PatternPass):
             self.missed(op, f"its weight of {BITS} bits stays in bytes: the length of its sum, {size}, is not even")
             return False
         self.passed(op, f"reads its weight of {BITS} bits two to a byte")
-        offset = 0 if known.lies_in(*_UNSIGNED) else _OFFSET
+        offset = 0 if range_of(view.operands[number]).lies_in(*UNSIGNED_NIBBLE) else _OFFSET
         with behind(view.operands[number]):
             packed = _packed(view.operands[number], view.loops_read(number).index(sums[-1]), offset)
         split = SplitLoops(view, Splits({sums[-1]: (size // HALVES, HALVES)})).run()
@@ -80,9 +79,9 @@ def _is_dequantized(view: LinalgOp, number: int) -> bool:
     """Whether a factor becomes a float in a sum of floats."""
     if not isinstance(ir.ShapedType(view.op.results[0].type).element_type, ir.F32Type):
         return False
-    product = defining_op(view.yielded[0])
-    factors = [] if product is None else [op for value in product.operands if (op := defining_op(value)) is not None]
-    return any(dequantized_input(value, view) == number for op in factors for value in op.operands)
+    added = added_value(view)
+    product = None if added is None else product_of_integers(added, view) or defining_op(added)
+    return product is not None and any(dequantized_input(value, view) == number for value in product.operands)
 
 
 def _read_packed(split: ir.Operation, number: int, packed: ir.Value, loop: int, offset: int) -> None:

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from pipeline.analysis.dot_product import dot_product_of, multiplies_bf16
+from pipeline.analysis.dot_product import dot_product_of
 from pipeline.analysis.op_naming import is_product
+from pipeline.analysis.scaled_dot import scaled_dot_of
 from pipeline.ir.attributes import KERNEL
 from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.element_types import element_bytes
-from pipeline.ir.indexing_maps import bounded_loops
+from pipeline.ir.indexing_maps import bounded_loops, loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.nibbles import WORD_BYTES, nibble_of
 from pipeline.ir.rewriting import read_by, update_signature
 from pipeline.ir.schedule import schedule_of
-from pipeline.mlir import ir, walk
+from pipeline.mlir import has_one_use, ir, walk
 from pipeline.passes.layout.weight_panels import PanelLayout
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.propagate_reshapes import PropagateReshapes
@@ -49,6 +50,9 @@ class PacksPanels(Pass):
         """How many rows are read at once, the best first: by a dot product that there is, or as a word of nibbles."""
         if nibble_of(view) is not None:
             return (WORD_BYTES,) if self.nibble_words else ()
+        scaled = scaled_dot_of(view)
+        if scaled is not None:
+            return (scaled.dot.steps,) if scaled.dot.exists(self.bf16_dots, self.int8_dots) else ()
         dot = dot_product_of(view.body)
         if dot is None or not dot.exists(self.bf16_dots, self.int8_dots):
             return ()
@@ -59,7 +63,7 @@ class PacksPanels(Pass):
         if not product.has_known_sizes:
             return "its sizes are not known"
         size = prod(product.kind.shape) * element_bytes(product.weight)
-        if size < self.least_bytes:
+        if size < self.least_bytes and not (layout.steps > 1 and product.has_windows_of_bytes):
             return f"it has {size} bytes, fewer than {self.least_bytes}"
         if layout.missing * 4 > product.columns:
             return f"its {product.columns} columns would fill too little of {layout.panels} panels of {layout.columns}"
@@ -91,6 +95,12 @@ class PackedProduct:
     def has_known_sizes(self) -> bool:
         """Whether the sizes of the operand are known."""
         return all(self.view.sizes[loop] is not None for loop in self.loops)
+
+    @property
+    def has_windows_of_bytes(self) -> bool:
+        """Whether it is a convolution of bytes: each element of its weight is read for many places of an image."""
+        windows = any(loop_of(place) is None for place in self.view.maps[1 - self.operand].results)
+        return windows and element_bytes(self.weight) == 1
 
     @cached_property
     def weight(self) -> ir.BlockArgument:
@@ -144,7 +154,7 @@ def products(kernel: ir.Operation) -> Iterator[PackedProduct]:
         return
     for generic in walk(kernel, "linalg.generic"):
         view = structured(generic)
-        if view is None or not is_product(generic) or (kind == "conv" and not multiplies_bf16(view.body)):
+        if view is None or not is_product(generic) or (kind == "conv" and dot_product_of(view.body) is None):
             continue
         column = view.loops_read(view.inputs)[-1:]
         for operand in (1, 0):
@@ -157,7 +167,7 @@ def is_alone(view: LinalgOp, operand: int) -> bool:
     """Whether an operand is an argument of the kernel that nothing else reads, along loops of its own."""
     value = view.op.operands[operand]
     plain = len(set(view.loops_read(operand))) == len(view.maps[operand].results)
-    return plain and isinstance(value.owner, ir.Block) and len(list(value.uses)) == 1
+    return plain and isinstance(value.owner, ir.Block) and has_one_use(value)
 
 
 def read_packed(product: PackedProduct, layouts: Mapping[int, PanelLayout]) -> None:

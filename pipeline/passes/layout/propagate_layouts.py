@@ -11,6 +11,7 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.ir.linalg_op import LinalgOp, any_structured
 from pipeline.ir.rewriting import before, build_generic, copy_attributes, copy_body, is_unused, iterator_types, read_by
 from pipeline.mlir import defining_op, ir, linalg, tensor
+from pipeline.passes.layout.image_windows import ImageWindow, image_window
 from pipeline.passes.layout.layout_cost import (
     BLOCK,
     CONVOLUTIONS,
@@ -95,7 +96,10 @@ class _Rewriter:
 
     def _rewrite(self, op: ir.Operation) -> None:
         with before(op):
-            if op.name in CONVOLUTIONS:
+            window = image_window(op)
+            if window is not None:
+                new = self._window_of_generic(window)
+            elif op.name in CONVOLUTIONS:
                 new = self._convolution(op)
             elif op.name in WINDOWS:
                 new = self._window(op)
@@ -127,6 +131,30 @@ class _Rewriter:
             [self._in_last(output)],
             [ir.AffineMap.get(7, 0, indices) for indices in results],
             iterator_types([False] * 4 + [True] * 3),
+            lambda elements: copy_body(view, elements),
+        )
+
+    def _window_of_generic(self, window: ImageWindow) -> ir.Operation:
+        """Loops along the image, then along windows, then along the channels of a sum."""
+        op, view = window.view.op, window.view
+        data, weight, output = op.operands
+        sums = [*window.taps, *([] if window.channels is None else [window.channels])]
+        order = [*_permuted(window.image, LAST), *sums]
+        loops = ir.AffineMap.get(len(order), 0, [ir.AffineDimExpr.get(order.index(loop)) for loop in range(len(order))])
+        dims = view.loops_read(1)
+        inner = [dims.index(loop) for loop in (*sums, window.image[1])]
+        return build_generic(
+            [self._in_last(data), transpose(weight, inner)],
+            [self._in_last(output)],
+            [
+                ir.AffineMap.get(len(order), 0, [place.compose(loops) for place in places])
+                for places in (
+                    _permuted(view.maps[0].results, LAST),
+                    _permuted(view.maps[1].results, inner),
+                    _permuted(view.maps[2].results, LAST),
+                )
+            ],
+            iterator_types([False] * 4 + [True] * len(sums)),
             lambda elements: copy_body(view, elements),
         )
 

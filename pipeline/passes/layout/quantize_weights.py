@@ -14,18 +14,13 @@ from pipeline.ir.indexing_maps import loop_of
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, behind, build_generic, empty_like, iterator_types, replace
 from pipeline.mlir import arith, ir, math, tensor
-from pipeline.passes.layout.dequantization import Places, Source, columns_last
-from pipeline.passes.layout.quantized_rows import LEAST_SCALE, largest_along, rounded_by_rows
+from pipeline.passes.layout.dequantization import Source, columns_last
+from pipeline.passes.layout.quantized_rows import extremes_along, largest_along, rounded_by_rows
+from pipeline.passes.layout.reshaped_places import Places
+from pipeline.passes.layout.rounding_steps import as_float, clamped, scales_between, scales_of, zero_points_of
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.reshape_splits import Splits
 from pipeline.passmanager.patterns import PatternPass, pattern
-
-#: By the bits of a weight: how many steps its largest absolute value is. Of 8 bits -128 is not used; of 4, where it
-#: counts, it is, and the largest weight is half a step from the number that it becomes.
-_STEPS = {8: 127.0, 4: 7.5}
-
-#: Scales of four bits are rounded to bf16: upwards, so that the largest weight stays within the steps.
-_UPWARDS = 1.0 + 2.0**-8
 
 
 @dataclass(frozen=True)
@@ -35,10 +30,17 @@ class QuantizeWeights(PatternPass):
     scale = max(abs(w)) / 127,           q = round(w / scale)                       8 bits
     scale = bf16(max(abs(w)) / 7.5),     q = min(max(round(w / scale), -8), 7)      4 bits, held in bytes
 
+    With `zero_points`, steps go from the smallest to the largest weight of a column or group, 0 included:
+
+    scale = (most - least) / 255,        z = round(-128 - least / scale),  q = clamp(round(w / scale) + z)
+    scale = bf16((most - least) / 15),   z = round(-8 - least / scale),    likewise
+
+    and a weight is (q - z) * scale: half of the error, or less, where most weights have one sign.
+
     All else stays in f32. One row is bound by the reading of the weight, of which a quarter is left or less; @prepare
     quantizes once, and keeps no copy in floats.
 
-    With `data`, what weights of 8 bits are multiplied with is rounded likewise, in each call, with a scale for each of
+    With `data`, what weights are multiplied with is rounded to 8 bits likewise, in each call, with a scale for each of
     its rows; contract-in-int8 makes products of bytes of that.
     """
 
@@ -47,9 +49,8 @@ class QuantizeWeights(PatternPass):
 
     bits: int = field(default=8, metadata={"help": "how many bits a weight has: 4 or 8"})
     group: int = field(default=0, metadata={"help": "how many weights of a column share a scale; 0 for all"})
-    data: bool = field(
-        default=False, metadata={"help": "round the data that is multiplied with weights of 8 bits, too"}
-    )
+    data: bool = field(default=False, metadata={"help": "round the data that is multiplied with weights to bytes, too"})
+    zero_points: bool = field(default=False, metadata={"help": "columns or groups have zero points, too"})
     keep: tuple[str, ...] = field(default=(), metadata={"help": "weights that stay, by patterns of names"})
     least_bytes: int = field(default=1 << 14, metadata={"help": "a smaller weight stays as it is"})
 
@@ -69,8 +70,9 @@ class QuantizeWeights(PatternPass):
             self.missed(op, f"its weight is not quantized: {reason}")
             return False
         kind = "bytes" if self.bits == 8 else f"integers of {self.bits} bits"
+        shared = "one scale and zero point" if self.zero_points else "one scale"
         also = ", and its data as bytes" if self.data else ""
-        self.passed(op, f"reads its weight as {kind}, {self.group or 'all'} of a column with one scale{also}")
+        self.passed(op, f"reads its weight as {kind}, {self.group or 'all'} of a column with {shared}{also}")
         self._rewrite(product, known[0])
         return True
 
@@ -92,13 +94,13 @@ class QuantizeWeights(PatternPass):
         indexing, column = product.maps[number], product.maps[2].results[len(product.maps[2].results) - 1]
         with behind(weight):
             source = columns_last(Source(weight, tuple(indexing.results)), column)
-            scale = self._scales(source, product)
-            quantized = self._quantized(source, scale, product.loops)
+            steps = self._steps(source, product)
+            quantized = self._quantized(source, steps, product.loops)
         if self.data:
-            self._multiply_rounded(product, number, quantized, scale)
+            self._multiply_rounded(product, number, quantized, steps)
             return
         with before(product.op):
-            made = _product(product, number, quantized, scale)
+            made = _product(product, number, quantized, steps)
         replace(product.op, list(made.results))
         if self.group:
             loop = product.summed[-1]
@@ -107,13 +109,13 @@ class QuantizeWeights(PatternPass):
             assert view is not None and length is not None
             SplitLoops(view, Splits({loop: (length // self.group, self.group)})).run()
 
-    def _multiply_rounded(self, product: LinalgOp, number: int, quantized: Source, scale: Source) -> None:
-        """matmul(x, w)   ->   matmul(dequantize(quantize(x)), dequantize(q, scale))"""
+    def _multiply_rounded(self, product: LinalgOp, number: int, quantized: Source, steps: Sequence[Source]) -> None:
+        """matmul(x, w)   ->   matmul(dequantize(quantize(x)), dequantize(q, scale, zero))"""
         data, indexing = product.operands[1 - number], product.maps[1 - number]
         summed = [loop_of(place) in product.summed for place in indexing.results]
         with before(product.op):
             factors = [rounded_by_rows(data, summed)] * 2
-            factors[number] = _dequantized(quantized, scale, product.loops)
+            factors[number] = _dequantized(quantized, steps, product.loops)
             maps = [indexing] * 2
             maps[number] = _map(quantized.places, product.loops)
             made = build_generic(
@@ -125,8 +127,8 @@ class QuantizeWeights(PatternPass):
             )
         replace(product.op, list(made.results))
 
-    def _scales(self, source: Source, product: LinalgOp) -> Source:
-        """The scales of a weight, for each column or group."""
+    def _steps(self, source: Source, product: LinalgOp) -> list[Source]:
+        """The scales of a weight, for each column or group; and the zero points, if there are such."""
         summed = [loop_of(place) in product.summed for place in source.places]
         value, places = source.value, list(source.places)
         if self.group:
@@ -136,24 +138,30 @@ class QuantizeWeights(PatternPass):
             places = [*places[:dim], group, places[dim], *places[dim + 1 :]]
             summed = [*summed[:dim], False, True, *summed[dim + 1 :]]
         kept = [place for place, gone in zip(places, summed, strict=True) if not gone]
-        scales = _scale(largest_along(value, summed), self.bits)
-        return Source(scales, tuple(ir.AffineMap.get(product.loops, 0, kept).results))
+        at = tuple(ir.AffineMap.get(product.loops, 0, kept).results)
+        if not self.zero_points:
+            return [Source(scales_of(largest_along(value, summed), self.bits), at)]
+        least, most = extremes_along(value, summed)
+        scales = scales_between(least, most, self.bits)
+        return [Source(scales, at), Source(zero_points_of(least, scales, self.bits), at)]
 
-    def _quantized(self, source: Source, scale: Source, loops: int) -> Source:
+    def _quantized(self, source: Source, steps: Sequence[Source], loops: int) -> Source:
         """The integers of a weight, as bytes."""
         kind = ir.RankedTensorType(source.value.type)
         byte = ir.IntegerType.get_signless(8)
 
         def rounded(elements: Sequence[ir.Value]) -> list[ir.Value]:
-            steps = arith.DivFOp(elements[0], _as_float(elements[1])).result
-            nearest = math.RoundEvenOp(steps).result
-            return [arith.FPToSIOp(byte, nearest if self.bits == 8 else _clamped(nearest, self.bits)).result]
+            nearest = math.RoundEvenOp(arith.DivFOp(elements[0], as_float(elements[1])).result).result
+            if self.zero_points:
+                nearest = arith.AddFOp(nearest, as_float(elements[2])).result
+            clamps = self.bits == 4 or self.zero_points
+            return [arith.FPToSIOp(byte, clamped(nearest, self.bits) if clamps else nearest).result]
 
         identity = ir.AffineMap.get_identity(kind.rank)
         made = build_generic(
-            [source.value, scale.value],
+            [source.value, *(step.value for step in steps)],
             [empty_like(source.value, byte)],
-            [identity, _along(source, scale, loops), identity],
+            [identity, *(_along(source, step, loops) for step in steps), identity],
             iterator_types([False] * kind.rank),
             rounded,
         )
@@ -168,22 +176,27 @@ def _along(weight: Source, scale: Source, loops: int) -> ir.AffineMap:
     return ir.AffineMap.get(rank, 0, [place.compose(inside) for place in scale.places])
 
 
-def _dequantized(quantized: Source, scale: Source, loops: int) -> ir.Value:
+def _dequantized(quantized: Source, steps: Sequence[Source], loops: int) -> ir.Value:
     """A weight in floats again."""
     element = ir.F32Type.get()
     identity = ir.AffineMap.get_identity(len(quantized.places))
 
-    def multiplied(elements: Sequence[ir.Value]) -> list[ir.Value]:
-        whole = arith.SIToFPOp(element, elements[0]).result
-        return [arith.MulFOp(whole, _as_float(elements[1])).result]
-
     return build_generic(
-        [quantized.value, scale.value],
+        [quantized.value, *(step.value for step in steps)],
         [empty_like(quantized.value, element)],
-        [identity, _along(quantized, scale, loops), identity],
+        [identity, *(_along(quantized, step, loops) for step in steps), identity],
         iterator_types([False] * len(quantized.places)),
-        multiplied,
+        lambda elements: [_weight(elements[0], elements[1:-1])],
     ).results[0]
+
+
+def _weight(quantized: ir.Value, steps: Sequence[ir.Value]) -> ir.Value:
+    """(q - zero) * scale in f32, of a scale and perhaps a zero point."""
+    scale, *zeros = steps
+    whole = as_float(quantized)
+    for zero in zeros:
+        whole = arith.SubFOp(whole, as_float(zero)).result
+    return arith.MulFOp(whole, as_float(scale)).result
 
 
 def _grouped(value: ir.Value, dim: int, group: int) -> ir.Value:
@@ -196,49 +209,19 @@ def _grouped(value: ir.Value, dim: int, group: int) -> ir.Value:
     return tensor.ExpandShapeOp(ir.RankedTensorType.get(cut, kind.element_type), value, groups, [], cut).result
 
 
-def _clamped(value: ir.Value, bits: int) -> ir.Value:
-    """The nearest integer that has so many bits, as a float."""
-    least, most = (arith.ConstantOp(value.type, float(end)).result for end in (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
-    return arith.MinimumFOp(arith.MaximumFOp(value, least).result, most).result
-
-
-def _as_float(scale: ir.Value) -> ir.Value:
-    """A scale in f32."""
-    return arith.ExtFOp(ir.F32Type.get(), scale).result if isinstance(scale.type, ir.BF16Type) else scale
-
-
-def _scale(largest: ir.Value, bits: int) -> ir.Value:
-    """The scales for some largest values."""
-    element = ir.RankedTensorType(largest.type).element_type
-    stored = element if bits == 8 else ir.BF16Type.get()
-
-    def divided(elements: Sequence[ir.Value]) -> list[ir.Value]:
-        most, least = (arith.ConstantOp(element, number).result for number in (_STEPS[bits], LEAST_SCALE))
-        scale = arith.MaximumFOp(arith.DivFOp(elements[0], most).result, least).result
-        if stored == element:
-            return [scale]
-        upwards = arith.MulFOp(scale, arith.ConstantOp(element, _UPWARDS).result).result
-        return [arith.TruncFOp(stored, upwards).result]
-
-    rank = ir.RankedTensorType(largest.type).rank
-    identity = ir.AffineMap.get_identity(rank)
-    loops = iterator_types([False] * rank)
-    return build_generic([largest], [empty_like(largest, stored)], [identity, identity], loops, divided).results[0]
-
-
-def _product(product: LinalgOp, number: int, quantized: Source, scale: Source) -> ir.Operation:
+def _product(product: LinalgOp, number: int, quantized: Source, steps: Sequence[Source]) -> ir.Operation:
     """The product with its factor `number` read as bytes."""
     inputs, maps = list(product.operands)[:2], list(product.maps)[:2]
     inputs[number], maps[number] = quantized.value, _map(quantized.places, product.loops)
 
     def body(elements: Sequence[ir.Value]) -> list[ir.Value]:
-        *pair, scaled_by, total = elements
-        whole = arith.SIToFPOp(total.type, pair[number]).result
-        weight = arith.MulFOp(whole, _as_float(scaled_by)).result
+        pair, total = elements[:2], elements[len(elements) - 1]
+        weight = _weight(pair[number], elements[2:-1])
         return [arith.AddFOp(total, arith.MulFOp(pair[1 - number], weight).result).result]
 
-    read = [*maps, _map(scale.places, product.loops), product.maps[2]]
-    return build_generic([*inputs, scale.value], [product.operands[2]], read, iterator_types(product.reductions), body)
+    read = [*maps, *(_map(step.places, product.loops) for step in steps), product.maps[2]]
+    inputs += [step.value for step in steps]
+    return build_generic(inputs, [product.operands[2]], read, iterator_types(product.reductions), body)
 
 
 def _map(places: Places, loops: int) -> ir.AffineMap:

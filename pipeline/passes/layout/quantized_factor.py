@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pipeline.ir.linalg_op import structured
 from pipeline.ir.rewriting import build_generic, empty_like, iterator_types, producer_through_reshapes
 from pipeline.mlir import arith, constant_integer, defining_op, ir
-from pipeline.passes.layout.dequantization import Compute, Dequantized, Expression, Read, Source
+from pipeline.passes.layout.dequantization import Compute, Dequantized, Expression, Read, Source, joined
+from pipeline.passes.layout.exact_integers import without_casts
 
 #: Ops whose results are whole floats.
 _WHOLE = ("arith.sitofp", "arith.uitofp", "math.roundeven", "math.round", "math.floor", "math.ceil", "math.trunc")
@@ -47,6 +48,10 @@ class QuantizedFactor:
         """Whether nothing is taken away."""
         return not self.zeros and not self.shift
 
+    def joined(self, loops: int) -> QuantizedFactor:
+        """The same with the dims of the bytes joined that a loop goes through."""
+        return replace(self, sources=(joined(self.quantized, loops), *self.sources[1:]))
+
     def with_other_sign(self) -> QuantizedFactor:
         """The same of bytes that have a sign if these have none, and none if they have: 128 less or more.
 
@@ -76,7 +81,7 @@ def read_factor(dequantized: Dequantized) -> QuantizedFactor | None:
     scales: list[Expression] = []
     zeros: list[Expression] = []
     sign: bool | None = None
-    element = dequantized.element
+    element = without_casts(dequantized.element, dequantized.sources)
     while isinstance(element, Compute):
         name, operands = element.op.name, element.operands
         quantized = [_reads(operand) for operand in operands]

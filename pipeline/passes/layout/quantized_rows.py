@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pipeline.ir.rewriting import build_generic, empty_like, iterator_types, sizes_of
 from pipeline.mlir import arith, ir, linalg, math, tensor
@@ -44,6 +44,17 @@ def rounded_by_rows(data: ir.Value, summed: Sequence[bool]) -> ir.Value:
 
 def largest_along(value: ir.Value, summed: Sequence[bool]) -> ir.Value:
     """The largest absolute values of a tensor of floats along some dims."""
+    return _folded(value, summed, lambda most, new: arith.MaximumFOp(most, math.AbsFOp(new).result).result)
+
+
+def extremes_along(value: ir.Value, summed: Sequence[bool]) -> tuple[ir.Value, ir.Value]:
+    """The smallest and the largest values of a tensor of floats along some dims, 0 among them."""
+    least = _folded(value, summed, lambda least, new: arith.MinimumFOp(least, new).result)
+    return least, _folded(value, summed, lambda most, new: arith.MaximumFOp(most, new).result)
+
+
+def _folded(value: ir.Value, summed: Sequence[bool], fold: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    """What a function of the result so far and of an element leaves of 0, along some dims."""
     element = ir.RankedTensorType(value.type).element_type
     kept = [dim for dim, gone in enumerate(summed) if not gone]
     sizes = sizes_of(value)
@@ -51,11 +62,9 @@ def largest_along(value: ir.Value, summed: Sequence[bool]) -> ir.Value:
     start = linalg.fill(zero, outs=[tensor.EmptyOp([sizes[dim] for dim in kept], element).result])
     whole = ir.AffineMap.get_identity(len(summed))
     places = ir.AffineMap.get(len(summed), 0, [ir.AffineDimExpr.get(dim) for dim in kept])
-
-    def larger(elements: Sequence[ir.Value]) -> list[ir.Value]:
-        return [arith.MaximumFOp(elements[1], math.AbsFOp(elements[0]).result).result]
-
-    return build_generic([value], [start], [whole, places], iterator_types(summed), larger).results[0]
+    loops = iterator_types(summed)
+    made = build_generic([value], [start], [whole, places], loops, lambda elements: [fold(elements[1], elements[0])])
+    return made.results[0]
 
 
 def _scales(data: ir.Value, summed: Sequence[bool]) -> ir.Value:

@@ -40,5 +40,6 @@ class ExpandScalarMath(PatternPass):
             return False
         with before(call):
             value = function(Vectors(kind, self.fma, self.exact), *call.operands)
-        replace(call, [value])
-        return True
+        if value is not None:
+            replace(call, [value])
+        return value is not None

@@ -14,10 +14,10 @@ from pipeline.passmanager.patterns import PatternPass, pattern
 class ExpandVectorMath(PatternPass):
     """Replace exp, log, sin, tanh, erf, pow and their relatives on vectors by arithmetic.
 
-    LLVM would call libm once for each element, and still does so for angles above a million. On f32 that is all of
-    exp, exp2, expm1, log, log2, log10, log1p, pow, sin, cos, tan, their inverses, the hyperbolic ones and erf; on f64
-    exp, log, log1p, sin, cos and tan. docs/vector-math.md has the bounds on their errors. Scalars and what else there
-    is on vectors are left to libm; a remark says so of vectors.
+    LLVM would call libm once for each element, and still does so for angles above a million. That is all of exp, exp2,
+    expm1, log, log2, log10, log1p, sin, cos, tan, their inverses, the hyperbolic ones, erf and pow, of f64 powers of
+    two alone. docs/vector-math.md has the bounds on their errors. Scalars and what else there is on vectors are left to
+    libm; a remark says so of vectors.
     """
 
     name: ClassVar[str] = "expand-vector-math"
@@ -40,13 +40,14 @@ class ExpandVectorMath(PatternPass):
         kind = call.results[0].type
         if not isinstance(kind, ir.VectorType) or not isinstance(kind.element_type, ir.FloatType):
             return False
-        function = FUNCTIONS.get((call.name, str(kind.element_type)))
+        function, value = FUNCTIONS.get((call.name, str(kind.element_type))), None
         if function is not None:
             vectors = Vectors(kind, self.fma, scalef=self.scalef, tables=self.tables)
             with before(call):
                 value = function(vectors, *call.operands)
+        if value is not None:
             replace(call, [value])
         elif call.name not in HAVE_INSTRUCTIONS and (call.name, kind) not in left:
             left.add((call.name, kind))
             self.missed(call, f"{call.name} on {kind} is a call for each element")
-        return function is not None
+        return value is not None

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.ir.attributes import CHECKS, STATUS
 from pipeline.ir.constants import as_index
-from pipeline.ir.rewriting import add_argument, size_of
+from pipeline.ir.rewriting import add_argument, argument_marks, size_of
 from pipeline.mlir import arith, defining_op, function, ir, linalg, memref, scf, tensor, walk
 from pipeline.passes.tensor.all_of_check import all_hold, hold_for
 from pipeline.passes.tensor.negative_pads import take_away_first
@@ -53,7 +53,7 @@ class GuardTraps(Pass):
     def run(self, op: ir.Operation) -> None:
         """Guards every op of @main."""
         main = function(op, "main")
-        checks = _Checks(main)
+        checks = Checks(main)
         for generic in walk(main, "linalg.generic"):
             _guard_generic(generic, checks)
         for scatter in walk(main, "tm_tensor.scatter"):
@@ -80,12 +80,24 @@ def _is_false(value: ir.Value) -> bool:
 
 
 @dataclass
-class _Checks:
+class Checks:
     """The checks made so far, and the status argument that they write to."""
 
     main: ir.Operation
     messages: list[str] = field(default_factory=list)
     status: ir.Value | None = None
+
+    @classmethod
+    def reopened(cls, module: ir.Operation) -> Checks:
+        """Those of a module, for more."""
+        main = function(module, "main")
+        known = (
+            [ir.StringAttr(message).value for message in module.attributes[CHECKS]]
+            if CHECKS in module.attributes
+            else []
+        )
+        arguments = zip(main.regions[0].blocks[0].arguments, argument_marks(main), strict=True)
+        return cls(main, known, next((argument for argument, mark in arguments if STATUS in mark), None))
 
     def add(self, ok: ir.Value, what: str, op: ir.Operation) -> None:
         """At the insertion point: unless `ok`, leaves the number of this check in the status."""
@@ -113,7 +125,7 @@ def _i64() -> ir.Type:
     return ir.IntegerType.get_signless(64)
 
 
-def _guard_generic(generic: ir.Operation, checks: _Checks) -> None:
+def _guard_generic(generic: ir.Operation, checks: Checks) -> None:
     body = generic.regions[0].blocks[0]
     ops = [op.operation for op in body.operations]
     gathers = [op for op in ops if op.name == "tensor.extract" and _is_data_dependent(op)]
@@ -135,7 +147,7 @@ def _guard_generic(generic: ir.Operation, checks: _Checks) -> None:
         assertion.erase()
 
 
-def _guard_number(division: ir.Operation, checks: _Checks) -> None:
+def _guard_number(division: ir.Operation, checks: Checks) -> None:
     """Checks a division of numbers outside of kernels: a size may be 0, too."""
     divisor = defining_op(division.operands[1])
     is_constant = divisor is not None and divisor.name == "arith.constant"
@@ -146,7 +158,7 @@ def _guard_number(division: ir.Operation, checks: _Checks) -> None:
         checks.add(compared.results[0], "integer division by zero", compared)
 
 
-def _guard_sizes(main: ir.Operation, checks: _Checks) -> None:
+def _guard_sizes(main: ir.Operation, checks: Checks) -> None:
     """Checks the sizes of tensors and of parts, whose memory would be someone else's if they were negative."""
     signs = Signs()
     found = [(size, op) for op in walk(main, *SIZED) for size in sizes_of(op) if signs.may_be_negative(size)]
@@ -161,7 +173,7 @@ def _guard_sizes(main: ir.Operation, checks: _Checks) -> None:
         make_size(size)
 
 
-def _guard_pad(pad: ir.Operation, checks: _Checks) -> None:
+def _guard_pad(pad: ir.Operation, checks: Checks) -> None:
     """Checks that no more is taken away than there is, where numbers say how much."""
     with pad.location, ir.InsertionPoint(pad):
         for left in take_away_first(pad):
@@ -173,7 +185,7 @@ def _is_data_dependent(extract: ir.Operation) -> bool:
     return any(is_unknown(index) for index in list(extract.operands)[1:])
 
 
-def _guard_scatter(scatter: ir.Operation, checks: _Checks) -> None:
+def _guard_scatter(scatter: ir.Operation, checks: Checks) -> None:
     """Checks the indices of a tm_tensor.scatter; its lowering leaves out what is out of range."""
     _, indices, original = scatter.operands
     dims = list(ir.DenseI64ArrayAttr(scatter.attributes["dimension_map"]))

@@ -9,7 +9,7 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import read_contraction, read_init
 from pipeline.analysis.scale_shift import Affine, Elementwise, compose, read_elementwise
 from pipeline.ir.reshapes import RESHAPES, reassociation
-from pipeline.mlir import defining_op, ir
+from pipeline.mlir import defining_op, has_one_use, ir
 from pipeline.passes.weight_folding.conv_window import ConvWindow, Places, own_places, read_window
 from pipeline.passes.weight_folding.scale_propagation import UPWARDS, NotScalableError
 
@@ -59,7 +59,7 @@ def read_branch(value: ir.Value, weights: ConstExprs, affine: Affine | None = No
     affine = affine or Affine()
     steps: list[Elementwise] = []
     reshapes: list[ir.Operation] = []
-    while (op := defining_op(value)) is not None and len(list(value.uses)) == 1:
+    while (op := defining_op(value)) is not None and has_one_use(value):
         elementwise = read_elementwise(op, weights)
         contraction = read_contraction(op, weights)
         if contraction is not None:

@@ -15,7 +15,7 @@ from pipeline.analysis.scale_shift import Elementwise, own_affine, read_elementw
 from pipeline.ir.body_splitting import BodyPart, split_body
 from pipeline.ir.indexing_maps import is_identity
 from pipeline.ir.linalg_op import LinalgOp, structured
-from pipeline.mlir import defining_op, ir, walk
+from pipeline.mlir import defining_op, has_one_use, ir, walk
 from pipeline.passes.weight_folding.addition_tree import is_sum
 from pipeline.passes.weight_folding.residual_terms import read_branch
 
@@ -86,7 +86,7 @@ def _sum_in(generic: ir.Operation, weights: ConstExprs) -> _Sum | None:
         if argument not in begun:
             segments[argument] = Elementwise(view, argument, argument, ())
     additions = {op.results[0]: op for op in view.body_ops if _adds(op, segments)}
-    inner = {operand for op in additions.values() for operand in op.operands if len(list(operand.uses)) == 1}
+    inner = {operand for op in additions.values() for operand in op.operands if has_one_use(operand)}
     last = next((value for value in reversed(additions) if value not in inner), None)
     if last is None:
         return None

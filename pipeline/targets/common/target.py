@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from pipeline.mlir import ir
@@ -25,7 +26,8 @@ class CodeForm:
         rounds: round the operands of contractions to bf16.
         weight_bits: how many bits weights of products in f32 are rounded to: 4 or 8; 32 for weights as they are.
         weight_group: how many of a column share a scale then, 0 for all.
-        quantizes_data: round what weights of 8 bits are multiplied with to bytes, too.
+        weight_zero_points: columns or groups have zero points, too.
+        quantizes_data: round what quantized weights are multiplied with to bytes, too.
         keep: patterns of the names of weights that are not rounded.
         winograd: the results of a tile along each dim by Winograd's algorithm; 0 for direct convolutions alone.
     """
@@ -37,12 +39,23 @@ class CodeForm:
     rounds: bool = False
     weight_bits: int = 32
     weight_group: int = 0
+    weight_zero_points: bool = False
     quantizes_data: bool = False
     keep: tuple[str, ...] = ()
     winograd: int = 2
 
 
 PLAIN = CodeForm()
+
+
+class KernelStore(Protocol):
+    """What is known of the code of kernels, by their keys; a disk cache."""
+
+    def get(self, key: str) -> bytes | None:
+        """What is kept under `key`; None if there is nothing."""
+
+    def put_all(self, entries: Mapping[str, bytes]) -> None:
+        """Keeps all of them, if that is possible."""
 
 
 class Target(ABC):
@@ -57,6 +70,7 @@ class Target(ABC):
         quantized: the pipeline that chooses how products read quantized weights.
         contractions: the pipeline that chooses in which type operands of contractions are read.
         runs_here: whether this machine can run the code on its CPU.
+        late: the stage whose text `late_text` makes of that of the stage `kernels`; None where all are dumped.
     """
 
     family: ClassVar[str]
@@ -67,6 +81,7 @@ class Target(ABC):
     quantized: str = ""
     contractions: str = ""
     runs_here: bool = False
+    late: ClassVar[str | None] = None
 
     @classmethod
     @abstractmethod
@@ -96,3 +111,11 @@ class Target(ABC):
     @abstractmethod
     def compile(self, module: ir.Module, dump: Dump) -> Code | DeviceCode:
         """Lowers a module of `@main`, `@prepare` and kernels to code; `dump` sees it at the stage `llvm`."""
+
+    def compile_sharing(self, module: ir.Module, dump: Dump, store: KernelStore) -> Code | DeviceCode:
+        """Likewise, where the code of kernels may come from a store, and goes there; there is no stage `late` then."""
+        return self.compile(module, dump)
+
+    def late_text(self, kernels: str) -> str:
+        """The text of the stage `late`, for that of the stage `kernels`."""
+        raise NotImplementedError(self.family)

@@ -7,26 +7,40 @@ from collections.abc import Sequence
 from pipeline import progress, timing
 from pipeline.errors import PipelineError
 from pipeline.ir.attributes import CALLS, OUTPUTS, SITES
-from pipeline.ir.matchers import BUFFER_VIEWS
-from pipeline.mlir import called_function, function, ir, symbol_name, walk
+from pipeline.mlir import context, function, ir, parse, symbol_name, text, walk
 from pipeline.passes.bufferization.results_to_out_params import places_of_results
 from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.program import Dump
+from pipeline.remarks import collect, dropped
 from pipeline.runtime.interface.code import Code, ExternalFunction, Site
 from pipeline.runtime.interface.entry_point import DYNAMIC, EntryPoint, Value
-from pipeline.runtime.interface.signature import ParameterSource
 from pipeline.runtime.native.linker import link
 from pipeline.targets.common.module_summary import check_messages, entry_names, kernels_of, result_types, sources_of
 from pipeline.targets.common.recipes import recipes_of
-from pipeline.targets.common.target import CodeForm
+from pipeline.targets.common.target import CodeForm, KernelStore
+from pipeline.targets.cpu.buffer_reads import unread
 from pipeline.targets.cpu.codegen import units
 from pipeline.targets.cpu.copied_updates import report_copies
 from pipeline.targets.cpu.isa import Isa
-from pipeline.targets.cpu.lower import BUFFERIZE, CALLING_CONVENTION, PLACE, SHARE, TO_LLVM, vectorize, workspace_bytes
+from pipeline.targets.cpu.lower import (
+    BUFFERIZE,
+    OUT_PARAMETERS,
+    PLACE,
+    PROFILE_KERNELS,
+    SHARE,
+    calling_convention,
+    pipelines,
+    to_llvm,
+    vectorize,
+    workspace_bytes,
+)
 from pipeline.targets.cpu.machine_code import Machine, Unit, assembly, compile_units
+from pipeline.targets.cpu.shared_kernels.sharing import KernelSharing
 
 
-def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: frozenset[str]) -> Code:
+def build(
+    module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: frozenset[str], store: KernelStore | None = None
+) -> Code:
     """See `Target.compile`; passes in `disable` are left out."""
 
     def run(pipeline: str) -> None:
@@ -37,30 +51,40 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
     kernels = kernels_of(module)
     run(SHARE)
     progress.kernels(0, len(kernels))
-    run(CALLING_CONVENTION.format(profile=str(form.profile).lower()))
+    run(calling_convention(profile=form.profile))
     sources = {name: sources_of(function(module, name)) for name in entry_names(module)}
     prepared = result_types(function(module, "prepare")) if "prepare" in sources else ()
-    run("results-to-out-params")
+    run(OUT_PARAMETERS)
     entries = {name: _entry(function(module, name)) for name in sources}
     with timing.stage("bufferize"):
         run(BUFFERIZE)
     report_copies(module)
     externals = _externals(module)
-    run("profile-kernels")
+    run(PROFILE_KERNELS)
     sites = _sites(module)
-    with timing.stage("vectorize"):
-        run(vectorize(isa, parallel=form.parallel))
-    workspace, thread_bytes = workspace_bytes(module)
-    unread = _unread(module, sources["main"])
-    with timing.stage("to LLVM dialect"):
-        run(TO_LLVM)
+    whole = form.assembly or form.linked
+    sharing = KernelSharing(None if whole else store, repr((isa, form.parallel, sorted(disable))))
+    sharing.take(module)
+    vectors, last = (PassPipeline.parse(text) for text in (vectorize(isa, parallel=form.parallel), to_llvm(isa)))
+    with collect() as remarks:
+        with timing.stage("vectorize"):
+            vectors.run(module, disable=disable)
+        workspace, thread_bytes = workspace_bytes(module)
+        without_readers = unread(module, sources["main"])
+        sharing.see_buffers(module)
+        with timing.stage("to LLVM dialect"):
+            last.run(module, disable=disable)
+        said = sharing.complete(remarks, [step.pass_.name for step in (*vectors.steps, *last.steps)])
     dump("llvm", module)
     machine = Machine(isa.cpu, isa.features, isa.machine)
-    made = units(module, list(entries.items()), whole=form.assembly or form.linked, sites=len(sites))
+    made = units(module, list(entries.items()), whole=whole, sites=len(sites), sharing=sharing)
     if form.assembly:
-        dump("asm", assembly(made[0], machine))
+        dump("asm", assembly(made.own[0], machine))
     with timing.stage("machine code"):
-        objects = compile_units(made, machine, _Count(len(kernels), len(made)))
+        objects = compile_units(made.all, machine, _Count(len(kernels), len(made.all)))
+    new = dict(zip(made.kernels, objects[len(made.own) :], strict=True))
+    sharing.keep(module, new, made.with_team(), said)
+    objects = (*objects, *(code.machine_code for code in sharing.known.values()))
     if not form.linked:
         with timing.stage("link"):
             objects = (link(objects),)
@@ -80,9 +104,18 @@ def build(module: ir.Module, dump: Dump, isa: Isa, form: CodeForm, disable: froz
         kernels=kernels,
         sites=sites,
         externals=externals,
-        unread=unread,
+        unread=without_readers,
         recipes=recipes,
     )
+
+
+def llvm_dialect(kernels: str, isa: Isa, form: CodeForm, disable: frozenset[str]) -> str:
+    """The text in LLVM dialect of a module of kernels on tensors, as `build` dumps it."""
+    with dropped():
+        module = parse(kernels, context(), "kernels")
+        for pipeline in pipelines(isa, parallel=form.parallel, profile=form.profile):
+            PassPipeline.parse(pipeline).run(module, disable=disable)
+        return text(module.operation, elements=None)
 
 
 class _Count:
@@ -101,26 +134,6 @@ def _sites(module: ir.Module) -> tuple[Site, ...]:
     attributes = module.operation.attributes
     listed = ir.ArrayAttr(attributes[SITES]) if SITES in attributes else ()
     return tuple(Site(*(ir.StringAttr(part).value for part in ir.ArrayAttr(site))) for site in listed)
-
-
-def _unread(module: ir.Module, sources: Sequence[ParameterSource]) -> tuple[int, ...]:
-    """The numbers of the prepared tensors that @main doesn't read: with Winograd's algorithm, the direct weights."""
-    arguments = function(module, "main").regions[0].blocks[0].arguments
-    taken = zip(arguments, sources, strict=False)
-    return tuple(source.index for value, source in taken if source.kind == "prepared" and not _is_read(value))
-
-
-def _is_read(value: ir.Value) -> bool:
-    """Whether something reads a buffer, or a view of it, or may do so."""
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name == "func.call":
-            blocks = called_function(user).regions[0].blocks
-            if not len(blocks) or _is_read(blocks[0].arguments[use.operand_number]):
-                return True
-        elif user.name not in BUFFER_VIEWS or any(map(_is_read, user.results)):
-            return True
-    return False
 
 
 def _externals(module: ir.Module) -> tuple[ExternalFunction, ...]:

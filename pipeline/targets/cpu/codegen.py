@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from llvmlite import ir as llvm_ir
 
@@ -15,7 +16,9 @@ from pipeline.runtime.weights.watched_words import GUARDED
 from pipeline.targets.cpu.guarded_entry import define_guarded_entry
 from pipeline.targets.cpu.machine_code import WORTH_A_PROCESS, Unit
 from pipeline.targets.cpu.profile_recorder import define_recorder
-from pipeline.targets.cpu.split_module import split
+from pipeline.targets.cpu.shared_kernels.kernel_units import functions_beside, kernel_units, with_code_names
+from pipeline.targets.cpu.shared_kernels.sharing import KernelSharing
+from pipeline.targets.cpu.split_module import ModulePart, ModuleText, split, split_functions
 from pipeline.targets.cpu.team_functions import team_functions
 
 _I64 = llvm_ir.IntType(64)
@@ -25,22 +28,76 @@ _POINTER = llvm_ir.PointerType()
 UNIT_SIZE = 60_000
 
 
+@dataclass(frozen=True)
+class Units:
+    """What a module is compiled as.
+
+    Attributes:
+        own: the units of the module itself.
+        kernels: those of kernels that other modules may share, by the name of their code.
+    """
+
+    own: tuple[Unit, ...]
+    kernels: Mapping[str, Unit] = field(default_factory=dict)
+
+    @property
+    def all(self) -> list[Unit]:
+        """All units, in this order."""
+        return [*self.own, *self.kernels.values()]
+
+    def with_team(self) -> list[str]:
+        """The names of those kernels whose work threads share."""
+        return [name for name, unit in self.kernels.items() if _has_team(unit.text + unit.vectors)]
+
+
 def units(
-    module: ir.Module, entries: list[tuple[str, EntryPoint]], *, whole: bool = False, sites: int = 0
-) -> list[Unit]:
+    module: ir.Module,
+    entries: list[tuple[str, EntryPoint]],
+    *,
+    whole: bool = False,
+    sites: int = 0,
+    sharing: KernelSharing | None = None,
+) -> Units:
     """A module in LLVM dialect as units of LLVM IR; `entries` are the functions to be called from outside.
 
     A large module becomes several units, unless it is to stay `whole`. With `sites` they have what the pass
-    profile-kernels calls, for so many sites.
+    profile-kernels calls, for so many sites. Kernels that `sharing` names become units of their own.
     """
     with timing.stage("to LLVM IR"):
         text = to_llvm_ir(module)
-    has_team = f"@{PARALLEL}(" in text
-    symbols = _symbols(entries, has_team)
-    names = tuple(name for name, _ in entries)
-    parts = [] if whole else split(text, len(text) if len(text) < WORTH_A_PROCESS else UNIT_SIZE)
-    if len(parts) < 2:
-        return [Unit(text, _entry_functions(entries, sites, has_team), symbols, (*names, *symbols))]
+    if sharing is None or not sharing.code_names:
+        parts = [] if whole else split(text, _size(text))
+        return Units(_own_units(parts or [ModulePart(text, ())], entries, sites, _has_team(text), ()))
+    text = with_code_names(text, sharing.code_names)
+    has_team = _has_team(text) or any(code.has_team for code in sharing.known.values())
+    apart = ModuleText.read(text)
+    kernels = kernel_units(apart, sharing.new) if apart.can_be_split else {}
+    own = [*apart.functions] if not kernels else functions_beside(apart, kernels)
+    left = apart.part(own) if kernels else ModulePart(text, tuple(own))
+    parts = split_functions(apart, own, _size(left.text)) or [left]
+    return Units(_own_units(parts, entries, sites, has_team, OF_CODE if has_team else ()), kernels)
+
+
+def _size(text: str) -> int:
+    """About how many characters of a module are compiled at a time."""
+    return len(text) if len(text) < WORTH_A_PROCESS else UNIT_SIZE
+
+
+def _has_team(text: str) -> bool:
+    return f"@{PARALLEL}(" in text
+
+
+def _own_units(
+    parts: Sequence[ModulePart],
+    entries: list[tuple[str, EntryPoint]],
+    sites: int,
+    has_team: bool,
+    called_by_kernels: Sequence[str],
+) -> tuple[Unit, ...]:
+    names, symbols = tuple(name for name, _ in entries), _symbols(entries, has_team)
+    if len(parts) == 1:
+        functions = _entry_functions(entries, sites, has_team)
+        return (Unit(parts[0].text, functions, (*symbols, *called_by_kernels), (*names, *symbols)),)
     made = []
     for part in parts:
         own = [(name, entry) for name, entry in entries if name in part.functions]
@@ -50,7 +107,7 @@ def units(
             called = (*called, *OF_CODE)
         entry_functions = _entry_functions(own, sites, has_team) if own else ""
         made.append(Unit(part.text, entry_functions, (*called, *inside), (*names, *inside), part.is_vectors))
-    return made
+    return tuple(made)
 
 
 def _symbols(entries: list[tuple[str, EntryPoint]], has_team: bool) -> tuple[str, ...]:

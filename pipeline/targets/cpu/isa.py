@@ -120,6 +120,11 @@ class Isa:
         return "avx512f" in self.required
 
     @property
+    def rounds(self) -> bool:
+        """Whether there are instructions that round to integers: down, up, and to the nearest, or even one."""
+        return self.is_arm or "sse4.1" in self.required
+
+    @property
     def masked_bits(self) -> int:
         """The smallest elements of which some in a vector can be loaded and stored, others left alone."""
         return 8 if "avx512bw" in self.required else 32

@@ -20,7 +20,10 @@ PLACE = """
 SHARE = "share-prepare-kernels"
 
 #: What the caller of @main brings beside the model's arguments.
-CALLING_CONVENTION = "add-workspace{{profile={profile}}}"
+_CALLING_CONVENTION = "add-workspace{{profile={profile}}}"
+
+#: Results that have memory of the caller's.
+OUT_PARAMETERS = "results-to-out-params"
 
 #: Tensors become buffers. No cse behind tile-groups: it would make one tensor of several scratch tensors, which
 #: bufferization has to copy.
@@ -28,9 +31,11 @@ BUFFERIZE = f"""
     canonicalize,
     cse,
     divide-by-reciprocals,
+    clamp-before-rounding,
     collapse-group-loops,
     tile-groups,
     tensor-selects-to-branches,
+    separate-empty-tensors,
     one-shot-bufferize{{
       bufferize-function-boundaries=1
       allow-return-allocs-from-loops=1
@@ -50,6 +55,9 @@ BUFFERIZE = f"""
     func.func(optimize-allocation-liveness),
     plan-memory{{alignment={ALIGNMENT}}}
 """
+
+#: Clocks around the calls of kernels, where there is a record for what they say.
+PROFILE_KERNELS = "profile-kernels"
 
 #: Linalg on buffers becomes loops over vectors, where it has that form; threads may share them, inside of kernels.
 #: Both 16-bit floats are computed in f32 and rounded after each op, as in eager.
@@ -77,7 +85,7 @@ VECTORIZE = """
 """
 
 #: Buffers, vectors and what is left of linalg become LLVM dialect.
-TO_LLVM = """
+_TO_LLVM = """
     func.func(
       refback-munge-memref-copy,
       convert-linalg-to-loops
@@ -92,13 +100,13 @@ TO_LLVM = """
     lower-affine,
     func.func(remove-single-iteration-loops),
     convert-scf-to-cf,
-    arith-expand{include-bf16=1},
-    math-expand-ops{ops=ceilf,floorf,roundeven,round},
+    arith-expand{{include-bf16=1}},
+    math-expand-ops{{ops={expanded}}},
     convert-math-to-llvm,
     convert-math-to-libm,
     convert-complex-to-standard,
     convert-vector-to-llvm,
-    finalize-memref-to-llvm{use-aligned-alloc=1},
+    finalize-memref-to-llvm{{use-aligned-alloc=1}},
     convert-arith-to-llvm,
     convert-index-to-llvm,
     convert-ub-to-llvm,
@@ -110,6 +118,17 @@ TO_LLVM = """
     drop-unused-arguments,
     lower-chunks-to-libgomp
 """
+
+
+def pipelines(isa: Isa, *, parallel: bool, profile: bool) -> list[str]:
+    """All pipelines, in their order."""
+    tensors = [PLACE, SHARE, calling_convention(profile=profile), OUT_PARAMETERS]
+    return [*tensors, BUFFERIZE, PROFILE_KERNELS, vectorize(isa, parallel=parallel), to_llvm(isa)]
+
+
+def calling_convention(*, profile: bool) -> str:
+    """The pipeline `_CALLING_CONVENTION`; with `profile` the caller brings a record, too."""
+    return _CALLING_CONVENTION.format(profile=_word(profile))
 
 
 def vectorize(isa: Isa, *, parallel: bool) -> str:
@@ -128,6 +147,11 @@ def vectorize(isa: Isa, *, parallel: bool) -> str:
         threads="parallelize-kernels," if parallel else "",
         alignment=ALIGNMENT,
     )
+
+
+def to_llvm(isa: Isa) -> str:
+    """The pipeline `_TO_LLVM` for a CPU; what it has no instructions for is expanded."""
+    return _TO_LLVM.format(expanded="round" if isa.rounds else "ceilf,floorf,roundeven,round")
 
 
 def workspace_bytes(module: ir.Module) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field
 
 from llvmlite import binding
@@ -42,6 +42,7 @@ class Unit:
         public: the functions that code outside of this unit calls; LLVM may drop and specialize all others.
         inlined: those of the functions that may be inlined into others and have others inlined.
         is_vectors: whether the functions are vectors already, for which `_FOR_VECTORS` is enough.
+        vectors: LLVM IR of further functions, which are.
     """
 
     text: str
@@ -49,6 +50,7 @@ class Unit:
     public: tuple[str, ...]
     inlined: tuple[str, ...]
     is_vectors: bool = False
+    vectors: str = ""
 
 
 @dataclass(frozen=True)
@@ -173,29 +175,50 @@ def _finish(worker: subprocess.Popen[bytes]) -> list[bytes]:
 
 
 def _optimized(unit: Unit, generator: binding.TargetMachine) -> binding.ModuleRef:
+    module = _parsed(unit.text, unit.entries, generator)
+    if not unit.vectors:
+        _internalize(module, unit)
+    _optimize(module, generator, unit.is_vectors, unit.inlined)
+    if unit.vectors:
+        vectors = _parsed(unit.vectors, "", generator)
+        _optimize(vectors, generator, True, unit.inlined)
+        module.link_in(vectors)
+        _internalize(module, unit)
+    return module
+
+
+def _parsed(text: str, entries: str, generator: binding.TargetMachine) -> binding.ModuleRef:
     try:
-        module = binding.parse_assembly(to_llvm22(unit.text, keep_vectors=True))
-        if unit.entries:
-            module.link_in(binding.parse_assembly(unit.entries))
+        module = binding.parse_assembly(to_llvm22(text, keep_vectors=True))
+        if entries:
+            module.link_in(binding.parse_assembly(entries))
         module.triple = generator.triple
         module.data_layout = str(generator.target_data)
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"LLVM refused the generated code: {error}") from error
+    return module
+
+
+def _internalize(module: binding.ModuleRef, unit: Unit) -> None:
+    """What no other unit calls may be dropped and specialized."""
     for function in module.functions:
-        if function.is_declaration:
-            continue
-        if function.name not in unit.public:
+        if not function.is_declaration and function.name not in unit.public:
             function.linkage = binding.Linkage.internal
-        if function.name not in unit.inlined:  # one huge function of a model would win nothing and compile slowly
-            function.add_function_attribute("noinline")
+
+
+def _optimize(
+    module: binding.ModuleRef, generator: binding.TargetMachine, is_vectors: bool, inlined: Collection[str]
+) -> None:
+    for function in module.functions:
+        if not function.is_declaration and function.name not in inlined:
+            function.add_function_attribute("noinline")  # one huge function would win nothing and compile slowly
     options = binding.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
     options.slp_vectorization = True
     options.loop_unrolling = False  # tiles are unrolled as far as it pays; more of it took minutes on some odd sizes
     builder = binding.create_pass_builder(generator, options)
-    (_for_vectors() if unit.is_vectors else builder.getModulePassManager()).run(module, builder)
-    return module
+    (_for_vectors() if is_vectors else builder.getModulePassManager()).run(module, builder)
 
 
 def _for_vectors() -> binding.ModulePassManager:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.program import Dump
 from pipeline.runtime.interface.code import Code
 from pipeline.runtime.native.cpu_features import why_foreign
-from pipeline.targets.common.target import PLAIN, CodeForm, Target
+from pipeline.targets.common.target import PLAIN, CodeForm, KernelStore, Target
 from pipeline.targets.cpu.isa import LEAST_MASKED, isa
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ class CpuTarget(Target):
 
     family = example = fusion_rules = "cpu"
     honours = frozenset({"profile", "rounds", "keep", "quantizes_data", "weight_bits", "winograd"})
+    late = "llvm"
 
     def __init__(self, cpu: str = "native", disable: frozenset[str] = frozenset(), form: CodeForm = PLAIN):
         self.isa = isa(cpu)
@@ -27,6 +28,7 @@ class CpuTarget(Target):
         self.runs_here = why_foreign(self.isa.machine, self.isa.cpu, self.isa.required) is None
         rounds, supported = _word(form.rounds), _word(self.isa.bf16_dots)
         self.quantized = f"""
+            func.func(narrow-unpacked-weights), cse, order-weight-groups,
             {_quantization(form)}
             contract-in-int8{{dots={self.isa.int8_dots}}},
             fuse-dequantization,
@@ -52,7 +54,8 @@ class CpuTarget(Target):
 
     def kernel_passes(self) -> str:
         """Kernels pad what they read, products read panels, small loops become kernels."""
-        pads = "fold-pads-into-kernels, " if self.isa.vector_bytes >= LEAST_MASKED else ""
+        masks = self.isa.vector_bytes >= LEAST_MASKED
+        pads = f"fold-pads-into-kernels{{masked-bits={self.isa.masked_bits}}}, " if masks else ""
         columns, bf16, int8 = 2 * self.isa.vector_bytes // 4, _word(self.isa.bf16_dots), self.isa.int8_dots
         words, matrices = _word(self.isa.tables), _word(self.isa.dot_matrices)
         dots = f"bf16-dots={bf16} int8-dots={int8} dot-matrices={matrices}"
@@ -69,13 +72,26 @@ class CpuTarget(Target):
 
         return build(module, dump, self.isa, self.form, self.disable)
 
+    def compile_sharing(self, module: ir.Module, dump: Dump, store: KernelStore) -> Code:
+        """See `Target.compile_sharing`."""
+        from pipeline.targets.cpu.build import build
+
+        return build(module, dump, self.isa, self.form, self.disable, store)
+
+    def late_text(self, kernels: str) -> str:
+        """See `Target.late_text`."""
+        from pipeline.targets.cpu.build import llvm_dialect
+
+        return llvm_dialect(kernels, self.isa, self.form, self.disable)
+
 
 def _quantization(form: CodeForm) -> str:
     """The pass that rounds weights, if they are to be rounded."""
     if form.weight_bits == PLAIN.weight_bits:
         return ""
-    data = _word(form.quantizes_data)
-    return f"quantize-weights{{bits={form.weight_bits} group={form.weight_group} data={data}{_kept(form)}}},"
+    data, zeros = _word(form.quantizes_data), _word(form.weight_zero_points)
+    steps = f"bits={form.weight_bits} group={form.weight_group} zero-points={zeros}"
+    return f"quantize-weights{{{steps} data={data}{_kept(form)}}},"
 
 
 def _kept(form: CodeForm) -> str:

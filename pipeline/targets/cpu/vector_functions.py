@@ -1,4 +1,4 @@
-"""Functions of LLVM IR that are vectors already: most of LLVM's passes find nothing in them, and take their time."""
+"""Functions of LLVM IR in which most of LLVM's passes find nothing, and take their time: vectors already, and glue."""
 
 from __future__ import annotations
 
@@ -18,17 +18,28 @@ _MIXED = re.compile(r"shufflevector <[^>]*> %\S+, <[^>]*> %|@llvm\.(vector\.dein
 #: Loads and stores of one number.
 _SCALAR_ACCESS = re.compile(r" = load (?!<|ptr)|^  store (?!<|ptr)", re.MULTILINE)
 
+#: What is more than handing on addresses and sizes: branches, elements of tensors, vectors.
+_WORK = re.compile(
+    r"^  (br|switch) | = load (?!i64|i32|ptr)|^  store (?!i64|ptr)|\b(float|double|half|bfloat) |<\d+ x ", re.M
+)
+
 _NAME = re.compile(r'@([\w.$-]+|"[^"]*")')
 
 
-def vector_functions(functions: Mapping[str, str]) -> set[str]:
+def vector_functions(functions: Mapping[str, str], *, once: bool = False) -> set[str]:
     """The names of those functions of a module, by their names, for which a tenth of LLVM's passes are enough.
 
     They have register tiles of products; or load and store nothing but vectors; or have vectors and run once, when
-    weights are prepared.
+    weights are prepared; or only hand on to others what they are given. All run `once`, or those that @main does not
+    call; @main itself is never among them: its entry takes it in.
     """
-    often = _reachable(functions, "main")
-    return {name for name, body in functions.items() if _is_vectors(body, once=name not in often)}
+    often = set() if once else _reachable(functions, "main")
+    found = {name for name, body in functions.items() if _is_glue(body) or _is_vectors(body, once=name not in often)}
+    return found - {"main"}
+
+
+def _is_glue(body: str) -> bool:
+    return not _WORK.search(body)
 
 
 def _is_vectors(body: str, once: bool) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import reduce
+import functools
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp.decompositions import _grid_sampler_2d
+from torch._decomp.decompositions import _upsample_get_cubic_coefficients
 
 from pipeline.frontend.decompositions.replacements.table import aten, replaces
 
@@ -25,13 +25,11 @@ def grid_sampler_2d(x: Tensor, grid: Tensor, mode: int, padding: int, align_corn
     Places and weights are computed in float32 for floats of 16 bits. What is outside has a weight of 0.
     """
     wide = grid.float() if grid.dtype.itemsize == 2 else grid
-    if mode == _BICUBIC:
-        image = x.to(wide.dtype)
-        return _grid_sampler_2d(image, wide, mode, padding, align_corners, _expand_grid=False).to(x.dtype)
     batch, channels, height, width = x.shape
     kind = torch.int32 if isinstance(height * width, int) and height * width < 1 << 31 else torch.int64
+    taps = _cubic_taps if mode == _BICUBIC else functools.partial(_taps, mode=mode)
     across, down = (
-        _taps(_inside(wide[..., dim], size, padding, align_corners), size, mode, kind)
+        taps(wide[..., dim], size, padding=padding, align_corners=align_corners, kind=kind)
         for dim, size in ((0, width), (1, height))
     )
     images, planes = torch.arange(batch).view(batch, 1, 1), torch.arange(channels).view(1, channels, 1)
@@ -42,13 +40,17 @@ def grid_sampler_2d(x: Tensor, grid: Tensor, mode: int, padding: int, align_corn
         for row, of_row in down
         for column, of_column in across
     ]
-    return reduce(torch.add, terms).reshape(batch, channels, *grid.shape[1:3]).to(x.dtype)
+    return functools.reduce(torch.add, terms).reshape(batch, channels, *grid.shape[1:3]).to(x.dtype)
 
 
-def _inside(points: Tensor, size: Any, padding: int, align_corners: bool) -> Tensor:
+def _elements(points: Tensor, size: Any, align_corners: bool) -> Tensor:
     """Coordinates of elements, from -1 to 1 for the first to the last one or for the ends of these."""
     scale = (size * 0.5 - 0.5) if align_corners else size * 0.5
-    at = points * scale + (size * 0.5 - 0.5)
+    return points * scale + (size * 0.5 - 0.5)
+
+
+def _padded(at: Tensor, size: Any, padding: int, align_corners: bool) -> Tensor:
+    """Coordinates of elements, those outside of the image at the ones that stand for them, if any do."""
     if padding == _ZEROS:
         return at
     return torch.clamp(at if padding == _BORDER else _reflected(at, size, align_corners), 0, size - 1)
@@ -63,12 +65,26 @@ def _reflected(at: Tensor, size: Any, align_corners: bool) -> Tensor:
     return torch.where(is_odd, span + low - rest, rest + low)
 
 
-def _taps(at: Tensor, size: Any, mode: int, kind: torch.dtype) -> _Taps:
-    """The element nearest to each coordinate, or those on both sides of it."""
+def _taps(points: Tensor, size: Any, mode: int, padding: int, align_corners: bool, kind: torch.dtype) -> _Taps:
+    """The element nearest to each point, or those on both sides of it."""
+    at = _padded(_elements(points, size, align_corners), size, padding, align_corners)
     if mode == _NEAREST:
         return [_tap(at.round(), torch.ones_like(at), size, kind)]
     first = at.floor()
     return [_tap(first, first + 1 - at, size, kind), _tap(first + 1, at - first, size, kind)]
+
+
+def _cubic_taps(points: Tensor, size: Any, padding: int, align_corners: bool, kind: torch.dtype) -> _Taps:
+    """The two elements on each side of each point: padding is of elements here, since the weights go by the point.
+
+    A point that is not a number has weights that are none.
+    """
+    at = _elements(points, size, align_corners)
+    first = at.floor()
+    places = [_padded(first + step, size, padding, align_corners) for step in (-1, 0, 1, 2)]
+    inside = [_tap(place, torch.ones_like(at), size, kind) for place in places]
+    weights = _upsample_get_cubic_coefficients(at - first)
+    return [(place, one * weight) for (place, one), weight in zip(inside, weights, strict=True)]
 
 
 def _tap(at: Tensor, weight: Tensor, size: Any, kind: torch.dtype) -> tuple[Tensor, Tensor]:

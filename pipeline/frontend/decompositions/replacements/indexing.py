@@ -157,23 +157,26 @@ def embedding_bag(
 ) -> Any:
     """embedding_bag(table, places, offsets) → the sums of each bag's rows times their weights; for means, divided.
 
-    torch-mlir has sums alone, without padding, and does not look at the weights.
+    torch-mlir has sums alone, without padding, does not look at the weights, and reads all rows for each bag.
     """
-    is_plain = mode == 0 and per_sample_weights is None and padding_idx < 0 and not include_last_offset
-    if is_plain or mode > 1:
+    if mode > 1:
         return NotImplemented
     count = offsets.size(0) - int(include_last_offset)
-    bags = searchsorted(offsets[:count], torch.arange(places.size(0), dtype=offsets.dtype), right=True) - 1
-    counts = (places != padding_idx).to(weight.dtype)
-    rows = weight.index_select(0, places)
+    begun = torch.zeros(places.size(0) + 1, dtype=offsets.dtype)
+    begun = begun.index_add(0, offsets[:count], torch.ones_like(offsets[:count]))
+    bags = begun.cumsum(0)[: places.size(0)] - 1
+    dtype = torch.promote_types(weight.dtype, torch.float32)  # 16 bits are summed in float32
+    rows = weight.index_select(0, places).to(dtype)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
     if padding_idx >= 0:
         rows = torch.where((places == padding_idx).unsqueeze(1), 0, rows)
-    result = torch.zeros(count, weight.size(1), dtype=weight.dtype).index_add(0, bags, rows)
+    result = torch.zeros(count, weight.size(1), dtype=dtype).index_add(0, bags, rows)
     if mode == 1:
-        sizes = torch.zeros(count, dtype=weight.dtype).index_add(0, bags, counts)
+        counts = (places != padding_idx).to(dtype)
+        sizes = torch.zeros(count, dtype=dtype).index_add(0, bags, counts)
         result = result / sizes.clamp(min=1).unsqueeze(1)
+    result = result.to(weight.dtype)
     unused = torch.zeros_like(offsets)  # what a backward pass would want
     return result, unused, unused.clone(), unused.clone()
 

@@ -25,3 +25,30 @@ def multilabel_margin_loss(x: Tensor, targets: Tensor, reduction: int) -> tuple[
     losses = margins.sum((1, 2)) / classes
     loss = losses.reshape(x.shape[:-1]) if reduction == 0 else losses.mean() if reduction == 1 else losses.sum()
     return loss, is_target.to(x.dtype).reshape(targets.shape)
+
+
+@replaces(aten.nll_loss_backward.default, aten.nll_loss2d_backward.default)
+def nll_loss_backward(
+    gradient: Tensor,
+    x: Tensor,
+    targets: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Tensor,
+) -> Tensor:
+    """where(class == target, -weight * gradient, 0), element by element, so that what reads it computes it.
+
+    Torch's own decomposition scatters into zeros, and multiplies these with the gradient.
+    """
+    dim = 0 if x.dim() < 2 else 1
+    shape = [x.size(dim) if each == dim else 1 for each in range(x.dim())]
+    if reduction == 1:
+        gradient = gradient / total_weight
+    if 0 < gradient.dim() < x.dim():
+        gradient = gradient.unsqueeze(dim)
+    if weight is not None:
+        gradient = gradient * weight.reshape(shape)
+    targets = targets.unsqueeze(dim)
+    is_target = (torch.arange(x.size(dim)).reshape(shape) == targets) & (targets != ignore_index)
+    return torch.where(is_target, -gradient, 0.0)

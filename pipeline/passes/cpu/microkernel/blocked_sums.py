@@ -58,7 +58,9 @@ class Blocks:
         return self.count is not None and self.count % self.iterations == 0
 
 
-def blocks_of(sizes: Sequence[int | None], folds: tuple[str, ...] | None) -> Blocks | None:
+def blocks_of(
+    sizes: Sequence[int | None], folds: tuple[str, ...] | None, most_terms: int = _MOST_TERMS
+) -> Blocks | None:
     """Where to cut reductions of these sizes, outermost first, whose outputs are computed by `folds`.
 
     None if they are short, or compute no sum of floats. Sizes that are not known count as long.
@@ -68,7 +70,7 @@ def blocks_of(sizes: Sequence[int | None], folds: tuple[str, ...] | None) -> Blo
     for depth in reversed(range(len(sizes))):
         inner = prod(size for size in sizes[depth + 1 :] if size is not None)
         size = sizes[depth]
-        most = max(1, _MOST_TERMS // max(1, inner))
+        most = max(1, most_terms // max(1, inner))
         if size is None:
             return Blocks(depth, most, None, folds)
         if size > most:

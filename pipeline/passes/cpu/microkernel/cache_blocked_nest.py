@@ -102,13 +102,7 @@ class CacheBlockedEmitter(NestEmitter):
 
     def finish(self, registers: RegisterTile, results: list[ir.Value]) -> None:
         """What becomes of the sums behind the last block; before it they are put aside."""
-        if self._part is None or not (self.context.epilogues or self.context.between):
+        if self._part is None:
             super().finish(registers, results)
             return
-        branch = scf.IfOp(self._part.closes, has_else=True)
-        with ir.InsertionPoint(branch.then_block):
-            super().finish(registers, results)
-            scf.YieldOp([])
-        with ir.InsertionPoint(branch.else_block):
-            registers.store_all(results, self.view.outputs[0])
-            scf.YieldOp([])
+        self.finish_if(self._part.closes, registers, results)

@@ -73,13 +73,18 @@ def _followers(views: list[LinalgOp]) -> list[int]:
         if group and not all(_follow(each, number, loop, group[0]) for each, number in operands):
             break
         group.insert(0, loop)
-    return group if all(_end_in(each, group[-1:]) for each in views) else []
+    return group if all(_end_in(each, group[-1:], crossing=not reduces) for each in views) else []
 
 
-def _end_in(view: LinalgOp, last: list[int]) -> bool:
-    """Whether what moves with a loop does so along its innermost dimension."""
-    maps = [indexing for indexing in view.maps if loops_in(indexing) & set(last)]
-    return all(loops_in(indexing, last=True) == set(last) for indexing in maps)
+def _end_in(view: LinalgOp, last: list[int], crossing: bool) -> bool:
+    """Whether what moves with a loop does so along its innermost dimension; inputs may be read across instead."""
+    moving = [number for number, indexing in enumerate(view.maps) if loops_in(indexing) & set(last)]
+    across = view.inputs if crossing else 0
+    return all(
+        loops_in(view.maps[number], last=True) == set(last)
+        or (number < across and loops_in(view.maps[number], last=True))
+        for number in moving
+    )
 
 
 def _follow(view: LinalgOp, number: int, outer: int, inner: int) -> bool:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from pipeline.analysis.dot_product import lies_in_groups
-from pipeline.analysis.scaled_sum import ScaledSum, inputs_behind, scaled_sum_of
+from pipeline.analysis.scaled_sum import ScaledSum, scaled_sum_of
 from pipeline.ir.constants import as_index
-from pipeline.ir.indexing_maps import moves
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.nibbles import BITS, HALVES, MASK, WORD_BYTES
-from pipeline.mlir import arith, defining_op, ir, math, memref, scf, vector
-from pipeline.passes.cpu.microkernel import narrow_elements
+from pipeline.mlir import arith, ir, scf, vector
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, blocks_of
+from pipeline.passes.cpu.microkernel.factor_tile import FactorTile, Term
 from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
-from pipeline.passes.cpu.microkernel.vector_builders import splat, splat_of_number, zeros
-
-#: How many bytes ahead weights are asked for, and how many come at once.
-_AHEAD, _LINE = 2048, 64
+from pipeline.passes.cpu.microkernel.vector_builders import splat_of_number, zeros
 
 _PERMUTE = "llvm.x86.avx512.permvar.sf.512"
 
@@ -31,16 +26,7 @@ _PERMUTE = "llvm.x86.avx512.permvar.sf.512"
 LANES = 16
 
 
-@dataclass
-class _Term:
-    """A place in the loops of a sum, and what has been computed there."""
-
-    at: dict[int, ir.Value]
-    given: dict[ir.Value, Callable[[int, int], ir.Value]] = field(default_factory=dict)
-    known: dict[tuple[ir.Value, int, int], ir.Value] = field(default_factory=dict)
-
-
-class DequantizedTile(RegisterTile):
+class DequantizedTile(FactorTile):
     """A tile of sums of data * core, beside sums of data if the factor has a shift."""
 
     @cached_property
@@ -50,15 +36,15 @@ class DequantizedTile(RegisterTile):
         assert found is not None
         return found
 
-    @cached_property
-    def places(self) -> list[tuple[int, int]]:
-        """The row and the number of each vector."""
-        return [(row, column) for row in range(self.position.rows) for column in range(self.position.vectors)]
+    @property
+    def weight(self) -> int:
+        """The number of the input that is quantized."""
+        return self.sum.weight
 
     @cached_property
     def data_places(self) -> list[tuple[int, int]]:
         """Those whose data differ, if it is summed up."""
-        found = [self._place(self.sum.data, *place) for place in self.places] if self.sum.has_shift else []
+        found = [self.place(self.sum.data, *place) for place in self.places] if self.sum.has_shift else []
         return list(dict.fromkeys(found))
 
     def starts(self) -> list[ir.Value]:
@@ -66,20 +52,20 @@ class DequantizedTile(RegisterTile):
         zero = zeros(ir.VectorType.get([self.stage.tile.lanes], ir.F32Type.get()))
         return [zero] * (len(self.places) + len(self.data_places))
 
-    def add(self, terms: Sequence[_Term], sums: Sequence[ir.Value]) -> list[ir.Value]:
+    def add(self, terms: Sequence[Term], sums: Sequence[ir.Value]) -> list[ir.Value]:
         """The sums plus the products at some places.
 
         Where vectors of a row read weights of their own, one is done with before the next one is loaded.
         """
         results = list(sums)
-        own = self._place(self.sum.core, self.position.rows - 1, 0)[0] > 0
+        own = self.place(self.sum.core, self.position.rows - 1, 0)[0] > 0
         turns = [(term, number) for number in range(len(self.places)) for term in terms]
         if not own:
             turns = [(term, number) for term in terms for number in range(len(self.places))]
         for term, number in turns:
             place = self.places[number]
             factors = [self.value(factor, term, *place) for factor in (self.sum.data, self.sum.core)]
-            results[number] = self._multiply_add(factors[0], factors[1], results[number])
+            results[number] = self.multiply_add(factors[0], factors[1], results[number])
         for term in terms:
             for number, place in enumerate(self.data_places, len(self.places)):
                 data = self.value(self.sum.data, term, *place)
@@ -89,23 +75,23 @@ class DequantizedTile(RegisterTile):
     def compute(self, at: dict[int, ir.Value], accumulators: list[ir.Value], given: object = None) -> list[ir.Value]:
         """See `RegisterTile.compute`: the sums plus the products of one place."""
         self.prefetch(at, 1)
-        return self.add([_Term(at)], accumulators)
+        return self.add([Term(at)], accumulators)
 
     def scaled(self, at: dict[int, ir.Value], totals: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         """Totals plus what sums are with their scales and shifts."""
-        term, results = _Term(at), []
+        term, results = Term(at), []
         data = dict(zip(self.data_places, sums[len(self.places) :], strict=True))
         for place, total, part in zip(self.places, totals, sums, strict=False):
             scale, shift = self._scale_and_shift(term, *place)
             result = total
             if shift is not None:
-                result = self._multiply_add(data[self._place(self.sum.data, *place)], shift, result)
+                result = self.multiply_add(data[self.place(self.sum.data, *place)], shift, result)
             results.append(
-                arith.AddFOp(part, result).result if scale is None else self._multiply_add(part, scale, result)
+                arith.AddFOp(part, result).result if scale is None else self.multiply_add(part, scale, result)
             )
         return results
 
-    def _scale_and_shift(self, term: _Term, row: int, column: int) -> tuple[ir.Value | None, ir.Value | None]:
+    def _scale_and_shift(self, term: Term, row: int, column: int) -> tuple[ir.Value | None, ir.Value | None]:
         """core * scale + shift; None for 1 and for 0."""
         scale: ir.Value | None = None
         shift: ir.Value | None = None
@@ -126,66 +112,19 @@ class DequantizedTile(RegisterTile):
                 shift = signed if shift is None else arith.AddFOp(shift, signed).result
         return scale, shift
 
-    def value(self, value: ir.Value, term: _Term, row: int, column: int) -> ir.Value:
-        """A vector of a value of the body."""
-        if value in term.given:
-            return term.given[value](row, column)
-        key = (value, *self._place(value, row, column))
-        if key not in term.known:
-            term.known[key] = self._computed(value, term, *key[1:])
-        return term.known[key]
-
-    def _computed(self, value: ir.Value, term: _Term, row: int, column: int) -> ir.Value:
-        op = defining_op(value)
-        if op is not None and op.name == "arith.constant":
-            return splat(op, self.stage.tile.lanes)
-        if value not in self.stage.body_values:
-            return self._broadcast(narrow_elements.number(value))
-        if op is None:
-            return self.load(ir.BlockArgument(value).arg_number, term.at, row, column)
-        known: dict[ir.Value, ir.Value] = {}
-        self._clone(op, [self.value(operand, term, row, column) for operand in op.operands], known)
-        return known[value]
-
-    def _place(self, value: ir.Value, row: int, column: int) -> tuple[int, int]:
-        """(row, column), each 0 where a value of the body is the same for all."""
-        moved = [self._position(number, row, column) for number in inputs_behind(value, self.stage.view)]
-        return max((place[0] for place in moved), default=0), max((place[1] for place in moved), default=0)
-
-    def _multiply_add(self, left: ir.Value, right: ir.Value, addend: ir.Value) -> ir.Value:
-        if self.stage.multiply_adds.products:
-            return math.FmaOp(left, right, addend).result
-        return arith.AddFOp(arith.MulFOp(left, right).result, addend).result
-
-    def prefetch(self, at: dict[int, ir.Value], width: int) -> None:
-        """Asks for the weights some way ahead, `width` bytes a lane, if each is read for one row only.
-
-        Panels are streams of their own, which the processor follows within a page alone.
-        """
-        operand, tile = self.sum.weight, self.stage.tile
-        indexing, buffer = self.stage.view.maps[operand], self._buffer(self.sum.weight)
-        shared = tile.row_dim is not None and moves(indexing, tile.row_dim) == "fixed"
-        if shared or moves(indexing, tile.vector_dim) == "fixed":
-            return
-        step = max(1, _LINE // (tile.lanes * width))
-        for row in range(self.position.rows):
-            for column in range(0, self.position.vectors, step):
-                *outer, last = self._indices(operand, at, row, column)
-                memref.PrefetchOp(buffer, [*outer, arith.AddIOp(last, as_index(_AHEAD)).result], False, 3, True)
-
-    def halves(self, at: dict[int, ir.Value], loop: int) -> list[_Term]:
+    def halves(self, at: dict[int, ir.Value], loop: int) -> list[Term]:
         """The terms of the two nibbles of a byte."""
         nibble = self.sum.nibble
         assert nibble is not None
         byte = self.stage.view.body.arguments[nibble.operand]
-        whole = _Term(at)
+        whole = Term(at)
 
         def half(number: int) -> Callable[[int, int], ir.Value]:
             return lambda row, column: _bits(self.value(byte, whole, row, column), number)
 
-        return [_Term({**at, loop: as_index(number)}, {nibble.value: half(number)}) for number in range(HALVES)]
+        return [Term({**at, loop: as_index(number)}, {nibble.value: half(number)}) for number in range(HALVES)]
 
-    def words(self, at: dict[int, ir.Value], bytes_: int, loop: int) -> list[_Term]:
+    def words(self, at: dict[int, ir.Value], bytes_: int, loop: int) -> list[Term]:
         """The terms of the eight nibbles of the words that begin at a byte of loop `bytes_`."""
         nibble, entry = self.sum.nibble, self.sum.entry
         assert nibble is not None and entry is not None
@@ -202,7 +141,7 @@ class DequantizedTile(RegisterTile):
         for number in range(WORD_BYTES * HALVES):
             byte = arith.AddIOp(at[bytes_], as_index(number // HALVES)).result
             inside = {**at, bytes_: byte, loop: as_index(number % HALVES)}
-            terms.append(_Term(inside, {entry: self._looked_up(table, word, number)}))
+            terms.append(Term(inside, {entry: self._looked_up(table, word, number)}))
         return terms
 
     def _looked_up(
@@ -226,7 +165,7 @@ class DequantizedTile(RegisterTile):
         kind = ir.VectorType.get([LANES], nibble.value.type)
         numbers = ir.DenseElementsAttr.get(np.arange(LANES, dtype=np.int8), type=kind)
         value = arith.ConstantOp(kind, numbers).result
-        return self.value(entry, _Term({}, {nibble.value: lambda row, column: value}), 0, 0)
+        return self.value(entry, Term({}, {nibble.value: lambda row, column: value}), 0, 0)
 
     def _load_words(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """A vector of words of four bytes that lie side by side."""

@@ -48,8 +48,7 @@ class GroupTile(RegisterTile):
                 if key not in known:
                     known[key] = self.groups(operand, at, row, column, loop, steps)
                 factors[operand] = known[key]
-            first = order[0] if signs_of(self.dot) != "mixed" else unsigned_factor(self.dot)
-            name = _INTRINSICS[self.stage.tile.lanes, signs_of(self.dot)]
+            name, first = dot_intrinsic(self.dot, self.stage.tile.lanes, order[0])
             results.append(sum_of(name, old, factors[first], factors[1 - first], self.dot))
         return results
 
@@ -67,7 +66,7 @@ class GroupTile(RegisterTile):
         whole = steps == self.dot.steps
         if whole and lies_in_groups(self.stage.view.maps[operand], self.stage.tile.vector_dim, loop, steps):
             return vector.BitCastOp(words, self._stored_groups(operand, at, row, column)).result
-        return _joined(words, [self.load(operand, behind(at, loop, step), row, column) for step in range(steps)])
+        return joined(words, [self.load(operand, behind(at, loop, step), row, column) for step in range(steps)])
 
     def _stored_groups(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """A vector of groups that lie side by side."""
@@ -88,7 +87,7 @@ class GroupTile(RegisterTile):
             group = vector.LoadOp(ir.VectorType.get([steps], element), buffer, self._indices(operand, at, row, column))
             return vector.ExtractOp(vector.BitCastOp(ir.VectorType.get([1], word), group.result).result, [], [0]).result
         places = [self._indices(operand, behind(at, loop, step), row, column) for step in range(steps)]
-        return _joined(word, [memref.LoadOp(buffer, place).result for place in places])
+        return joined(word, [memref.LoadOp(buffer, place).result for place in places])
 
     def add_several(self, at: dict[int, ir.Value], sums: list[ir.Value], loop: int) -> list[ir.Value]:
         """Adds the products of as many groups along a loop as a vector has lanes, which hold those of one factor."""
@@ -168,7 +167,7 @@ def _steps(first: ir.Value, last: ir.Value, step: int, values: list[ir.Value], b
     return list(loop.results)
 
 
-def _joined(kind: ir.Type, elements: Sequence[ir.Value]) -> ir.Value:
+def joined(kind: ir.Type, elements: Sequence[ir.Value]) -> ir.Value:
     """Elements as one word, numbers or vectors, the first one in the lowest bits; 0 where there are none."""
     word: ir.Value | None = None
     for number, element in enumerate(elements):
@@ -199,6 +198,12 @@ def sum_of(intrinsic: str, total: ir.Value, left: ir.Value, right: ir.Value, dot
     }
     made = ir.Operation.create("llvm.call_intrinsic", [total.type], [total, *factors], attributes)
     return made.result
+
+
+def dot_intrinsic(dot: DotProduct, lanes: int, first: int = 0) -> tuple[str, int]:
+    """The instruction for so many sums, and the number of the factor that comes first: `first` where either may."""
+    signs = signs_of(dot)
+    return _INTRINSICS[lanes, signs], unsigned_factor(dot) if signs == "mixed" else first
 
 
 def signs_of(dot: DotProduct) -> str | None:

@@ -203,14 +203,17 @@ class NestEmitter:
     def _tile(self, position: TilePosition) -> None:
         """Loads the accumulators, runs the reductions on them and the epilogues on the results, stores these."""
         registers = self.tile_type(self.stage, position)
-        at = dict(position.at)
-        accumulators = [
-            self.start(registers, output, at, row, column)
+        self.finish(registers, self.reduction(0, registers, dict(position.at), self.starts(registers)))
+
+    def starts(self, registers: RegisterTile) -> list[ir.Value]:
+        """What the vectors of a tile start from, output by output."""
+        position = registers.position
+        return [
+            self.start(registers, output, dict(position.at), row, column)
             for output in self.view.outputs
             for row in range(position.rows)
             for column in range(position.vectors)
         ]
-        self.finish(registers, self.reduction(0, registers, at, accumulators))
 
     def finish(self, registers: RegisterTile, results: list[ir.Value]) -> None:
         """Runs the epilogues on the results of a tile, and stores what is needed."""
@@ -220,6 +223,19 @@ class NestEmitter:
             stage = TiledOp(epilogue, self.tile, MultiplyAdds({}, set()))
             behind = RegisterTile(stage, position)
             self.store(behind, behind.compute(dict(position.at), [], known), known)
+
+    def finish_if(self, closes: ir.Value, registers: RegisterTile, results: list[ir.Value]) -> None:
+        """`finish` behind the last block of a sum; before it what there is of the sum lies in the result."""
+        if not (self.context.epilogues or self.context.between):
+            NestEmitter.finish(self, registers, results)
+            return
+        branch = scf.IfOp(closes, has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            NestEmitter.finish(self, registers, results)
+            scf.YieldOp([])
+        with ir.InsertionPoint(branch.else_block):
+            registers.store_all(results, self.view.outputs[0])
+            scf.YieldOp([])
 
     def start(self, registers: RegisterTile, output: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         """What a vector of an output starts from."""

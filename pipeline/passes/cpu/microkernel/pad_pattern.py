@@ -77,9 +77,16 @@ def _is_copy(op: ir.Operation, destination: ir.Value) -> bool:
     )
 
 
-def can_do_without(kind: ir.RankedTensorType | ir.MemRefType, view: LinalgOp, operand: int, vector_dim: int) -> bool:
-    """Whether vectors along a loop can be loaded of a padded operand under masks: 32 or 64 bits, one by one."""
-    if not isinstance(kind.element_type, (ir.F32Type, ir.F64Type)) or None in view.sizes:
+def can_do_without(
+    kind: ir.RankedTensorType | ir.MemRefType, view: LinalgOp, operand: int, vector_dim: int, masked_bits: int
+) -> bool:
+    """Whether vectors along a loop can be loaded of a padded operand under masks: 8, 32 or 64 bits, one by one.
+
+    `masked_bits`: the smallest elements that can be.
+    """
+    element = kind.element_type
+    is_byte = isinstance(element, ir.IntegerType) and element.width == 8 >= masked_bits
+    if not (is_byte or isinstance(element, (ir.F32Type, ir.F64Type))) or None in view.sizes:
         return False
     indexing = view.maps[operand]
     linear = all(

@@ -14,6 +14,7 @@ from pipeline.mlir import arith, clone, ir, math, memref, terminator, vector
 from pipeline.passes.cpu.microkernel import gather_loads, narrow_elements
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import step_along
 from pipeline.passes.cpu.microkernel.lane_factors import lane, load_lanes
+from pipeline.passes.cpu.microkernel.rounding import round_and_convert, rounded_by_conversion
 from pipeline.passes.cpu.microkernel.tile_loads_stores import TileAccesses
 from pipeline.passes.cpu.microkernel.tile_sizes import DIVISIONS
 from pipeline.passes.cpu.microkernel.vector_builders import combine, splat
@@ -237,6 +238,10 @@ class RegisterTile(TileAccesses):
         return arith.SelectOp(self._mask_vector(), divisor, arith.ConstantOp(divisor.type, one).result).result
 
     def _clone(self, op: ir.Operation, operands: list[ir.Value], known: dict[ir.Value, ir.Value]) -> None:
+        rounded = rounded_by_conversion(op, self.stage.tile.lanes)
+        if rounded is not None and rounded in known:
+            known[op.results[0]] = round_and_convert(known[rounded])
+            return
         converted = narrow_elements.convert(op, operands[0])
         if converted is not None:
             known[op.results[0]] = converted

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.reduction_combiners import fold_ops
+from pipeline.analysis.scaled_dot import scaled_dot_of
 from pipeline.analysis.scaled_sum import scaled_sum_of
 from pipeline.ir.element_types import element_type
 from pipeline.ir.indexing_maps import block_of, coefficient, moves
@@ -97,8 +98,9 @@ def _sums_groups_of_own(view: LinalgOp, row_dim: int) -> bool:
 
     These are read once, and what is put aside after each group takes time; rows that share weights hide it.
     """
-    scaled = scaled_sum_of(view)
-    return scaled is not None and scaled.depth > 0 and view.moves(scaled.weight, row_dim) != "fixed"
+    dot, scaled = scaled_dot_of(view), scaled_sum_of(view)
+    found = dot or (scaled if scaled is not None and scaled.depth > 0 else None)
+    return found is not None and view.moves(found.weight, row_dim) != "fixed"
 
 
 def _keeps_taps(view: LinalgOp, vector_dim: int) -> bool:
@@ -125,7 +127,8 @@ def fits_tile(view: LinalgOp, tile: TileSizes, masked_bits: int) -> bool:
         return False
     if tile.folds or not _can_be_vector_dim(view, tile.vector_dim, step, crossing):
         return False
-    return whole or tile.single_edges or not _masks_are_bad(view, masked_bits)
+    rest = None if size is None else size % tile.lanes
+    return whole or tile.single_edges or not _masks_are_bad(view, masked_bits, rest)
 
 
 def fits_fold(view: LinalgOp, tile: TileSizes, masked_bits: int) -> bool:
@@ -187,8 +190,8 @@ def _body_widths(view: LinalgOp, index_bits: int = 64) -> list[int]:
     return widths
 
 
-def _masks_are_bad(view: LinalgOp, masked_bits: int) -> bool:
-    """Whether edges are done element by element, because masks are dear or wrong.
+def _masks_are_bad(view: LinalgOp, masked_bits: int, rest: int | None = None) -> bool:
+    """Whether edges are done element by element, because masks are dear or wrong; of so many lanes, if that is known.
 
     LLVM 22 miscompiles a masked store of truncated integers whose mask lets one lane through: it stores the wide
     integer, past the end of the buffer (X86's reduceMaskedStoreToScalarStore ignores that the store truncates). Remove
@@ -196,6 +199,8 @@ def _masks_are_bad(view: LinalgOp, masked_bits: int) -> bool:
     """
     widths = [max(8, element_type(operand).width) for operand in view.operands]
     widest = max([*widths, *_body_widths(view)])
+    if rest is not None and rest > 1:
+        return min(widths) < masked_bits
     return min(widths) < masked_bits or any(
         widths[output] < widest and not isinstance(element_type(view.operands[output]), (ir.F32Type, ir.F64Type))
         for output in view.outputs

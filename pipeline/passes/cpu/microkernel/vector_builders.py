@@ -9,7 +9,7 @@ from pipeline.analysis.reduction_combiners import neutral
 from pipeline.ir.attributes import PARALLEL, PLACES
 from pipeline.ir.constants import as_index
 from pipeline.ir.linalg_op import LinalgOp
-from pipeline.mlir import arith, ir, memref, scf, vector
+from pipeline.mlir import arith, has_one_use, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel import narrow_elements
 
 
@@ -33,7 +33,7 @@ def multiply_adds(view: LinalgOp) -> MultiplyAdds:
             factor = product.owner
             if isinstance(factor, ir.Block) or addend not in accumulators:
                 continue
-            if factor.operation.name == "arith.mulf" and len(list(product.uses)) == 1:
+            if factor.operation.name == "arith.mulf" and has_one_use(product):
                 left, right = factor.operation.operands
                 products[op] = (left, right, addend)
                 absorbed.add(factor.operation)

@@ -151,6 +151,10 @@ class Vectors:
         """The floats as integers of the same bits."""
         return arith.BitcastOp(self.integers, x).result
 
+    def upper_half(self, x: ir.Value) -> ir.Value:
+        """The f64 without the lower half of their bits, so that products of two are exact."""
+        return self.from_bits(arith.AndIOp(self.bits(x), self.integer(-(1 << 32))).result)
+
     def from_bits(self, x: ir.Value) -> ir.Value:
         """The integers as floats of the same bits."""
         return arith.BitcastOp(self.kind, x).result

@@ -45,10 +45,19 @@ def _power_of_e(v: Vectors, r: ir.Value) -> ir.Value:
 
 def _exp_double(v: Vectors, x: ir.Value) -> ir.Value:
     """As in fdlibm's e_exp.c."""
-    clamped = v.clamp(x, -746.0, 710.0)
-    n, power = v.round(clamped, _LOG2_E)
-    high = v.multiply_add(n, -6.93147180369123816490e-01, clamped)
-    low = v.multiply(n, 1.90821492927058770002e-10)
+    n, power, high, low = reduced_double(v, v.clamp(x, -746.0, 710.0))
+    return v.scale(_power_of_difference(v, high, low), n, power)
+
+
+def reduced_double(v: Vectors, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value, ir.Value]:
+    """n = round(x / ln 2) as floats and as integers, and what is left of f64, high - low = x - n ln 2."""
+    n, power = v.round(x, _LOG2_E)
+    high = v.multiply_add(n, -6.93147180369123816490e-01, x)
+    return n, power, high, v.multiply(n, 1.90821492927058770002e-10)
+
+
+def _power_of_difference(v: Vectors, high: ir.Value, low: ir.Value) -> ir.Value:
+    """e**(high - low) of f64, up to ln(2) / 2."""
     r = v.subtract(high, low)
     square = v.multiply(r, r)
     tail = v.polynomial(
@@ -63,11 +72,26 @@ def _exp_double(v: Vectors, x: ir.Value) -> ir.Value:
     )
     c = v.subtract(r, v.multiply(square, tail))
     quotient = v.divide(v.multiply(r, c), v.subtract(2.0, c))
-    return v.scale(v.subtract(1.0, v.subtract(v.subtract(low, quotient), high)), n, power)
+    return v.subtract(1.0, v.subtract(v.subtract(low, quotient), high))
 
 
 def exp2(v: Vectors, x: ir.Value) -> ir.Value:
     """2**n * e**r with n = round(x), r = (x - n) ln 2."""
+    return (_exp2_single if v.width == 32 else _exp2_double)(v, x)
+
+
+def _exp2_double(v: Vectors, x: ir.Value) -> ir.Value:
+    """The product with ln 2 as the sum of two numbers."""
+    clamped = v.clamp(x, -1076.0, 1025.0)
+    n, power = v.round(clamped)
+    f = v.subtract(clamped, n)
+    high = v.multiply(f, 0.69314718055994530942)
+    lost = v.multiply_add(f, 0.69314718055994530942, v.multiply(high, -1.0))
+    low = v.multiply(v.multiply_add(f, 2.3190468138462996e-17, lost), -1.0)
+    return v.scale(_power_of_difference(v, high, low), n, power)
+
+
+def _exp2_single(v: Vectors, x: ir.Value) -> ir.Value:
     clamped = v.clamp(x, -151.0, 129.0)
     n, power = v.round(clamped)
     return v.scale(_power_of_e(v, v.multiply(v.subtract(clamped, n), 0.69314718055994530942)), n, power)
@@ -121,6 +145,11 @@ def powf(v: Vectors, x: ir.Value, y: ir.Value) -> ir.Value:
     for mask in (d.test(Predicate.OEQ, exponent, 0.0), d.test(Predicate.OEQ, base, 1.0)):
         is_one = arith.OrIOp(is_one, mask).result
     return v.narrow(d.where(is_one, 1.0, value))
+
+
+def powf_double(v: Vectors, x: ir.Value, y: ir.Value) -> ir.Value | None:
+    """Of f64 powers of two alone: None for others."""
+    return exp2(v, y) if _is_two(x) else None
 
 
 def _parity(d: Vectors, y: ir.Value) -> tuple[ir.Value, ir.Value]:

@@ -38,6 +38,39 @@ def log2(v: Vectors, x: ir.Value) -> ir.Value:
     return _borders(v, x, v.multiply_add(v.subtract(f, v.subtract(half, product)), 1.44269504088896340736, k))
 
 
+#: 1 / ln 2 and 1 / ln 10 in two parts, of which the first has few bits, and log10(2) likewise; fdlibm's.
+_BY_LN2 = 1.44269504072144627571e00, 1.67517131648865118353e-10
+_BY_LN10 = 4.34294481878168880939e-01, 2.50829467116452752298e-11
+_LOG10_2 = 3.01029995663611771306e-01, 3.69423907715893078616e-13
+
+
+def log2_double(v: Vectors, x: ir.Value) -> ir.Value:
+    """As in FreeBSD's e_log2.c: k + log(1 + f) / ln 2, in two parts."""
+    k, f = _split(v, x)
+    high, low = _product_in_parts(v, f, _BY_LN2)
+    whole = v.add(k, high)
+    return _borders(v, x, v.add(v.add(low, v.add(v.subtract(k, whole), high)), whole))
+
+
+def log10_double(v: Vectors, x: ir.Value) -> ir.Value:
+    """As in FreeBSD's e_log10.c: k log10(2) + log(1 + f) / ln 10, in two parts."""
+    k, f = _split(v, x)
+    high, low = _product_in_parts(v, f, _BY_LN10)
+    start = v.multiply(k, _LOG10_2[0])
+    whole = v.add(start, high)
+    low = v.add(v.multiply_add(k, _LOG10_2[1], low), v.add(v.subtract(start, whole), high))
+    return _borders(v, x, v.add(low, whole))
+
+
+def _product_in_parts(v: Vectors, f: ir.Value, factor: tuple[float, float]) -> tuple[ir.Value, ir.Value]:
+    """log(1 + f) times a factor in two parts, as the sum of two numbers."""
+    half, product = _series(v, f)
+    high = v.upper_half(v.subtract(f, half))
+    low = v.add(v.subtract(v.subtract(f, high), half), product)
+    rest = v.multiply_add(low, factor[0], v.multiply(v.add(low, high), factor[1]))
+    return v.multiply(high, factor[0]), rest
+
+
 def log10(v: Vectors, x: ir.Value) -> ir.Value:
     """By log in f64."""
     d = v.doubles
