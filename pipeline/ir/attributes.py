@@ -133,6 +133,9 @@ THREADS = "pipeline.threads"
 
 # On ops.
 
+#: On an scf.execute_region: it computes in AMX's tile registers, and is to be a function of its own.
+AMX_BLOCK = "pipeline.amx_block"
+
 #: Nothing that reads its results is fused with it.
 STOP_FUSION = "pipeline.stop_fusion"
 

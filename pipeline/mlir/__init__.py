@@ -26,6 +26,7 @@ from pipeline.mlir.bindings import (
     scf,
     tensor,
     vector,
+    x86,
 )
 from pipeline.mlir.modules import (
     Verification,
@@ -120,6 +121,7 @@ __all__ = [
     "vector",
     "verify",
     "walk",
+    "x86",
     "walk_innermost_first",
     "walk_where",
 ]

@@ -48,6 +48,7 @@ __all__ = [
     "scf",
     "tensor",
     "vector",
+    "x86",
 ]
 
 _address_in_capsule = ctypes.pythonapi.PyCapsule_GetPointer
@@ -85,6 +86,7 @@ class _Late:
 gpu: Any = _Late("gpu")
 nvgpu: Any = _Late("nvgpu")
 vector: Any = _Late("vector")
+x86: Any = _Late("x86")
 
 
 def context() -> ir.Context:

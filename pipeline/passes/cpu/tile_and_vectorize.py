@@ -60,6 +60,7 @@ class TileAndVectorize(Pass):
     bf16_dots: bool = field(default=False, metadata={"help": "the processor has dot products of bf16"})
     int8_dots: str = field(default=NONE, metadata={"help": HELP})
     dot_matrices: bool = field(default=False, metadata={"help": "dot products of two rows and columns are one"})
+    amx: bool = field(default=False, metadata={"help": "the processor multiplies tiles of bf16 and of bytes"})
     lane_factors: bool = field(default=False, metadata={"help": "a multiply-add can take a lane of a vector for all"})
 
     def run(self, op: ir.Operation) -> None:
@@ -89,11 +90,12 @@ class TileAndVectorize(Pass):
             return
         if self.lane_factors and self.fma:
             tile = with_lane_factor(view, tile, self._dot(view, tile))
-        nest = _FusedNest.around(view, tile, self.masked_bits)
+        emitter = self._emitter(view, tile)
+        nest = _FusedNest.around(view, tile, self.masked_bits, emitter.reads_pads)
         blocks = cache_blocks_of(view, tile) or strided_sums_of(view, tile) or ""
         self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{blocks}{nest.others}")
         with generic.location, ir.InsertionPoint(nest.last):
-            self._emitter(view, tile)(view, tile, self.fma, nest.context()).emit()
+            emitter(view, tile, self.fma, nest.context()).emit()
         nest.erase()
 
     def _emitter(self, view: LinalgOp, tile: TileSizes) -> type[NestEmitter]:
@@ -108,6 +110,13 @@ class TileAndVectorize(Pass):
 
             if fits_matrices(view, tile):
                 return MatrixEmitter
+        if has_dot and self.amx:
+            from pipeline.passes.cpu.microkernel.amx_tile import AmxEmitter, why_not_amx
+
+            reason = why_not_amx(view, tile)
+            if reason is None:
+                return AmxEmitter
+            self.missed(view.op, f"not in AMX's tiles: {reason}")
         if has_dot:
             from pipeline.passes.cpu.microkernel.dot_product_tile import DotEmitter
 
@@ -195,14 +204,15 @@ class _FusedNest:
     pads: dict[int, Pad] = field(default_factory=dict)
 
     @classmethod
-    def around(cls, view: LinalgOp, tile: TileSizes, masked_bits: int) -> Self:
-        """What the loops of an op take in; nothing but itself if it is no reduction."""
+    def around(cls, view: LinalgOp, tile: TileSizes, masked_bits: int, reads_pads: bool = True) -> Self:
+        """What the loops of an op take in; nothing but itself if it is no reduction. Pads, if these are read there."""
         if not any(view.reductions):
             return cls(view)
         fills = {output: fill for output in view.outputs if (fill := initial_fill(view.op, output)) is not None}
         if not tile.folds:
             behind = takewhile(lambda epilogue: fits_tile(epilogue, tile, masked_bits), epilogues(view))
-            return cls(view, fills, (), tuple(behind), _pads(view, tile, masked_bits))
+            pads = _pads(view, tile, masked_bits) if reads_pads else {}
+            return cls(view, fills, (), tuple(behind), pads)
         if computes_places(view.body):
             return cls(view, fills)
         before = prologues(view, lambda prologue: fits_fold(prologue, tile, masked_bits))

@@ -181,6 +181,14 @@ def _gain_of_use(use: ir.OpOperand) -> float:
     return Sizes(n, h, w, c, f).saves(2)
 
 
+def pays_for_data(op: ir.Operation) -> bool:
+    """Whether a convolution in bf16 saves more by channels last than it takes to convert its data for it alone."""
+    kind = ir.RankedTensorType(op.operands[0].type)
+    if not kind.has_static_shape or not isinstance(kind.element_type, ir.BF16Type):
+        return False
+    return _gain_in_bf16(op) > _CONVERSION + _TRANSPOSE * prod(kind.shape)
+
+
 def _gain_in_bf16(op: ir.Operation) -> float:
     """Dot products take two channels at once, where these lie side by side; else two places of a window."""
     view = any_structured(op)

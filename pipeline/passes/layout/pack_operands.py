@@ -22,6 +22,9 @@ _PAGE = 4096
 #: A second-level cache, the smallest that is common: what a line of it has, how many sets of how many lines there are.
 _LINE, _SETS, _WAYS = 64, 1024, 8
 
+#: So many rows of the other operand pay for groups: where these do not lie side by side, each use puts them together.
+_ROWS_FOR_GROUPS = 16
+
 _LOOPS = ("scf.for", "scf.while")
 
 
@@ -35,7 +38,7 @@ class PackOperands(PacksPanels):
     The panels are those of pack-weights. An operand that is a transposed copy is packed instead of transposed, which
     takes as long. Any other is packed if there are enough rows of the other one to read it again and again: `rows`
     where the rows that a panel is cut from conflict in the cache, as those of 4096 bytes do, and four times as many
-    where each takes an entry of the address translation. In a loop that does not change the operand it is packed in
+    where each takes an entry of the address translation; 16 where dot products read groups of rows. In a loop that does not change the operand it is packed in
     front of the loop.
     """
 
@@ -77,14 +80,19 @@ class PackOperands(PacksPanels):
                 return reason
         if transposed:
             return None
+        if layouts[0].steps > 1:
+            return self._too_few_rows(product, _ROWS_FOR_GROUPS)
         conflicts, apart = _conflict(product, layouts[0].columns), product.columns * element_bytes(product.weight)
         if not conflicts and apart < _PAGE:
             return "its rows lie close together, and do not conflict in the cache"
-        least = self.rows if conflicts else 4 * self.rows
-        if product.rows is None or product.rows < least:
-            given = "an unknown number" if product.rows is None else product.rows
-            return f"{least} rows of the other operand would pay for that, it has {given}"
-        return None
+        return self._too_few_rows(product, self.rows if conflicts else 4 * self.rows)
+
+    @staticmethod
+    def _too_few_rows(product: PackedProduct, least: int) -> str | None:
+        if product.rows is not None and product.rows >= least:
+            return None
+        given = "an unknown number" if product.rows is None else product.rows
+        return f"{least} rows of the other operand would pay for that, it has {given}"
 
 
 class _Handed:

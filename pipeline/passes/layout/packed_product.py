@@ -63,7 +63,7 @@ class PacksPanels(Pass):
         if not product.has_known_sizes:
             return "its sizes are not known"
         size = prod(product.kind.shape) * element_bytes(product.weight)
-        if size < self.least_bytes and not (layout.steps > 1 and product.has_windows_of_bytes):
+        if size < self.least_bytes and layout.steps == 1:
             return f"it has {size} bytes, fewer than {self.least_bytes}"
         if layout.missing * 4 > product.columns:
             return f"its {product.columns} columns would fill too little of {layout.panels} panels of {layout.columns}"
@@ -95,12 +95,6 @@ class PackedProduct:
     def has_known_sizes(self) -> bool:
         """Whether the sizes of the operand are known."""
         return all(self.view.sizes[loop] is not None for loop in self.loops)
-
-    @property
-    def has_windows_of_bytes(self) -> bool:
-        """Whether it is a convolution of bytes: each element of its weight is read for many places of an image."""
-        windows = any(loop_of(place) is None for place in self.view.maps[1 - self.operand].results)
-        return windows and element_bytes(self.weight) == 1
 
     @cached_property
     def weight(self) -> ir.BlockArgument:

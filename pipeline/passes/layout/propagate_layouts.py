@@ -21,6 +21,7 @@ from pipeline.passes.layout.layout_cost import (
     Component,
     components,
     is_made,
+    pays_for_data,
     reads_image,
     tied,
 )
@@ -117,7 +118,7 @@ class _Rewriter:
 
     def _convolution(self, op: ir.Operation) -> ir.Operation:
         data, weight, output = op.operands
-        is_last = data in self._chosen
+        is_last = data in self._chosen or pays_for_data(op)
         view = any_structured(op)
         assert view is not None
         n, h, w, f, *sums = (ir.AffineDimExpr.get(loop) for loop in range(7))

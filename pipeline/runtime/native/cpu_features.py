@@ -65,6 +65,10 @@ _LINUX_NAMES = {
     "sse4.2": "sse4_2",
 }
 
+#: What a process has to ask Linux for: arch_prctl(ARCH_REQ_XCOMP_PERM, TILE_DATA), from its asm/prctl.h.
+AMX = frozenset({"amx-bf16", "amx-int8", "amx-tile"})
+ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, TILE_DATA = 158, 0x1023, 18
+
 #: The features of x86-64 that code may rely on.
 FEATURES = frozenset(
     {
@@ -124,4 +128,10 @@ def _of_x86_64() -> frozenset[str]:
         raise PipelineError(f"what this CPU has cannot be found out: {error}; is /proc mounted?") from None
     found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
     flags = set(found[1].split()) if found else set()
-    return frozenset(name for name in FEATURES if _LINUX_NAMES.get(name, name) in flags)
+    names = frozenset(name for name in FEATURES if _LINUX_NAMES.get(name, name) in flags)
+    return names if names.isdisjoint(AMX) or _allow_tiles() else names - AMX
+
+
+def _allow_tiles() -> bool:
+    """Asks Linux for the registers of AMX, which a process has to; whether it may use them."""
+    return int(ctypes.CDLL(None).syscall(ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, TILE_DATA)) == 0

@@ -17,7 +17,7 @@ _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 
 # What LLVM takes instructions from for the CPUs below, for shifts of small integers, shuffles and conversions of f16.
 _ICELAKE = ("avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512vpopcntdq", "gfni")
-_SAPPHIRE_RAPIDS = ("avx512bf16", "avx512fp16", "avxvnni")
+_SAPPHIRE_RAPIDS = ("amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512fp16", "avxvnni")
 
 #: The features that each CPU of x86-64 must have, by LLVM's name for it.
 X86_64 = {
@@ -108,6 +108,11 @@ class Isa:
     def dot_matrices(self) -> bool:
         """Whether there are instructions that multiply two rows with two columns by dot products."""
         return self.is_arm and {"bf16", "i8mm"} <= set(self.required)
+
+    @property
+    def amx(self) -> bool:
+        """Whether there are instructions that multiply tiles of bf16 and of bytes."""
+        return {"avx512bf16", "avx512vnni", "amx-tile", "amx-bf16", "amx-int8"} <= set(self.required)
 
     @property
     def tables(self) -> bool:

@@ -75,13 +75,14 @@ VECTORIZE = """
     hoist-index-computations,
     tile-and-vectorize{{
       vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits} bf16-dots={bf16_dots}
-      int8-dots={int8_dots} lane-factors={lane_factors} dot-matrices={dot_matrices}
+      int8-dots={int8_dots} lane-factors={lane_factors} dot-matrices={dot_matrices} amx={amx}
     }},
     relax-signed-zeros,
     expand-vector-math{{fma={fma} scalef={scalef} tables={tables}}},
     {threads}
     inline-kernels,
-    plan-kernel-scratch{{alignment={alignment}}}
+    plan-kernel-scratch{{alignment={alignment}}},
+    outline-amx-blocks
 """
 
 #: Buffers, vectors and what is left of linalg become LLVM dialect.
@@ -105,7 +106,7 @@ _TO_LLVM = """
     convert-math-to-llvm,
     convert-math-to-libm,
     convert-complex-to-standard,
-    convert-vector-to-llvm,
+    convert-vector-to-llvm{{enable-x86={amx}}},
     finalize-memref-to-llvm{{use-aligned-alloc=1}},
     convert-arith-to-llvm,
     convert-index-to-llvm,
@@ -142,6 +143,7 @@ def vectorize(isa: Isa, *, parallel: bool) -> str:
         int8_dots=isa.int8_dots,
         lane_factors=_word(isa.lane_factors),
         dot_matrices=_word(isa.dot_matrices),
+        amx=_word(isa.amx),
         scalef=_word(isa.scalef),
         tables=_word(isa.tables),
         threads="parallelize-kernels," if parallel else "",
@@ -151,7 +153,8 @@ def vectorize(isa: Isa, *, parallel: bool) -> str:
 
 def to_llvm(isa: Isa) -> str:
     """The pipeline `_TO_LLVM` for a CPU; what it has no instructions for is expanded."""
-    return _TO_LLVM.format(expanded="round" if isa.rounds else "ceilf,floorf,roundeven,round")
+    expanded = "round" if isa.rounds else "ceilf,floorf,roundeven,round"
+    return _TO_LLVM.format(expanded=expanded, amx=_word(isa.amx))
 
 
 def workspace_bytes(module: ir.Module) -> tuple[int, int]:
