@@ -7,7 +7,16 @@ from typing import ClassVar
 
 from pipeline.ir.attributes import AMX_BLOCK
 from pipeline.ir.rewriting import before
-from pipeline.mlir import captured_values, clone, defining_op, func, function_around, ir, remap_operands, symbol_name, walk
+from pipeline.mlir import (
+    captured_values,
+    clone,
+    defining_op,
+    func,
+    function_around,
+    ir,
+    symbol_name,
+    walk,
+)
 from pipeline.passes.cpu.parallelize_kernels import CHUNK_OF
 from pipeline.passmanager.base import Pass
 
@@ -41,7 +50,8 @@ def _outline(region: ir.Operation, known: dict[str, str]) -> None:
     """Puts a call in the place of a region; `known` has the functions that there are, by their texts."""
     function = function_around(region)
     captured = captured_values(region)
-    constants = [value for value in captured if (made := defining_op(value)) is not None and made.name == _CONSTANT]
+    producers = {value: producer for value in captured if (producer := defining_op(value)) is not None}
+    constants = {value: producer for value, producer in producers.items() if producer.name == _CONSTANT}
     passed = [value for value in captured if value not in constants]
     kinds = [value.type for value in passed]
     name = f"{symbol_name(function)}{CHUNK_OF}amx_{len(known)}"  # a part of the kernel, as remarks have it
@@ -50,8 +60,8 @@ def _outline(region: ir.Operation, known: dict[str, str]) -> None:
         block = ir.Block.create_at_start(made.regions[0], kinds)
     values = dict(zip(passed, block.arguments, strict=True))
     with region.location, ir.InsertionPoint(block):
-        for constant in constants:
-            values[constant] = defining_op(constant).clone().results[0]
+        for value, constant in constants.items():
+            values[value] = constant.clone().results[0]
         for inner in list(region.regions[0].blocks[0].operations)[:-1]:
             clone(inner.operation, values)
         func.ReturnOp([])

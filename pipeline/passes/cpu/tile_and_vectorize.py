@@ -44,7 +44,8 @@ class TileAndVectorize(Pass):
     a sum, has partial results in vectors instead, which are combined at the end of each row; elementwise ops that
     compute what it reads run in the same loop. What scales a group of a sum's terms, as where weights are dequantized,
     is applied to the sum of the group; numbers of four bits are looked up in a table of their floats. Groups of scaled
-    products of bytes are sums of integers, by dot products. Edges are masked,
+    products of bytes are sums of integers, by dot products. With AMX, products of bf16 and of bytes, of four rows and
+    more, are added up in its tiles, if columns lie in groups. Edges are masked,
     or done element by element where a mask would be dear or wrong. Elementwise ops over small dims run over collapsed
     buffers. What has neither form is left for
     convert-linalg-to-loops, with a remark.
@@ -93,7 +94,8 @@ class TileAndVectorize(Pass):
         emitter = self._emitter(view, tile)
         nest = _FusedNest.around(view, tile, self.masked_bits, emitter.reads_pads)
         blocks = cache_blocks_of(view, tile) or strided_sums_of(view, tile) or ""
-        self.passed(generic, f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}{blocks}{nest.others}")
+        sizes = f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}"
+        self.passed(generic, f"{sizes}{blocks}{emitter.remark}{nest.others}")
         with generic.location, ir.InsertionPoint(nest.last):
             emitter(view, tile, self.fma, nest.context()).emit()
         nest.erase()

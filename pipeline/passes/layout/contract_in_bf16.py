@@ -9,11 +9,11 @@ from typing import ClassVar
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.kept_weights import kept_weight
 from pipeline.analysis.op_naming import is_product
+from pipeline.analysis.widened_bf16 import padding_of, was_bf16, widened
 from pipeline.analysis.zero_insertion import puts_among_zeros
-from pipeline.ir.linalg_op import LinalgOp, any_structured, structured
-from pipeline.ir.reshapes import TENSOR_VIEWS
+from pipeline.ir.linalg_op import LinalgOp, any_structured
 from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types
-from pipeline.mlir import arith, defining_op, ir, linalg, tensor, terminator
+from pipeline.mlir import arith, defining_op, ir, linalg, tensor
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 
@@ -44,7 +44,7 @@ class ContractInBf16(PatternPass):
         """matmul(extf(x), extf(w))   ->   matmul(x, w), and with round matmul(x, w)   ->   matmul(bf16(x), bf16(w))"""
         if not _is_contraction(op):
             return False
-        exact = [_is_bf16(value) for value in _factors(op)]
+        exact = [was_bf16(value) for value in _factors(op)]
         if not self.round and not all(exact):
             return False
         kept = self._kept(op, weights) if exact != [True, True] else None
@@ -96,53 +96,19 @@ def _factors(op: ir.Operation) -> list[ir.Value]:
     return list(op.operands)[:2]
 
 
-def _is_bf16(value: ir.Value) -> bool:
-    """Whether a tensor in f32 has elements that were bf16, moved at most."""
-    producer = defining_op(value)
-    if producer is None:
-        return False
-    if producer.name in TENSOR_VIEWS or producer.name == "linalg.transpose":
-        return _is_bf16(producer.operands[0])
-    if producer.name == "tensor.pad":
-        return _padding(producer) == 0 and _is_bf16(producer.operands[0])
-    if puts_among_zeros(producer):
-        return _is_bf16(producer.operands[0])
-    return _extended(producer) is not None
-
-
-def _extended(op: ir.Operation) -> ir.Value | None:
-    """x of an elementwise extf(x: bf16); None for any other op."""
-    view = structured(op)
-    if view is None or op.name != "linalg.generic" or view.inputs != 1 or not view.is_elementwise:
-        return None
-    plain = len(view.body_ops) == 1 and view.body_ops[0].name == "arith.extf" and view.maps[0] == view.maps[1]
-    source = op.operands[0]
-    is_small = isinstance(source.type, ir.RankedTensorType) and isinstance(source.type.element_type, ir.BF16Type)
-    return source if plain and is_small else None
-
-
-def _padding(pad: ir.Operation) -> float | None:
-    """The number that a tensor.pad adds; None if it is not known."""
-    block = pad.regions[0].blocks[0]
-    number = defining_op(terminator(block).operands[0])
-    if number is None or number.name != "arith.constant":
-        return None
-    return ir.FloatAttr(number.attributes["value"]).value
-
-
 def _bf16(value: ir.Value) -> ir.Value:
     """A tensor in f32 as bf16: rounded as early as moving its elements allows."""
     producer = defining_op(value)
     if producer is None:
         return _rounded(value)
-    source = _extended(producer)
+    source = widened(producer)
     if source is not None:
         return source
-    if producer.name == "tensor.pad" and _padding(producer) == 0:
+    if producer.name == "tensor.pad" and padding_of(producer) == 0:
         return _padded(producer, _bf16(producer.operands[0]))
     if puts_among_zeros(producer):
         return _inserted(producer, _bf16(producer.operands[0]))
-    if not _is_bf16(value):
+    if not was_bf16(value):
         return _rounded(value)
     if producer.name == "linalg.transpose":
         permutation = list(ir.DenseI64ArrayAttr(producer.attributes["permutation"]))

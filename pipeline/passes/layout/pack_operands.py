@@ -37,9 +37,9 @@ class PackOperands(PacksPanels):
 
     The panels are those of pack-weights. An operand that is a transposed copy is packed instead of transposed, which
     takes as long. Any other is packed if there are enough rows of the other one to read it again and again: `rows`
-    where the rows that a panel is cut from conflict in the cache, as those of 4096 bytes do, and four times as many
-    where each takes an entry of the address translation; 16 where dot products read groups of rows. In a loop that does not change the operand it is packed in
-    front of the loop.
+    where the rows that a panel is cut from conflict in the cache, as those of 4096 bytes do, four times as many
+    where each takes an entry of the address translation, and 16 where dot products read groups of rows. In a loop that
+    does not change the operand it is packed in front of the loop.
     """
 
     name: ClassVar[str] = "pack-operands"

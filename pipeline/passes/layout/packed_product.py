@@ -13,7 +13,7 @@ from pipeline.analysis.scaled_dot import scaled_dot_of
 from pipeline.ir.attributes import KERNEL
 from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.element_types import element_bytes
-from pipeline.ir.indexing_maps import bounded_loops, loop_of
+from pipeline.ir.indexing_maps import bounded_loops
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.nibbles import WORD_BYTES, nibble_of
 from pipeline.ir.rewriting import read_by, update_signature

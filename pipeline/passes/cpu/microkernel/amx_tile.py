@@ -1,4 +1,4 @@
-"""Writes sums of products of bf16 and of bytes by AMX: each instruction multiplies two tiles of up to 16 rows of 64 bytes.
+"""Writes sums of products of bf16 and of bytes by AMX, an instruction of which multiplies tiles of 16 rows of 64 bytes.
 
 Two tiles of rows times two of columns are added up at a time, which takes all eight tile registers. Sums are put aside
 when they are done, and become vectors: epilogues run on these a few rows at a time.
@@ -40,9 +40,10 @@ def why_not_amx(view: LinalgOp, tile: TileSizes) -> str | None:
     rows, loop = _row_factor(view, tile), view.summed[-1]
     if tile.lanes != ROWS or tile.row_dim is None or rows is None or window_unrolling.unrolled(view, tile):
         return "it is no product of rows and columns"
-    if view.sizes[tile.row_dim] is not None and view.sizes[tile.row_dim] < _LEAST_ROWS:
-        return f"it has {view.sizes[tile.row_dim]} rows"
-    if view.sizes[loop] is None or view.sizes[loop] % dot.steps:
+    count, terms = view.sizes[tile.row_dim], view.sizes[loop]
+    if count is not None and count < _LEAST_ROWS:
+        return f"it has {count} rows"
+    if terms is None or terms % dot.steps:
         return f"its innermost sum is not known to be of whole groups of {dot.steps}"
     if not lies_in_groups(view.maps[1 - rows], tile.vector_dim, loop, dot.steps):
         return "its columns do not lie in groups"
@@ -121,7 +122,9 @@ class AmxTile(GroupTile):
         """The sums plus the products at `steps` places along a loop from one on."""
         rows, columns = self._rows, 1 - self._rows
         view, known = self.stage.view, dict[tuple[int, int], ir.Value]()
-        row_stride, group_stride = _row_stride(view, rows, self.stage.tile.row_dim), _group_stride(view, columns, loop)
+        dim = self.stage.tile.row_dim
+        assert dim is not None
+        row_stride, group_stride = _row_stride(view, rows, dim), _group_stride(view, columns, loop)
         assert row_stride is not None and group_stride is not None
         results = []
         for (row, column, height, width), old in zip(self._tiles, sums, strict=True):
@@ -170,12 +173,13 @@ class AmxEmitter(DotEmitter):
     """Writes the loops of one op whose body is out + ext(a) * ext(b), and that `why_not_amx` has nothing against."""
 
     reads_pads = False
+    remark = ", added up by AMX"
 
     #: The steps of the innermost sum that are being added up.
     _span = (0, 0)
 
     def _rows(self, position: TilePosition, inner: EmitTiles) -> None:
-        """Blocks of two tiles, then what is left: as a smaller block, or single rows where their number is not known."""
+        """Blocks of two tiles, then what is left: a smaller block, or single rows where their number is not known."""
         dim = self.tile.row_dim
         assert dim is not None
         size = self.view.sizes[dim]

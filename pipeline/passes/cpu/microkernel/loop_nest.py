@@ -61,11 +61,13 @@ class NestEmitter:
         tile_type: what loads and computes a tile of the op itself.
         long_sums_in_blocks: whether sums are so exact that the length of a chain of additions matters.
         reads_pads: whether what is padded can be read without its pad.
+        remark: what the pass's remark says of it.
     """
 
     tile_type: ClassVar[type[RegisterTile]] = RegisterTile
     long_sums_in_blocks: ClassVar[bool] = True
     reads_pads: ClassVar[bool] = True
+    remark: ClassVar[str] = ""
 
     def __init__(self, view: LinalgOp, tile: TileSizes, fma: bool, context: Context):
         sums = multiply_adds(view) if fma else MultiplyAdds({}, set())
