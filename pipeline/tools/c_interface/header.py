@@ -16,7 +16,14 @@ from pipeline.runtime.interface.code import Code
 from pipeline.runtime.interface.pytree import leaf_paths
 from pipeline.runtime.interface.signature import Result, Signature, TensorType
 from pipeline.runtime.interface.team import LIBGOMP, USE_TEAM
-from pipeline.runtime.native.cpu_features import AARCH64_BITS, HWCAP, HWCAP2
+from pipeline.runtime.native.cpu_features import (
+    AARCH64_BITS,
+    ARCH_PRCTL,
+    ARCH_REQ_XCOMP_PERM,
+    HWCAP,
+    HWCAP2,
+    TILE_DATA,
+)
 from pipeline.tools.c_interface.call import Output, c_of_call
 from pipeline.tools.c_interface.names import Names
 from pipeline.tools.c_interface.weights import PackedWeights
@@ -250,6 +257,8 @@ def _feature_tests(code: Code) -> Iterator[str]:
     """Conditions in C, all of which hold on a CPU that has what the code needs."""
     if code.machine != "aarch64":
         yield from (f'__builtin_cpu_supports("{name}")' for name in _TESTED if name in code.required)
+        if "amx-tile" in code.required:
+            yield f"syscall({ARCH_PRCTL}, {ARCH_REQ_XCOMP_PERM}, {TILE_DATA}) == 0"
         return
     for word in (HWCAP, HWCAP2):
         found = [bits for name, (where, bits) in AARCH64_BITS.items() if name in code.required and where == word]

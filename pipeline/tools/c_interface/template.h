@@ -31,6 +31,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifndef __cplusplus
+long syscall(long number, ...); /* strict C11 has none in unistd.h */
+#endif
 
 #ifndef DLPACK_DLPACK_H_ /* what we need of dlpack.h, where that was not included before */
 #define DLPACK_DLPACK_H_
