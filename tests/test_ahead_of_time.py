@@ -10,13 +10,13 @@ import subprocess
 import numpy as np
 import pytest
 import torch
+from host import runs
 
 import pipeline
 from pipeline.errors import ArtifactError, OptionError, PipelineError
 from pipeline.runtime.native import cpu_features
 from pipeline.targets.cpu.isa import isa
 from pipeline.tools import compile as compile_driver
-from tests.host import runs
 
 NET = """
 import torch

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from disk_cache_entries import outcomes
 from torch import nn
 
 import pipeline
@@ -23,7 +24,6 @@ from pipeline.frontend.capture.call_parameters import Parameters
 from pipeline.frontend.capture.fingerprint import exported_fingerprint
 from pipeline.shared_cache import TwoLevels
 from pipeline.tools import cache as cache_driver
-from tests.disk_cache_entries import outcomes
 
 SCALE = """
 func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {{

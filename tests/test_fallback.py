@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from disk_cache_entries import outcomes
 from function_model import Function
 from numerics import differences
 from torch import nn
@@ -13,7 +14,6 @@ from torch.utils._pytree import tree_map_only
 
 import pipeline
 from pipeline.remarks import collect
-from tests.disk_cache_entries import outcomes
 
 
 @torch.library.custom_op("pipeline_tests::doubled", mutates_args=())

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 import torch
+from host import BF16_DOTS
 from torch import nn
 
 import pipeline
 from pipeline.errors import PipelineError
 from pipeline.frontend.dynamo import modes
-from tests.host import BF16_DOTS
 
 
 @pytest.fixture(autouse=True)

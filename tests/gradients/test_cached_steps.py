@@ -10,11 +10,10 @@ import sys
 
 import pytest
 import torch
+from disk_cache_entries import outcomes
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
-
-from tests.disk_cache_entries import outcomes
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +72,7 @@ sys.path[:0] = {sys.path!r}
 from test_cached_steps import Net, gradients
 from torch._dynamo.utils import counters
 import pipeline
-from tests.disk_cache_entries import outcomes
+from disk_cache_entries import outcomes
 torch.manual_seed(0)
 net, x = Net().train(), torch.randn(2, 2, 6, 5, requires_grad=True)
 compiled = torch.compile(net, backend="pipeline")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from host import VECTOR_BYTES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -19,7 +20,6 @@ from torch import nn
 import pipeline
 from pipeline.runtime.native.cpu_features import host_features
 from pipeline.targets.cpu.isa import isa
-from tests.host import VECTOR_BYTES
 
 DOTS = isa("native").bf16_dots
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from function_model import Function
+from host import VECTOR_BYTES
 from torch.export import Dim
 
 import pipeline
-from tests.host import VECTOR_BYTES
 
 #: Blocks have fewer columns where vectors are short, and so many more terms.
 LONGER = 64 // VECTOR_BYTES

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from host import DOTS, runs
 from torch import nn
 
 import pipeline
-from tests.host import DOTS, runs
 
 BOUNDS = {torch.int8: (-128, 127), torch.uint8: (0, 255)}
 

@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 import torch
+from host import DOTS, runs
 from torch import nn
 
 import pipeline
-from tests.host import DOTS, runs
 
 #: (rows, sum, columns)
 SIZES = [(1, 256, 96), (3, 130, 33), (8, 64, 2), (37, 75, 130), (2, 35, 40)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from host import VECTOR_BYTES
 from torch import nn
 
 import pipeline
-from tests.host import VECTOR_BYTES
 
 
 def packed(exe):

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from host import DOTS, runs
 from torch import nn
 
 import pipeline
-from tests.host import DOTS, runs
 
 K, N = 96, 40
 

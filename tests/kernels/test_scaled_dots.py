@@ -6,11 +6,11 @@ import itertools
 
 import pytest
 import torch
+from host import DOTS, WITHOUT_DOTS, runs
 from test_int8_products import SIGNS, said
 from torch import nn
 
 import pipeline
-from tests.host import DOTS, WITHOUT_DOTS, runs
 
 #: (rows, sum, columns, group): whole panels and others, groups of whole quads and words and others, all of a column.
 SIZES = [

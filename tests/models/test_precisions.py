@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from host import EAGERS_LSTM_IN_BF16, NO_LSTM
 from precisions import FORMS, errors
 from torch import nn
 from zoo import ZOO
 
 import pipeline
-from tests.host import EAGERS_LSTM_IN_BF16, NO_LSTM
 
 #: Those that are another one's configuration with other arguments.
 AGAIN = ("gpt2-batch-2", "bert-dynamic-batch-length", "llama-dynamic-batch-length")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from host import EAGERS_LSTM_IN_BF16, NO_LSTM
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
 import pipeline
-from tests.host import EAGERS_LSTM_IN_BF16, NO_LSTM
 
 FORMS = [
     (nn.LSTM, {}, True),

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from host import DOTS, runs
 from torch import nn
 from torch.export import Dim
 
 import pipeline
 from pipeline.errors import OptionError
-from tests.host import DOTS, runs
 
 OPTIONS: dict[str, Any] = {"weights": "int8", "activations": "int8"}
 

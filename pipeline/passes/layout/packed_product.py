@@ -10,10 +10,10 @@ from math import prod
 from pipeline.analysis.dot_product import dot_product_of
 from pipeline.analysis.op_naming import is_product
 from pipeline.analysis.scaled_dot import scaled_dot_of
-from pipeline.ir.attributes import KERNEL
 from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.element_types import element_bytes
 from pipeline.ir.indexing_maps import bounded_loops
+from pipeline.ir.kernels import kernel_kind
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.nibbles import WORD_BYTES, nibble_of
 from pipeline.ir.rewriting import read_by, update_signature
@@ -24,6 +24,8 @@ from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.propagate_reshapes import PropagateReshapes
 from pipeline.passes.tensor.reshape_splits import Splits
 from pipeline.passmanager.base import Pass
+
+_ATTENTION = "attention"
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class PacksPanels(Pass):
     def layout(self, product: PackedProduct, memory: Sequence[int] | None = None) -> PanelLayout:
         """How the operand of a product is to lie in panels; `memory`: the order in which its dims lie now."""
         columns = schedule_of(product.kernel).columns or self.columns
+        if kernel_kind(product.kernel) == _ATTENTION:  # not only products read rows of its results, which stay whole
+            columns = max(1, product.columns)
         sums = [product.view.reductions[loop] for loop in product.loops]
         fills_panels = product.columns <= columns or product.columns % columns == 0
         rows = {steps: product.row_in_groups(steps) for steps in self._steps(product.view) if fills_panels}
@@ -143,12 +147,12 @@ def products(kernel: ir.Operation) -> Iterator[PackedProduct]:
 
     A convolution in f32 is none: propagate-layouts has put its weight into blocks.
     """
-    kind = ir.StringAttr(kernel.attributes[KERNEL]).value if KERNEL in kernel.attributes else ""
-    if kind not in ("matmul", "conv"):
+    kind = kernel_kind(kernel)
+    if kind not in ("matmul", "conv", _ATTENTION):
         return
     for generic in walk(kernel, "linalg.generic"):
         view = structured(generic)
-        if view is None or not is_product(generic) or (kind == "conv" and dot_product_of(view.body) is None):
+        if view is None or not is_product(generic) or (kind != "matmul" and dot_product_of(view.body) is None):
             continue
         column = view.loops_read(view.inputs)[-1:]
         for operand in (1, 0):

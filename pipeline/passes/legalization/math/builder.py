@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -133,6 +133,14 @@ class Vectors:
     def clamp(self, x: ir.Value, low: float, high: float) -> ir.Value:
         """`x`, but at least `low` and at most `high`; NaN stays NaN."""
         return self.greatest(low, self.least(high, x))
+
+    def zero_below(self, least: float, x: ir.Value, function: Callable[[ir.Value], ir.Value]) -> ir.Value:
+        """The function of `x`, but 0 where that is less than `least`, and the function is nearer to 0 than any number.
+
+        Processors take a hundred times as long to round such a result to 0 as to compute it: it is not computed.
+        """
+        vanishes = self.test(Predicate.OLT, x, least)
+        return self.where(vanishes, 0.0, function(self.where(vanishes, 0.0, x)))
 
     def round(self, x: ir.Value, factor: float = 1.0) -> tuple[ir.Value, ir.Value]:
         """The integers nearest to x * factor, as floats and as integers, where they are below 2 ** (mantissa bits - 2).

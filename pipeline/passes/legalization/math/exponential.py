@@ -18,10 +18,12 @@ def exp(v: Vectors, x: ir.Value) -> ir.Value:
 
 
 def _exp_single(v: Vectors, x: ir.Value) -> ir.Value:
-    clamped = v.clamp(x, -104.0, 89.0)
-    n, power = v.round(clamped, _LOG2_E)
-    r = _remainder(v, clamped, n)
-    return v.scale(_power_of_e(v, r), n, power)
+    def within(x: ir.Value) -> ir.Value:
+        clamped = v.least(89.0, x)
+        n, power = v.round(clamped, _LOG2_E)
+        return v.scale(_power_of_e(v, _remainder(v, clamped, n)), n, power)
+
+    return v.zero_below(-104.0, x, within)
 
 
 def exp_within_range(v: Vectors, x: ir.Value) -> ir.Value:
@@ -45,8 +47,12 @@ def _power_of_e(v: Vectors, r: ir.Value) -> ir.Value:
 
 def _exp_double(v: Vectors, x: ir.Value) -> ir.Value:
     """As in fdlibm's e_exp.c."""
-    n, power, high, low = reduced_double(v, v.clamp(x, -746.0, 710.0))
-    return v.scale(_power_of_difference(v, high, low), n, power)
+
+    def within(x: ir.Value) -> ir.Value:
+        n, power, high, low = reduced_double(v, v.least(710.0, x))
+        return v.scale(_power_of_difference(v, high, low), n, power)
+
+    return v.zero_below(-746.0, x, within)
 
 
 def reduced_double(v: Vectors, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value, ir.Value]:
@@ -82,19 +88,26 @@ def exp2(v: Vectors, x: ir.Value) -> ir.Value:
 
 def _exp2_double(v: Vectors, x: ir.Value) -> ir.Value:
     """The product with ln 2 as the sum of two numbers."""
-    clamped = v.clamp(x, -1076.0, 1025.0)
-    n, power = v.round(clamped)
-    f = v.subtract(clamped, n)
-    high = v.multiply(f, 0.69314718055994530942)
-    lost = v.multiply_add(f, 0.69314718055994530942, v.multiply(high, -1.0))
-    low = v.multiply(v.multiply_add(f, 2.3190468138462996e-17, lost), -1.0)
-    return v.scale(_power_of_difference(v, high, low), n, power)
+
+    def within(x: ir.Value) -> ir.Value:
+        clamped = v.least(1025.0, x)
+        n, power = v.round(clamped)
+        f = v.subtract(clamped, n)
+        high = v.multiply(f, 0.69314718055994530942)
+        lost = v.multiply_add(f, 0.69314718055994530942, v.multiply(high, -1.0))
+        low = v.multiply(v.multiply_add(f, 2.3190468138462996e-17, lost), -1.0)
+        return v.scale(_power_of_difference(v, high, low), n, power)
+
+    return v.zero_below(-1076.0, x, within)
 
 
 def _exp2_single(v: Vectors, x: ir.Value) -> ir.Value:
-    clamped = v.clamp(x, -151.0, 129.0)
-    n, power = v.round(clamped)
-    return v.scale(_power_of_e(v, v.multiply(v.subtract(clamped, n), 0.69314718055994530942)), n, power)
+    def within(x: ir.Value) -> ir.Value:
+        clamped = v.least(129.0, x)
+        n, power = v.round(clamped)
+        return v.scale(_power_of_e(v, v.multiply(v.subtract(clamped, n), 0.69314718055994530942)), n, power)
+
+    return v.zero_below(-151.0, x, within)
 
 
 def expm1(v: Vectors, x: ir.Value) -> ir.Value:
@@ -133,7 +146,8 @@ def powf(v: Vectors, x: ir.Value, y: ir.Value) -> ir.Value:
     d = v.doubles
     base, exponent = v.widen(x), v.widen(y)
     magnitude = d.math("absf", base)
-    value = exp_log_f64.exp(d, d.multiply(exponent, exp_log_f64.log(d, magnitude)))
+    power = d.multiply(exponent, exp_log_f64.log(d, magnitude))
+    value = d.zero_below(-104.0, power, lambda power: exp_log_f64.exp(d, power))
     is_integer, is_odd = _parity(d, exponent)
     value = d.where(is_odd, d.math("copysign", value, base), value)
     negative = arith.AndIOp(d.test(Predicate.OLT, base, 0.0), d.test(Predicate.OGT, base, float("-inf"))).result
