@@ -153,7 +153,9 @@ def _conflict(product: PackedProduct, columns: int) -> bool:
     width = element_bytes(product.weight)
     lines, rest = divmod(product.columns * width, _LINE)
     sets = _SETS if rest else _SETS // gcd(lines, _SETS)
-    summed = prod(product.view.sizes[loop] or 0 for loop in product.loops if product.view.reductions[loop])
+    summed = prod(
+        product.view.sizes[loop] or 0 for loop in product.loops if loop is not None and product.view.reductions[loop]
+    )
     return summed * -(-columns * width // _LINE) > sets * _WAYS
 
 

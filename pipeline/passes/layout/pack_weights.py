@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline.mlir import calls_of, ir, symbol_name, walk
-from pipeline.passes.layout.packed_product import PackedProduct, PacksPanels, is_alone, products, read_packed
+from pipeline.passes.layout.packed_product import (
+    PackedProduct,
+    PacksPanels,
+    is_alone,
+    loops_of_dims,
+    products,
+    read_packed,
+)
 from pipeline.passes.layout.prepared_weights import PreparedWeights, is_weight
 from pipeline.passes.layout.weight_panels import Packing, PanelLayout
 
@@ -80,11 +87,11 @@ def _layouts_of_scales(
     """How scales and zero points of groups lie in panels like those of their weight: each row is a page apart, too."""
     view, found = product.view, dict[int, PanelLayout]()
     for operand in range(2, view.inputs):
-        loops = view.loops_read(operand)
+        loops = loops_of_dims(view, operand)
         if not is_alone(view, operand) or loops[-1:] != product.loops[-1:]:
             continue
         argument = product.argument(operand)
-        sums = [view.reductions[loop] for loop in loops]
+        sums = [loop is not None and view.reductions[loop] for loop in loops]
         panels = PanelLayout(ir.RankedTensorType(argument.type), sums, layout.columns)
         weights = all(is_weight(call.operands[argument.arg_number]) for call in calls)
         if weights and any(sums) and not panels.is_plain:

@@ -12,7 +12,7 @@ from pipeline.analysis.op_naming import is_product
 from pipeline.analysis.scaled_dot import scaled_dot_of
 from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.element_types import element_bytes
-from pipeline.ir.indexing_maps import bounded_loops
+from pipeline.ir.indexing_maps import bounded_loops, loop_of
 from pipeline.ir.kernels import kernel_kind
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.nibbles import WORD_BYTES, nibble_of
@@ -44,7 +44,7 @@ class PacksPanels(Pass):
         columns = schedule_of(product.kernel).columns or self.columns
         if kernel_kind(product.kernel) == _ATTENTION:  # not only products read rows of its results, which stay whole
             columns = max(1, product.columns)
-        sums = [product.view.reductions[loop] for loop in product.loops]
+        sums = [loop is not None and product.view.reductions[loop] for loop in product.loops]
         fills_panels = product.columns <= columns or product.columns % columns == 0
         rows = {steps: product.row_in_groups(steps) for steps in self._steps(product.view) if fills_panels}
         steps = next((steps for steps, row in rows.items() if row is not None), 1)
@@ -98,7 +98,7 @@ class PackedProduct:
     @property
     def has_known_sizes(self) -> bool:
         """Whether the sizes of the operand are known."""
-        return all(self.view.sizes[loop] is not None for loop in self.loops)
+        return all(loop is None or self.view.sizes[loop] is not None for loop in self.loops)
 
     @cached_property
     def weight(self) -> ir.BlockArgument:
@@ -110,9 +110,9 @@ class PackedProduct:
         return ir.BlockArgument(self.view.op.operands[operand])
 
     @cached_property
-    def loops(self) -> list[int]:
-        """The loop of each dim of the weight; that of the columns is the last."""
-        return self.view.loops_read(self.operand)
+    def loops(self) -> list[int | None]:
+        """The loop of each dim of the weight, None for one of size 1; that of the columns is the last."""
+        return loops_of_dims(self.view, self.operand)
 
     @property
     def rows(self) -> int | None:
@@ -163,19 +163,27 @@ def products(kernel: ir.Operation) -> Iterator[PackedProduct]:
 
 def is_alone(view: LinalgOp, operand: int) -> bool:
     """Whether an operand is an argument of the kernel that nothing else reads, along loops of its own."""
-    value = view.op.operands[operand]
-    plain = len(set(view.loops_read(operand))) == len(view.maps[operand].results)
+    value, loops = view.op.operands[operand], loops_of_dims(view, operand)
+    sizes = zip(loops, ir.ShapedType(value.type).shape, strict=True)
+    plain = len(set(view.loops_read(operand))) + loops.count(None) == len(loops)
+    plain = plain and all(size == 1 for loop, size in sizes if loop is None)
     return plain and isinstance(value.owner, ir.Block) and has_one_use(value)
+
+
+def loops_of_dims(view: LinalgOp, operand: int) -> list[int | None]:
+    """The loop that each dim of an operand is read along, None for another place."""
+    return [loop_of(place) for place in view.maps[operand].results]
 
 
 def read_packed(product: PackedProduct, layouts: Mapping[int, PanelLayout]) -> None:
     """Has a kernel take what is packed: its loop over columns is split, and that of the ops behind it."""
-    view, layout = product.view, layouts[product.operand]
+    view, layout, column = product.view, layouts[product.operand], product.loops[-1]
     kernel = product.kernel
+    assert column is not None
     arguments = {operand: product.argument(operand) for operand in layouts}
     generic = view.op
     if layout.panels > 1 and not layout.missing:
-        generic = SplitLoops(view, Splits({product.loops[-1]: (layout.panels, layout.columns)})).run()
+        generic = SplitLoops(view, Splits({column: (layout.panels, layout.columns)})).run()
     split = structured(generic)
     assert split is not None
     for operand, argument in arguments.items():
