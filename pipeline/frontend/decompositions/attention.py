@@ -31,27 +31,22 @@ def flash_attention(
     so that a view of the result that was right when exported fails (GPT-2 with a batch). Remove when torch._decomp's
     `scaled_dot_product_flash_attention_for_cpu` keeps the layout that the op itself has, `empty_like(query)`.
     """
-    dtype = query.dtype
-    if attn_mask is not None and dtype.itemsize == 2:  # as torch's own decomposition does
-        query, key, value = query.float(), key.float(), value.float()
     scores = attention_scores(query, key, is_causal, scale, attn_mask)
-    output = _weighted(scores, value, query.size(1) // value.size(1), attn_mask is not None).to(dtype)
+    output = _weighted(scores, value, query.size(1) // value.size(1), attn_mask is not None)
     order, _ = compute_elementwise_output_logical_to_physical_perm(query)
     back = [order.index(dim) for dim in range(4)]
     return output.permute(order).contiguous().permute(back), log_sum_exp(scores)
 
 
 def _weighted(scores: torch.Tensor, value: torch.Tensor, repeats: int, is_masked: bool) -> torch.Tensor:
-    """softmax(scores) @ value, each head of which is that of `repeats` queries; in float32 for 16 bits.
+    """softmax(scores) @ value, each head of which is that of `repeats` queries; scores of 16 bits are in float32.
 
     With a mask, a row of which it leaves nothing is 0.
     """
     if repeats != 1:
         value = value.repeat_interleave(repeats, 1)
-    if is_masked:
-        return aten._safe_softmax.default(scores, -1) @ value
-    weights = torch.softmax(scores, -1, dtype=torch.float32 if value.dtype.itemsize == 2 else None).to(value.dtype)
-    return weights @ value
+    weights = aten._safe_softmax.default(scores, -1) if is_masked else torch.softmax(scores, -1)
+    return weights.to(value.dtype) @ value
 
 
 def attention(

@@ -12,13 +12,20 @@ def attention_scores(
     """query * scale @ key.T + mask: [N, H, L, S]; with `is_causal` a row sees columns up to its own."""
     if query.size(1) != key.size(1):
         key = key.repeat_interleave(query.size(1) // key.size(1), 1)
-    scores = (query * scale_of(query, scale)) @ key.transpose(-2, -1)
+    scores = _products(query, key.transpose(-2, -1), scale_of(query, scale))
     if is_causal:
         visible = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool, device=query.device).tril()
         scores = torch.where(visible, scores, float("-inf"))
     if mask is None:
         return scores
     return torch.where(mask, scores, float("-inf")) if mask.dtype == torch.bool else scores + mask
+
+
+def _products(query: Tensor, keys: Tensor, factor: float) -> Tensor:
+    """query * factor @ keys; of 16 bits the products are exact, and neither they nor what they come to is rounded."""
+    if query.dtype.itemsize == 2:
+        return (query.float() @ keys.float()) * factor
+    return (query * factor) @ keys
 
 
 def scale_of(query: Tensor, scale: float | None) -> float:
