@@ -357,3 +357,14 @@ def test_a_narrow_result_across_its_tile_is_stored_by_the_tile():
     model = nn.Conv2d(64, 256, 1).bfloat16().eval()
     executable = pipeline.compile(model, (torch.randn(1, 64, 56, 56).bfloat16(),))
     assert any("with 1 epilogues" in remark.reason for remark in executable.remarks)
+
+
+def test_norms_stay_beside_products_of_bf16():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 32)).eval().bfloat16().requires_grad_(False)
+    x = torch.randn(2, 5, 64).bfloat16()
+    executable = pipeline.compile(model, (x,))
+    said = [one.reason for one in executable.remarks if one.pass_name == "fold-scale-shift-forward"]
+    assert said == ["not folded into what reads it: matmul is of bf16, which its scaled weight would not be"]
+    assert ("dpbf16ps" in executable.ir("llvm")) == DOTS
+    torch.testing.assert_close(executable(x), model(x), rtol=2.0**-7, atol=0.02)

@@ -1,5 +1,6 @@
 // RUN: pipeline-opt %s --split-input-file --pack-operands="columns=4 least-bytes=64 rows=4" --canonicalize | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --pack-operands="columns=4 least-bytes=64 rows=4" --remarks-filter=pack-operands --verify-diagnostics
+// RUN: pipeline-opt %s --split-input-file --pack-operands="columns=4 bf16-dots=true" --canonicalize | FileCheck %s --check-prefix=PAIRS
 
 // A transposed copy is packed instead of transposed, once for both products that read it.
 
@@ -111,7 +112,7 @@ func.func @main(%x: tensor<4x256xf32>, %w: tensor<256x1024xf32>, %out: tensor<4x
 #c = affine_map<(m, n, k) -> (m, n)>
 
 // CHECK-NOT: func.func private @pack
-func.func private @few_rows(%x: tensor<3x256xf32>, %w: tensor<256x1024xf32>, %out: tensor<3x1024xf32>) -> tensor<3x1024xf32> attributes {pipeline.kernel = "matmul"} {
+func.func private @few(%x: tensor<3x256xf32>, %w: tensor<256x1024xf32>, %out: tensor<3x1024xf32>) -> tensor<3x1024xf32> attributes {pipeline.kernel = "matmul"} {
   // expected-remark @below {{missed: its operand is not packed: 4 rows of the other operand would pay for that, it has 3}}
   %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : tensor<3x256xf32>, tensor<256x1024xf32>) outs(%out : tensor<3x1024xf32>) {
@@ -161,9 +162,71 @@ func.func private @weight(%x: tensor<4x256xf32>, %w: tensor<256x1024xf32>, %out:
 func.func @main(%x: tensor<3x256xf32>, %w: tensor<256x1024xf32>, %a: tensor<3x1024xf32>, %y: tensor<9x6xf32>, %v: tensor<6x8xf32>, %b: tensor<9x8xf32>,
                 %z: tensor<?x256xf32>, %c: tensor<?x1024xf32>, %q: tensor<4x256xf32>, %u: tensor<256x1024xf32> {pipeline.weight = "u"}, %d: tensor<4x1024xf32>)
     -> (tensor<3x1024xf32>, tensor<9x8xf32>, tensor<?x1024xf32>, tensor<4x1024xf32>) {
-  %0 = call @few_rows(%x, %w, %a) : (tensor<3x256xf32>, tensor<256x1024xf32>, tensor<3x1024xf32>) -> tensor<3x1024xf32>
+  %0 = call @few(%x, %w, %a) : (tensor<3x256xf32>, tensor<256x1024xf32>, tensor<3x1024xf32>) -> tensor<3x1024xf32>
   %1 = call @close(%y, %v, %b) : (tensor<9x6xf32>, tensor<6x8xf32>, tensor<9x8xf32>) -> tensor<9x8xf32>
   %2 = call @unknown_rows(%z, %w, %c) : (tensor<?x256xf32>, tensor<256x1024xf32>, tensor<?x1024xf32>) -> tensor<?x1024xf32>
   %3 = call @weight(%q, %u, %d) : (tensor<4x256xf32>, tensor<256x1024xf32>, tensor<4x1024xf32>) -> tensor<4x1024xf32>
   return %0, %1, %2, %3 : tensor<3x1024xf32>, tensor<9x8xf32>, tensor<?x1024xf32>, tensor<4x1024xf32>
+}
+
+// -----
+
+// Pairs of rows pay for fewer rows of the other operand: where they do not lie side by side, each use puts them together.
+// The rows of an attention's results stay whole: all columns are one panel, in which a dim of one element stays.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (0, k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// PAIRS-DAG: #[[PAIRS:.*]] = affine_map<(d0, d1, d2) -> (0, d2 floordiv 2, d1 * 2 + d2 mod 2)>
+// PAIRS: func.func private @scores(%{{.*}}: tensor<16x6xbf16>, %{{.*}}: tensor<1x3x16xbf16>, %{{.*}}: tensor<16x8xf32>)
+// PAIRS: linalg.generic
+// PAIRS-SAME: indexing_maps = [#{{[^,]*}}, #[[PAIRS]], #
+func.func private @scores(%x: tensor<16x6xbf16>, %w: tensor<1x6x8xbf16>, %out: tensor<16x8xf32>) -> tensor<16x8xf32> attributes {pipeline.kernel = "attention"} {
+  // expected-remark @below {{missed: its operand is not packed: it lies as it is read}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<16x6xbf16>, tensor<1x6x8xbf16>) outs(%out : tensor<16x8xf32>) {
+  ^bb0(%i: bf16, %j: bf16, %o: f32):
+    %ii = arith.extf %i : bf16 to f32
+    %jj = arith.extf %j : bf16 to f32
+    %m = arith.mulf %ii, %jj : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<16x8xf32>
+  return %p : tensor<16x8xf32>
+}
+
+func.func @main(%x: tensor<16x6xbf16>, %w: tensor<1x6x8xbf16>) -> tensor<16x8xf32> {
+  %out = tensor.empty() : tensor<16x8xf32>
+  %r = call @scores(%x, %w, %out) : (tensor<16x6xbf16>, tensor<1x6x8xbf16>, tensor<16x8xf32>) -> tensor<16x8xf32>
+  return %r : tensor<16x8xf32>
+}
+
+// -----
+
+// Must not: fifteen rows are too few.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// PAIRS: func.func private @few_rows(%{{.*}}: tensor<15x6xbf16>, %{{.*}}: tensor<6x8xbf16>,
+func.func private @few_rows(%x: tensor<15x6xbf16>, %w: tensor<6x8xbf16>, %out: tensor<15x8xf32>) -> tensor<15x8xf32> attributes {pipeline.kernel = "matmul"} {
+  // expected-remark @below {{missed: its operand is not packed: its rows lie close together, and do not conflict in the cache}}
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<15x6xbf16>, tensor<6x8xbf16>) outs(%out : tensor<15x8xf32>) {
+  ^bb0(%i: bf16, %j: bf16, %o: f32):
+    %ii = arith.extf %i : bf16 to f32
+    %jj = arith.extf %j : bf16 to f32
+    %m = arith.mulf %ii, %jj : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<15x8xf32>
+  return %p : tensor<15x8xf32>
+}
+
+func.func @main(%x: tensor<15x6xbf16>, %w: tensor<6x8xbf16>) -> tensor<15x8xf32> {
+  %out = tensor.empty() : tensor<15x8xf32>
+  %r = call @few_rows(%x, %w, %out) : (tensor<15x6xbf16>, tensor<6x8xbf16>, tensor<15x8xf32>) -> tensor<15x8xf32>
+  return %r : tensor<15x8xf32>
 }
