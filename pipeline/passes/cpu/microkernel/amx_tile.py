@@ -43,7 +43,7 @@ def why_not_amx(view: LinalgOp, tile: TileSizes) -> str | None:
     count, terms = view.sizes[tile.row_dim], view.sizes[loop]
     if count is not None and count < _LEAST_ROWS:
         return f"it has {count} rows"
-    if terms is None or terms % dot.steps:
+    if not terms or terms % dot.steps:
         return f"its innermost sum is not known to be of whole groups of {dot.steps}"
     if not lies_in_groups(view.maps[1 - rows], tile.vector_dim, loop, dot.steps):
         return "its columns do not lie in groups"
