@@ -45,7 +45,7 @@ func.func private @transpose(%w: tensor<8x6xf32>, %out: tensor<6x8xf32>) -> tens
 }
 
 // CHECK: func.func @main(%[[X:.*]]: tensor<2x6xf32>, %[[A:.*]]: tensor<8x6xf32>)
-// CHECK-NOT: call @transpose
+// CHECK-NOT: @transpose
 // CHECK: %[[PACKED:.*]] = call @pack_0(%[[A]], %{{.*}}) {pipeline.origins = ["here"]}
 // CHECK: call @product(%[[X]], %[[PACKED]],
 // CHECK-NOT: call @pack

@@ -11,7 +11,7 @@ from pipeline.ir.element_types import element_bytes
 from pipeline.ir.indexing_maps import is_identity
 from pipeline.ir.linalg_op import structured
 from pipeline.ir.rewriting import before, copy_attributes, is_unused
-from pipeline.mlir import callee, calls_of, defining_op, func, ir, is_inside, symbol_name, tensor, walk
+from pipeline.mlir import callee, calls_of, defining_op, func, function, ir, is_inside, symbol_name, tensor, walk
 from pipeline.passes.layout.packed_product import PackedProduct, PacksPanels, products, read_packed
 from pipeline.passes.layout.prepared_weights import is_weight
 from pipeline.passes.layout.weight_panels import Packing, PanelLayout
@@ -48,7 +48,7 @@ class PackOperands(PacksPanels):
 
     def run(self, op: ir.Operation) -> None:
         """Packs the operands of all kernels of a module."""
-        functions = {symbol_name(function): function for function in walk(op, "func.func")}
+        functions = {symbol_name(made): made for made in walk(op, "func.func")}
         if "main" not in functions:
             return
         calls = calls_of(op)
@@ -127,7 +127,7 @@ class _PackedOperands:
         self._requests.setdefault(handed.call, []).append((handed, layout))
 
     def finish(self) -> None:
-        """Builds the calls that pack, and takes away the copies that nothing reads any more."""
+        """Builds the calls that pack, and takes away the copies that nothing reads any more, with their kernels."""
         known: dict[tuple[ir.Value, str, ir.Block], ir.Value] = {}
         copies: list[ir.Operation] = []
         for call in walk(self._module, "func.call") if self._requests else ():
@@ -143,9 +143,12 @@ class _PackedOperands:
                 call.operands[handed.number] = known[key]
                 if handed.transpose is not None and handed.transpose not in copies:
                     copies.append(handed.transpose)
-        for copy in copies:
-            if is_unused(copy.results[0]):
-                copy.erase()
+        unread = [copy for copy in copies if is_unused(copy.results[0])]
+        names = {callee(copy) for copy in unread}
+        for copy in unread:
+            copy.erase()
+        for name in names.difference(calls_of(self._module)):
+            function(self._module, name).erase()
 
 
 def _conflict(product: PackedProduct, columns: int) -> bool:
