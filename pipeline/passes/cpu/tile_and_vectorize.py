@@ -20,6 +20,7 @@ from pipeline.mlir import function_around, ir, walk
 from pipeline.passes.cpu.microkernel.cache_blocks import cache_blocks_of
 from pipeline.passes.cpu.microkernel.coalesced_loops import coalesce
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
+from pipeline.passes.cpu.microkernel.grouped_copy import grouped_copy
 from pipeline.passes.cpu.microkernel.lane_factors import with_lane_factor
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
 from pipeline.passes.cpu.microkernel.strided_sums import strided_sums_of
@@ -46,7 +47,8 @@ class TileAndVectorize(Pass):
     is applied to the sum of the group; numbers of four bits are looked up in a table of their floats. Groups of scaled
     products of bytes are sums of integers, by dot products. With AMX, products of bf16 and of bytes, of four rows and
     more, are added up in its tiles, if columns lie in groups. Edges are masked,
-    or done element by element where a mask would be dear or wrong. Elementwise ops over small dims run over collapsed
+    or done element by element where a mask would be dear or wrong. Copies to groups of two or four elements, as dot
+    products read them, interleave lines, or transpose words. Elementwise ops over small dims run over collapsed
     buffers. What has neither form is left for
     convert-linalg-to-loops, with a remark.
     """
@@ -80,6 +82,8 @@ class TileAndVectorize(Pass):
             self.missed(generic, problem or "a loop is bounded by no operand's dimension")
             return
         if schedule.winograd != 0 and self._by_winograd(view):
+            return
+        if self._as_grouped_copy(view):
             return
         made = coalesce(view, lanes_of(view, self.vector_bytes))
         if made is not None:
@@ -169,6 +173,17 @@ class TileAndVectorize(Pass):
             FourierEmitter(generic, transform, self.vector_bytes, self.fma, function_around(generic)).emit()
         for gone in (generic, fill):
             gone.erase()
+        return True
+
+    def _as_grouped_copy(self, view: LinalgOp) -> bool:
+        """Writes a copy of groups of a few elements; False if it is none."""
+        copy = grouped_copy(view, self.vector_bytes)
+        if copy is None:
+            return False
+        self.passed(view.op, copy.described)
+        with view.op.location, ir.InsertionPoint(view.op):
+            copy.emit()
+        view.op.erase()
         return True
 
     def _by_winograd(self, view: LinalgOp) -> bool:
