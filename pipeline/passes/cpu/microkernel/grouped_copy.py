@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.ir.constants import as_index
-from pipeline.ir.element_types import element_bytes
-from pipeline.ir.indexing_maps import is_identity, loop_of
+from pipeline.ir.element_types import element_bytes, is_scalar
+from pipeline.ir.indexing_maps import is_identity
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import arith, ir, memref, vector
 from pipeline.passes.cpu.microkernel.narrow_elements import stored_view
@@ -111,20 +111,19 @@ class GroupedCopy:
 
     def _places(self, counters: Sequence[ir.Value]) -> list[ir.Value]:
         """Where the source has what the result has at these counters."""
-        loops = [loop_of(place) for place in self.view.maps[0].results]
-        return [as_index(0) if loop is None else counters[loop] for loop in loops]
+        return [counters[loop] for loop in self.view.loops_read(0)]
 
 
 def grouped_copy(view: LinalgOp, vector_bytes: int) -> GroupedCopy | None:
     """The copy that an op is, if it has groups innermost; None for others, and for groups that fill no vectors."""
     if view.inputs != 1 or len(view.outputs) != 1 or view.body_ops or not view.is_elementwise or view.loops < 3:
         return None
-    result, source = (ir.MemRefType(view.operands[number].type) for number in (1, 0))
-    loops, sizes = [loop_of(place) for place in view.maps[0].results], view.sizes
-    plain = is_identity(view.maps[1]) and _has_no_layout(result)
-    if not plain or None in sizes or view.yielded != [view.body.arguments[0]]:
+    if any(map(is_scalar, view.operands)):
         return None
-    if any(loop is None and size != 1 for loop, size in zip(loops, source.shape, strict=True)):
+    result, source = (ir.MemRefType(view.operands[number].type) for number in (1, 0))
+    loops, sizes = view.loops_read(0), view.sizes
+    plain = is_identity(view.maps[1]) and _has_no_layout(result)
+    if not plain or None in sizes or not view.reads_once(0) or view.yielded != [view.body.arguments[0]]:
         return None
     group, columns = view.loops - 1, view.loops - 2
     count, width = sizes[group], element_bytes(view.operands[0])
@@ -134,13 +133,13 @@ def grouped_copy(view: LinalgOp, vector_bytes: int) -> GroupedCopy | None:
 
 
 def _choice(
-    view: LinalgOp, loops: list[int | None], count: int, width: int, vector_bytes: int, columns: int
+    view: LinalgOp, loops: list[int], count: int, width: int, vector_bytes: int, columns: int
 ) -> GroupedCopy | None:
     """See `grouped_copy`."""
     if loops[-1] == columns:
         lanes = _lanes(view.sizes[columns], vector_bytes // width)
         return GroupedCopy(view, count, lanes) if lanes >= _LEAST_LANES else None
-    lines = loops[-2] if len(loops) > 1 and loops[-1] == view.loops - 1 and count * width == _WORD_BYTES else None
+    lines = loops[-2] if loops[-1] == view.loops - 1 and count * width == _WORD_BYTES else None
     if lines is None or lines == columns:
         return None
     words = vector_bytes // _WORD_BYTES
