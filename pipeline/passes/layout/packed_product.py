@@ -16,9 +16,9 @@ from pipeline.ir.indexing_maps import bounded_loops, loop_of
 from pipeline.ir.kernels import kernel_kind
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.nibbles import WORD_BYTES, nibble_of
-from pipeline.ir.rewriting import read_by, update_signature
+from pipeline.ir.rewriting import before, read_by, update_signature
 from pipeline.ir.schedule import schedule_of
-from pipeline.mlir import has_one_use, ir, walk
+from pipeline.mlir import has_one_use, ir, tensor, walk
 from pipeline.passes.layout.weight_panels import PanelLayout
 from pipeline.passes.tensor.loop_splitting import SplitLoops
 from pipeline.passes.tensor.propagate_reshapes import PropagateReshapes
@@ -170,6 +170,32 @@ def is_alone(view: LinalgOp, operand: int) -> bool:
     return plain and isinstance(value.owner, ir.Block) and has_one_use(value)
 
 
+def _join_blocks(view: LinalgOp, loop: int) -> None:
+    """Has an op read what lies in blocks along a loop as one dim: x[i / 8, i % 8] of a tensor that holds no others."""
+    counter = ir.AffineDimExpr.get(loop)
+    for operand in range(view.inputs):
+        value, places = view.op.operands[operand], list(view.maps[operand].results)
+        for dim in range(len(places) - 1):
+            block = ir.RankedTensorType(value.type).shape[dim + 1]
+            parts = [ir.AffineExpr.get_floor_div(counter, block), ir.AffineExpr.get_mod(counter, block)]
+            if block < 2 or places[dim : dim + 2] != parts:
+                continue
+            with before(view.op):
+                joined = _collapsed(value, dim)
+            indexing = ir.AffineMap.get(view.loops, 0, [*places[:dim], counter, *places[dim + 2 :]])
+            read_by(view.op, operand, joined, indexing)
+            break
+
+
+def _collapsed(value: ir.Value, dim: int) -> ir.Value:
+    """A tensor with a dim and the one behind it as one."""
+    kind = ir.RankedTensorType(value.type)
+    shape = list(kind.shape)
+    shape[dim : dim + 2] = [shape[dim] * shape[dim + 1]]
+    groups = [[at] for at in range(dim)] + [[dim, dim + 1]] + [[at] for at in range(dim + 2, kind.rank)]
+    return tensor.CollapseShapeOp(ir.RankedTensorType.get(shape, kind.element_type), value, groups).result
+
+
 def loops_of_dims(view: LinalgOp, operand: int) -> list[int | None]:
     """The loop that each dim of an operand is read along, None for another place."""
     return [loop_of(place) for place in view.maps[operand].results]
@@ -183,6 +209,8 @@ def read_packed(product: PackedProduct, layouts: Mapping[int, PanelLayout]) -> N
     arguments = {operand: product.argument(operand) for operand in layouts}
     generic = view.op
     if layout.panels > 1 and not layout.missing:
+        _join_blocks(view, column)
+        view = structured(generic) or view
         generic = SplitLoops(view, Splits({column: (layout.panels, layout.columns)})).run()
     split = structured(generic)
     assert split is not None

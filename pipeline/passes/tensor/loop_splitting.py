@@ -51,8 +51,7 @@ class SplitLoops:
 
     def _map(self, indexing: ir.AffineMap) -> ir.AffineMap:
         """An indexing map with all dims that its operand has then."""
-        firsts = [ir.AffineDimExpr.get(first) for first in self._first]
-        moved = ir.AffineMap.get(self._loops, 0, firsts)
+        moved = ir.AffineMap.get(self._loops, 0, [self._counter(loop) for loop in range(self._view.loops)])
         results: list[ir.AffineExpr] = []
         for expression in indexing.results:
             if isinstance(expression, ir.AffineDimExpr):
@@ -63,6 +62,14 @@ class SplitLoops:
                 block = self._block(expression)
                 results.append(expression.compose(moved) if block is None else block)
         return ir.AffineMap.get(self._loops, 0, results)
+
+    def _counter(self, loop: int) -> ir.AffineExpr:
+        """The counter of a loop as it was."""
+        counter = ir.AffineDimExpr.get(self._first[loop])
+        for part, size in enumerate(self._splits.sizes.get(loop, ())[1:], self._first[loop] + 1):
+            assert isinstance(size, int)
+            counter = counter * size + ir.AffineDimExpr.get(part)
+        return counter
 
     def _block(self, expression: ir.AffineExpr) -> ir.AffineExpr | None:
         """`loop floordiv b` of a loop that is split into blocks of b: the loop over blocks."""
