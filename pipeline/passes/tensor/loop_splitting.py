@@ -67,7 +67,6 @@ class SplitLoops:
         """The counter of a loop as it was."""
         counter = ir.AffineDimExpr.get(self._first[loop])
         for part, size in enumerate(self._splits.sizes.get(loop, ())[1:], self._first[loop] + 1):
-            assert isinstance(size, int)
             counter = counter * size + ir.AffineDimExpr.get(part)
         return counter
 
