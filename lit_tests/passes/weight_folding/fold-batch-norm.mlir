@@ -287,14 +287,19 @@ func.func @computed_behind(%x: tensor<2x3x6xf32>, %w: tensor<4x3x3xf32> {pipelin
 
 // -----
 
-// Must not fire: a product of bf16, whose scaled weight would be of f32.
+// A product of bf16 that is written as one of f32: the scaled weight is rounded, so that it stays one.
 
 #all = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #channel = affine_map<(d0, d1, d2) -> (d1)>
 
 // CHECK-LABEL: func.func @product_of_bf16(
-// CHECK: linalg.conv_1d_ncw_fcw
 // CHECK: arith.mulf
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+// CHECK: %[[ROUNDED:[0-9]+]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<4x3x3xbf16>) outs(%{{.*}} : tensor<4x3x3xf32>)
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.extf
+// CHECK: linalg.conv_1d_ncw_fcw ins(%{{.*}}, %[[ROUNDED]] :
+// CHECK-NOT: arith.mulf
 func.func @product_of_bf16(%x: tensor<2x3x6xbf16>, %w: tensor<4x3x3xbf16> {pipeline.weight = "w"}, %s: tensor<4xf32> {pipeline.weight = "s"}) -> tensor<2x4x4xf32> {
   %ex = tensor.empty() : tensor<2x3x6xf32>
   %ew = tensor.empty() : tensor<4x3x3xf32>
@@ -315,7 +320,7 @@ func.func @product_of_bf16(%x: tensor<2x3x6xbf16>, %w: tensor<4x3x3xbf16> {pipel
   } -> tensor<4x3x3xf32>
   %y = linalg.conv_1d_ncw_fcw ins(%data, %weight : tensor<2x3x6xf32>, tensor<4x3x3xf32>)
       outs(%init : tensor<2x4x4xf32>) -> tensor<2x4x4xf32>
-  // expected-remark @below {{missed: not folded into what it reads: conv1d is of bf16, which its scaled weight would not be}}
+  // expected-remark @below {{passed: folded 1 operation per element into the weights of conv1d}}
   %0 = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%y, %s : tensor<2x4x4xf32>, tensor<4xf32>) outs(%e : tensor<2x4x4xf32>) {
   ^bb0(%in: f32, %a: f32, %out: f32):

@@ -17,7 +17,6 @@ from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction, read_contraction, read_init
 from pipeline.analysis.op_naming import op_label
 from pipeline.analysis.scale_shift import Affine, Elementwise, compose, read_elementwise
-from pipeline.analysis.widened_bf16 import was_bf16
 from pipeline.mlir import defining_op, ir
 from pipeline.passes.weight_folding.scale_propagation import (
     DOWNWARDS,
@@ -121,7 +120,6 @@ class _Producers:
         self._absorption.biases += bias is not None
         scale, shift = affine.scale, affine.shift
         if scale is not None:
-            _refuse_bf16(contraction)
             bias = bias and or_refuse(combine("mul", bias, scale))
             scale = contraction.output_to_weight(scale)
             if scale is None:
@@ -165,8 +163,6 @@ class _Consumers:
                 raise NotScalableError(f"{describe(op)} reads it, through which no factor can pass")
 
     def _contraction(self, contraction: Contraction, affine: Affine) -> None:
-        if affine.scale is not None:
-            _refuse_bf16(contraction)
         scale = affine.scale and contraction.data_to_weight(affine.scale)
         projected = affine.shift and contraction.data_to_weight(affine.shift)
         if (scale is None) != (affine.scale is None) or (projected is None) != (affine.shift is None):
@@ -179,13 +175,6 @@ class _Consumers:
         if not known and projected is not None:
             raise NotScalableError("the convolution or product adds to data")
         self._absorption.sinks.append(Sink(contraction, scale, bias, projected))
-
-
-def _refuse_bf16(contraction: Contraction) -> None:
-    """A product of bf16 stays one: a scaled weight is of f32, and so would be the product, which takes longer."""
-    factors = [contraction.view.op.operands[number] for number in (contraction.data, contraction.weight)]
-    if all(was_bf16(factor) for factor in factors):
-        raise NotScalableError(f"{describe(contraction.view.op)} is of bf16, which its scaled weight would not be")
 
 
 def _below(cast: Elementwise, affine: Affine) -> Affine:

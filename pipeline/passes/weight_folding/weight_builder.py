@@ -22,6 +22,7 @@ from pipeline.analysis.channel_vectors import (
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.contraction import Contraction
 from pipeline.analysis.scale_shift import Affine
+from pipeline.analysis.widened_bf16 import was_bf16
 from pipeline.ir.rewriting import build_generic, copy_value, empty_like, iterator_types
 from pipeline.mlir import arith, captured_values, defining_op, ir, linalg, tensor
 
@@ -69,12 +70,19 @@ class WeightSide:
         return self.note(arith.ConstantOp(kind, value).operation)
 
     def scaled_weight(self, contraction: Contraction, scale: Vector) -> ir.Value:
-        """The weight times the scale, for a scale along dims of the weight; of the weight's type."""
+        """The weight times the scale, for a scale along dims of the weight; of the weight's type.
+
+        A product of bf16 that is written as one of f32 stays one: it reads the scaled weight rounded, as others do.
+        """
         weight = contraction.view.operands[contraction.weight]
         kind = ir.RankedTensorType(weight.type)
         self.make_available(weight)
         operands: list[Operand] = [(weight, range(kind.rank)), (self.build(scale), scale.dims)]
-        return self.pointwise(kind.shape, kind.element_type, operands, "mul")
+        if not all(was_bf16(contraction.view.operands[number]) for number in (contraction.data, contraction.weight)):
+            return self.pointwise(kind.shape, kind.element_type, operands, "mul")
+        rounded = self.pointwise(kind.shape, ir.BF16Type.get(), operands, "mul")
+        dims, out = range(kind.rank), tensor.EmptyOp(list(kind.shape), kind.element_type).result
+        return self.note(generic(kind.rank, [(rounded, dims)], (out, dims), lambda number, _: number))
 
     def product(self, left: Operand, right: Operand, shape: Sequence[int], kept: Sequence[int]) -> ir.Value:
         """The products of two weights of one type, summed over the loops that are not `kept`."""
