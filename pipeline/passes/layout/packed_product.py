@@ -176,9 +176,9 @@ def _join_blocks(view: LinalgOp, loop: int) -> None:
     for operand in range(view.inputs):
         value, places = view.op.operands[operand], list(view.maps[operand].results)
         for dim in range(len(places) - 1):
-            block = ir.RankedTensorType(value.type).shape[dim + 1]
+            blocks, block = ir.RankedTensorType(value.type).shape[dim : dim + 2]
             parts = [ir.AffineExpr.get_floor_div(counter, block), ir.AffineExpr.get_mod(counter, block)]
-            if block < 2 or places[dim : dim + 2] != parts:
+            if block < 2 or blocks * block != view.sizes[loop] or places[dim : dim + 2] != parts:
                 continue
             with before(view.op):
                 joined = _collapsed(value, dim)
