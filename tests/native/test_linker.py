@@ -160,14 +160,14 @@ def test_code_is_unloaded_with_its_executable():
     assert mapped() <= before + 4  # one executable: constants, code, variables
 
 
-#: What LLVM uses for functions of its own names alone, or in systems.
-SPECIAL = frozenset(
-    """
+_NAMES = """
     cldemote clflushopt clwb clzero enqcmd fsgsbase hreset invpcid kl lwp mwaitx pconfig pku prefetchi ptwrite rdpid
     rdpru rdrnd rdseed rtm serialize sgx sha sha512 shstk sm3 sm4 tsxldtrk uintr usermsr waitpkg wbnoinvd widekl xsave
     xsavec xsaveopt xsaves amx-fp16 amx-complex cmpccxadd raoint avx10.1
-    """.split()  # noqa: SIM905 - a table to be read
-)
+"""
+
+#: What LLVM uses for functions of its own names alone, or in systems.
+SPECIAL = frozenset(_NAMES.split())
 
 
 def test_features_are_those_that_llvm_sees():

@@ -21,7 +21,7 @@ from pipeline.passes.cpu.microkernel.loop_nest import EmitTiles
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
-from pipeline.passes.cpu.microkernel.vector_builders import floor_to, parallel_loop
+from pipeline.passes.cpu.microkernel.vector_builders import floor_to, parallel_loop, scratch
 
 #: How many rows a tile has, and how many sums or groups of products a row of it.
 ROWS = 16
@@ -239,9 +239,7 @@ class AmxEmitter(DotEmitter):
     def _scratch(self, position: TilePosition) -> ir.Value:
         """Memory for the sums of a block."""
         element = element_type(self.view.operands[self.view.outputs[0]])
-        kind = ir.MemRefType.get([position.rows, position.vectors * ROWS], element)
-        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
-        return memref.AllocOp(kind, [], [], alignment=alignment).result
+        return scratch([position.rows, position.vectors * ROWS], element)
 
     def _finish_rows(self, position: TilePosition, aside: ir.Value, first: ir.Value, rows: int) -> None:
         """What becomes of some rows of a block, whose sums were put aside."""

@@ -15,8 +15,8 @@ from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, ir, memref, vector
 from pipeline.passes.cpu.microkernel.butterflies import Complex
 from pipeline.passes.cpu.microkernel.fourier_steps import Steps, each, each_vector
-from pipeline.passes.cpu.microkernel.vector_builders import buffer_size, parallel_loop
-from pipeline.passes.cpu.microkernel.vector_planes import Planes, plus
+from pipeline.passes.cpu.microkernel.vector_builders import buffer_size, parallel_loop, plus
+from pipeline.passes.cpu.microkernel.vector_planes import Planes
 from pipeline.passes.cpu.microkernel.vector_transpose import transposed
 
 

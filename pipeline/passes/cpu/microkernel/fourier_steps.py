@@ -11,7 +11,8 @@ from pipeline.analysis.fourier_lengths import IN_REGISTERS, in_registers
 from pipeline.ir.constants import as_index
 from pipeline.mlir import ir, scf
 from pipeline.passes.cpu.microkernel.butterflies import Butterflies, Complex
-from pipeline.passes.cpu.microkernel.vector_planes import Planes, plus, times
+from pipeline.passes.cpu.microkernel.vector_builders import plus, times
+from pipeline.passes.cpu.microkernel.vector_planes import Planes
 
 #: (where) → the vector that lies there; (where, vector) → it lies there.
 Load = Callable[[ir.Value], Complex]

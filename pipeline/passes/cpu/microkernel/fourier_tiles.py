@@ -16,8 +16,8 @@ from pipeline.mlir import arith, ir, memref
 from pipeline.passes.cpu.microkernel.butterflies import Butterflies, Complex
 from pipeline.passes.cpu.microkernel.fourier_bundles import BundleEmitter
 from pipeline.passes.cpu.microkernel.fourier_steps import Load, Steps, Store, each_vector
-from pipeline.passes.cpu.microkernel.vector_builders import buffer_size, parallel_loop
-from pipeline.passes.cpu.microkernel.vector_planes import Pairs, Planes, plus, times, total
+from pipeline.passes.cpu.microkernel.vector_builders import buffer_size, parallel_loop, plus, times
+from pipeline.passes.cpu.microkernel.vector_planes import Pairs, Planes, total
 from pipeline.passes.cpu.microkernel.vector_transpose import transposed
 
 

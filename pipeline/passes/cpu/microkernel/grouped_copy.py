@@ -13,9 +13,9 @@ from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import element_bytes, is_scalar
 from pipeline.ir.indexing_maps import is_identity
 from pipeline.ir.linalg_op import LinalgOp
-from pipeline.mlir import arith, ir, memref, vector
+from pipeline.mlir import ir, memref, vector
 from pipeline.passes.cpu.microkernel.narrow_elements import stored_view
-from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop
+from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop, plus, times
 from pipeline.passes.cpu.microkernel.vector_transpose import transposed
 
 #: How many elements a group has.
@@ -74,7 +74,7 @@ class GroupedCopy:
             half = len(lines) // 2
             pairs = zip(lines[:half], lines[half:], strict=True)
             lines = [vector.InterleaveOp(one, other).result for one, other in pairs]
-        vector.StoreOp(lines[0], self._groups, [*at[:-1], _times(at[-1], self.group)])
+        vector.StoreOp(lines[0], self._groups, [*at[:-1], times(at[-1], self.group)])
 
     def _transpose(self, at: Sequence[ir.Value]) -> None:
         """A square of groups, each of which is a word."""
@@ -83,14 +83,14 @@ class GroupedCopy:
         words = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(8 * _WORD_BYTES))
         rows = []
         for number in range(self.lanes):
-            place = [*at[:-1], _plus(at[-1], number), as_index(0)]
+            place = [*at[:-1], plus(at[-1], number), as_index(0)]
             line = vector.LoadOp(self._line(count), source, self._places(place)).result
             rows.append(vector.BitCastOp(words, line).result)
         for number, row in enumerate(transposed(rows)):
             place = list(at)
-            place[self.lines] = _plus(place[self.lines], number)
+            place[self.lines] = plus(place[self.lines], number)
             groups = vector.BitCastOp(self._line(count), row).result
-            vector.StoreOp(groups, self._groups, [*place[:-1], _times(place[-1], self.group)])
+            vector.StoreOp(groups, self._groups, [*place[:-1], times(place[-1], self.group)])
 
     @property
     def _buffers(self) -> list[ir.Value]:
@@ -164,11 +164,3 @@ def _is_contiguous(kind: ir.MemRefType) -> bool:
     """Whether the elements of the innermost dims follow each other."""
     strides, _ = kind.get_strides_and_offset()
     return bool(strides[-1] == 1)
-
-
-def _plus(index: ir.Value, number: int) -> ir.Value:
-    return arith.AddIOp(index, as_index(number)).result if number else index
-
-
-def _times(index: ir.Value, number: int) -> ir.Value:
-    return arith.MulIOp(index, as_index(number)).result

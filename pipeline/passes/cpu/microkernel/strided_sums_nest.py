@@ -14,7 +14,7 @@ from pipeline.passes.cpu.microkernel.loop_nest import EmitTiles, NestEmitter
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.strided_sums import strided_sums_of
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
-from pipeline.passes.cpu.microkernel.vector_builders import combine, parallel_loop, splat_of
+from pipeline.passes.cpu.microkernel.vector_builders import combine, parallel_loop, scratch, splat_of
 
 
 class _TileOfPanel(RegisterTile):
@@ -90,9 +90,7 @@ class StridedSumsEmitter(NestEmitter):
         """Memory for a panel."""
         inner = [self.view.sizes[dim] or 0 for dim in self.view.summed[self._sums.depth + 1 :]]
         shape = [self._sums.iterations, *inner, self.tile.vectors * self.tile.lanes]
-        kind = ir.MemRefType.get(shape, element_type(self.view.operands[self._packed]))
-        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
-        return memref.AllocOp(kind, [], [], alignment=alignment).result
+        return scratch(shape, element_type(self.view.operands[self._packed]))
 
     def _pack(self, panel: ir.Value, position: TilePosition) -> None:
         """Fills the panel with what the tiles at a position read of a block of the sum."""

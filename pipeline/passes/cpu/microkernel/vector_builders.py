@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.reduction_combiners import neutral
@@ -89,6 +89,22 @@ def buffer_size(buffer: ir.Value, dim: int) -> ir.Value:
     if not kind.is_dynamic_dim(dim):
         return as_index(kind.get_dim_size(dim))
     return memref.DimOp(buffer, as_index(dim)).result
+
+
+def scratch(shape: Sequence[int], element: ir.Type) -> ir.Value:
+    """Memory for the time being, which plan-kernel-scratch gives its place where it is freed again."""
+    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+    return memref.AllocOp(ir.MemRefType.get(list(shape), element), [], [], alignment=alignment).result
+
+
+def plus(index: ir.Value, number: int) -> ir.Value:
+    """An index and a number."""
+    return index if number == 0 else arith.AddIOp(index, as_index(number)).result
+
+
+def times(index: ir.Value, number: int) -> ir.Value:
+    """An index times a number."""
+    return index if number == 1 else arith.MulIOp(index, as_index(number)).result
 
 
 def floor_to(value: ir.Value, step: int) -> ir.Value:

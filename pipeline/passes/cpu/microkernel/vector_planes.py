@@ -10,6 +10,7 @@ import numpy as np
 from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, ir, memref, vector
 from pipeline.passes.cpu.microkernel.butterflies import Complex
+from pipeline.passes.cpu.microkernel.vector_builders import plus, times
 
 
 @dataclass(frozen=True)
@@ -116,16 +117,6 @@ def _table(function: ir.Operation, buffer: ir.MemRefType, value: ir.Attribute) -
             name, buffer, sym_visibility=visibility, initial_value=value, constant=True, alignment=alignment
         )
     return name
-
-
-def plus(value: ir.Value, number: int) -> ir.Value:
-    """An index and a number."""
-    return value if number == 0 else arith.AddIOp(value, as_index(number)).result
-
-
-def times(value: ir.Value, number: int) -> ir.Value:
-    """An index times a number."""
-    return value if number == 1 else arith.MulIOp(value, as_index(number)).result
 
 
 def total(values: Sequence[ir.Value]) -> ir.Value:

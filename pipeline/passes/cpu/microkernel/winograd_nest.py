@@ -23,7 +23,7 @@ from pipeline.passes.cpu.microkernel.loop_nest import Context, NestEmitter
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_rows
-from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop
+from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop, plus, scratch, times
 
 #: Loops of the convolution.
 _N, _H, _W, _F = range(4)
@@ -105,7 +105,7 @@ class WinogradEmitter(NestEmitter):
 
     def _rows_of(self, n: ir.Value) -> Callable[[ir.Value], None]:
         def rows(first: ir.Value) -> None:
-            data = _scratch([self._points, self._tiles, self._plan.sizes.c])
+            data = scratch([self._points, self._tiles, self._plan.sizes.c], ir.F32Type.get())
             self._each(self._rows_at_once, 1, lambda row: self._transform_data(n, first, row, data))
             self._each(self._blocks, 1, lambda block: self._channels(n, first, block, data))
             memref.DeallocOp(data)
@@ -115,12 +115,12 @@ class WinogradEmitter(NestEmitter):
     def _transform_data(self, n: ir.Value, first: ir.Value, row: ir.Value, data: ir.Value) -> None:
         """V[.., tile, c] = B^T d B for the tiles of a row."""
         size = self._plan.sizes
-        top = _times(arith.AddIOp(first, row).result, self._plan.m)
+        top = times(arith.AddIOp(first, row).result, self._plan.m)
         rows = self._places(top, self._rows_of_tiles, size.h)
-        start = _times(row, self._columns_of_tiles)
+        start = times(row, self._columns_of_tiles)
 
         def tile(column: ir.Value) -> None:
-            columns = self._places(_times(column, self._plan.m), self._columns_of_tiles, size.w)
+            columns = self._places(times(column, self._plan.m), self._columns_of_tiles, size.w)
             number = arith.AddIOp(start, column).result
 
             def channels(c: ir.Value) -> None:
@@ -141,7 +141,7 @@ class WinogradEmitter(NestEmitter):
         What the last tile lacks is read from the border instead: only results outside of the image depend on it.
         """
         m = self._plan.m
-        places = [_plus(first, number) for number in range(m + 2)]
+        places = [plus(first, number) for number in range(m + 2)]
         if tiles * m == results:
             return places
         last = as_index(results + 1)
@@ -183,13 +183,13 @@ class WinogradEmitter(NestEmitter):
 
     def _channels(self, n: ir.Value, first: ir.Value, block: ir.Value, data: ir.Value) -> None:
         """The results of a block of channels."""
-        products = _scratch([self._points, self._tiles, self._plan.block])
+        products = scratch([self._points, self._tiles, self._plan.block], ir.F32Type.get())
         self._products(block, data, products)
         m, columns = self._plan.m, self._plan.sizes.w
 
         def row(number: ir.Value) -> None:
-            start = _times(number, self._columns_of_tiles)
-            h = _times(arith.AddIOp(first, number).result, m)
+            start = times(number, self._columns_of_tiles)
+            h = times(arith.AddIOp(first, number).result, m)
             full = columns // m
             if full:
                 self._each(full, 1, lambda column: self._results(n, h, block, start, column, products, m))
@@ -232,13 +232,13 @@ class WinogradEmitter(NestEmitter):
     ) -> None:
         """Some rows of some vectors of a matrix product, in registers."""
         columns = [as_index(column + number * self._plan.lanes) for number in range(vectors)]
-        tiles = [_plus(tile, row) for row in range(rows)]
+        tiles = [plus(tile, row) for row in range(rows)]
         zero = self._constant(0.0)
 
         def add(c: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             loaded = [self._load_data(data, [point, row, c]) for row in tiles]
             for step in range(self._steps_at_once):
-                here, given = [block, point, _plus(c, step)], iter(sums)
+                here, given = [block, point, plus(c, step)], iter(sums)
                 weights = [
                     vector.LoadOp(self._vector, self.view.operands[2], [*here, place]).result for place in columns
                 ]
@@ -284,8 +284,8 @@ class WinogradEmitter(NestEmitter):
     ) -> None:
         """A^T M A of one tile, of which so many columns are in the image; then the epilogues."""
         m = self._plan.m
-        number, w = arith.AddIOp(start, column).result, _times(column, m)
-        channel = _times(block, self._plan.block)
+        number, w = arith.AddIOp(start, column).result, times(column, m)
+        channel = times(block, self._plan.block)
         for place in range(0, self._plan.block, self._plan.lanes):
 
             def load(i: int, j: int, place: int = place) -> ir.Value:
@@ -294,7 +294,7 @@ class WinogradEmitter(NestEmitter):
 
             values = self._transform(RESULT[m], load)
             for row in range(m):
-                at = {_N: n, _H: _plus(h, row), _W: w, _F: _plus(channel, place)}
+                at = {_N: n, _H: plus(h, row), _W: w, _F: plus(channel, place)}
                 self._row(at, values[row * m : row * m + columns], is_sure=row == 0)
 
     def _row(self, at: dict[int, ir.Value], values: list[ir.Value], is_sure: bool) -> None:
@@ -314,16 +314,3 @@ class WinogradEmitter(NestEmitter):
         starts = [self.start(registers, output, at, row, 0) for row in range(len(values))]
         sums = [arith.AddFOp(value, start).result for value, start in zip(values, starts, strict=True)]
         self.finish(registers, sums)
-
-
-def _scratch(shape: list[int]) -> ir.Value:
-    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
-    return memref.AllocOp(ir.MemRefType.get(shape, ir.F32Type.get()), [], [], alignment=alignment).result
-
-
-def _plus(value: ir.Value, number: int) -> ir.Value:
-    return value if number == 0 else arith.AddIOp(value, as_index(number)).result
-
-
-def _times(value: ir.Value, number: int) -> ir.Value:
-    return value if number == 1 else arith.MulIOp(value, as_index(number)).result
