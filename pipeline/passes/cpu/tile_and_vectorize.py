@@ -22,6 +22,7 @@ from pipeline.passes.cpu.microkernel.coalesced_loops import coalesce
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
 from pipeline.passes.cpu.microkernel.grouped_copy import grouped_copy
 from pipeline.passes.cpu.microkernel.lane_factors import with_lane_factor
+from pipeline.passes.cpu.microkernel.line_sums import line_sums_of
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
 from pipeline.passes.cpu.microkernel.strided_sums import strided_sums_of
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_tile, fits_fold, fits_tile, lanes_of
@@ -41,7 +42,8 @@ class TileAndVectorize(Pass):
     column reductions and elementwise ops all have this form. Products of large matrices that do not lie in panels go in
     blocks of terms and of rows, so that what tiles read again is in cache. Where each term is another line of both
     operands, as in the gradient of a convolution by its weight, blocks of terms stand outside of all tiles, and what is
-    read along vectors lies in a panel. A fold along the innermost dimension, as in
+    read along vectors lies in a panel. A row times a large matrix, or a sum of its lines, reads some lines as a whole
+    before the next ones. A fold along the innermost dimension, as in
     a sum, has partial results in vectors instead, which are combined at the end of each row; elementwise ops that
     compute what it reads run in the same loop. What scales a group of a sum's terms, as where weights are dequantized,
     is applied to the sum of the group; numbers of four bits are looked up in a table of their floats. Groups of scaled
@@ -97,7 +99,7 @@ class TileAndVectorize(Pass):
             tile = with_lane_factor(view, tile, self._dot(view, tile))
         emitter = self._emitter(view, tile)
         nest = _FusedNest.around(view, tile, self.masked_bits, emitter.reads_pads)
-        blocks = cache_blocks_of(view, tile) or strided_sums_of(view, tile) or ""
+        blocks = cache_blocks_of(view, tile) or strided_sums_of(view, tile) or line_sums_of(view, tile) or ""
         sizes = f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}"
         self.passed(generic, f"{sizes}{blocks}{emitter.remark}{nest.others}")
         with generic.location, ir.InsertionPoint(nest.last):
@@ -143,6 +145,10 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.strided_sums_nest import StridedSumsEmitter
 
             return StridedSumsEmitter
+        if line_sums_of(view, tile) is not None:
+            from pipeline.passes.cpu.microkernel.line_sums_nest import LineSumsEmitter
+
+            return LineSumsEmitter
         from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
 
         return NestEmitter

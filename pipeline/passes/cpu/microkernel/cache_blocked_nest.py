@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, ir, scf
 from pipeline.passes.cpu.microkernel.blocked_sums import EmitLoop
 from pipeline.passes.cpu.microkernel.cache_blocks import CacheBlocks, cache_blocks_of
-from pipeline.passes.cpu.microkernel.loop_nest import NestEmitter
-from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
+from pipeline.passes.cpu.microkernel.partial_sums import PartialSumsEmitter, SumPart
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Terms of a sum from the first to before the last, and whether these are the first and the last ones."""
-
-    first: ir.Value
-    last: ir.Value
-    opens: ir.Value
-    closes: ir.Value
-
-
-class CacheBlockedEmitter(NestEmitter):
+class CacheBlockedEmitter(PartialSumsEmitter):
     """Writes a product as loops over blocks, and over tiles inside of them.
 
     What tiles sum up of a block of terms lies in the result's memory in between, from where the next block goes on.
     The order in which terms are added stays the same.
     """
-
-    _part: _Part | None = None
 
     def emit(self) -> None:
         """The whole nest."""
@@ -54,7 +39,7 @@ class CacheBlockedEmitter(NestEmitter):
             last = arith.MinUIOp(arith.AddIOp(first, as_index(block)).result, as_index(terms)).result
             opens = arith.CmpIOp(arith.CmpIPredicate.eq, first, as_index(0)).result
             closes = arith.CmpIOp(arith.CmpIPredicate.eq, last, as_index(terms)).result
-            self._part = _Part(first, last, opens, closes)
+            self.part = SumPart(first, last, opens, closes)
             self._row_blocks(position)
             scf.YieldOp([])
 
@@ -83,26 +68,12 @@ class CacheBlockedEmitter(NestEmitter):
             rest = size - full
             self._vectors(position, lambda inside: self._tile(inside.with_rows(dim, as_index(full), rest)))
 
-    def start(self, registers: RegisterTile, output: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
-        """What the first block starts from, or what the one before has left."""
-        value = super().start(registers, output, at, row, column)
-        if self._part is None or output not in self.context.initials:
-            return value
-        return arith.SelectOp(self._part.opens, value, registers.load(output, at, row, column)).result
-
     def in_blocks(
         self, depth: int, end: ir.Value, values: list[ir.Value], run: EmitLoop, step: int = 1
     ) -> list[ir.Value]:
         """The terms of a block."""
-        if self._part is None:
+        if self.part is None:
             return super().in_blocks(depth, end, values, run, step)
         if self.blocks is None:
-            return run(self._part.first, self._part.last, values)
-        return self.blocks.run(self._part.last, values, run, step, self._part.first)
-
-    def finish(self, registers: RegisterTile, results: list[ir.Value]) -> None:
-        """What becomes of the sums behind the last block; before it they are put aside."""
-        if self._part is None:
-            super().finish(registers, results)
-            return
-        self.finish_if(self._part.closes, registers, results)
+            return run(self.part.first, self.part.last, values)
+        return self.blocks.run(self.part.last, values, run, step, self.part.first)

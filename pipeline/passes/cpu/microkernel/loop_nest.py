@@ -151,7 +151,7 @@ class NestEmitter:
         if size is None:
             total = self.size(dim)
             full = floor_to(total, step)
-            parallel_loop(as_index(0), full, step, part(self.tile.vectors))
+            self.full_tiles(position, full, inner)
             if self.tile.single_edges:
                 with self._single():
                     parallel_loop(full, total, 1, part(1))
@@ -160,7 +160,7 @@ class NestEmitter:
             return
         full = size // step * step
         if full:
-            parallel_loop(as_index(0), as_index(full), step, part(self.tile.vectors))
+            self.full_tiles(position, as_index(full), inner)
         if full < size and self.tile.single_edges and size % lanes:
             whole = size // lanes * lanes
             if full < whole:
@@ -171,6 +171,11 @@ class NestEmitter:
             rest = size - full
             mask = as_index(rest % lanes) if rest % lanes else None
             part(-(-rest // lanes), mask)(as_index(full))
+
+    def full_tiles(self, position: TilePosition, end: ir.Value, inner: EmitTiles) -> None:
+        """The tiles with all of their vectors, of the elements from the first to before `end`."""
+        dim, vectors, step = self.tile.vector_dim, self.tile.vectors, self.tile.vectors * self.tile.lanes
+        parallel_loop(as_index(0), end, step, lambda i: inner(position.with_vectors(dim, i, vectors, None)))
 
     @contextlib.contextmanager
     def _single(self) -> Iterator[None]:

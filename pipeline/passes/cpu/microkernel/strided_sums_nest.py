@@ -9,12 +9,12 @@ from types import MappingProxyType
 from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import element_type
 from pipeline.mlir import arith, ir, memref, scf, vector
-from pipeline.passes.cpu.microkernel.blocked_sums import EmitLoop
-from pipeline.passes.cpu.microkernel.loop_nest import EmitTiles, NestEmitter
+from pipeline.passes.cpu.microkernel.loop_nest import EmitTiles
+from pipeline.passes.cpu.microkernel.partial_sums import AddedPartsEmitter, SumPart
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.strided_sums import strided_sums_of
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
-from pipeline.passes.cpu.microkernel.vector_builders import combine, parallel_loop, scratch, splat_of
+from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop, scratch
 
 
 class _TileOfPanel(RegisterTile):
@@ -42,7 +42,7 @@ class _TileOfPanel(RegisterTile):
         return [*terms, as_index(column * self.stage.tile.lanes)]
 
 
-class StridedSumsEmitter(NestEmitter):
+class StridedSumsEmitter(AddedPartsEmitter):
     """Writes the loops over blocks of a sum outside of those over tiles.
 
     What a tile sums up of a block is added to the result in memory: partial sums are those that registers would hold,
@@ -53,14 +53,17 @@ class StridedSumsEmitter(NestEmitter):
         """The whole nest."""
         chosen, dim, rows = strided_sums_of(self.view, self.tile), self.tile.row_dim, self.tile.rows
         assert chosen is not None and dim is not None
-        self._sums, self._panel = chosen.blocks, None
+        self.sums, self._panel = chosen.blocks, None
         self._packed = next(number for number in range(2) if self.view.moves(number, self.tile.vector_dim) == "unit")
         size = self.view.sizes[dim]
         assert size is not None
         full = size // rows * rows
 
         def tiles(first: ir.Value, last: ir.Value) -> EmitTiles:
-            return lambda inside: parallel_loop(first, last, rows, lambda i: self._tile(inside.with_rows(dim, i, rows)))
+            def emit(inside: TilePosition) -> None:
+                parallel_loop(first, last, rows, lambda i: self.tile_of_part(inside.with_rows(dim, i, rows)))
+
+            return emit
 
         def block(first: ir.Value) -> None:
             last = arith.MinUIOp(arith.AddIOp(first, as_index(chosen.rows)).result, as_index(full)).result
@@ -72,7 +75,7 @@ class StridedSumsEmitter(NestEmitter):
             parallel_loop(as_index(0), as_index(full), chosen.rows, block)
         if full < size:
             rest = size - full
-            self._over_sums(lambda inside: self._tile(inside.with_rows(dim, as_index(full), rest)))
+            self._over_sums(lambda inside: self.tile_of_part(inside.with_rows(dim, as_index(full), rest)))
 
     def _packed_for(self, tiles: EmitTiles) -> EmitTiles:
         """The tiles, behind a panel for them; it is inside of all loops that threads may share around it."""
@@ -88,16 +91,18 @@ class StridedSumsEmitter(NestEmitter):
 
     def _scratch(self) -> ir.Value:
         """Memory for a panel."""
-        inner = [self.view.sizes[dim] or 0 for dim in self.view.summed[self._sums.depth + 1 :]]
-        shape = [self._sums.iterations, *inner, self.tile.vectors * self.tile.lanes]
+        inner = [self.view.sizes[dim] or 0 for dim in self.view.summed[self.sums.depth + 1 :]]
+        shape = [self.sums.iterations, *inner, self.tile.vectors * self.tile.lanes]
         return scratch(shape, element_type(self.view.operands[self._packed]))
 
     def _pack(self, panel: ir.Value, position: TilePosition) -> None:
         """Fills the panel with what the tiles at a position read of a block of the sum."""
-        depth = self._sums.depth
-        registers = self._registers(position)
+        depth = self.sums.depth
+        assert self.part is not None
+        first, last = self.part.first, self.part.last
+        registers = self.registers(position)
         loaded = RegisterTile(self.stage, position)
-        at = {**position.at, **self._counters}
+        at = {**position.at, **self.part.counters}
 
         def level(dims: Sequence[int], at: dict[int, ir.Value]) -> None:
             if not dims:
@@ -105,9 +110,7 @@ class StridedSumsEmitter(NestEmitter):
                     value = loaded.load(self._packed, at, 0, column)
                     vector.StoreOp(value, panel, registers.place(at, column))
                 return
-            ends = (
-                (self._first, self._last) if dims[0] == self.view.summed[depth] else (as_index(0), self.size(dims[0]))
-            )
+            ends = (first, last) if dims[0] == self.view.summed[depth] else (as_index(0), self.size(dims[0]))
             loop = scf.ForOp(*ends, as_index(1))
             with ir.InsertionPoint(loop.body):
                 level(dims[1:], {**at, dims[0]: loop.induction_variable})
@@ -115,18 +118,18 @@ class StridedSumsEmitter(NestEmitter):
 
         level(self.view.summed[depth:], at)
 
-    def _registers(self, position: TilePosition) -> _TileOfPanel:
+    def registers(self, position: TilePosition) -> _TileOfPanel:
         """The tile at a position."""
         registers = _TileOfPanel(self.stage, position)
-        if self._panel is not None:
-            inner = self.view.summed[self._sums.depth :]
+        if self._panel is not None and self.part is not None:
+            inner = self.view.summed[self.sums.depth :]
             registers.panel = self._packed, self._panel
-            registers.first = {dim: as_index(0) if number else self._first for number, dim in enumerate(inner)}
+            registers.first = {dim: as_index(0) if number else self.part.first for number, dim in enumerate(inner)}
         return registers
 
     def _over_sums(self, rows: EmitTiles) -> None:
         """The loops over the blocks of the sum, those around the rows of tiles, then these."""
-        steps = [1] * self._sums.depth + [self._sums.iterations]
+        steps = [1] * self.sums.depth + [self.sums.iterations]
         dims = self.view.summed[: len(steps)]
         sizes = [as_index(self.view.sizes[dim] or 0) for dim in dims]
 
@@ -141,41 +144,12 @@ class StridedSumsEmitter(NestEmitter):
                 arith.MinUIOp(arith.AddIOp(counter, as_index(step)).result, size).result
                 for counter, step, size in zip(counters, steps, sizes, strict=True)
             ]
-            self._counters = dict(zip(dims[:-1], counters, strict=False))
-            self._first, self._last = counters[-1], ends[-1]
-            self._opens = _all_equal(counters, [as_index(0)] * len(counters))
-            self._closes = _all_equal(ends, sizes)
+            opens, closes = _all_equal(counters, [as_index(0)] * len(counters)), _all_equal(ends, sizes)
+            around = dict(zip(dims[:-1], counters, strict=False))
+            self.part = SumPart(counters[-1], ends[-1], opens, closes, around)
             self.nest(TilePosition(), lambda position: self._vectors(position, rows))
 
         level(0, [])
-
-    def _tile(self, position: TilePosition) -> None:
-        """Adds the sums of a block to what those before have left."""
-        registers = self._registers(position)
-        kind = ir.VectorType.get([self.tile.lanes], element_type(self.view.operands[self.view.outputs[0]]))
-        (fold,) = self._sums.folds
-        zeros = [splat_of(kind, fold) for _ in range(position.rows * position.vectors)]
-        parts = self.reduction(self._sums.depth, registers, {**position.at, **self._counters}, zeros)
-        totals = self.starts(registers)
-        self.finish(registers, [combine(fold, total, part) for total, part in zip(totals, parts, strict=True)])
-
-    def in_blocks(
-        self, depth: int, end: ir.Value, values: list[ir.Value], run: EmitLoop, step: int = 1
-    ) -> list[ir.Value]:
-        """The iterations of a block."""
-        first, last = (self._first, self._last) if depth == self._sums.depth else (as_index(0), end)
-        return run(first, last, values)
-
-    def start(self, registers: RegisterTile, output: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
-        """What the first block is added to, or what the one before has left."""
-        value = super().start(registers, output, at, row, column)
-        if output not in self.context.initials:
-            return value
-        return arith.SelectOp(self._opens, value, registers.load(output, at, row, column)).result
-
-    def finish(self, registers: RegisterTile, results: list[ir.Value]) -> None:
-        """What becomes of the sums behind the last block; before it they are put aside."""
-        self.finish_if(self._closes, registers, results)
 
 
 def _all_equal(left: list[ir.Value], right: list[ir.Value]) -> ir.Value:
