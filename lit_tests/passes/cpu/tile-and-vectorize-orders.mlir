@@ -65,25 +65,25 @@ func.func @columns(%x: memref<9x23xf32>, %y: memref<23xf32>) {
 
 // -----
 
-// A pool: rows next to each other, whose windows share what they read. Each line of the image is read once for all.
+// A pool of integers: rows next to each other, whose windows share what they read. Each line of the image is read once for all.
 
 #data = affine_map<(c, h, w, y, x) -> (c, h + y, w + x)>
 #window = affine_map<(c, h, w, y, x) -> (y, x)>
 #result = affine_map<(c, h, w, y, x) -> (c, h, w)>
 
 // CHECK-LABEL: func.func @pool
-// CHECK-SAME: (%[[X:.*]]: memref<1x6x6xf32>, %[[Y:.*]]: memref<1x4x4xf32>)
+// CHECK-SAME: (%[[X:.*]]: memref<1x6x6xi32>, %[[Y:.*]]: memref<1x4x4xi32>)
 // CHECK-COUNT-4: vector.load %[[Y]]
-// CHECK-COUNT-18: vector.load %[[X]][%{{.*}}, %{{.*}}, %{{.*}}] : memref<1x6x6xf32>, vector<4xf32>
+// CHECK-COUNT-18: vector.load %[[X]][%{{.*}}, %{{.*}}, %{{.*}}] : memref<1x6x6xi32>, vector<4xi32>
 // CHECK-NOT: vector.load
 // CHECK-COUNT-4: vector.store %{{.*}}, %[[Y]]
-func.func @pool(%x: memref<1x6x6xf32>, %y: memref<1x4x4xf32>) {
-  %w = memref.alloca() : memref<3x3xf32>
+func.func @pool(%x: memref<1x6x6xi32>, %y: memref<1x4x4xi32>) {
+  %w = memref.alloca() : memref<3x3xi32>
   linalg.generic {indexing_maps = [#data, #window, #result], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
-      ins(%x, %w : memref<1x6x6xf32>, memref<3x3xf32>) outs(%y : memref<1x4x4xf32>) {
-  ^bb0(%in: f32, %unused: f32, %out: f32):
-    %most = arith.maximumf %in, %out : f32
-    linalg.yield %most : f32
+      ins(%x, %w : memref<1x6x6xi32>, memref<3x3xi32>) outs(%y : memref<1x4x4xi32>) {
+  ^bb0(%in: i32, %unused: i32, %out: i32):
+    %most = arith.maxsi %in, %out : i32
+    linalg.yield %most : i32
   }
   return
 }

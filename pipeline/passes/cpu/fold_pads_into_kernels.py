@@ -10,6 +10,7 @@ from pipeline.ir.linalg_op import any_structured, slides
 from pipeline.ir.rewriting import is_unused, update_signature
 from pipeline.mlir import called_function, callee, calls_of, defining_op, function, ir, linalg, tensor, walk
 from pipeline.passes.cpu.microkernel.pad_pattern import can_do_without
+from pipeline.passes.cpu.microkernel.pooled_rows import pooled_rows_of, reads_unpadded
 from pipeline.passes.cpu.microkernel.window_unrolling import vector_loop
 from pipeline.passmanager.base import Pass
 
@@ -25,7 +26,7 @@ class FoldPadsIntoKernels(Pass):
 
     There tile-and-vectorize loads from x under masks, and nothing is copied. Taken are pads with a number, of known
     sizes, of f32, f64 or bytes, where vectors run one by one along the innermost dim, if all calls of a kernel pad
-    alike.
+    alike; and those of pools with strides whose rows are folded before, by a number that changes nothing.
     """
 
     name: ClassVar[str] = "fold-pads-into-kernels"
@@ -47,7 +48,7 @@ class FoldPadsIntoKernels(Pass):
     def _absorb(self, kernel: ir.Operation, number: int, calls: list[ir.Operation], pads: list[_Pad | None]) -> None:
         argument = kernel.regions[0].blocks[0].arguments[number]
         first = pads[0]
-        reason = _why_not(argument, self.masked_bits)
+        reason = _why_not(argument, first, self.masked_bits)
         if first is None or any(pad is None or pad.key != first.key for pad in pads):
             reason = "its calls pad in different ways"
         if first is None or reason:
@@ -138,7 +139,7 @@ def _only_fill(kernel: ir.Operation) -> ir.Operation | None:
     return fills[0] if len(fills) == 1 and all(op.name in plain for op in ops) else None
 
 
-def _why_not(argument: ir.BlockArgument, masked_bits: int) -> str | None:
+def _why_not(argument: ir.BlockArgument, pad: _Pad | None, masked_bits: int) -> str | None:
     """Why a kernel cannot do without the padded copy that it takes; None if it can."""
     uses = list(argument.uses)
     if len(uses) != 1:
@@ -151,9 +152,12 @@ def _why_not(argument: ir.BlockArgument, masked_bits: int) -> str | None:
         return f"{user.name} sums over more than windows"
     along = vector_loop(view)
     kind = ir.RankedTensorType(argument.type)
-    if along is None or not can_do_without(kind, view, operand, along, masked_bits):
-        return "its vectors cannot be loaded under masks"
-    return None
+    if along is not None and can_do_without(kind, view, operand, along, masked_bits):
+        return None
+    pooled = None if along is None or operand else pooled_rows_of(view, along)
+    if pooled and pad and reads_unpadded(pooled, view, pad.source.type, pad.offsets, pad.number):
+        return None
+    return "its vectors cannot be loaded under masks"
 
 
 def _erase_unused_fills(module: ir.Operation) -> None:

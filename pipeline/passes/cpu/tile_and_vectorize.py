@@ -16,7 +16,7 @@ from pipeline.analysis.vectorizable import unsupported
 from pipeline.ir.byte_products import HELP, NONE
 from pipeline.ir.linalg_op import LinalgOp, bounded
 from pipeline.ir.schedule import Schedule, schedule_of
-from pipeline.mlir import function_around, ir, walk
+from pipeline.mlir import defining_op, function_around, ir, walk
 from pipeline.passes.cpu.microkernel.cache_blocks import cache_blocks_of
 from pipeline.passes.cpu.microkernel.coalesced_loops import coalesce
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
@@ -24,6 +24,7 @@ from pipeline.passes.cpu.microkernel.grouped_copy import grouped_copy
 from pipeline.passes.cpu.microkernel.lane_factors import with_lane_factor
 from pipeline.passes.cpu.microkernel.line_sums import line_sums_of
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad, can_do_without, pad_of
+from pipeline.passes.cpu.microkernel.pooled_rows import PooledRows, pooled_rows_of, reads_unpadded
 from pipeline.passes.cpu.microkernel.strided_sums import strided_sums_of
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, choose_tile, fits_fold, fits_tile, lanes_of
 from pipeline.passmanager.base import Pass
@@ -43,7 +44,7 @@ class TileAndVectorize(Pass):
     blocks of terms and of rows, so that what tiles read again is in cache. Where each term is another line of both
     operands, as in the gradient of a convolution by its weight, blocks of terms stand outside of all tiles, and what is
     read along vectors lies in a panel. A row times a large matrix, or a sum of its lines, reads some lines as a whole
-    before the next ones. A fold along the innermost dimension, as in
+    before the next ones. Pools along rows of images fold their rows before they fold along them. A fold along the innermost dimension, as in
     a sum, has partial results in vectors instead, which are combined at the end of each row; elementwise ops that
     compute what it reads run in the same loop. What scales a group of a sum's terms, as where weights are dequantized,
     is applied to the sum of the group; numbers of four bits are looked up in a table of their floats. Groups of scaled
@@ -99,7 +100,7 @@ class TileAndVectorize(Pass):
             tile = with_lane_factor(view, tile, self._dot(view, tile))
         emitter = self._emitter(view, tile)
         nest = _FusedNest.around(view, tile, self.masked_bits, emitter.reads_pads)
-        blocks = cache_blocks_of(view, tile) or strided_sums_of(view, tile) or line_sums_of(view, tile) or ""
+        blocks = _blocks_of(view, tile) or ""
         sizes = f"tiles of {tile.rows} x {tile.vectors} vectors of {tile.lanes}"
         self.passed(generic, f"{sizes}{blocks}{emitter.remark}{nest.others}")
         with generic.location, ir.InsertionPoint(nest.last):
@@ -145,6 +146,10 @@ class TileAndVectorize(Pass):
             from pipeline.passes.cpu.microkernel.strided_sums_nest import StridedSumsEmitter
 
             return StridedSumsEmitter
+        if pooled_rows_of(view, tile.vector_dim) is not None:
+            from pipeline.passes.cpu.microkernel.pooled_rows_nest import PooledRowsEmitter
+
+            return PooledRowsEmitter
         if line_sums_of(view, tile) is not None:
             from pipeline.passes.cpu.microkernel.line_sums_nest import LineSumsEmitter
 
@@ -274,12 +279,29 @@ class _FusedNest:
             op.erase()
 
 
+def _blocks_of(view: LinalgOp, tile: TileSizes) -> object:
+    """What the remark says of sums that are cut; None where they are not."""
+    pooled = None if tile.folds else pooled_rows_of(view, tile.vector_dim)
+    return cache_blocks_of(view, tile) or strided_sums_of(view, tile) or pooled or line_sums_of(view, tile)
+
+
 def _pads(view: LinalgOp, tile: TileSizes, masked_bits: int) -> dict[int, Pad]:
     """The inputs that are padded copies which the op can do without."""
     found = {number: pad_of(view.op, number) for number in range(view.inputs)}
+    pads = {number: pad for number, pad in found.items() if pad is not None}
+    pooled = pooled_rows_of(view, tile.vector_dim)
+    if pooled is not None:
+        return {number: pad for number, pad in pads.items() if number == 0 and _is_left_out(view, pad, pooled)}
     return {
         number: pad
-        for number, pad in found.items()
-        if pad is not None
-        and can_do_without(ir.MemRefType(view.operands[number].type), view, number, tile.vector_dim, masked_bits)
+        for number, pad in pads.items()
+        if can_do_without(ir.MemRefType(view.operands[number].type), view, number, tile.vector_dim, masked_bits)
     }
+
+
+def _is_left_out(view: LinalgOp, pad: Pad, pooled: PooledRows) -> bool:
+    """Whether a pool that folds rows before goes by a pad."""
+    number = defining_op(pad.number)
+    if number is None or number.name != "arith.constant":
+        return False
+    return reads_unpadded(pooled, view, pad.source.type, pad.low, number.attributes["value"])

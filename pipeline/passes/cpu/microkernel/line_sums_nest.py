@@ -17,7 +17,7 @@ from pipeline.passes.cpu.microkernel.partial_sums import AddedPartsEmitter, SumP
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
-from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop, plus, scratch
+from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop, plus, scratch, sequential_loop
 
 
 class LineSumsEmitter(AddedPartsEmitter):
@@ -65,11 +65,10 @@ class LineSumsEmitter(AddedPartsEmitter):
 
     def _tiles_between(self, position: TilePosition, first: ir.Value, last: ir.Value) -> None:
         """The tiles of one part."""
-        loop = scf.ForOp(first, last, as_index(self._step))
-        with ir.InsertionPoint(loop.body):
-            at = position.with_vectors(self.tile.vector_dim, loop.induction_variable, self.tile.vectors, None)
-            self.tile_of_part(at)
-            scf.YieldOp([])
+        dim, vectors = self.tile.vector_dim, self.tile.vectors
+        sequential_loop(
+            first, last, self._step, lambda i: self.tile_of_part(position.with_vectors(dim, i, vectors, None))
+        )
 
     def _edge(self, position: TilePosition) -> None:
         """A tile that is not full: all of its parts."""
@@ -83,14 +82,14 @@ class LineSumsEmitter(AddedPartsEmitter):
             return
         lanes, kind = self.tile.lanes, element_type(self.view.operands[self.view.outputs[0]])
         sums = scratch([-(-columns // lanes) * lanes], kind)
-        loop = scf.ForOp(as_index(0), self._at_least_once(end), as_index(group))
-        with ir.InsertionPoint(loop.body):
-            first = loop.induction_variable
+
+        def group_from(first: ir.Value) -> None:
             last = arith.MinUIOp(arith.AddIOp(first, as_index(group)).result, end).result
             self._group = _Group(sums, first_column, first, last)
             self._parts(emit, first, self._at_least_once(last), last)
             self._group = None
-            scf.YieldOp([])
+
+        sequential_loop(as_index(0), self._at_least_once(end), group, group_from)
         memref.DeallocOp(sums)
 
     def _at_least_once(self, end: ir.Value) -> ir.Value:
@@ -101,15 +100,15 @@ class LineSumsEmitter(AddedPartsEmitter):
 
     def _parts(self, emit: Callable[[], None], begin: ir.Value, bound: ir.Value, end: ir.Value) -> None:
         """The parts of the terms between two."""
-        loop = scf.ForOp(begin, bound, as_index(self.sums.iterations))
-        with ir.InsertionPoint(loop.body):
-            first = loop.induction_variable
+
+        def part_from(first: ir.Value) -> None:
             last = arith.MinUIOp(arith.AddIOp(first, as_index(self.sums.iterations)).result, end).result
             total = self.size(self.view.summed[0])
             opens = _equal(first if self._group is None else self._group.first, as_index(0))
             self.part = SumPart(first, last, opens, _equal(last, total))
             emit()
-            scf.YieldOp([])
+
+        sequential_loop(begin, bound, self.sums.iterations, part_from)
 
     def add(self, registers: RegisterTile, sums: list[ir.Value]) -> None:
         """Adds to the group's sums what the part comes to, and these to the result behind its last part."""

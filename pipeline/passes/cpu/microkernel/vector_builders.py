@@ -75,9 +75,17 @@ def zeros(kind: ir.VectorType) -> ir.Value:
 
 
 def parallel_loop(first: ir.Value, last: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
-    """A loop whose iterations write to different places."""
+    """A loop whose iterations write to different places, which threads may share."""
     loop = scf.ForOp(first, last, as_index(step))
     loop.operation.attributes[PARALLEL] = ir.StringAttr.get(PLACES)
+    with ir.InsertionPoint(loop.body):
+        body(loop.induction_variable)
+        scf.YieldOp([])
+
+
+def sequential_loop(first: ir.Value, last: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
+    """A loop that one thread runs through."""
+    loop = scf.ForOp(first, last, as_index(step))
     with ir.InsertionPoint(loop.body):
         body(loop.induction_variable)
         scf.YieldOp([])
