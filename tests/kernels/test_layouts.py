@@ -157,6 +157,14 @@ def test_by_default_a_network_has_its_channels_last_and_a_small_sum_has_not():
     assert any("channels stay first" in remark for remark in check(small, (1, 1, 64, 64)))
 
 
+@pytest.mark.parametrize("results", [1, 3, 8])
+def test_few_results_stay_first_behind_channels_that_are_last(results):
+    """Their vectors run along rows; what they read is converted."""
+    remarks = check(Net(64, results, kernel_size=3, padding=1), (1, 64, 40, 40))
+    assert any("passed: channels last" in remark for remark in remarks)
+    assert any("few lanes of vectors being channels" in remark for remark in remarks)
+
+
 def test_the_algorithm_of_3x3_convolutions_can_be_chosen():
     net = Net(64, 64, kernel_size=3, padding=1)
     remarks = check(net, (1, 64, 28, 28), winograd=4, factor=50)

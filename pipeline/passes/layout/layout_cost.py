@@ -69,16 +69,23 @@ class Component:
         first: the op that computes the first of them.
         gain: the nanoseconds that their ops take less with channels last.
         cost: the nanoseconds that it takes to convert what comes in and what goes out.
+        spared: the nanoseconds that it would take to convert what its convolutions read, where that is held with
+            channels last.
     """
 
     first: ir.Operation
     values: list[ir.Value] = field(default_factory=list)
     gain: float = 0.0
     cost: float = 0.0
+    spared: float = 0.0
+
+    def pays(self) -> bool:
+        """Whether channels last save more than they cost."""
+        return self.gain + self.spared > self.cost
 
 
 def components(function: ir.Operation, weights: ConstExprs) -> list[Component]:
-    """The components of a function, in program order, that a convolution or a window has a gain in."""
+    """The components of a function, in program order, that have a convolution or a window."""
     sets = _Sets()
     ops = [op for op in _ops(function) if not _is_known(op, weights)]
     for op in ops:
@@ -90,7 +97,11 @@ def components(function: ir.Operation, weights: ConstExprs) -> list[Component]:
         component.gain = sum(gain(op) for value in component.values if (op := defining_op(value)) is not None)
         component.gain += sum(_gain_of_use(use) for value in component.values for use in value.uses)
         component.cost = sum(_border(value, weights) for value in component.values)
-    return [component for component in found.values() if component.gain > 0]
+    chosen = {value for component in found.values() if component.pays() for value in component.values}
+    for component in found.values():
+        read = {_data_of_convolution(value) for value in component.values} & chosen - set(component.values)
+        component.spared = sum(map(_conversion, read))
+    return [component for component in found.values() if component.gain != 0]
 
 
 def tied(op: ir.Operation, weights: ConstExprs) -> list[ir.Value]:
@@ -153,10 +164,14 @@ def gain(op: ir.Operation) -> float:
     first, last = _CONVOLUTION if op.name in CONVOLUTIONS else _WINDOW
     sizes = [view.sizes[loop] for loop in range(view.loops)]
     image = ir.RankedTensorType(op.results[0].type)
-    width = _SIZE if image.is_dynamic_dim(3) else max(1, image.get_dim_size(3))
+    channels, width = (_SIZE if image.is_dynamic_dim(dim) else image.get_dim_size(dim) for dim in (1, 3))
     operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes)) / zeros_between(op.operands[0])
-    filled = width / (ceil(width / _LANES) * _LANES)
-    return operations / (first * filled) - operations / last
+    return operations / (first * _filled(width)) - operations / (last * _filled(channels))
+
+
+def _filled(size: int) -> float:
+    """Which part of the lanes of vectors has elements, where these run along a dim of a size."""
+    return max(1, size) / (ceil(max(1, size) / _LANES) * _LANES)
 
 
 def _gain_of_use(use: ir.OpOperand) -> float:
@@ -219,10 +234,20 @@ def _border(value: ir.Value, weights: ConstExprs) -> float:
     if comes and undoes_transpose(value):
         comes = -1
     goes = any(_needs_first(use, weights) for use in value.uses)
+    return (comes + goes) * _conversion(value)
+
+
+def _conversion(value: ir.Value) -> float:
+    """The nanoseconds that it takes to convert a value."""
     kind = ir.RankedTensorType(value.type)
     sizes = [None if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(kind.rank)]
-    elements = prod(_guess(size, dim) for dim, size in enumerate(sizes))
-    return (comes + goes) * (_CONVERSION + _TRANSPOSE * elements)
+    return _CONVERSION + _TRANSPOSE * prod(_guess(size, dim) for dim, size in enumerate(sizes))
+
+
+def _data_of_convolution(value: ir.Value) -> ir.Value | None:
+    """What the convolution that computes a value reads; None for another op."""
+    op = defining_op(value)
+    return op.operands[0] if op is not None and op.name in CONVOLUTIONS else None
 
 
 def _needs_first(use: ir.OpOperand, weights: ConstExprs) -> bool:

@@ -56,9 +56,12 @@ class PropagateLayouts(Pass):
             _Rewriter(weights, {value for component in chosen for value in component.values}).run(op)
 
     def _pays(self, component: Component) -> bool:
-        gain, cost = (round(time / 1000) for time in (component.gain, component.cost))
+        times = (component.gain + component.spared, component.cost)
+        gain, cost = (round(time / 1000) for time in times)
         reason = f"it saves about {gain} us, and conversions take {cost}"
-        if self.always or component.gain > component.cost:
+        if times[0] < 0:
+            reason = f"its kernels would take {-gain} us more, few lanes of vectors being channels"
+        if self.always or component.pays():
             self.passed(component.first, f"channels last: {reason}")
             return True
         self.missed(component.first, f"channels stay first: {reason}")
