@@ -136,7 +136,8 @@ class Executable:
         self._record = Record(len(code.sites)) if code.sites else None
         self._fast: fast_path.FastPath | None = None
         if not code.externals and fast_path.suits(signature, self._layout):
-            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory)
+            entry = self._native.tensor_entry()
+            self._fast = fast_path.FastPath(signature, self._layout, self._workspace, self._result_memory, entry)
 
     def share_workspace(self, other: Executable) -> None:
         """Has the temporaries of both lie in the same memory: a call of one never happens inside a call of the other.

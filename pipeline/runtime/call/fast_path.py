@@ -2,7 +2,7 @@
 
 It takes torch tensors and parameters by position where all sizes are known, and has code write to them in place, as
 optimizers do. Whatever it does not expect, it leaves to `Executable`'s own checks, which then find what is wrong and
-say so.
+say so. Where there is one result and nothing else to do, the code itself reads the tensors (`tensor_call`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from pipeline.runtime.call.arguments import is_shared
 from pipeline.runtime.call.array_libraries import torch_library
 from pipeline.runtime.call.result_pool import ResultMemory, is_small
 from pipeline.runtime.call.slot_layout import SlotLayout
+from pipeline.runtime.call.tensor_call import Results, TensorCall
+from pipeline.runtime.call.tensor_words import tensor_words
 from pipeline.runtime.call.workspace import Workspace
 from pipeline.runtime.interface.pytree import LEAF, Tree
 from pipeline.runtime.interface.signature import Signature
+from pipeline.runtime.weights.watch import WordWatch
 from pipeline.runtime.weights.weight_binding import BoundWeights
 
 
@@ -33,7 +36,9 @@ class FastPath:
         layout: SlotLayout,
         workspace: Workspace,
         memory: ResultMemory,
+        entry: int | None = None,
     ):
+        """Prepares it; `entry` is the address of the code's own entry for tensors."""
         torch = sys.modules["torch"]
         self._tensors, self._strided = frozenset({torch.Tensor, torch.nn.Parameter}), torch.strided
         kinds = [argument.type for argument in signature.arguments]
@@ -48,6 +53,7 @@ class FastPath:
         self._results = [
             (_maker(memory, shape, dtype, orders[index]), slot) for index, slot, shape, dtype in layout.moved
         ]
+        self._widths = [getattr(torch, dtype).itemsize for _, _, _, dtype in layout.moved]
         made = [index for index, _, _, _ in layout.moved]
         order = [made.index(result.index) for result in signature.results]
         self._order = None if signature.result_tree == LEAF else order
@@ -62,9 +68,17 @@ class FastPath:
         self._places = [(size, number in written) for number, size in enumerate(sizes)]
         self._mark_written = torch.autograd.graph.increment_version
         self._copy = (ctypes.c_int64 * layout.slots).from_buffer_copy
+        is_plain = signature.result_tree.kind != "list" and not written and layout.seed is None
+        self._entry = entry if is_plain else None
+        self._direct: TensorCall | None = None
 
     def call(self, args: tuple[Any, ...], weights: BoundWeights) -> Any:
         """What the call returns; `NotImplemented` if it has to go the long way, as where a weight has changed."""
+        direct = self._direct
+        if direct is None or direct.weights is not weights:
+            direct = self._direct = self._tensor_call(weights)
+        if direct is not None and (result := direct.function(*args)) is not NotImplemented:
+            return result
         if len(args) != self._count:
             return NotImplemented
         slots = self._copy(weights.template)
@@ -110,6 +124,32 @@ class FastPath:
         if self._order is None:
             return results[0]
         return self._collect([results[index] for index in self._order])
+
+    def _tensor_call(self, weights: BoundWeights) -> TensorCall | None:
+        """What has the code read the tensors; None where it cannot."""
+        words = tensor_words() if self._entry is not None else None
+        if self._entry is None or words is None or not isinstance(weights.watch, WordWatch):
+            return None
+        torch = sys.modules["torch"]
+        arguments = []
+        for dtype, shape, slot in self._arguments:
+            likes = []
+            for is_inference in (False, True):
+                with torch.inference_mode(is_inference):
+                    likes.append(torch.empty(shape, dtype=dtype, device="cpu"))
+            arguments.append((slot, *likes))
+        place = None if self._place is None else (self._place, self._address, self._size)
+        return TensorCall(self._entry, words, arguments, self._made(), weights, self._status, place)
+
+    def _made(self) -> Results:
+        """What a call returns."""
+        makers = [make for make, _ in self._results]
+        places = [(slot, width) for (_, slot), width in zip(self._results, self._widths, strict=True)]
+        if self._order is None:
+            return Results(makers[0], False, places)
+        order = self._order
+        makers, places = [makers[index] for index in order], [places[index] for index in order]
+        return Results(lambda: tuple([make() for make in makers]), True, places)
 
     def _is_shared(self, args: tuple[Any, ...], weights: BoundWeights) -> bool:
         """Whether an argument that is written to shares memory with another one, or with a weight."""

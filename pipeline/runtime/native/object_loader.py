@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pipeline.errors import ArtifactError
+from pipeline.runtime.interface.call_record import CALL
 from pipeline.runtime.interface.team import USE_TEAM
 from pipeline.runtime.native import elf, openmp_team, perf_map
 from pipeline.runtime.weights.watched_words import GUARDED, Guarded
@@ -64,6 +65,10 @@ class NativeCode:
     def guarded(self) -> Guarded:
         """The entry that compares watched words first; see `pipeline.runtime.weights.watched_words`."""
         return self._function(GUARDED, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+
+    def tensor_entry(self) -> int | None:
+        """The address of the entry that takes tensors, if there is one; see `pipeline.runtime.call.tensor_call`."""
+        return self._address(CALL) if self._has(CALL) else None
 
     def number(self, symbol: str) -> ctypes.c_int32 | None:
         """The global 32-bit integer `symbol`, which lives as long as this object; None if there is none."""

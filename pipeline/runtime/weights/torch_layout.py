@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_WORD = 8
+#: The bytes of a word.
+WORD = 8
 
 #: How many words of a structure may be looked at: less than the smallest of them has.
 _TENSOR_WORDS, _STORAGE_WORDS, _VERSION_WORDS, _DICT_WORDS = 20, 6, 3, 6
@@ -66,12 +67,16 @@ def torch_layout() -> TorchLayout | None:
 
 def calibrated(samples: Sequence[Any]) -> TorchLayout | None:
     """The layout that holds for all of these tensors, the numbers of whose writes differ."""
-    storage = _common(_offsets(sample._cdata, _TENSOR_WORDS, sample.untyped_storage()._cdata) for sample in samples)
-    data = _common(_offsets(sample.untyped_storage()._cdata, _STORAGE_WORDS, _start(sample)) for sample in samples)
+    storage = one_in_common(
+        offsets_of(sample._cdata, _TENSOR_WORDS, sample.untyped_storage()._cdata) for sample in samples
+    )
+    data = one_in_common(
+        offsets_of(sample.untyped_storage()._cdata, _STORAGE_WORDS, _start(sample)) for sample in samples
+    )
     counts = [
         (offset, count)
-        for offset in range(0, _TENSOR_WORDS * _WORD, _WORD)
-        for count in range(0, _VERSION_WORDS * _WORD, _WORD)
+        for offset in range(0, _TENSOR_WORDS * WORD, WORD)
+        for count in range(0, _VERSION_WORDS * WORD, WORD)
         if all(_counts(sample, offset, count) for sample in samples)
     ]
     if storage is None or data is None or len(counts) != 1:
@@ -100,8 +105,8 @@ def _start(tensor: Any) -> int:
 
 def _counts(tensor: Any, offset: int, count: int) -> bool:
     """Whether the 32 bits that the tensor's word at `offset` points to are its number of writes."""
-    words = _peek(tensor._cdata + offset, 1)
-    held = _peek(words[0] + count, 1) if words else []
+    words = peek(tensor._cdata + offset, 1)
+    held = peek(words[0] + count, 1) if words else []
     return bool(held) and held[0] % 2**32 == tensor._version
 
 
@@ -120,34 +125,34 @@ def dict_tag() -> int | None:
 
 def _changing(address: int, work: Callable[[int], Any]) -> set[int]:
     """The offsets of the words of a dictionary that are another each time that `work` has run."""
-    seen = [_peek(address, _DICT_WORDS)]
+    seen = [peek(address, _DICT_WORDS)]
     for number in range(4):
         work(number)
-        seen.append(_peek(address, _DICT_WORDS))
+        seen.append(peek(address, _DICT_WORDS))
     columns = list(zip(*seen, strict=True))
-    return {_WORD * place for place, column in enumerate(columns) if len(set(column)) == len(seen)}
+    return {WORD * place for place, column in enumerate(columns) if len(set(column)) == len(seen)}
 
 
-def _common(found: Iterable[set[int]]) -> int | None:
+def one_in_common(found: Iterable[set[int]]) -> int | None:
     """The one offset that all have; None if they have none or several."""
     offsets = set.intersection(*found)
     return min(offsets) if len(offsets) == 1 else None
 
 
-def _offsets(address: int, words: int, wanted: int) -> set[int]:
+def offsets_of(address: int, words: int, wanted: int) -> set[int]:
     """Where in a structure of so many words a word is `wanted`."""
-    return {_WORD * place for place, word in enumerate(_peek(address, words)) if word == wanted}
+    return {WORD * place for place, word in enumerate(peek(address, words)) if word == wanted}
 
 
-def _peek(address: int, words: int) -> list[int]:
+def peek(address: int, words: int) -> list[int]:
     """The words from an address on; none where no memory is, which a look through the kernel finds out safely."""
     try:
         with open("/proc/self/mem", "rb", buffering=0) as memory:
             memory.seek(address)
-            data = memory.read(words * _WORD)
+            data = memory.read(words * WORD)
     except (OSError, ValueError, OverflowError):
         return []
-    return [int.from_bytes(data[start : start + _WORD], sys.byteorder) for start in range(0, len(data), _WORD)]
+    return [int.from_bytes(data[start : start + WORD], sys.byteorder) for start in range(0, len(data), WORD)]
 
 
 def _read(address: int) -> int:

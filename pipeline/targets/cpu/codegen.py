@@ -10,6 +10,7 @@ from llvmlite import ir as llvm_ir
 from pipeline import timing
 from pipeline.ir.attributes import TEAM_SIZE
 from pipeline.mlir import ir, to_llvm_ir
+from pipeline.runtime.interface.call_record import CALL
 from pipeline.runtime.interface.entry_point import EntryPoint, Value
 from pipeline.runtime.interface.team import OF_CODE, PARALLEL, SET_THREADS, USE_TEAM
 from pipeline.runtime.weights.watched_words import GUARDED
@@ -20,6 +21,7 @@ from pipeline.targets.cpu.shared_kernels.kernel_units import functions_beside, k
 from pipeline.targets.cpu.shared_kernels.sharing import KernelSharing
 from pipeline.targets.cpu.split_module import ModulePart, ModuleText, split, split_functions
 from pipeline.targets.cpu.team_functions import team_functions
+from pipeline.targets.cpu.tensor_entry import define_tensor_entry
 
 _I64 = llvm_ir.IntType(64)
 _POINTER = llvm_ir.PointerType()
@@ -112,7 +114,7 @@ def _own_units(
 
 def _symbols(entries: list[tuple[str, EntryPoint]], has_team: bool) -> tuple[str, ...]:
     """What the runtime calls of the functions that `_entry_functions` defines."""
-    beside = (GUARDED, *((USE_TEAM, SET_THREADS) if has_team else ())) if "main" in dict(entries) else ()
+    beside = (GUARDED, CALL, *((USE_TEAM, SET_THREADS) if has_team else ())) if "main" in dict(entries) else ()
     return (*(entry.symbol for _, entry in entries), *beside)
 
 
@@ -130,7 +132,7 @@ def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int, has_team
     for name, entry in entries:
         function = _entry_function(module, name, entry)
         if name == "main":
-            define_guarded_entry(module, function)
+            define_tensor_entry(module, define_guarded_entry(module, function))
     return str(module) + (team_functions() if has_team and "main" in dict(entries) else "")
 
 

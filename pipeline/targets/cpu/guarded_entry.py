@@ -14,7 +14,7 @@ _I64 = llvm_ir.IntType(64)
 _POINTER = llvm_ir.PointerType()
 
 
-def define_guarded_entry(module: llvm_ir.Module, entry: llvm_ir.Function) -> None:
+def define_guarded_entry(module: llvm_ir.Module, entry: llvm_ir.Function) -> llvm_ir.Function:
     """Adds the guarded entry beside `entry`, which takes the address of its slots."""
     kind = llvm_ir.FunctionType(_I32, [_POINTER, _POINTER])
     function = llvm_ir.Function(module, kind, GUARDED)
@@ -44,6 +44,7 @@ def define_guarded_entry(module: llvm_ir.Module, entry: llvm_ir.Function) -> Non
     for block, result in ((done, 0), (stale, 1)):
         builder.position_at_end(block)
         builder.ret(_I32(result))
+    return function
 
 
 def _difference(builder: llvm_ir.IRBuilder, record: llvm_ir.Value, number: llvm_ir.Value) -> llvm_ir.Value:

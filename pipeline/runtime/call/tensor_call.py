@@ -1,0 +1,145 @@
+"""Calls that compiled code reads itself: CPython hands it the tensors, and it looks into their structures.
+
+A call that Python checks takes two microseconds for each argument; this takes a few nanoseconds. The code is
+`pipeline.targets.cpu.tensor_entry`; what it reads is a record of words, `Word`, then `Row` for each argument:
+
+    what a call looks like          how many arguments and slots there are, and what the slots begin with
+    where structures have what      offsets of `TensorWords`, the types of tensors
+    functions of CPython            by their addresses: the code links to nothing
+
+It returns `NotImplemented` for whatever it does not expect, before anything has happened, and where a weight or a check
+says that the call has to go the long way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.runtime.call.tensor_words import TensorWords
+from pipeline.runtime.interface.call_record import Word
+from pipeline.runtime.weights.weight_binding import BoundWeights
+
+_FASTCALL = 0x80
+
+
+class _Method(ctypes.Structure):
+    """PyMethodDef."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a call returns.
+
+    Attributes:
+        make: makes it: a tensor, or a tuple of tensors.
+        in_tuple: whether it is a tuple.
+        places: the slot of each tensor, and the bytes of an element.
+    """
+
+    make: Callable[[], Any]
+    in_tuple: bool
+    places: Sequence[tuple[int, int]]
+
+
+class TensorCall:
+    """One function for the calls of an executable with its weights where they are.
+
+    Attributes:
+        function: takes tensors by position; returns the result, or `NotImplemented`.
+        weights: what the executable has bound.
+    """
+
+    def __init__(
+        self,
+        entry: int,
+        words: TensorWords,
+        arguments: Sequence[tuple[int, Any, Any]],
+        results: Results,
+        weights: BoundWeights,
+        status: int | None,
+        place: tuple[Callable[[], tuple[int, int]], int, int] | None,
+    ):
+        """Makes the function.
+
+        Args:
+            entry: the address of the code's entry.
+            arguments: the slot of each, and tensors that are as it is to be, not made in inference mode and made there.
+            status: the slot of the address where a failed check leaves its number; None if there are no checks.
+            place: tells where temporaries are, with the slots of their address and size; None if there are none.
+        """
+        torch = sys.modules["torch"]
+        self.weights = weights
+        slots, offsets = len(weights.template), _array(words.compared)
+        find_place, place_slot, size_slot = place or (None, 0, 0)
+        self._kept = [results.make, weights.template, offsets, find_place]
+        rows = [
+            (slot, usual.element_size(), *(self._keep(words.of(like)) for like in (usual, inference)))
+            for slot, usual, inference in arguments
+        ]
+        head = {
+            Word.ARGUMENTS: len(rows),
+            Word.SLOTS: slots,
+            Word.TEMPLATE: ctypes.addressof(weights.template),
+            Word.WATCHED: weights.watch.record,
+            Word.TENSOR: id(torch.Tensor),
+            Word.PARAMETER: id(torch.nn.Parameter),
+            Word.CDATA: words.cdata,
+            Word.STORAGE: words.storage,
+            Word.DATA: words.data,
+            Word.START: words.start,
+            Word.COMPARED: len(words.compared),
+            Word.OFFSETS: ctypes.addressof(offsets),
+            Word.MAKE: id(results.make),
+            Word.RESULTS: len(results.places),
+            Word.IN_TUPLE: results.in_tuple,
+            Word.STATUS_SLOT: slots - 1 if status is None else status,
+            Word.PLACE: 0 if find_place is None else id(find_place),
+            Word.PLACE_SLOT: place_slot,
+            Word.SIZE_SLOT: size_slot,
+            Word.NOT_IMPLEMENTED: id(NotImplemented),
+            **{word: _address_of(name) for word, name in _FUNCTIONS.items()},
+        }
+        rows += [(slot, width, 0, 0) for slot, width in results.places]
+        record = _array([*(head[word] for word in Word), *itertools.chain.from_iterable(rows)])
+        self._method = _Method(b"call", entry, _FASTCALL, None)
+        self.function: Callable[..., Any] = _new_function(ctypes.addressof(self._method), bytes(record), None)
+
+    def _keep(self, numbers: Sequence[int]) -> int:
+        """The address of an array of numbers that lives as long as this."""
+        self._kept.append(_array(numbers))
+        return ctypes.addressof(self._kept[-1])
+
+
+#: Functions of CPython: makes an object by a call without arguments, lets other threads run, counts references.
+_FUNCTIONS = {
+    Word.NEW: "PyObject_CallNoArgs",
+    Word.SAVE_THREAD: "PyEval_SaveThread",
+    Word.RESTORE_THREAD: "PyEval_RestoreThread",
+    Word.RELEASE: "Py_DecRef",
+    Word.RETAIN: "Py_IncRef",
+    Word.NUMBER: "PyLong_AsLongLong",
+}
+
+_new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+
+
+def _array(numbers: Sequence[int]) -> Any:
+    return (ctypes.c_int64 * len(numbers))(*numbers)
+
+
+def _address_of(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
