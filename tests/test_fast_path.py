@@ -22,6 +22,8 @@ FORMS = {
     "one": (lambda x, y: x + y, [(3, 5), (3, 5)]),
     "tuple": (lambda x, y: (x + y, x * y), [(3, 5), (3, 5)]),
     "list": (lambda x: [x.sum(), x * 2], [(7,)]),
+    "dictionary": (lambda x, y: {"sum": x + y, "parts": (x * 2, [y * 3])}, [(3, 5), (3, 5)]),
+    "named tuple": (lambda x: x.max(-1), [(3, 5)]),
     "nothing inside": (lambda x: x + 1, [(0, 4)]),
     "scalar": (lambda x: x + 1, [()]),
     "size one": (lambda x: x.transpose(0, 1) * 2, [(1, 3, 1)]),
@@ -131,7 +133,6 @@ NOT_FAST = {
     "checks and writes": lambda: pipeline.compile(Function(write_where_checked), (X.clone(), torch.tensor([1]))),
     "dynamic": lambda: pipeline.compile(Function(lambda x: x * 2), (X,), dynamic_shapes=(({0: Dim("n")},),)),
     "returns its argument": lambda: pipeline.compile(Function(lambda x: (x, x * 2)), (X,)),
-    "dictionary": lambda: pipeline.compile(Function(lambda x: {"y": x * 2}), (X,)),
     "constant argument": lambda: pipeline.compile(Function(lambda x, n: x * n), (X, 2)),
 }
 

@@ -21,7 +21,7 @@ from pipeline.runtime.call.slot_layout import SlotLayout
 from pipeline.runtime.call.tensor_call import Results, TensorCall
 from pipeline.runtime.call.tensor_words import tensor_words
 from pipeline.runtime.call.workspace import Workspace
-from pipeline.runtime.interface.pytree import LEAF, Tree
+from pipeline.runtime.interface.pytree import LEAF, Tree, unflatten
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.weights.watch import WordWatch
 from pipeline.runtime.weights.weight_binding import BoundWeights
@@ -57,7 +57,7 @@ class FastPath:
         made = [index for index, _, _, _ in layout.moved]
         order = [made.index(result.index) for result in signature.results]
         self._order = None if signature.result_tree == LEAF else order
-        self._collect = tuple if signature.result_tree.kind == "tuple" else list
+        self._collect = _collector(signature.result_tree)
         self._place = workspace.place if workspace.is_needed else None
         self._address, self._size = layout.workspace
         self._seed, self._draw = layout.seed, torch_library().seed
@@ -68,7 +68,7 @@ class FastPath:
         self._places = [(size, number in written) for number, size in enumerate(sizes)]
         self._mark_written = torch.autograd.graph.increment_version
         self._copy = (ctypes.c_int64 * layout.slots).from_buffer_copy
-        is_plain = signature.result_tree.kind != "list" and not written and layout.seed is None
+        is_plain = not written and layout.seed is None
         self._entry = entry if is_plain else None
         self._direct: TensorCall | None = None
 
@@ -78,7 +78,7 @@ class FastPath:
         if direct is None or direct.weights is not weights:
             direct = self._direct = self._tensor_call(weights)
         if direct is not None and (result := direct.function(*args)) is not NotImplemented:
-            return result
+            return result if self._collect is None else self._collect(result)
         if len(args) != self._count:
             return NotImplemented
         slots = self._copy(weights.template)
@@ -123,7 +123,8 @@ class FastPath:
             self._mark_written([args[number] for number in self._written])
         if self._order is None:
             return results[0]
-        return self._collect([results[index] for index in self._order])
+        ordered = tuple([results[index] for index in self._order])
+        return ordered if self._collect is None else self._collect(ordered)
 
     def _tensor_call(self, weights: BoundWeights) -> TensorCall | None:
         """What has the code read the tensors; None where it cannot."""
@@ -181,7 +182,6 @@ def suits(signature: Signature, layout: SlotLayout) -> bool:
         and all(result.kind == "computed" for result in results)
         and _is_flat(signature.argument_tree.children[0])
         and not signature.argument_tree.children[1].keys
-        and (signature.result_tree.kind == "leaf" or _is_flat(signature.result_tree))
         and len({result.index for result in results}) == len(results) == len(layout.moved)
     )
 
@@ -195,6 +195,15 @@ def _writes_in_place(signature: Signature, layout: SlotLayout) -> bool:
 
 def _is_flat(tree: Tree) -> bool:
     return tree.kind in ("tuple", "list") and all(child.kind == "leaf" for child in tree.children)
+
+
+def _collector(tree: Tree) -> Callable[[tuple[Any, ...]], Any] | None:
+    """What makes a result of its tensors; None where that is the one tensor, or the tuple, as it is."""
+    if tree == LEAF or (tree.kind == "tuple" and _is_flat(tree)):
+        return None
+    if tree.kind == "list" and _is_flat(tree):
+        return list
+    return lambda leaves: unflatten(tree, iter(leaves))
 
 
 def _maker(
