@@ -10,6 +10,8 @@ import pipeline
 
 CASES = {
     "gemv": (lambda x, w: x @ w.t(), (1, None), (5, None)),
+    "few rows": (lambda x, w: x @ w.t(), (3, None), (5, None)),
+    "few rows of batches": (lambda x, w: x @ w.transpose(-1, -2), (2, 4, None), (2, 19, None)),
     "batches": (lambda x, w: x @ w.transpose(-1, -2), (3, 1, None), (3, 7, None)),
     "column": (lambda x, w: w @ x.t(), (1, None), (5, None)),
     "column as it lies": (lambda x, w: w @ x, (None, 1), (33, None)),
@@ -43,6 +45,8 @@ def test_the_matrix_is_not_copied():
     exe = pipeline.compile(Function(lambda x, w: x @ w.t()), (x, w))
     assert exe.memory.workspace == 0
     exe = pipeline.compile(Function(lambda x, w: w.t() @ x), (torch.randn(300, 1), w))
+    assert exe.memory.workspace == 0
+    exe = pipeline.compile(Function(lambda x, w: x @ w.t()), (x.repeat(4, 1), w))
     assert exe.memory.workspace == 0
     exe = pipeline.compile(Function(lambda x, w: x @ w.t()), (x.expand(40, 64), w))
     assert exe.memory.workspace > 0

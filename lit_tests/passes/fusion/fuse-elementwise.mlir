@@ -803,12 +803,59 @@ func.func @column(%a: tensor<64x32xf32>, %c: tensor<64x1xf32>, %o: tensor<32x1xf
   return %r : tensor<32x1xf32>
 }
 
-// Must not fire: several vectors read each element again and again; the vector itself lies across.
+// A few vectors, whose products are sums along the same lines.
+
+// CHECK-LABEL: func.func @few_vectors
+// CHECK-SAME: (%[[X:.*]]: tensor<4x64xf32>, %[[W:.*]]: tensor<32x64xf32>
+// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[LINES]], #{{.*}}]
+// CHECK-SAME: ins(%[[X]], %[[W]] :
+// CHECK-NOT: linalg.generic
+func.func @few_vectors(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>, %o: tensor<4x32xf32>, %e: tensor<64x32xf32>) -> tensor<4x32xf32> {
+  %t = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<32x64xf32>) outs(%e : tensor<64x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64x32xf32>
+  // expected-remark @below {{passed: computes its operand 1, linalg.generic, itself}}
+  %r = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %t : tensor<4x64xf32>, tensor<64x32xf32>) outs(%o : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4x32xf32>
+  return %r : tensor<4x32xf32>
+}
+
+// Must not fire: three vectors of bf16, whose products are dot products of what is packed instead.
+
+// CHECK-LABEL: func.func @few_narrow_vectors
+// CHECK-COUNT-2: linalg.generic
+func.func @few_narrow_vectors(%x: tensor<3x64xbf16>, %w: tensor<32x64xbf16>, %o: tensor<3x32xf32>, %e: tensor<64x32xbf16>) -> tensor<3x32xf32> {
+  %t = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<32x64xbf16>) outs(%e : tensor<64x32xbf16>) {
+  ^bb0(%in: bf16, %out: bf16):
+    linalg.yield %in : bf16
+  } -> tensor<64x32xbf16>
+  // expected-remark @below {{missed: does not compute its operand 1, linalg.generic, itself: the consumer reads its input again and again}}
+  %r = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %t : tensor<3x64xbf16>, tensor<64x32xbf16>) outs(%o : tensor<3x32xf32>) {
+  ^bb0(%a: bf16, %b: bf16, %out: f32):
+    %c = arith.extf %a : bf16 to f32
+    %d = arith.extf %b : bf16 to f32
+    %p = arith.mulf %c, %d : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<3x32xf32>
+  return %r : tensor<3x32xf32>
+}
+
+// Must not fire: five vectors read each element again and again; the vector itself lies across.
 
 // CHECK-LABEL: func.func @vectors
 // CHECK-COUNT-4: linalg.generic
-func.func @vectors(%x: tensor<2x64xf32>, %w: tensor<32x64xf32>, %o: tensor<2x32xf32>, %e: tensor<64x32xf32>,
-    %v: tensor<64x2xf32>, %q: tensor<1x32xf32>) -> (tensor<2x32xf32>, tensor<1x32xf32>) {
+func.func @vectors(%x: tensor<5x64xf32>, %w: tensor<32x64xf32>, %o: tensor<5x32xf32>, %e: tensor<64x32xf32>,
+    %v: tensor<64x2xf32>, %q: tensor<1x32xf32>) -> (tensor<5x32xf32>, tensor<1x32xf32>) {
   %t = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
       ins(%w : tensor<32x64xf32>) outs(%e : tensor<64x32xf32>) {
   ^bb0(%in: f32, %out: f32):
@@ -816,12 +863,12 @@ func.func @vectors(%x: tensor<2x64xf32>, %w: tensor<32x64xf32>, %o: tensor<2x32x
   } -> tensor<64x32xf32>
   // expected-remark @below {{missed: does not compute its operand 1, linalg.generic, itself: the consumer reads its input again and again}}
   %r = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %t : tensor<2x64xf32>, tensor<64x32xf32>) outs(%o : tensor<2x32xf32>) {
+      ins(%x, %t : tensor<5x64xf32>, tensor<64x32xf32>) outs(%o : tensor<5x32xf32>) {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32
     linalg.yield %s : f32
-  } -> tensor<2x32xf32>
+  } -> tensor<5x32xf32>
   %u = linalg.generic {indexing_maps = [#t, #id], iterator_types = ["parallel", "parallel"]}
       ins(%w : tensor<32x64xf32>) outs(%e : tensor<64x32xf32>) {
   ^bb0(%in: f32, %out: f32):
@@ -835,7 +882,7 @@ func.func @vectors(%x: tensor<2x64xf32>, %w: tensor<32x64xf32>, %o: tensor<2x32x
     %s = arith.addf %out, %p : f32
     linalg.yield %s : f32
   } -> tensor<1x32xf32>
-  return %r, %s : tensor<2x32xf32>, tensor<1x32xf32>
+  return %r, %s : tensor<5x32xf32>, tensor<1x32xf32>
 }
 
 // -----

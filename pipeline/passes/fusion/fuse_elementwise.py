@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import ClassVar
 
 from pipeline.analysis.body_cost import CHEAP_BODY, CHEAP_TO_REPEAT, body_cost
@@ -18,6 +19,10 @@ from pipeline.mlir import affine, defining_op, ir, linalg
 from pipeline.passes.fusion.elementwise_legality import why_not_join
 from pipeline.passes.fusion.narrow_elements import is_sum_of_its_own, spares_wide_elements
 from pipeline.passmanager.patterns import PatternPass, pattern
+
+#: So many rows read the lines of a matrix, each by itself, in less time than it takes to transpose it. Narrow elements,
+#: whose products are dot products of what is packed instead, have fewer.
+_FEW_ROWS, _FEW_NARROW_ROWS, _WIDE = 4, 2, 32
 
 
 @dataclass(frozen=True)
@@ -154,18 +159,21 @@ def _is_summed_and_cheap(producer: LinalgOp, users: set[ir.Operation]) -> bool:
 
 
 def _gives_lines(producer: LinalgOp, consumer: LinalgOp, operand: int) -> bool:
-    """Whether a reduction that reads each element once reads along the lines of what the producer transposes.
+    """Whether a reduction reads each element once, or a few times, along the lines of what the producer transposes.
 
     y[0, n] = sum(x[0, k] * transposed(w)[k, n])   ->   y[0, n] = sum(x[0, k] * w[n, k])
     y[m, 0] = sum(transposed(a)[m, k] * x[k, 0])   ->   y[m, 0] = sum(a[k, m] * x[k, 0])
 
-    Vectors run along a sum, or along the result; dims of size 1 are in nobody's way, see drop-unit-dims.
+    Vectors run along a sum, or along the result; dims of size 1 are in nobody's way, see drop-unit-dims. A few rows
+    that add up along the same lines take less time than to write these down in another order.
     """
     if producer.inputs != 1 or producer.body_ops or producer.yielded != [producer.body.arguments[0]]:
         return False
     read = consumer.loops_read(operand)
     loops = [loop for loop in range(consumer.loops) if consumer.sizes[loop] != 1]
-    if any(loop not in read for loop in loops) or not is_permutation(producer.maps[0]):
+    few = _FEW_NARROW_ROWS if _width(producer) < _WIDE else _FEW_ROWS
+    times = prod(consumer.sizes[loop] or few + 1 for loop in loops if loop not in read)
+    if times > few or not is_permutation(producer.maps[0]):
         return False
     into = _loops_of_producer(consumer.maps[operand], producer)
     operands = zip(consumer.maps, consumer.operands, strict=True)
@@ -176,7 +184,12 @@ def _gives_lines(producer: LinalgOp, consumer: LinalgOp, operand: int) -> bool:
         moves(indexing, line) in ("fixed", "unit") for number, indexing in enumerate(maps) if number != operand
     ):
         return False
-    return consumer.reductions[line] or moves(maps[-1], line) == "unit"
+    return consumer.reductions[line] or (times == 1 and moves(maps[-1], line) == "unit")
+
+
+def _width(producer: LinalgOp) -> int:
+    """The bits of an element of what an op computes."""
+    return int(getattr(ir.RankedTensorType(producer.op.results[0].type).element_type, "width", _WIDE))
 
 
 def _without_units(indexing: ir.AffineMap, value: ir.Value) -> ir.AffineMap:
