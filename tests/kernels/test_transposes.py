@@ -69,7 +69,9 @@ def test_elements_of_16_bits(dtype, cpu):
     assert edges == (isa(cpu).masked_bits == 8)  # they are not masked elsewhere
 
 
-@pytest.mark.parametrize(("shape", "tiles"), [((64, 32), True), ((33, 47), False), ((48, 16), True), ((17, 32), False)])
+@pytest.mark.parametrize(
+    ("shape", "tiles"), [((64, 32), True), ((33, 47), True), ((48, 16), True), ((17, 32), True), ((7, 40), False)]
+)
 def test_a_transpose_that_rounds(shape, tiles):
     class Rounded(nn.Module):
         def forward(self, x):
@@ -110,3 +112,31 @@ def test_threads_share_bands():
 
 def test_a_transpose_that_computes():
     assert in_tiles(check(Scaled(), values((33, 47), torch.float32)))
+
+
+class Narrowed(nn.Module):
+    """Computes in wide elements, and lays narrow ones the other way."""
+
+    def __init__(self, dtype):
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, x):
+        return (x * 2).to(self.dtype).transpose(-1, -2).contiguous()
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int8, torch.bool], ids=str)
+def test_narrow_results_with_edges(cpu, dtype):
+    """What is left of a line is done one by one: no mask stores what is narrowed."""
+    for shape in ((21, 50), (50, 21), (2, 33, 17), (15, 40), (40, 15), (3, 70), (70, 3), (16, 48)):
+        check(Narrowed(dtype), values(shape, torch.float32) / 100, cpu=cpu)
+
+
+def test_edges_of_narrow_results_leave_tiles():
+    assert in_tiles(check(Narrowed(torch.bfloat16), values((21, 50), torch.float32)))
+    shapes = ({0: torch.export.Dim("rows", min=2, max=100), 1: torch.export.Dim("columns", min=2, max=100)},)
+    executable = pipeline.compile(Narrowed(torch.bfloat16), (values((21, 50), torch.float32),), dynamic_shapes=shapes)
+    for shape in ((2, 2), (17, 16), (33, 70), (100, 5)):
+        x = values(shape, torch.float32)
+        assert torch.equal(executable(x), Narrowed(torch.bfloat16)(x))

@@ -70,13 +70,32 @@ func.func @transpose_bf16(%x: memref<8x16xbf16>, %y: memref<16x8xbf16>) {
   return
 }
 
-// Must not fire: a mask would have to store what is rounded to bf16, as a part of a tile.
+// A mask would have to store what is rounded to bf16: what is left of a line is done one by one.
 
 // CHECK-LABEL: func.func @transpose_to_bf16
-// CHECK-NOT: vector.shuffle
+// CHECK-NOT: vector.maskedstore
+// CHECK: vector.shuffle {{.*}} vector<4xf32>
+// CHECK-NOT: vector.maskedstore
+// CHECK: vector.load %arg0[%{{.*}}, %{{.*}}] : memref<5x16xf32>, vector<1xf32>
+// CHECK-NOT: vector.maskedstore
 // CHECK: return
+// REMARK: tiles of 4 x 1 vectors of 4
 func.func @transpose_to_bf16(%x: memref<5x16xf32>, %y: memref<16x5xbf16>) {
   linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<5x16xf32>) outs(%y : memref<16x5xbf16>) {
+  ^bb0(%in: f32, %out: bf16):
+    %r = arith.truncf %in : f32 to bf16
+    linalg.yield %r : bf16
+  }
+  return
+}
+
+// Must not fire: all of a line would be left.
+
+// CHECK-LABEL: func.func @transpose_of_short_lines_to_bf16
+// CHECK-NOT: vector.shuffle
+// CHECK: return
+func.func @transpose_of_short_lines_to_bf16(%x: memref<3x18xf32>, %y: memref<18x3xbf16>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<3x18xf32>) outs(%y : memref<18x3xbf16>) {
   ^bb0(%in: f32, %out: bf16):
     %r = arith.truncf %in : f32 to bf16
     linalg.yield %r : bf16

@@ -21,7 +21,7 @@ from pipeline.passes.cpu.microkernel.lane_factors import in_whole_vectors
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
-from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
+from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, crosses_vectors
 from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
 from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds, floor_to, multiply_adds, parallel_loop
 
@@ -179,9 +179,11 @@ class NestEmitter:
 
     @contextlib.contextmanager
     def _single(self) -> Iterator[None]:
-        """Vectors of one element."""
+        """Vectors of one element; of what is transposed, one by one."""
         tile, stage = self.tile, self.stage
-        self.tile = replace(tile, vectors=1, lanes=1)
+        operands = range(len(self.view.maps))
+        crosses = any(crosses_vectors(self.view, number, tile.vector_dim, tile.row_dim) for number in operands)
+        self.tile = replace(tile, vectors=1, lanes=1, rows=1 if crosses else tile.rows)
         self.stage = replace(stage, tile=self.tile)
         yield
         self.tile, self.stage = tile, stage

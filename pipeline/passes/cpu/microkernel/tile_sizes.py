@@ -139,22 +139,25 @@ def fits_fold(view: LinalgOp, tile: TileSizes, masked_bits: int) -> bool:
 def _crossing(view: LinalgOp, lanes: int, masked_bits: int) -> TileSizes | None:
     """Square tiles for an op that transposes: some inputs move along rows where the outputs move along vectors.
 
-    Where masks are bad, only whole tiles will do.
+    Where masks are bad, whole tiles are best; else what is left along vectors is done element by element. Rows that are
+    left are loaded under masks.
     """
     if any(view.reductions):
         return None
     masked = _masks_are_bad(view, masked_bits)
     dims = range(view.loops)
-    usable = [dim for dim in dims if not masked or (view.sizes[dim] or 1) % lanes == 0]
-    pairs = [(dim, row) for dim in usable for row in usable if dim != row]
-    for dim, row in pairs:
+    whole = [not masked or (view.sizes[dim] or 1) % lanes == 0 for dim in dims]
+    rows = [dim for dim in dims if whole[dim] or min(_widths(view)) >= masked_bits]
+    long = [dim for dim in dims if whole[dim] or (view.sizes[dim] or lanes) >= lanes]
+    pairs = [(dim, row) for dim in long for row in rows if dim != row]
+    for dim, row in sorted(pairs, key=lambda pair: not (whole[pair[0]] and whole[pair[1]])):
         walks = [view.moves(operand, dim) for operand in range(len(view.maps))]
         crosses = [operand for operand in range(view.inputs) if crosses_vectors(view, operand, dim, row)]
         plain = all(walks[operand] in ("fixed", "unit") for operand in range(view.inputs) if operand not in crosses)
-        whole = all(_can_be_crossed(view.operands[operand]) for operand in crosses)
-        if crosses and plain and whole and all(walks[output] == "unit" for output in view.outputs):
-            outer = tuple(other for other in range(view.loops) if other not in (dim, row))
-            return TileSizes(dim, row, lanes, 1, lanes, outer)
+        fit = all(_can_be_crossed(view.operands[operand]) for operand in crosses)
+        if crosses and plain and fit and all(walks[output] == "unit" for output in view.outputs):
+            outer = tuple(other for other in dims if other not in (dim, row))
+            return TileSizes(dim, row, lanes, 1, lanes, outer, single_edges=not whole[dim])
     return None
 
 
@@ -197,7 +200,7 @@ def _masks_are_bad(view: LinalgOp, masked_bits: int, rest: int | None = None) ->
     integer, past the end of the buffer (X86's reduceMaskedStoreToScalarStore ignores that the store truncates). Remove
     that part when it is mended in llvmlite's LLVM. A bf16 is a truncated integer, too.
     """
-    widths = [max(8, element_type(operand).width) for operand in view.operands]
+    widths = _widths(view)
     widest = max([*widths, *_body_widths(view)])
     if rest is not None and rest > 1:
         return min(widths) < masked_bits
@@ -205,6 +208,11 @@ def _masks_are_bad(view: LinalgOp, masked_bits: int, rest: int | None = None) ->
         widths[output] < widest and not isinstance(element_type(view.operands[output]), (ir.F32Type, ir.F64Type))
         for output in view.outputs
     )
+
+
+def _widths(view: LinalgOp) -> list[int]:
+    """The bits of an element of each operand, in memory."""
+    return [max(8, element_type(operand).width) for operand in view.operands]
 
 
 def _row_reduction(view: LinalgOp, lanes: int, parallel: tuple[int, ...]) -> TileSizes | str:
