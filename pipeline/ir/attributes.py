@@ -151,6 +151,10 @@ TILES, PLACES = "tiles", "places"
 #: On loops over lines, which do not depend on each other; GPUs give each a thread.
 LINES = "pipeline.lines"
 
+#: On a loop along a line that carries what its elements so far have been combined to, and writes that to places that
+#: nothing reads but the same step, if any does.
+SCAN = "pipeline.scan"
+
 #: On a linalg.generic that a library computes, and on the dispatch that does it otherwise: "f32", or "tf32".
 GEMM = "pipeline.gemm"
 

@@ -5,17 +5,18 @@
 
 // CHECK-LABEL: func.func @cumsum
 // CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>)
-// CHECK: %[[R:.*]]:2 = scf.for %[[I:.*]] = {{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[A:.*]] = %{{.*}}) -> (tensor<4x8xf32>, tensor<4xf32>)
-// CHECK: %[[FIRST:.*]] = tensor.extract %[[A]][%[[I]]]
-// CHECK: %[[WIDE:.*]] = arith.extf %[[FIRST]] : f32 to f64
+// CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK: %[[R:.*]] = scf.for %[[I:.*]] = {{.*}} iter_args(%[[O:.*]] = %{{.*}}) -> (tensor<4x8xf32>)
+// CHECK: %[[WIDE:.*]] = arith.extf %[[ZERO]] : f32 to f64
 // CHECK: scf.for %[[J:.*]] = {{.*}} iter_args(%{{.*}} = %[[O]], %[[SUM:.*]] = %[[WIDE]])
 // CHECK: %[[E:.*]] = tensor.extract %[[X]][%[[I]], %[[J]]]
 // CHECK: %[[WIDER:.*]] = arith.extf %[[E]] : f32 to f64
 // CHECK: %[[NEXT:.*]] = arith.addf %[[WIDER]], %[[SUM]] : f64
 // CHECK: %[[NARROW:.*]] = arith.truncf %[[NEXT]] : f64 to f32
 // CHECK: tensor.insert %[[NARROW]]
-// CHECK: pipeline.kernel = "scan"
-// CHECK: return %[[R]]#0
+// CHECK: {pipeline.scan}
+// CHECK: {pipeline.kernel = "scan", pipeline.lines}
+// CHECK: return %[[R]]
 func.func @cumsum(%x: !torch.vtensor<[4,8],f32>) -> !torch.vtensor<[4,8],f32> {
   %dim = torch.constant.int 1
   %none = torch.constant.none
@@ -25,20 +26,16 @@ func.func @cumsum(%x: !torch.vtensor<[4,8],f32>) -> !torch.vtensor<[4,8],f32> {
 
 // -----
 
-// Across rows: a row of running sums is added to at once, with vectors.
+// Of lines across rows, too, each is one of a loop.
 
 // CHECK-LABEL: func.func @cumsum_across_rows
 // CHECK-SAME: (%[[X:.*]]: tensor<4x16xf32>)
-// CHECK: scf.for %{{.*}} iter_args(%[[O:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) -> (tensor<4x16xf32>, tensor<16xf32>)
-// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%[[OUT:.*]] = %[[O]], %[[SUMS:.*]] = %{{.*}}) -> (tensor<4x16xf32>, tensor<16xf64>)
-// CHECK: %[[ROW:.*]] = tensor.extract_slice %[[X]][%[[I]], %{{.*}}] [1, 16] [1, 1]
-// CHECK: %[[THERE:.*]] = tensor.extract_slice %[[OUT]][%[[I]], %{{.*}}] [1, 16] [1, 1]
-// CHECK: %[[NEXT:.*]] = linalg.generic {{.*}} ins(%[[ROW]] : tensor<16xf32>) outs(%[[SUMS]] : tensor<16xf64>)
-// CHECK: arith.addf
-// CHECK: %[[WRITTEN:.*]] = linalg.generic {{.*}} ins(%[[NEXT]] : tensor<16xf64>) outs(%[[THERE]] : tensor<16xf32>)
-// CHECK: arith.truncf
-// CHECK: tensor.insert_slice %[[WRITTEN]] into %[[OUT]]
-// CHECK: pipeline.kernel = "scan"
+// CHECK: %[[C16:.*]] = arith.constant 16 : index
+// CHECK: scf.for %[[J:[a-z0-9]*]] = %{{.*}} to %[[C16]]
+// CHECK: scf.for %[[I:[a-z0-9]*]] =
+// CHECK: tensor.extract %[[X]][%[[I]], %[[J]]]
+// CHECK: tensor.insert %{{.*}}[%[[I]], %[[J]]]
+// CHECK: {pipeline.kernel = "scan", pipeline.lines}
 func.func @cumsum_across_rows(%x: !torch.vtensor<[4,16],f32>) -> !torch.vtensor<[4,16],f32> {
   %dim = torch.constant.int 0
   %none = torch.constant.none
@@ -200,7 +197,22 @@ func.func @one_line(%x: !torch.vtensor<[1,8],f32>) -> !torch.vtensor<[1,8],f32> 
 
 // -----
 
-// Must not fire: steps of a scan wait for each other.
+// So it does in a scan of a long line.
+
+// CHECK-LABEL: func.func @long_scan
+// CHECK: %[[ONE:.*]] = "fusion.barrier"(%{{.*}}) : (index) -> index
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[ONE]] step
+// CHECK: pipeline.kernel = "scan"
+func.func @long_scan(%x: !torch.vtensor<[256],f32>) -> !torch.vtensor<[256],f32> {
+  %dim = torch.constant.int 0
+  %none = torch.constant.none
+  %r = torch.aten.cumsum %x, %dim, %none : !torch.vtensor<[256],f32>, !torch.int, !torch.none -> !torch.vtensor<[256],f32>
+  return %r : !torch.vtensor<[256],f32>
+}
+
+// -----
+
+// Must not fire: a few steps that wait for each other.
 
 // CHECK-LABEL: func.func @one_scan
 // CHECK-NOT: fusion.barrier

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from pipeline.analysis.trip_count import trip_count
@@ -12,10 +13,16 @@ from pipeline.ir.attributes import KERNEL, LINES
 from pipeline.ir.constants import as_index
 from pipeline.ir.rewriting import before, build_generic, copy_block, iterator_types, replace
 from pipeline.mlir import arith, defining_op, ir, linalg, refusal, scf, tensor
-from pipeline.passes.tensor.scan_lowering import SHORTEST_ROW, scan_lines
+from pipeline.passes.tensor.scan_lowering import scan_lines
 from pipeline.passes.tensor.sort_lowering import sort_lines
 from pipeline.passes.tensor.tensor_loop_nest import loops, sizes_of
 from pipeline.passmanager.patterns import PatternPass, pattern
+
+#: A scan of one line of fewer elements is no kernel of its own.
+_LONG_LINE = 256
+
+#: Shorter rows are scattered element by element.
+_SHORTEST_ROW = 8
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class LowerTmTensor(PatternPass):
 
     @pattern("tm_tensor.scan")
     def lower_scan(self, scan: ir.Operation) -> bool:
-        """tm_tensor.scan   ->   for lines, or parts of rows { for i { out[i] = running = combine(in[i], running) } }"""
+        """tm_tensor.scan   ->   for lines { for i { out[i] = running = combine(in[i], running) } }"""
         return _lower(scan, scan_lines)
 
     @pattern("tm_tensor.scatter")
@@ -57,13 +64,19 @@ def _lower(op: ir.Operation, build: Callable[[ir.Operation], list[ir.Value]]) ->
     with before(op):
         results = build(op)
     loop = results[0].owner.operation
-    if kind != "scan":  # whose steps wait for each other: one line of them gains nothing by a kernel
+    if kind != "scan" or not _is_short_line(op):
         _keep(loop)
     if kind in _BY_LINE:
         _mark_lines(loop, ir.RankedTensorType(op.operands[0].type).rank - 1)
     loop.attributes[KERNEL] = ir.StringAttr.get(kind, op.context)
     replace(op, results)
     return True
+
+
+def _is_short_line(scan: ir.Operation) -> bool:
+    """Whether a scan takes so few steps that a kernel would be dearer than they are."""
+    source = ir.RankedTensorType(scan.operands[0].type)
+    return bool(source.has_static_shape) and prod(source.shape) < _LONG_LINE
 
 
 def _keep(loop: ir.Operation) -> None:
@@ -142,7 +155,7 @@ def _width_of_rows(updates: ir.Value, original: ir.Value, dims: list[int]) -> in
     rank = ir.RankedTensorType(original.type).rank
     sizes = [ir.RankedTensorType(value.type).shape[-1] for value in (updates, original)]
     has_window = ir.RankedTensorType(updates.type).rank > 1 and rank > 1 and rank - 1 not in dims
-    return sizes[0] if has_window and sizes[0] == sizes[1] and sizes[0] >= SHORTEST_ROW else None
+    return sizes[0] if has_window and sizes[0] == sizes[1] and sizes[0] >= _SHORTEST_ROW else None
 
 
 def _write_row(

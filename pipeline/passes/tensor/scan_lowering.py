@@ -1,46 +1,28 @@
-"""Scans as loops on tensors: along lines element by element, across rows with vectors."""
+"""Scans as loops on tensors, line by line and element by element; `vectorize-scans` sees to vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from pipeline.ir.constants import as_index
-from pipeline.ir.rewriting import build_generic, copy_block, iterator_types
+from pipeline.ir.attributes import SCAN
+from pipeline.ir.rewriting import copy_block, is_unused
 from pipeline.mlir import arith, defining_op, ir, tensor
 from pipeline.passes.tensor.tensor_loop_nest import loops, sizes_of
-
-#: A shorter row is gone through element by element.
-SHORTEST_ROW = 8
-
-#: How much of a row is taken at once, at most: what is running stays in the nearest cache.
-_LONGEST_PART = 1024
-
-#: Parts of a row are a whole number of vectors.
-_STEP = 16
 
 #: What folds floats, and rounds each time.
 _ROUNDING = {"arith.addf": arith.AddFOp, "arith.mulf": arith.MulFOp}
 
 
 def scan_lines(op: ir.Operation) -> list[ir.Value]:
-    """out[.., i, ..] = running = combine(in[.., i, ..], running), for i along the dimension; see `_combine`."""
+    """for lines { for elements { out[i] = running = combine(in[i], running) } }; see `_combine`.
+
+    What is left of a line goes to the second result, if that is read.
+    """
     source, out, accumulator = op.operands
-    filled = defining_op(out)
-    if filled is not None and filled.name == "linalg.fill":
-        out = filled.operands[1]  # every element is written
-    width = _part_of_rows(source, _dim(op))
-    if width is None:
-        return _along_lines(op, source, out, accumulator)
-    return _across_rows(op, source, out, accumulator, width)
-
-
-def _along_lines(op: ir.Operation, source: ir.Value, out: ir.Value, accumulator: ir.Value) -> list[ir.Value]:
-    """for lines { for elements { out[i] = running = combine(in[i], running) } }"""
     dim, sizes = _dim(op), sizes_of(source)
     element = ir.RankedTensorType(source.type).element_type
+    start, keeps_last = _filled_with(accumulator), not is_unused(op.results[1])
 
     def one_line(at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
-        out, accumulator = carried
+        out, *last = carried
 
         def one_element(step: list[ir.Value], inner: list[ir.Value]) -> list[ir.Value]:
             place = [*at[:dim], *step, *at[dim:]]
@@ -49,79 +31,21 @@ def _along_lines(op: ir.Operation, source: ir.Value, out: ir.Value, accumulator:
             written = _as(following if _is_inclusive(op) else running, element)
             return [tensor.InsertOp(written, out, place).result, following]
 
-        first = tensor.ExtractOp(accumulator, at).result
+        first = tensor.ExtractOp(accumulator, at).result if start is None else start
         out, running = loops([sizes[dim]], [out, _as(first, _running_type(op))], one_element)
-        return [out, tensor.InsertOp(_as(running, element), accumulator, at).result]
+        out.owner.attributes[SCAN] = ir.UnitAttr.get(op.context)
+        return [out, *(tensor.InsertOp(_as(running, element), each, at).result for each in last)]
 
     outer = [size for number, size in enumerate(sizes) if number != dim]
-    return loops(outer, [out, accumulator], one_line)
+    empty = out if _filled_with(out) is None else out.owner.operands[1]  # every element is written
+    out, *last = loops(outer, [empty, *([accumulator] if keeps_last else [])], one_line)
+    return [out, *(last or [accumulator])]
 
 
-def _across_rows(
-    op: ir.Operation, source: ir.Value, out: ir.Value, accumulator: ir.Value, width: int
-) -> list[ir.Value]:
-    """for parts of rows { for i { out[i, part] = running[part] = combine(in[i, part], running[part]) } }"""
-    dim, kind = _dim(op), ir.RankedTensorType(source.type)
-    row = ir.RankedTensorType.get([width], kind.element_type)
-
-    def slice_of(value: ir.Value, place: list[ir.Value]) -> ir.Value:
-        return tensor.ExtractSliceOp(row, value, place, [], [], *_row_at(place, width)).result
-
-    def with_slice(value: ir.Value, part: ir.Value, place: list[ir.Value]) -> ir.Value:
-        return tensor.InsertSliceOp(part, value, place, [], [], *_row_at(place, width)).result
-
-    def one_part(at: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:
-        out, accumulator = carried
-        around, begin = at[:-1], arith.MulIOp(at[-1], as_index(width)).result
-
-        def one_row(step: list[ir.Value], inner: list[ir.Value]) -> list[ir.Value]:
-            out, running = inner
-            place = [*around[:dim], *step, *around[dim:], begin]
-            read, there = slice_of(source, place), slice_of(out, place)
-            before = None if _is_inclusive(op) else _converted(running, there)
-            following = _along([read], running, lambda elements: _combine(op, *elements))
-            written = _converted(following, there) if before is None else before
-            return [with_slice(out, written, place), following]
-
-        first = slice_of(accumulator, [*around, begin])
-        running = _converted(first, tensor.EmptyOp([width], _running_type(op)).result)
-        out, running = loops([sizes[dim]], [out, running], one_row)
-        return [out, with_slice(accumulator, _converted(running, first), [*around, begin])]
-
-    sizes = sizes_of(source)
-    outer = [size for number, size in enumerate(sizes[:-1]) if number != dim]
-    return loops([*outer, as_index(kind.shape[-1] // width)], [out, accumulator], one_part)
-
-
-def _part_of_rows(source: ir.Value, dim: int) -> int | None:
-    """How much of a row is taken at once; None where a line lies along rows, or these are short or of unknown size."""
-    kind = ir.RankedTensorType(source.type)
-    last = kind.rank - 1
-    if dim >= last or kind.is_dynamic_dim(last) or kind.get_dim_size(last) < SHORTEST_ROW:
-        return None
-    width = kind.get_dim_size(last)
-    parts = range(_LONGEST_PART, _STEP - 1, -_STEP) if width > _LONGEST_PART else ()
-    return next((part for part in parts if width % part == 0), width)
-
-
-def _row_at(place: Sequence[ir.Value], width: int) -> tuple[list[int], list[int], list[int]]:
-    """The static offsets, sizes and strides of a part of a row."""
-    ones = [1] * len(place)
-    return [ir.ShapedType.get_dynamic_size()] * len(place), [*ones[1:], width], ones
-
-
-def _along(
-    reads: Sequence[ir.Value], into: ir.Value, element: Callable[[Sequence[ir.BlockArgument]], ir.Value]
-) -> ir.Value:
-    """An elementwise op on rows, the last of which it writes to."""
-    maps = [ir.AffineMap.get_identity(1)] * (len(reads) + 1)
-    return build_generic(reads, [into], maps, iterator_types([False]), lambda one: [element(one)]).results[0]
-
-
-def _converted(row: ir.Value, into: ir.Value) -> ir.Value:
-    """A row in the place and the type of another one."""
-    kind = ir.RankedTensorType(into.type).element_type
-    return _along([row], into, lambda elements: _as(elements[0], kind))
+def _filled_with(value: ir.Value) -> ir.Value | None:
+    """The number that a tensor is filled with; None if it is made otherwise."""
+    filled = defining_op(value)
+    return filled.operands[0] if filled is not None and filled.name == "linalg.fill" else None
 
 
 def _dim(op: ir.Operation) -> int:

@@ -73,6 +73,7 @@ VECTORIZE = """
     drop-unit-dims,
     gathers-to-rows,
     hoist-index-computations,
+    vectorize-scans{{vector-bytes={vector_bytes}}},
     tile-and-vectorize{{
       vector-bytes={vector_bytes} registers={registers} fma={fma} masked-bits={masked_bits} bf16-dots={bf16_dots}
       int8-dots={int8_dots} lane-factors={lane_factors} dot-matrices={dot_matrices} amx={amx}

@@ -72,33 +72,46 @@ def dist(a: Tensor, b: Tensor, p: float = 2) -> Tensor:
 
 @replaces(aten.max.dim)
 def max_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """max(x: float, dim) → (amax(x, dim), argmax(x, dim)): torch-mlir's index misses a NaN."""
-    if not is_float(x):
-        return NotImplemented
-    return x.amax(dim, keepdim), x.argmax(dim, keepdim)
+    """max(x, dim) → (amax(x, dim), argmax(x, dim)): torch-mlir's index misses a NaN."""
+    return (x.amax(dim, keepdim), x.argmax(dim, keepdim)) if _has_folds(x, dim) else NotImplemented
 
 
 @replaces(aten.min.dim)
 def min_dim(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """min(x: float, dim) → (amin(x, dim), argmin(x, dim))."""
-    if not is_float(x):
-        return NotImplemented
-    return x.amin(dim, keepdim), x.argmin(dim, keepdim)
+    """min(x, dim) → (amin(x, dim), argmin(x, dim))."""
+    return (x.amin(dim, keepdim), x.argmin(dim, keepdim)) if _has_folds(x, dim) else NotImplemented
 
 
 @replaces(aten.argmax.default)
 def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """argmax(x: float) → see `_first_extreme`."""
-    return _first_extreme(x, dim, keepdim, torch.amax) if is_float(x) else NotImplemented
+    """argmax(x) → see `_first_extreme`."""
+    return _first_extreme(x, dim, keepdim, torch.amax) if _has_folds(x, dim) else NotImplemented
 
 
 @replaces(aten.argmin.default)
 def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """argmin(x: float) → see `_first_extreme`."""
-    return _first_extreme(x, dim, keepdim, torch.amin) if is_float(x) else NotImplemented
+    """argmin(x) → see `_first_extreme`."""
+    return _first_extreme(x, dim, keepdim, torch.amin) if _has_folds(x, dim) else NotImplemented
+
+
+def _has_folds(x: Tensor, dim: int | None) -> bool:
+    """Whether an extreme and its place are folds of their own: of floats, and along rows.
+
+    Torch-mlir has one op for both, which misses a NaN, and has vectors only where results lie along them.
+    """
+    is_along_rows = dim is None or dim % max(1, x.dim()) == x.dim() - 1
+    return is_float(x) or (x.dtype != torch.bool and is_along_rows)
 
 
 def _first_extreme(x: Tensor, dim: int | None, keepdim: bool, extreme: Decomposition) -> Tensor:
-    """The first place that holds the extreme or a NaN: argmax of an int32 that is 1 there."""
-    at_extreme = (x == (extreme(x) if dim is None else extreme(x, dim, True))) | (x != x)
-    return torch.argmax(at_extreme.to(torch.int32), dim, keepdim)
+    """The first place that holds the extreme or a NaN: the least of the numbers of such places, which is a fold."""
+    if dim is None:
+        place = _first_extreme(x.flatten(), 0, False, extreme)
+        return place.reshape([1] * x.dim()) if keepdim else place
+    size = x.shape[dim]
+    dtype = torch.int32 if isinstance(size, int) and size < 2**31 else torch.int64
+    places = torch.arange(size, dtype=dtype, device=x.device).reshape([-1, *[1] * (x.dim() - 1 - dim % x.dim())])
+    is_there = x == extreme(x, dim, True)
+    if is_float(x):
+        is_there = is_there | (x != x)
+    return torch.where(is_there, places, size).amin(dim, keepdim).to(torch.int64)
