@@ -18,7 +18,7 @@ from pipeline.runtime.call.arguments import is_shared
 from pipeline.runtime.call.array_libraries import torch_library
 from pipeline.runtime.call.result_pool import ResultMemory, is_small
 from pipeline.runtime.call.slot_layout import SlotLayout
-from pipeline.runtime.call.tensor_call import Results, TensorCall
+from pipeline.runtime.call.tensor_call import CallResults, TensorCall
 from pipeline.runtime.call.tensor_words import tensor_words
 from pipeline.runtime.call.workspace import Workspace
 from pipeline.runtime.interface.pytree import LEAF, Tree, unflatten
@@ -142,15 +142,15 @@ class FastPath:
         place = None if self._place is None else (self._place, self._address, self._size)
         return TensorCall(self._entry, words, arguments, self._made(), weights, self._status, place)
 
-    def _made(self) -> Results:
+    def _made(self) -> CallResults:
         """What a call returns."""
         makers = [make for make, _ in self._results]
         places = [(slot, width) for (_, slot), width in zip(self._results, self._widths, strict=True)]
         if self._order is None:
-            return Results(makers[0], False, places)
+            return CallResults(makers[0], False, places)
         order = self._order
         makers, places = [makers[index] for index in order], [places[index] for index in order]
-        return Results(lambda: tuple([make() for make in makers]), True, places)
+        return CallResults(lambda: tuple([make() for make in makers]), True, places)
 
     def _is_shared(self, args: tuple[Any, ...], weights: BoundWeights) -> bool:
         """Whether an argument that is written to shares memory with another one, or with a weight."""

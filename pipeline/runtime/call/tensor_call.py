@@ -1,7 +1,7 @@
 """Calls that compiled code reads itself: CPython hands it the tensors, and it looks into their structures.
 
 A call that Python checks takes two microseconds for each argument; this takes a few nanoseconds. The code is
-`pipeline.targets.cpu.tensor_entry`; what it reads is a record of words, `Word`, then `Row` for each argument:
+`pipeline.targets.cpu.tensor_entry`; what it reads is a record of words, `RecordWord`, then `Row` for each argument:
 
     what a call looks like          how many arguments and slots there are, and what the slots begin with
     where structures have what      offsets of `TensorWords`, the types of tensors
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.runtime.call.tensor_words import TensorWords
-from pipeline.runtime.interface.call_record import Word
+from pipeline.runtime.interface.call_record import RecordWord
 from pipeline.runtime.weights.weight_binding import BoundWeights
 
 _FASTCALL = 0x80
@@ -39,7 +39,7 @@ class _Method(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class Results:
+class CallResults:
     """What a call returns.
 
     Attributes:
@@ -66,7 +66,7 @@ class TensorCall:
         entry: int,
         words: TensorWords,
         arguments: Sequence[tuple[int, Any, Any]],
-        results: Results,
+        results: CallResults,
         weights: BoundWeights,
         status: int | None,
         place: tuple[Callable[[], tuple[int, int]], int, int] | None,
@@ -89,30 +89,30 @@ class TensorCall:
             for slot, usual, inference in arguments
         ]
         head = {
-            Word.ARGUMENTS: len(rows),
-            Word.SLOTS: slots,
-            Word.TEMPLATE: ctypes.addressof(weights.template),
-            Word.WATCHED: weights.watch.record,
-            Word.TENSOR: id(torch.Tensor),
-            Word.PARAMETER: id(torch.nn.Parameter),
-            Word.CDATA: words.cdata,
-            Word.STORAGE: words.storage,
-            Word.DATA: words.data,
-            Word.START: words.start,
-            Word.COMPARED: len(words.compared),
-            Word.OFFSETS: ctypes.addressof(offsets),
-            Word.MAKE: id(results.make),
-            Word.RESULTS: len(results.places),
-            Word.IN_TUPLE: results.in_tuple,
-            Word.STATUS_SLOT: slots - 1 if status is None else status,
-            Word.PLACE: 0 if find_place is None else id(find_place),
-            Word.PLACE_SLOT: place_slot,
-            Word.SIZE_SLOT: size_slot,
-            Word.NOT_IMPLEMENTED: id(NotImplemented),
+            RecordWord.ARGUMENTS: len(rows),
+            RecordWord.SLOTS: slots,
+            RecordWord.TEMPLATE: ctypes.addressof(weights.template),
+            RecordWord.WATCHED: weights.watch.record,
+            RecordWord.TENSOR: id(torch.Tensor),
+            RecordWord.PARAMETER: id(torch.nn.Parameter),
+            RecordWord.CDATA: words.cdata,
+            RecordWord.STORAGE: words.storage,
+            RecordWord.DATA: words.data,
+            RecordWord.START: words.start,
+            RecordWord.COMPARED: len(words.compared),
+            RecordWord.OFFSETS: ctypes.addressof(offsets),
+            RecordWord.MAKE: id(results.make),
+            RecordWord.RESULTS: len(results.places),
+            RecordWord.IN_TUPLE: results.in_tuple,
+            RecordWord.STATUS_SLOT: slots - 1 if status is None else status,
+            RecordWord.PLACE: 0 if find_place is None else id(find_place),
+            RecordWord.PLACE_SLOT: place_slot,
+            RecordWord.SIZE_SLOT: size_slot,
+            RecordWord.NOT_IMPLEMENTED: id(NotImplemented),
             **{word: _address_of(name) for word, name in _FUNCTIONS.items()},
         }
         rows += [(slot, width, 0, 0) for slot, width in results.places]
-        record = _array([*(head[word] for word in Word), *itertools.chain.from_iterable(rows)])
+        record = _array([*(head[word] for word in RecordWord), *itertools.chain.from_iterable(rows)])
         self._method = _Method(b"call", entry, _FASTCALL, None)
         self.function: Callable[..., Any] = _new_function(ctypes.addressof(self._method), bytes(record), None)
 
@@ -124,12 +124,12 @@ class TensorCall:
 
 #: Functions of CPython: makes an object by a call without arguments, lets other threads run, counts references.
 _FUNCTIONS = {
-    Word.NEW: "PyObject_CallNoArgs",
-    Word.SAVE_THREAD: "PyEval_SaveThread",
-    Word.RESTORE_THREAD: "PyEval_RestoreThread",
-    Word.RELEASE: "Py_DecRef",
-    Word.RETAIN: "Py_IncRef",
-    Word.NUMBER: "PyLong_AsLongLong",
+    RecordWord.NEW: "PyObject_CallNoArgs",
+    RecordWord.SAVE_THREAD: "PyEval_SaveThread",
+    RecordWord.RESTORE_THREAD: "PyEval_RestoreThread",
+    RecordWord.RELEASE: "Py_DecRef",
+    RecordWord.RETAIN: "Py_IncRef",
+    RecordWord.NUMBER: "PyLong_AsLongLong",
 }
 
 _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(

@@ -4,7 +4,7 @@
     where structures have what      offsets in tensors' structures, the types of tensors
     functions of CPython            by their addresses: the code links to nothing
 
-`Word` are the first ones, then there is a `Row` for each argument and each result.
+`RecordWord` are the first ones, then there is a `TensorRow` for each argument and each result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RECORD_START = 32
 TUPLE_START = 24
 
 
-class Word(enum.IntEnum):
+class RecordWord(enum.IntEnum):
     """What the first words of a record are."""
 
     ARGUMENTS = 0
@@ -52,7 +52,7 @@ class Word(enum.IntEnum):
     NUMBER = enum.auto()
 
 
-class Row(enum.IntEnum):
+class TensorRow(enum.IntEnum):
     """What the words of an argument or a result are: its slot, the bytes of an element, what its structure has.
 
     What a structure has is the addresses of the words of tensors that are made in inference mode and not; of results

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir as llvm_ir
 
-from pipeline.runtime.interface.call_record import CALL, RECORD_START, TUPLE_START, Row, Word
+from pipeline.runtime.interface.call_record import CALL, RECORD_START, TUPLE_START, RecordWord, TensorRow
 
 _I1, _I8, _I32, _I64 = (llvm_ir.IntType(bits) for bits in (1, 8, 32, 64))
 _POINTER = llvm_ir.PointerType()
@@ -37,15 +37,15 @@ class _TensorEntry:
     def emit(self) -> None:
         """The whole function."""
         builder, (_, arguments, count) = self._builder, self._function.args
-        self._go_on_if(builder.icmp_unsigned("==", count, self._word(Word.ARGUMENTS)))
-        total = self._word(Word.SLOTS)
+        self._go_on_if(builder.icmp_unsigned("==", count, self._word(RecordWord.ARGUMENTS)))
+        total = self._word(RecordWord.SLOTS)
         slots = builder.alloca(_I64, size=total)
-        template = self._pointer(Word.TEMPLATE)
+        template = self._pointer(RecordWord.TEMPLATE)
         self._loop(total, lambda i: builder.store(self._load(template, i), self._element(slots, i)))
         self._loop(count, lambda i: self._argument(slots, arguments, i))
         self._place(slots)
-        result = self._new(Word.MAKE)
-        self._loop(self._word(Word.RESULTS), lambda i: self._result(slots, result, i))
+        result = self._new(RecordWord.MAKE)
+        self._loop(self._word(RecordWord.RESULTS), lambda i: self._result(slots, result, i))
         self._run(slots, total, result)
         self._emit_refusal()
 
@@ -54,29 +54,31 @@ class _TensorEntry:
         builder = self._builder
         value = builder.load(builder.gep(arguments, [number], source_etype=_POINTER), typ=_POINTER)
         kind = self._load_at(value, _I64(_TYPE))
-        is_tensor = builder.icmp_unsigned("==", kind, self._word(Word.TENSOR))
-        self._go_on_if(builder.or_(is_tensor, builder.icmp_unsigned("==", kind, self._word(Word.PARAMETER))))
+        is_tensor = builder.icmp_unsigned("==", kind, self._word(RecordWord.TENSOR))
+        self._go_on_if(builder.or_(is_tensor, builder.icmp_unsigned("==", kind, self._word(RecordWord.PARAMETER))))
         row = self._row(number)
-        tensor = self._load_pointer(value, self._word(Word.CDATA))
-        differences = [self._differences(tensor, self._word_of(row, each)) for each in (Row.EXPECTED, Row.INFERENCE)]
+        tensor = self._load_pointer(value, self._word(RecordWord.CDATA))
+        differences = [
+            self._differences(tensor, self._word_of(row, each)) for each in (TensorRow.EXPECTED, TensorRow.INFERENCE)
+        ]
         equal = [builder.icmp_unsigned("==", difference, _I64(0)) for difference in differences]
         self._go_on_if(builder.or_(*equal))
-        address = self._address(tensor, self._word_of(row, Row.WIDTH))
+        address = self._address(tensor, self._word_of(row, TensorRow.WIDTH))
         self._go_on_if(builder.icmp_unsigned("!=", address, _I64(0)))
-        builder.store(address, self._element(slots, self._word_of(row, Row.SLOT)))
+        builder.store(address, self._element(slots, self._word_of(row, TensorRow.SLOT)))
 
     def _place(self, slots: llvm_ir.Value) -> None:
         """Stores where temporaries are, if there are some: what a function of Python returns, two numbers."""
         builder = self._builder
         inside, behind = (self._function.append_basic_block() for _ in range(2))
-        builder.cbranch(builder.icmp_unsigned("==", self._word(Word.PLACE), _I64(0)), behind, inside)
+        builder.cbranch(builder.icmp_unsigned("==", self._word(RecordWord.PLACE), _I64(0)), behind, inside)
         builder.position_at_end(inside)
-        place = self._new(Word.PLACE)
-        number = self._function_of(_I64, [_POINTER], Word.NUMBER)
-        for item, slot in enumerate((Word.PLACE_SLOT, Word.SIZE_SLOT)):
+        place = self._new(RecordWord.PLACE)
+        number = self._function_of(_I64, [_POINTER], RecordWord.NUMBER)
+        for item, slot in enumerate((RecordWord.PLACE_SLOT, RecordWord.SIZE_SLOT)):
             found = builder.call(number, [self._load_pointer(place, _I64(TUPLE_START + 8 * item))])
             builder.store(found, self._element(slots, self._word(slot)))
-        builder.call(self._function_of(llvm_ir.VoidType(), [_POINTER], Word.RELEASE), [place])
+        builder.call(self._function_of(llvm_ir.VoidType(), [_POINTER], RecordWord.RELEASE), [place])
         builder.branch(behind)
         builder.position_at_end(behind)
 
@@ -84,38 +86,41 @@ class _TensorEntry:
         """Stores where the memory of a result is: of all that there is, or of one in a tuple."""
         builder = self._builder
         item = builder.add(builder.shl(number, _I64(3)), _I64(TUPLE_START))
-        in_tuple = builder.load(self._at(result, builder.mul(item, self._word(Word.IN_TUPLE))), typ=_POINTER)
-        is_one = builder.icmp_unsigned("==", self._word(Word.IN_TUPLE), _I64(0))
-        tensor = self._load_pointer(builder.select(is_one, result, in_tuple), self._word(Word.CDATA))
-        row = self._row(builder.add(number, self._word(Word.ARGUMENTS)))
-        address = self._address(tensor, self._word_of(row, Row.WIDTH))
-        builder.store(address, self._element(slots, self._word_of(row, Row.SLOT)))
+        in_tuple = builder.load(self._at(result, builder.mul(item, self._word(RecordWord.IN_TUPLE))), typ=_POINTER)
+        is_one = builder.icmp_unsigned("==", self._word(RecordWord.IN_TUPLE), _I64(0))
+        tensor = self._load_pointer(builder.select(is_one, result, in_tuple), self._word(RecordWord.CDATA))
+        row = self._row(builder.add(number, self._word(RecordWord.ARGUMENTS)))
+        address = self._address(tensor, self._word_of(row, TensorRow.WIDTH))
+        builder.store(address, self._element(slots, self._word_of(row, TensorRow.SLOT)))
 
-    def _new(self, word: Word) -> llvm_ir.Value:
+    def _new(self, word: RecordWord) -> llvm_ir.Value:
         """What a callable of the record returns; an exception is handed on."""
         made = self._builder.call(self._function_of(_POINTER, [_POINTER]), [self._pointer(word)])
         self._return_if(self._builder.icmp_unsigned("==", made, _POINTER(None)), _POINTER(None))
         return made
 
     def _row(self, number: llvm_ir.Value) -> llvm_ir.Value:
-        return self._builder.add(self._builder.mul(number, _I64(len(Row))), _I64(len(Word)))
+        return self._builder.add(self._builder.mul(number, _I64(len(TensorRow))), _I64(len(RecordWord)))
 
     def _differences(self, tensor: llvm_ir.Value, expected: llvm_ir.Value) -> llvm_ir.Value:
         """The bits in which words of a tensor's structure are not what is expected."""
         builder = self._builder
-        expected, offsets = builder.inttoptr(expected, _POINTER), self._pointer(Word.OFFSETS)
+        expected, offsets = builder.inttoptr(expected, _POINTER), self._pointer(RecordWord.OFFSETS)
 
         def compare(number: llvm_ir.Value, found: llvm_ir.Value) -> llvm_ir.Value:
             word = self._load_at(tensor, self._load(offsets, number))
             return builder.or_(found, builder.xor(word, self._load(expected, number)))
 
-        return self._fold(self._word(Word.COMPARED), compare)
+        return self._fold(self._word(RecordWord.COMPARED), compare)
 
     def _address(self, tensor: llvm_ir.Value, width: llvm_ir.Value) -> llvm_ir.Value:
         """Where the first element of a tensor is; 0 where its memory was freed."""
         builder = self._builder
-        storage = self._load_pointer(tensor, self._word(Word.STORAGE))
-        data, start = self._load_at(storage, self._word(Word.DATA)), self._load_at(tensor, self._word(Word.START))
+        storage = self._load_pointer(tensor, self._word(RecordWord.STORAGE))
+        data, start = (
+            self._load_at(storage, self._word(RecordWord.DATA)),
+            self._load_at(tensor, self._word(RecordWord.START)),
+        )
         address = builder.add(data, builder.mul(start, width))
         return builder.select(builder.icmp_unsigned("==", data, _I64(0)), data, address)
 
@@ -123,22 +128,24 @@ class _TensorEntry:
         """Runs the code while other threads of Python may, and returns the result unless a check has failed."""
         builder = self._builder
         failure = self._element(slots, builder.sub(total, _I64(1)))
-        status = self._element(slots, self._word(Word.STATUS_SLOT))  # the last slot itself where there are no checks
+        status = self._element(
+            slots, self._word(RecordWord.STATUS_SLOT)
+        )  # the last slot itself where there are no checks
         builder.store(builder.ptrtoint(failure, _I64), status)
         builder.store(_I64(0), failure)
-        thread = builder.call(self._function_of(_POINTER, [], Word.SAVE_THREAD), [])
-        stale = builder.call(self._guarded, [slots, self._pointer(Word.WATCHED)])
-        builder.call(self._function_of(llvm_ir.VoidType(), [_POINTER], Word.RESTORE_THREAD), [thread])
+        thread = builder.call(self._function_of(_POINTER, [], RecordWord.SAVE_THREAD), [])
+        stale = builder.call(self._guarded, [slots, self._pointer(RecordWord.WATCHED)])
+        builder.call(self._function_of(llvm_ir.VoidType(), [_POINTER], RecordWord.RESTORE_THREAD), [thread])
         failed = builder.or_(builder.zext(stale, _I64), builder.load(failure, typ=_I64))
         self._return_if(builder.icmp_unsigned("==", failed, _I64(0)), result)
-        builder.call(self._function_of(llvm_ir.VoidType(), [_POINTER], Word.RELEASE), [result])
+        builder.call(self._function_of(llvm_ir.VoidType(), [_POINTER], RecordWord.RELEASE), [result])
         builder.branch(self._refuse)
 
     def _emit_refusal(self) -> None:
         builder = self._builder
         builder.position_at_end(self._refuse)
-        answer = self._pointer(Word.NOT_IMPLEMENTED)
-        builder.call(self._function_of(llvm_ir.VoidType(), [_POINTER], Word.RETAIN), [answer])
+        answer = self._pointer(RecordWord.NOT_IMPLEMENTED)
+        builder.call(self._function_of(llvm_ir.VoidType(), [_POINTER], RecordWord.RETAIN), [answer])
         builder.ret(answer)
 
     def _go_on_if(self, condition: llvm_ir.Value) -> None:
@@ -182,19 +189,19 @@ class _TensorEntry:
         return found
 
     def _function_of(
-        self, result: llvm_ir.Type, arguments: Sequence[llvm_ir.Type], word: Word = Word.NEW
+        self, result: llvm_ir.Type, arguments: Sequence[llvm_ir.Type], word: RecordWord = RecordWord.NEW
     ) -> llvm_ir.Value:
         """A function of CPython's, by its address in the record."""
         kind = llvm_ir.FunctionType(result, arguments)
         return self._builder.inttoptr(self._word(word), kind.as_pointer())
 
-    def _word(self, word: Word) -> llvm_ir.Value:
+    def _word(self, word: RecordWord) -> llvm_ir.Value:
         return self._load(self._record, _I64(word))
 
-    def _pointer(self, word: Word) -> llvm_ir.Value:
+    def _pointer(self, word: RecordWord) -> llvm_ir.Value:
         return self._builder.inttoptr(self._word(word), _POINTER)
 
-    def _word_of(self, row: llvm_ir.Value, word: Row) -> llvm_ir.Value:
+    def _word_of(self, row: llvm_ir.Value, word: TensorRow) -> llvm_ir.Value:
         return self._load(self._record, self._builder.add(row, _I64(word)))
 
     def _element(self, words: llvm_ir.Value, number: llvm_ir.Value) -> llvm_ir.Value:
