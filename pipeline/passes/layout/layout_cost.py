@@ -165,8 +165,10 @@ def gain(op: ir.Operation) -> float:
     sizes = [view.sizes[loop] for loop in range(view.loops)]
     image = ir.RankedTensorType(op.results[0].type)
     channels, width = (_SIZE if image.is_dynamic_dim(dim) else image.get_dim_size(dim) for dim in (1, 3))
-    operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes)) / zeros_between(op.operands[0])
-    return operations / (first * _filled(width)) - operations / (last * _filled(channels))
+    zeros = zeros_between(op.operands[0])
+    operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes)) / zeros
+    lanes = 1.0 if zeros > 1 else _filled(channels)  # few channels of a transposed convolution lie across its tiles
+    return operations / (first * _filled(width)) - operations / (last * lanes)
 
 
 def _filled(size: int) -> float:
