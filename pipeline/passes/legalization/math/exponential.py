@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.mlir import arith, defining_op, ir
 from pipeline.passes.legalization.math import exp_log_f64
 from pipeline.passes.legalization.math.builder import Predicate, Vectors
+from pipeline.passes.legalization.math.exp_tables import exp_by_tables
 
 _LOG2_E = 1.44269504088896341
 
@@ -18,6 +19,9 @@ def exp(v: Vectors, x: ir.Value) -> ir.Value:
 
 
 def _exp_single(v: Vectors, x: ir.Value) -> ir.Value:
+    if v.has_lookup and v.has_scalef:
+        return exp_by_tables(v, x)
+
     def within(x: ir.Value) -> ir.Value:
         clamped = v.least(89.0, x)
         n, power = v.round(clamped, _LOG2_E)
