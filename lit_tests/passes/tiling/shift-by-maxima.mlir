@@ -416,3 +416,82 @@ func.func @both(%x: tensor<8x8xf32>, %m: tensor<8xf32>, %s: tensor<8x1xf32>, %ou
   } -> tensor<8x8xf32>
   return %r : tensor<8x8xf32>
 }
+
+// -----
+
+// Loops of one iteration count for nothing; rows that are masked as a whole are 0, whatever the sum is.
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#inner = affine_map<(d0, d1, d2) -> (d1, d2)>
+#row = affine_map<(d0, d1, d2) -> (d0, d1)>
+#first = affine_map<(d0, d1, d2) -> (0, d1)>
+#kept = affine_map<(d0, d1, d2) -> (d0, d1, 0)>
+
+// CHECK-LABEL: func.func @attention
+// CHECK: arith.maxnumf
+// CHECK: math.exp %{{.*}} {pipeline.at_most_zero}
+func.func @attention(%x: tensor<8x8xf32>, %m: tensor<1x8xf32>, %s: tensor<1x8x1xf32>, %masked: tensor<1x8x1xi1>, %out: tensor<1x8x8xf32>) -> tensor<1x8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %max = linalg.generic {indexing_maps = [#inner, #row], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x : tensor<8x8xf32>) outs(%m : tensor<1x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = arith.maximumf %a, %o : f32
+    linalg.yield %v : f32
+  } -> tensor<1x8xf32>
+  %exp = linalg.generic {indexing_maps = [#inner, #first, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %max : tensor<8x8xf32>, tensor<1x8xf32>) outs(%out : tensor<1x8x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.subf %a, %b : f32
+    %v = math.exp %d : f32
+    linalg.yield %v : f32
+  } -> tensor<1x8x8xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #kept], iterator_types = ["parallel", "parallel", "reduction"]} ins(%exp : tensor<1x8x8xf32>) outs(%s : tensor<1x8x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = arith.addf %a, %o : f32
+    linalg.yield %v : f32
+  } -> tensor<1x8x1xf32>
+  %r = linalg.generic {indexing_maps = [#id, #kept, #kept, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%exp, %sum, %masked : tensor<1x8x8xf32>, tensor<1x8x1xf32>, tensor<1x8x1xi1>) outs(%out : tensor<1x8x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: i1, %o: f32):
+    %q = arith.divf %a, %b : f32
+    %v = arith.select %c, %zero, %q : f32
+    linalg.yield %v : f32
+  } -> tensor<1x8x8xf32>
+  return %r : tensor<1x8x8xf32>
+}
+
+// -----
+
+// Must not leave NaN out: what is selected in the place of a result is an element without its sum.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#kept = affine_map<(d0, d1) -> (d0, 0)>
+
+// CHECK-LABEL: func.func @selected_exponentials
+// CHECK: arith.maximumf
+// CHECK: math.exp %{{.*}} {pipeline.at_most_zero}
+func.func @selected_exponentials(%x: tensor<8x8xf32>, %m: tensor<8xf32>, %s: tensor<8x1xf32>, %out: tensor<8x8xf32>) -> (tensor<8x8xf32>) {
+  %max = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<8x8xf32>) outs(%m : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = arith.maximumf %a, %o : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %exp = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %max : tensor<8x8xf32>, tensor<8xf32>) outs(%out : tensor<8x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.subf %a, %b : f32
+    %v = math.exp %d : f32
+    linalg.yield %v : f32
+  } -> tensor<8x8xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #kept], iterator_types = ["parallel", "reduction"]} ins(%exp : tensor<8x8xf32>) outs(%s : tensor<8x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = arith.addf %a, %o : f32
+    linalg.yield %v : f32
+  } -> tensor<8x1xf32>
+  %r = linalg.generic {indexing_maps = [#id, #kept, #id], iterator_types = ["parallel", "parallel"]} ins(%exp, %sum : tensor<8x8xf32>, tensor<8x1xf32>) outs(%out : tensor<8x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %q = arith.mulf %a, %b : f32
+    %none = arith.constant 0.0 : f32
+    %is = arith.cmpf ogt, %b, %none : f32
+    %v = arith.select %is, %q, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8x8xf32>
+  return %r : tensor<8x8xf32>
+}
