@@ -3,7 +3,7 @@
 // The loops and vectors of more schedules: which loops run outside, and what is read how often.
 
 // A vector times the lines of a matrix: four vectors of partial sums, which the first step starts; what is left of a
-// line is masked; one number for each line.
+// line goes into two of them, the last one under a mask; one number for each line.
 
 #x = affine_map<(n, k) -> (k)>
 #w = affine_map<(n, k) -> (n, k)>
@@ -17,11 +17,12 @@
 // CHECK-NEXT: %[[P:.*]] = math.fma %[[V]], %[[L]], %{{.*}} : vector<4xf32>
 // CHECK-COUNT-3: math.fma
 // CHECK-NOT: math.fma
-// CHECK: %[[SUM:.*]] = scf.for %{{.*}} = %c16 to %c22 step %c4 iter_args(%[[PART:.*]] = %[[P]])
-// CHECK: %[[MASK:.*]] = vector.create_mask
-// CHECK: vector.maskedload %[[W]]
-// CHECK: %[[NEXT:.*]] = math.fma {{.*}}, %[[PART]]
-// CHECK: arith.select %[[MASK]], %[[NEXT]], %[[PART]]
+// CHECK: %[[WHOLE:.*]] = vector.load %[[W]][%[[N]], %c16]
+// CHECK-NEXT: math.fma %{{.*}}, %[[WHOLE]], %[[P]]
+// CHECK: %[[EDGE:.*]] = vector.maskedload %[[W]][%[[N]], %c20], %[[MASK:[a-z0-9_]+]]
+// CHECK-NEXT: %[[NEXT:.*]] = math.fma %{{.*}}, %[[EDGE]], %[[PART:.*]] : vector<4xf32>
+// CHECK-NEXT: arith.select %[[MASK]], %[[NEXT]], %[[PART]]
+// CHECK-NOT: math.fma
 // CHECK: %[[ALL:.*]] = vector.reduction <add>
 // CHECK: %[[OLD:.*]] = memref.load %[[Y]][%[[N]]]
 // CHECK: %[[NEW:.*]] = arith.addf %[[OLD]], %[[ALL]]

@@ -1,4 +1,5 @@
 // RUN: pipeline-opt %s --expand-vector-math="tables=true" | FileCheck %s
+// RUN: pipeline-opt %s --expand-vector-math="tables=true scalef=true" | FileCheck %s --check-prefix=BOTH
 // RUN: pipeline-opt %s --expand-vector-math | FileCheck %s --check-prefix=WITHOUT
 
 // With AVX-512 the coefficients of erf are looked up: the centre of the interval, five of the polynomial, erf of the centre.
@@ -28,4 +29,48 @@ func.func @others(%x: vector<8xf32>, %y: vector<16xf32>) -> (vector<8xf32>, vect
   %0 = math.erf %x : vector<8xf32>
   %1 = math.tanh %y : vector<16xf32>
   return %0, %1 : vector<8xf32>, vector<16xf32>
+}
+
+// With both instructions, exp looks sixteenths of an exponent up, and what they were rounded by. What vanishes is set to
+// zero by the mask of the last instruction. Of powers of two alone it would be a long polynomial.
+
+// BOTH-LABEL: func.func @exponentials
+// BOTH-SAME: (%[[X:.*]]: vector<16xf32>)
+// BOTH: %[[COUNTS:.*]] = arith.cmpf uge, %[[X]]
+// BOTH-COUNT-2: llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"
+// BOTH: %[[E:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"
+// BOTH: %[[R:.*]] = arith.select %[[COUNTS]], %[[E]], %{{.*}}
+// BOTH-NEXT: return %[[R]]
+// CHECK-LABEL: func.func @exponentials
+// CHECK-NOT: llvm.call_intrinsic
+// CHECK: return
+func.func @exponentials(%x: vector<16xf32>) -> vector<16xf32> {
+  %0 = math.exp %x : vector<16xf32>
+  return %0 : vector<16xf32>
+}
+
+// Must not fire: other vectors.
+
+// BOTH-LABEL: func.func @other_exponentials
+// BOTH-NOT: llvm.x86.avx512.permvar
+// BOTH: return
+func.func @other_exponentials(%x: vector<8xf32>, %y: vector<8xf64>) -> (vector<8xf32>, vector<8xf64>) {
+  %0 = math.exp %x : vector<8xf32>
+  %1 = math.exp %y : vector<8xf64>
+  return %0, %1 : vector<8xf32>, vector<8xf64>
+}
+
+// What is known not to be positive needs no upper bound; other numbers have one.
+
+// BOTH-LABEL: func.func @bounded_exponentials
+// BOTH: arith.cmpf uge, %arg0
+// BOTH-NOT: arith.cmpf
+// BOTH: llvm.x86.avx512.mask.scalef
+// BOTH: arith.cmpf uge, %arg1
+// BOTH: arith.cmpf olt
+// BOTH: llvm.x86.avx512.mask.scalef
+func.func @bounded_exponentials(%x: vector<16xf32>, %y: vector<16xf32>) -> (vector<16xf32>, vector<16xf32>) {
+  %0 = math.exp %x {pipeline.at_most_zero} : vector<16xf32>
+  %1 = math.exp %y : vector<16xf32>
+  return %0, %1 : vector<16xf32>, vector<16xf32>
 }

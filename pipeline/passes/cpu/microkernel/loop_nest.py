@@ -140,6 +140,16 @@ class NestEmitter:
         level(0, position)
 
     def _vectors(self, position: TilePosition, inner: EmitTiles) -> None:
+        """The loop along vectors; elementwise ops have the numbers that are the same for all of them loaded before."""
+        if any(self.view.reductions):
+            self._along_vectors(position, inner)
+            return
+        stage = self.stage
+        self.stage = with_numbers(stage, position)
+        self._along_vectors(position, inner)
+        self.stage = stage
+
+    def _along_vectors(self, position: TilePosition, inner: EmitTiles) -> None:
         """Full tiles, then the rest: exactly as many vectors as it needs, the last one masked."""
         dim, lanes = self.tile.vector_dim, self.tile.lanes
 
@@ -288,11 +298,11 @@ class NestEmitter:
 
         def run(first: ir.Value, last: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
             if self.tile.lane_dim != dim:
-                return _loop(first, last, 1, values, add)
+                return loop_with(first, last, 1, values, add)
             whole = self._has_whole_vectors(dim)
             full = last if whole else arith.AddIOp(first, floor_to(arith.SubIOp(last, first).result, lanes)).result
-            values = _loop(first, full, lanes, values, add_several)
-            return values if whole else _loop(full, last, 1, values, add)
+            values = loop_with(first, full, lanes, values, add_several)
+            return values if whole else loop_with(full, last, 1, values, add)
 
         lanes = self.tile.lanes
         return self.in_blocks(depth, self._steps(dim, at), values, run)
@@ -335,7 +345,12 @@ class NestEmitter:
         return memref.DimOp(self.view.operands[operand], as_index(position)).result
 
 
-def _loop(
+def with_numbers(stage: TiledOp, position: TilePosition) -> TiledOp:
+    """An op with the inputs that are one number in all loops inside of a position, loaded there."""
+    return replace(stage, loaded=RegisterTile(stage, position).fixed_numbers())
+
+
+def loop_with(
     first: ir.Value,
     last: ir.Value,
     step: int,

@@ -25,9 +25,12 @@ class RegisterTile(TileAccesses):
     """A tile at a place, whose elements are computed vector by vector."""
 
     def where_inside(self, new: list[ir.Value], old: list[ir.Value]) -> list[ir.Value]:
-        """The new values in the lanes that the mask lets through, the old ones elsewhere."""
-        mask = self._mask_vector()
-        return [arith.SelectOp(mask, one, other).result for one, other in zip(new, old, strict=True)]
+        """The new values of a row in the lanes that the mask lets through, the old ones elsewhere."""
+        mask = None if self.position.mask is None else self._mask_vector()
+        return [
+            arith.SelectOp(mask, one, other).result if self._is_masked(n % self.position.vectors) else one
+            for n, (one, other) in enumerate(zip(new, old, strict=True))
+        ]
 
     def fold_into(self, output: int, fold: str, vectors: list[ir.Value], initial: ir.Value | None) -> None:
         """Combines vectors of partial results with `initial`, else with an output's element, and stores it there."""

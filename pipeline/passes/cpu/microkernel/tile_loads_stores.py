@@ -40,12 +40,32 @@ class TileAccesses:
             return self._load_padded(operand, at, row, column)
         if self._crosses(operand):
             return self._load_crossed(operand, at, column)[row]
-        indices, element = self._indices(operand, at, row, column), element_type(source)
+        if operand in self.stage.loaded:
+            return self._broadcast(self.stage.loaded[operand])
         if self.stage.view.moves(operand, tile.vector_dim) == "fixed":
-            number = memref.LoadOp(self._buffer(operand), indices).result
-            return self._broadcast(narrow_elements.after_load(number, element))
+            return self._broadcast(self._load_number(operand, at, row, column))
+        indices, element = self._indices(operand, at, row, column), element_type(source)
         kind = ir.VectorType.get([tile.lanes], narrow_elements.stored(element))
         return narrow_elements.after_load(self._load_vector(kind, operand, indices, column), element)
+
+    def fixed_numbers(self) -> dict[int, ir.Value]:
+        """The inputs that are one number in all iterations of the loops that the tile is not in yet, loaded.
+
+        Loops of a linalg op write nothing that other iterations read.
+        """
+        view, at = self.stage.view, dict(self.position.at)
+        return {
+            operand: self._load_number(operand, at, 0, 0)
+            for operand in range(view.inputs)
+            if not is_scalar(view.operands[operand])
+            and operand not in self.stage.pads
+            and all(loop in at or view.moves(operand, loop) == "fixed" for loop in range(view.loops))
+        }
+
+    def _load_number(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+        """The element of an operand that does not move along vectors."""
+        number = memref.LoadOp(self._buffer(operand), self._indices(operand, at, row, column)).result
+        return narrow_elements.after_load(number, element_type(self.stage.view.operands[operand]))
 
     def _load_padded(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
         tile, indexing = self.stage.tile, self.stage.view.maps[operand]

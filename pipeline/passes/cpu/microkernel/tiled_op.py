@@ -18,13 +18,16 @@ from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds
 class TiledOp:
     """An op as it runs on a tile: its maps go from the loops that the tile is of.
 
-    `pads` has the inputs that are padded copies, which are not there: their elements are loaded from what is padded.
+    Attributes:
+        pads: the inputs that are padded copies, which are not there: their elements are loaded from what is padded.
+        loaded: numbers that are inputs for all lanes of all vectors, loaded before the loop along these.
     """
 
     view: LinalgOp
     tile: TileSizes
     multiply_adds: MultiplyAdds
     pads: Mapping[int, Pad] = field(default_factory=dict)
+    loaded: Mapping[int, ir.Value] = field(default_factory=dict)
 
     @cached_property
     def body_values(self) -> set[ir.Value]:

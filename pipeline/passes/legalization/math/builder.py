@@ -177,18 +177,24 @@ class Vectors:
 
         In two halves where that is not an instruction.
         """
-        if self.scalef and str(self.kind) in _SCALEF:
-            return self._scalef(x, exponent)
+        if self.has_scalef:
+            return self.scale_by_floor(x, exponent)
         first, second = self.halves(integer)
         return self.multiply(self.multiply(x, self.power_of_two(first)), self.power_of_two(second))
 
     def scale_within_range(self, x: ir.Value, exponent: ir.Value, integer: ir.Value) -> ir.Value:
         """As `scale`, where both the power and the product are normal numbers."""
-        if self.scalef and str(self.kind) in _SCALEF:
-            return self._scalef(x, exponent)
+        if self.has_scalef:
+            return self.scale_by_floor(x, exponent)
         return self.multiply(x, self.power_of_two(integer))
 
-    def _scalef(self, x: ir.Value, exponent: ir.Value) -> ir.Value:
+    @property
+    def has_scalef(self) -> bool:
+        """Whether vectors of this type have the instruction for x * 2 ** n."""
+        return self.scalef and str(self.kind) in _SCALEF
+
+    def scale_by_floor(self, x: ir.Value, exponent: ir.Value) -> ir.Value:
+        """x * 2 ** floor(exponent), which may be denormal or overflow to infinity; see `has_scalef`."""
         mask, rounding = ir.IntegerType.get_signless(max(8, self.kind.shape[0])), ir.IntegerType.get_signless(32)
         every = arith.ConstantOp(mask, ir.IntegerAttr.get(mask, -1)).result
         current = arith.ConstantOp(rounding, ir.IntegerAttr.get(rounding, 4)).result
