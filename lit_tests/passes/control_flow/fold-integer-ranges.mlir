@@ -212,7 +212,7 @@ func.func @limited(%x: tensor<16xf32>) -> (tensor<16xi1>, tensor<16xi1>) {
   return %r#0, %r#1 : tensor<16xi1>, tensor<16xi1>
 }
 
-// Must not fire: for a comparison that holds for what is not a number, for one of another element, for a clamp that
+// Must not fire: for comparisons that hold for what is not a number, for one of another element, for a clamp that
 // hands such on, and for a limit on one side.
 
 // CHECK-LABEL: func.func @may_be_no_numbers
@@ -228,7 +228,9 @@ func.func @may_be_no_numbers(%x: tensor<16xf32>, %y: tensor<16xf32>) -> (tensor<
     %least = arith.cmpf oge, %in, %zero : f32
     %most = arith.cmpf olt, %in, %last : f32
     %both = arith.andi %least, %most : i1
-    %unordered = arith.cmpf ult, %in, %last : f32
+    %not_less = arith.cmpf uge, %in, %zero : f32
+    %not_more = arith.cmpf ult, %in, %last : f32
+    %unordered = arith.andi %not_less, %not_more : i1
     %low = arith.select %least, %in, %zero : f32
     %maybe = arith.select %unordered, %in, %zero : f32
     %i = arith.fptosi %maybe : f32 to i32
