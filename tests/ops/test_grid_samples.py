@@ -82,3 +82,50 @@ def test_sizes_of_the_call():
     for tall, many in ((9, 6), (4, 13)):
         x, grid = drawn((2, 3, tall, 11), (many, 7), torch.float32)
         torch.testing.assert_close(exe(x, grid), model(x, grid), rtol=1e-4, atol=1e-4)
+
+
+def test_coordinates_and_elements_that_are_no_numbers():
+    """A point that is NaN or infinite, and elements that are next to points outside of the image."""
+    nan, inf = float("nan"), float("inf")
+    x = torch.arange(1.0, 21).view(1, 1, 4, 5)
+    x[0, 0, 0, 0], x[0, 0, 3, 4], x[0, 0, 3, 0] = nan, inf, -inf
+    ends = torch.tensor([nan, inf, -inf, 1.0, -1.0, -1.2, 1.2, 0.3, -0.9, 0.95, -1.5, 1.5, 0.0])
+    grid = torch.stack(torch.meshgrid(ends, ends, indexing="ij"), -1)[None]
+    results = pipeline.compile(Function(every_form), (x, grid))(x, grid)
+    for form, result, expected in zip(FORMS, results, every_form(x, grid), strict=True):
+        torch.testing.assert_close(
+            result, expected, rtol=1e-4, atol=1e-4, equal_nan=True, msg=lambda text, f=form: f"{f}: {text}"
+        )
+
+
+@pytest.mark.parametrize("channels", [1, 5])
+@pytest.mark.parametrize(("tall", "wide"), [(7, 14), (3, 33), (1, 200)])
+def test_parts_of_vectors(channels, tall, wide):
+    """Points that fill vectors to a part, in tiles that are cut, from tensors that lie in strides."""
+    x, grid = drawn((2, channels, 6, 9), (wide, tall), torch.float32)
+    x, grid = x.transpose(2, 3), grid.transpose(1, 2)
+    model = Function(lambda x, grid: functional.grid_sample(x, grid, align_corners=False))
+    torch.testing.assert_close(pipeline.compile(model, (x, grid))(x, grid), model(x, grid), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_places_that_are_never_outside_are_not_checked(padding):
+    x, grid = drawn((1, 3, 9, 11), (6, 7), torch.float32)
+    model = Function(lambda x, grid: functional.grid_sample(x, grid, padding_mode=padding, align_corners=False))
+    exe = pipeline.compile(model, (x, grid))
+    assert len(exe.kernels) == 1
+    assert "cmpi ult" not in exe.ir("kernels")
+
+
+def test_indices_from_floats_that_may_be_no_numbers_are_checked():
+    """clamp hands NaN on, which is no index; where the comparison fails for NaN, there is one for it."""
+    table = torch.arange(10.0)
+    clamped = Function(lambda table, x: table[x.clamp(0, 9).long()])
+    limited = Function(lambda table, x: table[torch.where((x > 0) & (x < 9), x, 0).long()])
+    x = torch.tensor([3.7, -2.0, 100.0, 8.9])
+    for model in (clamped, limited):
+        torch.testing.assert_close(pipeline.compile(model, (table, x))(table, x), model(table, x))
+    x = torch.tensor([3.7, float("nan"), float("inf"), -float("inf")])
+    with pytest.raises(pipeline.PipelineError, match="out of range"):
+        pipeline.compile(clamped, (table, x))(table, x)
+    torch.testing.assert_close(pipeline.compile(limited, (table, x))(table, x), limited(table, x))

@@ -164,3 +164,87 @@ func.func @too_many_rounds(%table: tensor<20xf32>, %n: index) -> (index, index, 
   }
   return %a, %b, %c : index, index, index
 }
+
+// Places from floats that comparisons limit, some of them in other ops: 0 for what is not a number.
+
+// CHECK-LABEL: func.func @limited
+// CHECK-NOT: arith.cmpi
+// CHECK: return
+func.func @limited(%x: tensor<16xf32>) -> (tensor<16xi1>, tensor<16xi1>) {
+  %zero = arith.constant 0.0 : f32
+  %last = arith.constant 8.7 : f32
+  %c4 = arith.constant 4 : i32
+  %c33 = arith.constant 33 : i32
+  %c36 = arith.constant 36 : i32
+  %e = tensor.empty() : tensor<16xi1>
+  %f = tensor.empty() : tensor<16xf32>
+  %positive = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<16xf32>) outs(%e : tensor<16xi1>) {
+  ^bb0(%in: f32, %out: i1):
+    %p = arith.cmpf ogt, %in, %zero : f32
+    linalg.yield %p : i1
+  } -> tensor<16xi1>
+  %above = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%positive, %x : tensor<16xi1>, tensor<16xf32>) outs(%f : tensor<16xf32>) {
+  ^bb0(%p: i1, %in: f32, %out: f32):
+    %v = arith.select %p, %in, %zero : f32
+    linalg.yield %v : f32
+  } -> tensor<16xf32>
+  %r:2 = linalg.generic {indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel"]}
+      ins(%above, %x : tensor<16xf32>, tensor<16xf32>) outs(%e, %e : tensor<16xi1>, tensor<16xi1>) {
+  ^bb0(%in: f32, %raw: f32, %out: i1, %out2: i1):
+    %below = arith.cmpf ogt, %last, %in : f32
+    %v = arith.select %below, %in, %last : f32
+    %up = math.ceil %v : f32
+    %i = arith.fptosi %up : f32 to i32
+    %place = arith.muli %i, %c4 : i32
+    // expected-remark @below {{passed: is always true}}
+    %b = arith.cmpi sle, %place, %c36 : i32
+    %least = arith.cmpf oge, %raw, %zero : f32
+    %most = arith.cmpf olt, %raw, %last : f32
+    %both = arith.andi %least, %most : i1
+    %w = arith.select %both, %raw, %zero : f32
+    %j = arith.fptosi %w : f32 to i32
+    // expected-remark @below {{passed: is always true}}
+    %c = arith.cmpi ult, %j, %c33 : i32
+    linalg.yield %b, %c : i1, i1
+  } -> (tensor<16xi1>, tensor<16xi1>)
+  return %r#0, %r#1 : tensor<16xi1>, tensor<16xi1>
+}
+
+// Must not fire: for comparisons that hold for what is not a number, for one of another element, for a clamp that
+// hands such on, and for a limit on one side.
+
+// CHECK-LABEL: func.func @may_be_no_numbers
+// CHECK-COUNT-4: arith.cmpi
+func.func @may_be_no_numbers(%x: tensor<16xf32>, %y: tensor<16xf32>) -> (tensor<16xi1>, tensor<16xi1>, tensor<16xi1>, tensor<16xi1>) {
+  %zero = arith.constant 0.0 : f32
+  %last = arith.constant 9.0 : f32
+  %c10 = arith.constant 10 : i32
+  %e = tensor.empty() : tensor<16xi1>
+  %r:4 = linalg.generic {indexing_maps = [#id, #id, #id, #id, #id, #id], iterator_types = ["parallel"]}
+      ins(%x, %y : tensor<16xf32>, tensor<16xf32>) outs(%e, %e, %e, %e : tensor<16xi1>, tensor<16xi1>, tensor<16xi1>, tensor<16xi1>) {
+  ^bb0(%in: f32, %other: f32, %o0: i1, %o1: i1, %o2: i1, %o3: i1):
+    %least = arith.cmpf oge, %in, %zero : f32
+    %most = arith.cmpf olt, %in, %last : f32
+    %both = arith.andi %least, %most : i1
+    %not_less = arith.cmpf uge, %in, %zero : f32
+    %not_more = arith.cmpf ult, %in, %last : f32
+    %unordered = arith.andi %not_less, %not_more : i1
+    %low = arith.select %least, %in, %zero : f32
+    %maybe = arith.select %unordered, %in, %zero : f32
+    %i = arith.fptosi %maybe : f32 to i32
+    %a = arith.cmpi slt, %i, %c10 : i32
+    %elsewhere = arith.select %both, %other, %zero : f32
+    %j = arith.fptosi %elsewhere : f32 to i32
+    %b = arith.cmpi slt, %j, %c10 : i32
+    %clamp = arith.maximumf %in, %zero : f32
+    %clamped = arith.minimumf %clamp, %last : f32
+    %k = arith.fptosi %clamped : f32 to i32
+    %c = arith.cmpi slt, %k, %c10 : i32
+    %l = arith.fptosi %low : f32 to i32
+    %d = arith.cmpi slt, %l, %c10 : i32
+    linalg.yield %a, %b, %c, %d : i1, i1, i1, i1
+  } -> (tensor<16xi1>, tensor<16xi1>, tensor<16xi1>, tensor<16xi1>)
+  return %r#0, %r#1, %r#2, %r#3 : tensor<16xi1>, tensor<16xi1>, tensor<16xi1>, tensor<16xi1>
+}

@@ -205,3 +205,46 @@ func.func @must_not_fire_for_turned_taps(%x: memref<4x3x3x16xf32>, %y: memref<4x
   }
   return
 }
+
+// -----
+
+// Elements at computed places, too: the counter of a loop outside of these is that of another one then.
+
+#points = affine_map<(c, h, w) -> (h, w)>
+#all = affine_map<(c, h, w) -> (c, h, w)>
+
+// CHECK-LABEL: func.func @places
+// CHECK: %[[I:.*]] = memref.collapse_shape %arg0 {{.*}} : memref<9x5xi32> into memref<45xi32>
+// CHECK: scf.for %[[C:.*]] = %c0 to %c3
+// CHECK: scf.for %{{.*}} = %c0 to %c32 step %c16
+// CHECK: vector.load %[[I]]
+// CHECK: memref.load %arg1[%[[C]], %{{.*}}]
+func.func @places(%points: memref<9x5xi32>, %table: memref<3x8xf32>, %y: memref<3x9x5xf32>) {
+  linalg.generic {indexing_maps = [#points, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%points : memref<9x5xi32>) outs(%y : memref<3x9x5xf32>) {
+  ^bb0(%at: i32, %out: f32):
+    %plane = linalg.index 0 : index
+    %place = arith.index_cast %at : i32 to index
+    %element = memref.load %table[%plane, %place] : memref<3x8xf32>
+    linalg.yield %element : f32
+  }
+  return
+}
+
+// -----
+
+#points = affine_map<(h, w) -> (h, w)>
+
+// CHECK-LABEL: func.func @must_not_fire_for_counters_of_these
+// CHECK-NOT: memref.collapse_shape
+func.func @must_not_fire_for_counters_of_these(%points: memref<9x5xi32>, %table: memref<5x8xf32>, %y: memref<9x5xf32>) {
+  linalg.generic {indexing_maps = [#points, #points], iterator_types = ["parallel", "parallel"]}
+      ins(%points : memref<9x5xi32>) outs(%y : memref<9x5xf32>) {
+  ^bb0(%at: i32, %out: f32):
+    %line = linalg.index 1 : index
+    %place = arith.index_cast %at : i32 to index
+    %element = memref.load %table[%line, %place] : memref<5x8xf32>
+    linalg.yield %element : f32
+  }
+  return
+}

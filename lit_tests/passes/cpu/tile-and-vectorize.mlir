@@ -375,7 +375,8 @@ func.func @counters(%table: memref<9x8xf32>, %rows: memref<6xi64>, %y: memref<6x
 
 // -----
 
-// What is read backwards is loaded and reversed; elements at other places are loaded one by one, under a mask together.
+// What is read backwards is loaded and reversed; elements at other places are loaded one by one: as many as there are,
+// each at an index that is converted on its own; under a mask of unknown length together.
 
 #id = affine_map<(d0) -> (d0)>
 
@@ -385,6 +386,17 @@ func.func @counters(%table: memref<9x8xf32>, %rows: memref<6xi64>, %y: memref<6x
 // CHECK: vector.shuffle %[[LINE]], %{{.*}} [3, 2, 1, 0]
 // CHECK: %[[ALL:.*]] = memref.reinterpret_cast %[[TABLE]] to offset: [0], sizes: [{{[0-9]+}}], strides: [1]
 // CHECK-COUNT-4: memref.load %[[ALL]]
+// CHECK: vector.from_elements
+// CHECK-COUNT-3: memref.load %[[ALL]]
+// CHECK: vector.from_elements %{{.*}}, %{{.*}}, %{{.*}}, %cst{{.*}} : vector<4xf32>
+// CHECK: vector.maskedstore
+
+// CHECK-LABEL: func.func @lanes
+// CHECK: scf.for
+// CHECK: %[[NARROW:.*]] = vector.load {{.*}} : memref<?xi32>, vector<4xi32>
+// CHECK: %[[LANE:.*]] = vector.extract %[[NARROW]][0] : i32 from vector<4xi32>
+// CHECK: %[[INDEX:.*]] = arith.index_cast %[[LANE]] : i32 to index
+// CHECK: memref.load %{{.*}}[%[[INDEX]]]
 // CHECK: vector.from_elements
 // CHECK: vector.gather %{{.*}}[%c0] [%{{.*}}], %{{.*}}, %{{.*}} : memref<{{.*}}>, vector<4xindex>
 func.func @places(%x: memref<8xf32>, %table: memref<3x5xf32>, %i: memref<7xi32>, %y: memref<8xf32>, %z: memref<7xf32>) {
@@ -402,6 +414,16 @@ func.func @places(%x: memref<8xf32>, %table: memref<3x5xf32>, %i: memref<7xi32>,
   ^bb0(%at: i32, %out: f32):
     %row = arith.index_cast %at : i32 to index
     %element = memref.load %table[%row, %row] : memref<3x5xf32>
+    linalg.yield %element : f32
+  }
+  return
+}
+func.func @lanes(%table: memref<5xf32>, %i: memref<?xi32>, %z: memref<?xf32>) {
+  // expected-remark @below {{passed: tiles of 1 x 1 vectors of 4}}
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%i : memref<?xi32>) outs(%z : memref<?xf32>) {
+  ^bb0(%at: i32, %out: f32):
+    %row = arith.index_cast %at : i32 to index
+    %element = memref.load %table[%row] : memref<5xf32>
     linalg.yield %element : f32
   }
   return

@@ -1004,3 +1004,47 @@ func.func @as_large(%x: tensor<4x32xf32>, %e: tensor<4x32xf32>, %o: tensor<4xf32
   } -> tensor<4x32xf32>
   return %sum, %d : tensor<4xf32>, tensor<4x32xf32>
 }
+
+// -----
+
+// What a consumer reads at computed places for each row is not multiplied for each, but what it negates is: that takes
+// no more loads.
+
+#id1 = affine_map<(d0) -> (d0)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// CHECK-LABEL: func.func @gathers
+// CHECK-SAME: (%[[A:[a-z0-9]*]]: tensor<4xf32>,
+// CHECK: %[[WEIGHT:[0-9]*]] = linalg.generic
+// CHECK: arith.mulf
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[WEIGHT]], %[[A]], %{{.*}} : tensor<4xf32>
+// CHECK: arith.negf
+// CHECK: tensor.extract
+func.func @gathers(%a: tensor<4xf32>, %b: tensor<4xf32>, %i: tensor<4xindex>, %table: tensor<8x9xf32>, %e: tensor<4xf32>, %x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %factor = linalg.generic {indexing_maps = [#id1, #id1, #id1], iterator_types = ["parallel"]}
+      ins(%a, %b : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%in: f32, %other: f32, %out: f32):
+    %product = arith.mulf %in, %other : f32
+    linalg.yield %product : f32
+  } -> tensor<4xf32>
+  %negative = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+      ins(%a : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %neg = arith.negf %in : f32
+    linalg.yield %neg : f32
+  } -> tensor<4xf32>
+  // expected-remark @below {{passed: computes its operand 1, linalg.generic, itself}}
+  // expected-remark @below {{missed: does not compute its operand 0, linalg.generic, itself: it would be computed several times for each element}}
+  %r = linalg.generic {indexing_maps = [#column, #column, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%factor, %negative, %i : tensor<4xf32>, tensor<4xf32>, tensor<4xindex>) outs(%x : tensor<8x4xf32>) {
+  ^bb0(%f: f32, %n: f32, %at: index, %out: f32):
+    %row = linalg.index 0 : index
+    %element = tensor.extract %table[%row, %at] : tensor<8x9xf32>
+    %product = arith.mulf %element, %f : f32
+    %sum = arith.addf %product, %n : f32
+    linalg.yield %sum : f32
+  } -> tensor<8x4xf32>
+  return %r : tensor<8x4xf32>
+}

@@ -1,4 +1,4 @@
-"""fold-integer-ranges: comparisons that loop counters and constants decide."""
+"""fold-integer-ranges: comparisons that loop counters, constants and limits decide."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class FoldIntegerRanges(Pass):
 
     Positions, as arange makes them, lie between 0 and the length: they need no wrapping of negative indices, and no
     check where a table has that many rows. A reduction that keeps what it starts from, as the check of all indices
-    does then, is that. Sizes and constants have to be known; tensors are followed to the counters they come from.
+    does then, is that. Sizes and constants have to be known; tensors are followed to the counters they come from, and
+    floats that become integers to the comparisons that limit them, as those of the places of grid_sample, if these do
+    not let NaN pass.
     """
 
     name: ClassVar[str] = "fold-integer-ranges"

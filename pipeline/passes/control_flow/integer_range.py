@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from pipeline.ir.element_types import element_type
 from pipeline.ir.linalg_op import structured
 from pipeline.ir.reshapes import TENSOR_VIEWS
 from pipeline.mlir import arith, constant_integer, defining_op, ir
+from pipeline.passes.control_flow.float_range import FloatRange, float_range
 
 #: How many ops a value is followed back through.
 _DEPTH = 32
@@ -87,6 +89,8 @@ class Ranges:
             return self._of_counter(op)
         if op.name in _SAME:
             return self.of(op.operands[0], depth - 1)
+        if op.name == "arith.fptosi":
+            return _truncated(float_range(op.operands[0]))
         if op.name == "arith.select":
             condition = defining_op(op.operands[0])
             taken = self.outcome(condition) if condition is not None and condition.name == "arith.cmpi" else None
@@ -145,6 +149,13 @@ class Ranges:
         if view is None or not view.is_elementwise:
             return None
         return self.of(view.yielded[ir.OpResult(value).result_number], depth - 1)
+
+
+def _truncated(found: FloatRange | None) -> Range | None:
+    """What numbers are as integers; None if one of them is none."""
+    if found is None or math.isinf(found.least) or math.isinf(found.most):
+        return None
+    return Range(math.trunc(found.least), math.trunc(found.most))
 
 
 def _fits(found: Range, kind: ir.Type) -> bool:

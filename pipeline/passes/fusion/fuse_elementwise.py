@@ -31,11 +31,12 @@ class FuseElementwise(PatternPass):
 
     A producer moves into its one consumer, an elementwise op or a reduction in the same block, if every element is then
     still computed once. What only moves or converts elements moves into every consumer, unless it makes them narrower
-    where nothing else reads the wide ones; what costs next to nothing may be computed several times in a broadcast, and
-    in both a sum and another op, if it reads nothing of that size. Only what moves whole rows goes into a contraction,
-    a convolution or a pool, which read an input again and again. What makes narrow elements of a sum stays beside it,
-    if the consumer reads another sum. Nothing moves that the table of fusion rules refuses, that a barrier is in front
-    of, or that goes by another target's table.
+    where nothing else reads the wide ones; what costs next to nothing may be computed several times in a broadcast, but
+    from one tensor alone where the consumer reads at computed places, and in both a sum and another op, if it reads
+    nothing of that size. Only what moves whole rows goes into a contraction, a convolution or a pool, which read an
+    input again and again. What makes narrow elements of a sum stays beside it, if the consumer reads another sum.
+    Nothing moves that the table of fusion rules refuses, that a barrier is in front of, or that goes by another
+    target's table.
     """
 
     name: ClassVar[str] = "fuse-elementwise"
@@ -137,12 +138,23 @@ def _why_not(consumer: LinalgOp, operand: int, producer: LinalgOp, rules: Fusion
         return Refusal(reasons.MULTI_USE, f"it has {len(users)} users")
     if sum(use.owner.operation == consumer.op for use in uses) > len(same) and cost > 0:
         return Refusal(reasons.SEVERAL_READS, "the consumer reads it in several ways")
-    if not consumer.reads_once(operand) and cost > CHEAP_BODY:
+    if not consumer.reads_once(operand) and (cost > CHEAP_BODY or _takes_more_loads(consumer, producer)):
         return Refusal(reasons.COST, "it would be computed several times for each element")
     maps = _Fused.of(consumer, operand, producer).maps
     if bounded_loops(maps) != set(range(consumer.loops)):
         return Refusal(reasons.LOOP_BOUND, "it alone says how often a loop runs")
     return why_not_join(rules, producer.op, consumer.op, len(maps))
+
+
+def _takes_more_loads(consumer: LinalgOp, producer: LinalgOp) -> bool:
+    """Whether a consumer that reads at computed places would read several elements in the place of one.
+
+    Where an element of a table takes a load for each lane, what all rows share, as the weights of an image's channels,
+    is not computed for each row from its factors.
+    """
+    gathers = any(op.name == "tensor.extract" for op in consumer.body_ops)
+    loops = {loop for loop in range(producer.loops) if producer.sizes[loop] != 1}
+    return gathers and sum(loops <= set(producer.loops_read(number)) for number in range(producer.inputs)) > 1
 
 
 def _is_summed_and_cheap(producer: LinalgOp, users: set[ir.Operation]) -> bool:

@@ -98,6 +98,7 @@ def _of_common(alignment: Alignment, scratch: int) -> list[int]:
     sizes = [alignment.ops[0].sizes[loop[0]] for loop in loops]
     iteration_bytes = _bytes_of_one(alignment, alignment.common)
     has_product = any(is_product(view.op) for view in alignment.ops)
+    lines = bool(loops) and any(_is_innermost(view, loops[-1][n]) for n, view in enumerate(alignment.ops))
     factor = _SCRATCH_OF_A_PRODUCT if has_product else _SCRATCH_OF_COLUMNS if _are_columns(alignment) else 1
     most = max(1, scratch * factor // max(1, iteration_bytes))
     tiles: list[int] = []
@@ -106,7 +107,7 @@ def _of_common(alignment: Alignment, scratch: int) -> list[int]:
         tile = max(1, most // inner)
         if has_product and number == len(sizes) - 1:
             tile = max(tile, _ROWS_OF_A_PRODUCT)
-        if number == len(sizes) - 1 and factor == _SCRATCH_OF_COLUMNS:
+        if number == len(sizes) - 1 and (factor == _SCRATCH_OF_COLUMNS or (lines and tile > _VECTOR)):
             tile = max(_VECTOR, tile - tile % _VECTOR)
         tiles.insert(0, tile if size is None else min(tile, max(1, size)))
         inner *= tile if size is None else max(1, size)

@@ -181,10 +181,17 @@ def repeat_interleave(repeats: Tensor, *, output_size: Any = None) -> Tensor:
 
 @replaces(aten.bincount.default)
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """bincount(x) → zeros(max(x) + 1, or minlength) with the weights, or ones, added at x."""
+    """bincount(x) → zeros(max(x) + 1, or minlength) with the weights, or ones, added at x.
+
+    One pass finds the least and the largest number, where there are some for sure.
+    """
     wide = x.to(torch.int64)
-    aten._assert_async.msg((wide >= 0).all(), "bincount only supports 1-d non-negative integral inputs.")
-    size = torch.cat([wide, torch.full([1], minlength - 1, dtype=torch.int64)]).amax().add(1).item()
+    if isinstance(x.size(0), int) and x.size(0) > 0:
+        is_valid, most = wide.amin() >= 0, wide.amax().clamp(min=minlength - 1)
+    else:
+        is_valid, most = (wide >= 0).all(), torch.cat([wide, torch.full([1], minlength - 1, dtype=torch.int64)]).amax()
+    aten._assert_async.msg(is_valid, "bincount only supports 1-d non-negative integral inputs.")
+    size = most.add(1).item()
     torch._check(size >= minlength)
     if weights is None:
         weights = torch.ones_like(wide)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.analysis.epilogue import prologues
+from pipeline.analysis.vectorizable import COUNTER
 from pipeline.ir.attributes import TAPS, TRANSFORM, WINOGRAD
 from pipeline.ir.indexing_maps import loop_of, loops_in
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.ir.rewriting import before, behind, build_generic, copy_attributes, copy_body, iterator_types
-from pipeline.mlir import defining_op, ir, memref
+from pipeline.mlir import defining_op, ir, linalg, memref, walk
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import computes_places
 
 #: Rows of a multiple of so many elements are summed as fast one after the other.
@@ -48,7 +49,9 @@ def coalesce(view: LinalgOp, lanes: int) -> ir.Operation | None:
 
 def _can_change(view: LinalgOp) -> bool:
     """Whether the loops of an op can be other ones: all are used, and each index is a counter or a number."""
-    if computes_places(view.body) or not view.outputs or any(name in view.op.attributes for name in _NUMBERED):
+    if not view.outputs or any(name in view.op.attributes for name in _NUMBERED):
+        return False
+    if any(view.reductions) and computes_places(view.body):
         return False
     used = {loop for number in range(len(view.maps)) for loop in view.loops_read(number)}
     is_simple = all(_is_simple(expression) for indexing in view.maps for expression in indexing.results)
@@ -67,13 +70,18 @@ def _followers(views: list[LinalgOp]) -> list[int]:
     most = max(range(view.inputs), key=lambda number: len(view.loops_read(number)), default=0)
     group: list[int] = []
     for loop in reversed(view.loops_read(most if reduces else view.outputs[0])):
-        if view.reductions[loop] != reduces:
+        if view.reductions[loop] != reduces or any(_counts(each, loop) for each in views):
             break
         operands = ((each, number) for each in views for number in range(len(each.maps)))
         if group and not all(_follow(each, number, loop, group[0]) for each, number in operands):
             break
         group.insert(0, loop)
     return group if all(_end_in(each, group[-1:], crossing=not reduces) for each in views) else []
+
+
+def _counts(view: LinalgOp, loop: int) -> bool:
+    """Whether a body asks for the counter of a loop."""
+    return any(ir.IntegerAttr(op.attributes["dim"]).value == loop for op in walk(view.op, COUNTER))
 
 
 def _end_in(view: LinalgOp, last: list[int], crossing: bool) -> bool:
@@ -124,7 +132,11 @@ def _over_one_loop(view: LinalgOp, group: list[int], buffers: dict[ir.Value, ir.
         operands.append(buffers[operand] if group[0] in loops else operand)
     iterators = iterator_types(view.reductions[loop] and not parallel for loop in rest)
     inputs, outputs = operands[: view.inputs], operands[view.inputs :]
-    return build_generic(inputs, outputs, maps, iterators, lambda elements: copy_body(view, elements))
+
+    def counter(loop: int) -> ir.Value:
+        return linalg.IndexOp(rest.index(loop)).result
+
+    return build_generic(inputs, outputs, maps, iterators, lambda elements: copy_body(view, elements, counter))
 
 
 def _collapsed_buffers(views: list[LinalgOp], group: list[int]) -> dict[ir.Value, ir.Value]:

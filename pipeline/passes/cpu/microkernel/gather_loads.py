@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pipeline.ir.constants import as_index
-from pipeline.mlir import arith, ir, memref, vector
+from pipeline.mlir import arith, defining_op, ir, memref, vector
 from pipeline.passes.cpu.microkernel import narrow_elements
 from pipeline.passes.cpu.microkernel.vector_builders import zeros
+
+#: What indices are converted by.
+_CONVERSIONS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui")
 
 #: More elements than there are.
 _ENDLESS = 1 << 40
@@ -58,12 +61,13 @@ def gather(
     number: Callable[[ir.Value], ir.Value | None],
     lanes_of: Callable[[ir.Value], ir.Value],
     mask: ir.Value | None,
+    count: int | None,
 ) -> ir.Value:
     """An element of a buffer for each lane; zeros where a mask lets none through.
 
-    `number` gives an index that is the same for all lanes, None for others; `lanes_of` the index of each lane.
-    Processors' own gathers take longer than a load for each lane, which is what they are used for only where lanes
-    are masked.
+    `number` gives an index that is the same for all lanes, None for others; `lanes_of` the index of each lane; `count`
+    how many lanes, the first ones, the mask lets through, None if that is not known. Processors' own gathers take
+    longer than a load for each lane, and as long for few lanes as for all of them; so they are used only there.
     """
     outer = all_known([number(index) for index in indices[:-1]])
     offsets = lanes_of(indices[-1])
@@ -71,14 +75,25 @@ def gather(
         outer, table, offsets = [], _as_line(table), _from_the_start(table, [*map(lanes_of, indices[:-1]), offsets])
     element, lanes = ir.MemRefType(table.type).element_type, ir.VectorType(offsets.type).shape[0]
     buffer, kind = narrow_elements.stored_view(table), ir.VectorType.get([lanes], narrow_elements.stored(element))
-    if mask is not None:
+    if mask is not None and count is None:
         start = [*outer, as_index(0)]
         return narrow_elements.after_load(
             vector.GatherOp(kind, buffer, start, offsets, mask, zeros(kind)).result, element
         )
-    places = [vector.ExtractOp(offsets, [], [lane]).result for lane in range(lanes)]
+    places = [_lane(offsets, lane) for lane in range(lanes if count is None else count)]
     loaded = [memref.LoadOp(buffer, [*outer, place]).result for place in places]
+    if len(loaded) < lanes:
+        loaded += [vector.ExtractOp(zeros(kind), [], [0]).result] * (lanes - len(loaded))
     return narrow_elements.after_load(vector.FromElementsOp(kind, loaded).result, element)
+
+
+def _lane(offsets: ir.Value, lane: int) -> ir.Value:
+    """The index of one lane, converted on its own: narrow integers are fewer vectors, or never become one."""
+    op = defining_op(offsets)
+    if op is None or op.name not in _CONVERSIONS:
+        return vector.ExtractOp(offsets, [], [lane]).result
+    kind = ir.VectorType(offsets.type).element_type
+    return ir.Operation.create(op.name, results=[kind], operands=[_lane(op.operands[0], lane)]).result
 
 
 def _as_line(table: ir.Value) -> ir.Value:

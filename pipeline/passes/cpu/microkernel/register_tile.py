@@ -10,7 +10,7 @@ from pipeline.analysis.reduction_combiners import FOLDS
 from pipeline.analysis.vectorizable import COUNTER, LOAD
 from pipeline.ir.constants import as_index
 from pipeline.ir.element_types import element_type, is_scalar
-from pipeline.mlir import arith, clone, ir, math, memref, terminator, vector
+from pipeline.mlir import arith, clone, constant_integer, ir, math, memref, terminator, vector
 from pipeline.passes.cpu.microkernel import gather_loads, narrow_elements
 from pipeline.passes.cpu.microkernel.data_dependent_indexing import step_along
 from pipeline.passes.cpu.microkernel.lane_factors import lane, load_lanes
@@ -233,7 +233,8 @@ class RegisterTile(TileAccesses):
             if step == 1:
                 return gather_loads.load_line(table, [*outer, first], tile.lanes, mask)
             return gather_loads.load_line_backwards(table, [*outer, first], tile.lanes)
-        return gather_loads.gather(table, indices, number, value, mask)
+        count = None if mask is None else constant_integer(self.position.mask)
+        return gather_loads.gather(table, indices, number, value, mask, count)
 
     def _one_outside(self, divisor: ir.Value) -> ir.Value:
         """`divisor` in the lanes that the mask lets through, 1 elsewhere: a division by the 0 that is there traps."""
