@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 
@@ -166,7 +167,7 @@ def test_weights_that_change_are_seen():
         change()
         exe.refresh()
         torch.testing.assert_close(exe(X), net(X))
-        assert exe._fast._direct.weights is exe._bound
+        assert exe._fast._direct.weights() is exe._bound
     net.weight.add_(1)
     assert exe._fast._direct.function(X) is NotImplemented
     torch.testing.assert_close(exe(X), net(X))
@@ -213,6 +214,30 @@ def test_without_the_words_calls_go_the_way_of_python(monkeypatch):
     exe = pipeline.compile(Function(lambda x: x * 2), (X,))
     assert torch.equal(exe(X), X * 2)
     assert exe._fast._direct is None
+
+
+@pytest.mark.parametrize("usual", [torch.float64, "meta"], ids=str)
+def test_the_words_are_those_of_any_usual_tensors(usual):
+    """Whatever dtype and device a tensor has where none is given."""
+    set_usual = torch.set_default_device if usual == "meta" else torch.set_default_dtype
+    before = torch.get_default_device() if usual == "meta" else torch.get_default_dtype()
+    try:
+        set_usual(usual)
+        assert tensor_words.tensor_words.__wrapped__() == tensor_words.tensor_words()
+    finally:
+        set_usual(before)
+
+
+def test_weights_that_are_gone_are_not_kept():
+    """What was prepared of them before is as large as they are."""
+    net = nn.Linear(6, 3).requires_grad_(False)
+    exe = pipeline.compile(net, (X,))
+    exe(X)
+    before = exe._fast._direct.weights
+    net.weight.mul_(2)
+    exe.refresh()
+    gc.collect()
+    assert before() is None
 
 
 def test_words_that_do_not_tell_tensors_apart_are_none(monkeypatch):

@@ -75,8 +75,8 @@ class FastPath:
     def call(self, args: tuple[Any, ...], weights: BoundWeights) -> Any:
         """What the call returns; `NotImplemented` if it has to go the long way, as where a weight has changed."""
         direct = self._direct
-        if direct is None or direct.weights is not weights:
-            direct = self._direct = self._tensor_call(weights)
+        if self._entry is not None and (direct is None or direct.weights() is not weights):
+            direct = self._direct = self._tensor_call(self._entry, weights)
         if direct is not None and (result := direct.function(*args)) is not NotImplemented:
             return result if self._collect is None else self._collect(result)
         if len(args) != self._count:
@@ -126,10 +126,10 @@ class FastPath:
         ordered = tuple([results[index] for index in self._order])
         return ordered if self._collect is None else self._collect(ordered)
 
-    def _tensor_call(self, weights: BoundWeights) -> TensorCall | None:
+    def _tensor_call(self, entry: int, weights: BoundWeights) -> TensorCall | None:
         """What has the code read the tensors; None where it cannot."""
-        words = tensor_words() if self._entry is not None else None
-        if self._entry is None or words is None or not isinstance(weights.watch, WordWatch):
+        words = tensor_words()
+        if words is None or not isinstance(weights.watch, WordWatch):
             return None
         torch = sys.modules["torch"]
         arguments = []
@@ -140,7 +140,7 @@ class FastPath:
                     likes.append(torch.empty(shape, dtype=dtype, device="cpu"))
             arguments.append((slot, *likes))
         place = None if self._place is None else (self._place, self._address, self._size)
-        return TensorCall(self._entry, words, arguments, self._made(), weights, self._status, place)
+        return TensorCall(entry, words, arguments, self._made(), weights, self._status, place)
 
     def _made(self) -> CallResults:
         """What a call returns."""

@@ -1,11 +1,7 @@
 """Calls that compiled code reads itself: CPython hands it the tensors, and it looks into their structures.
 
-A call that Python checks takes two microseconds for each argument; this takes a few nanoseconds. The code is
-`pipeline.targets.cpu.tensor_entry`; what it reads is a record of words, `RecordWord`, then `Row` for each argument:
-
-    what a call looks like          how many arguments and slots there are, and what the slots begin with
-    where structures have what      offsets of `TensorWords`, the types of tensors
-    functions of CPython            by their addresses: the code links to nothing
+A call that Python checks takes half a microsecond and more for each argument; this takes a few nanoseconds. The code is
+`pipeline.targets.cpu.tensor_entry`, what it reads a record, `pipeline.runtime.interface.call_record`.
 
 It returns `NotImplemented` for whatever it does not expect, before anything has happened, and where a weight or a check
 says that the call has to go the long way.
@@ -16,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +55,7 @@ class TensorCall:
 
     Attributes:
         function: takes tensors by position; returns the result, or `NotImplemented`.
-        weights: what the executable has bound.
+        weights: gives what the executable has bound, if that is there still.
     """
 
     def __init__(
@@ -80,7 +77,7 @@ class TensorCall:
             place: tells where temporaries are, with the slots of their address and size; None if there are none.
         """
         torch = sys.modules["torch"]
-        self.weights = weights
+        self.weights = weakref.ref(weights)
         slots, offsets = len(weights.template), _array(words.compared)
         find_place, place_slot, size_slot = place or (None, 0, 0)
         self._kept = [results.make, weights.template, offsets, find_place]

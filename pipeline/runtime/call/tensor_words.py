@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from pipeline.runtime.weights.torch_layout import WORD, offsets_of, one_in_common, peek, torch_layout
 
@@ -49,15 +51,16 @@ def tensor_words() -> TensorWords | None:
     if layout is None or sys.implementation.name != "cpython" or bytes.__basicsize__ != 33:
         return None
     with torch.inference_mode(False), torch.no_grad():
-        alike, held = _alike(torch)
+        zeros = functools.partial(torch.zeros, dtype=torch.float32, device="cpu")  # whatever the usual ones are
+        alike, held = _alike(torch, zeros)
         seen = [peek(tensor._cdata, _WORDS) for tensor in alike]
         same = [place for place, column in enumerate(zip(*seen, strict=True)) if len(set(column)) == 1]
-        telling = [[place for place in same if words[place] != seen[0][place]] for words in _others(torch)]
+        telling = [[place for place in same if words[place] != seen[0][place]] for words in _others(torch, zeros)]
         if not all(telling):
             return None
         compared = [place for place in same if place <= max(map(max, telling))]  # behind them is other memory
-        cdata = one_in_common(offsets_of(id(tensor), object_words(tensor), tensor._cdata) for tensor in alike)
-        rows = [torch.zeros(9, 6)[row : row + 4] for row in (3, 5)]
+        cdata = one_in_common(offsets_of(id(tensor), _object_words(tensor), tensor._cdata) for tensor in alike)
+        rows = [zeros(9, 6)[row : row + 4] for row in (3, 5)]
         start = one_in_common(offsets_of(row._cdata, _WORDS, row.storage_offset()) for row in rows)
     del held
     if cdata is None or start is None or start // WORD in compared:
@@ -65,26 +68,26 @@ def tensor_words() -> TensorWords | None:
     return TensorWords(cdata, layout.storage, start, layout.data, tuple(place * WORD for place in compared))
 
 
-def object_words(tensor: Any) -> int:
+def _object_words(tensor: Any) -> int:
     """How many words the object of Python has."""
     return int(type(tensor).__basicsize__) // WORD
 
 
-def _alike(torch: Any) -> tuple[list[Any], list[Any]]:
+def _alike(torch: Any, zeros: Callable[..., Any]) -> tuple[list[Any], list[Any]]:
     """Tensors that a call need not tell apart, and what else refers to some of them."""
-    variable = torch.zeros(4, 6, requires_grad=True)
+    variable = zeros(4, 6, requires_grad=True)
     with torch.enable_grad():
         computed = variable * 2
-    written = torch.zeros(4, 6).add_(1)
-    shared, referred = torch.zeros(4, 6), torch.zeros(4, 6)
+    written = zeros(4, 6).add_(1)
+    shared, referred = zeros(4, 6), zeros(4, 6)
     alike = [
-        torch.zeros(4, 6),
-        torch.zeros(9, 6)[3:7],
-        torch.zeros(9, 6)[5:9],
-        torch.nn.Parameter(torch.zeros(4, 6)),
-        torch.zeros(24).view(4, 6),
-        torch.frombuffer(bytearray(96), dtype=torch.float32).view(4, 6),
-        torch.zeros(6, 4).t().contiguous(),
+        zeros(4, 6),
+        zeros(9, 6)[3:7],
+        zeros(9, 6)[5:9],
+        torch.nn.Parameter(zeros(4, 6)),
+        zeros(24).view(4, 6),
+        torch.from_numpy(np.zeros((4, 6), np.float32)),
+        zeros(6, 4).t().contiguous(),
         variable,
         computed,
         written,
@@ -94,19 +97,19 @@ def _alike(torch: Any) -> tuple[list[Any], list[Any]]:
     return alike, [torch.utils.dlpack.to_dlpack(shared), torch._C._WeakTensorRef(referred), computed.grad_fn]
 
 
-def _others(torch: Any) -> Iterator[list[int]]:
+def _others(torch: Any, zeros: Callable[..., Any]) -> Iterator[list[int]]:
     """The words of tensors that are something else, each in a way of its own."""
-    float_of = functools.partial(torch.zeros, 4, 6)
+    float_of = functools.partial(zeros, 4, 6)
     dtypes = ("float64", "float16", "bfloat16", "int32", "uint8", "bool", "complex64")
     for tensor in (
         *(float_of(dtype=getattr(torch, name)) for name in dtypes),
-        *(torch.zeros(shape) for shape in ((6, 4), (24,), (1, 4, 6), (4, 7), (5, 6), (0, 6), ())),
-        torch.zeros(6, 4).t(),
-        torch.zeros(8, 6)[::2],
-        torch.zeros(4, 12)[:, ::2],
-        torch.zeros(1, 6).expand(4, 6),
+        *(zeros(shape) for shape in ((6, 4), (24,), (1, 4, 6), (4, 7), (5, 6), (0, 6), ())),
+        zeros(6, 4).t(),
+        zeros(8, 6)[::2],
+        zeros(4, 12)[:, ::2],
+        zeros(1, 6).expand(4, 6),
         torch._neg_view(float_of()),
-        torch.zeros(4, 6, dtype=torch.complex64).conj(),
+        zeros(4, 6, dtype=torch.complex64).conj(),
         float_of(device="meta"),
         float_of().to_sparse(),
         torch._to_functional_tensor(float_of()),
@@ -120,7 +123,7 @@ def _others(torch: Any) -> Iterator[list[int]]:
         batched.append(peek(tensor._cdata, _WORDS))
         return tensor
 
-    torch.func.vmap(look)(torch.zeros(3, 4, 6))
+    torch.func.vmap(look)(zeros(3, 4, 6))
     yield from batched
 
 
