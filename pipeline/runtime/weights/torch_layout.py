@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 #: The bytes of a word.
 WORD = 8
 
@@ -86,12 +88,12 @@ def calibrated(samples: Sequence[Any]) -> TorchLayout | None:
 
 def _samples(torch: Any) -> list[Any]:
     """Tensors of several kinds, whose numbers of writes are `_VERSIONS`."""
-    memory = bytearray(64)
+    zeros = functools.partial(torch.zeros, device="cpu")  # whatever device is the usual one
     kinds = [
-        torch.zeros(9),
-        torch.nn.Parameter(torch.zeros(3, 5)),
-        torch.frombuffer(memory, dtype=torch.int64),  # its memory is not the allocator's
-        torch.zeros(4, 6)[1:],
+        zeros(9),
+        torch.nn.Parameter(zeros(3, 5)),
+        torch.from_numpy(np.zeros(8, np.int64)),  # its memory is not the allocator's
+        zeros(4, 6)[1:],
     ]
     for number, tensor in enumerate(kinds):
         while tensor._version < _VERSIONS[number % len(_VERSIONS)]:
