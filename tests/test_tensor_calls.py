@@ -223,7 +223,7 @@ def test_the_words_are_those_of_any_usual_tensors(usual):
     before = torch.get_default_device() if usual == "meta" else torch.get_default_dtype()
     try:
         set_usual(usual)
-        assert tensor_words.tensor_words.__wrapped__() == tensor_words.tensor_words()
+        assert tensor_words.calibrated_words.__wrapped__() == tensor_words.tensor_words()
     finally:
         set_usual(before)
 
@@ -244,4 +244,4 @@ def test_words_that_do_not_tell_tensors_apart_are_none(monkeypatch):
     """As of a torch whose structures are others."""
     assert isinstance(tensor_words.tensor_words(), TensorWords)
     monkeypatch.setattr(tensor_words, "_WORDS", 15)  # without the number of elements, the dtype and the keys
-    assert tensor_words.tensor_words.__wrapped__() is None
+    assert tensor_words.calibrated_words.__wrapped__() is None

@@ -18,8 +18,8 @@ from pipeline.runtime.call.arguments import is_shared
 from pipeline.runtime.call.array_libraries import torch_library
 from pipeline.runtime.call.result_pool import ResultMemory, is_small
 from pipeline.runtime.call.slot_layout import SlotLayout
-from pipeline.runtime.call.tensor_call import CallResults, TensorCall
-from pipeline.runtime.call.tensor_words import tensor_words
+from pipeline.runtime.call.tensor_call import ArgumentRow, CallResults, TensorCall
+from pipeline.runtime.call.tensor_words import TensorWords, tensor_words
 from pipeline.runtime.call.workspace import Workspace
 from pipeline.runtime.interface.pytree import LEAF, Tree, unflatten
 from pipeline.runtime.interface.signature import Signature
@@ -68,15 +68,16 @@ class FastPath:
         self._places = [(size, number in written) for number, size in enumerate(sizes)]
         self._mark_written = torch.autograd.graph.increment_version
         self._copy = (ctypes.c_int64 * layout.slots).from_buffer_copy
-        is_plain = not written and layout.seed is None
-        self._entry = entry if is_plain else None
+        self._entry = entry if not written and layout.seed is None else None
+        self._words = tensor_words() if self._entry is not None else None
+        self._rows = [] if self._words is None else [_row(self._words, *argument) for argument in self._arguments]
         self._direct: TensorCall | None = None
 
     def call(self, args: tuple[Any, ...], weights: BoundWeights) -> Any:
         """What the call returns; `NotImplemented` if it has to go the long way, as where a weight has changed."""
         direct = self._direct
-        if self._entry is not None and (direct is None or direct.weights() is not weights):
-            direct = self._direct = self._tensor_call(self._entry, weights)
+        if self._words is not None and (direct is None or direct.weights() is not weights):
+            direct = self._direct = self._tensor_call(self._words, weights)
         if direct is not None and (result := direct.function(*args)) is not NotImplemented:
             return result if self._collect is None else self._collect(result)
         if len(args) != self._count:
@@ -126,21 +127,12 @@ class FastPath:
         ordered = tuple([results[index] for index in self._order])
         return ordered if self._collect is None else self._collect(ordered)
 
-    def _tensor_call(self, entry: int, weights: BoundWeights) -> TensorCall | None:
+    def _tensor_call(self, words: TensorWords, weights: BoundWeights) -> TensorCall | None:
         """What has the code read the tensors; None where it cannot."""
-        words = tensor_words()
-        if words is None or not isinstance(weights.watch, WordWatch):
+        if self._entry is None or not isinstance(weights.watch, WordWatch):
             return None
-        torch = sys.modules["torch"]
-        arguments = []
-        for dtype, shape, slot in self._arguments:
-            likes = []
-            for is_inference in (False, True):
-                with torch.inference_mode(is_inference):
-                    likes.append(torch.empty(shape, dtype=dtype, device="cpu"))
-            arguments.append((slot, *likes))
         place = None if self._place is None else (self._place, self._address, self._size)
-        return TensorCall(entry, words, arguments, self._made(), weights, self._status, place)
+        return TensorCall(self._entry, words, self._rows, self._made(), weights, self._status, place)
 
     def _made(self) -> CallResults:
         """What a call returns."""
@@ -195,6 +187,16 @@ def _writes_in_place(signature: Signature, layout: SlotLayout) -> bool:
 
 def _is_flat(tree: Tree) -> bool:
     return tree.kind in ("tuple", "list") and all(child.kind == "leaf" for child in tree.children)
+
+
+def _row(words: TensorWords, dtype: Any, shape: tuple[int, ...], slot: int) -> ArgumentRow:
+    """What an argument is to be, as tensors are that are made in inference mode and not."""
+    torch = sys.modules["torch"]
+    found = []
+    for is_inference in (False, True):
+        with torch.inference_mode(is_inference):
+            found.append(words.of(torch.empty(shape, dtype=dtype, device="cpu")))
+    return ArgumentRow(slot, dtype.itemsize, *found)
 
 
 def _collector(tree: Tree) -> Callable[[tuple[Any, ...]], Any] | None:

@@ -36,6 +36,22 @@ class _Method(ctypes.Structure):
 
 
 @dataclass(frozen=True)
+class ArgumentRow:
+    """What an argument is to be.
+
+    Attributes:
+        slot: where its address goes.
+        width: the bytes of an element.
+        usual, inference: the words of a tensor like it, made outside of inference mode and in it.
+    """
+
+    slot: int
+    width: int
+    usual: Sequence[int]
+    inference: Sequence[int]
+
+
+@dataclass(frozen=True)
 class CallResults:
     """What a call returns.
 
@@ -62,7 +78,7 @@ class TensorCall:
         self,
         entry: int,
         words: TensorWords,
-        arguments: Sequence[tuple[int, Any, Any]],
+        arguments: Sequence[ArgumentRow],
         results: CallResults,
         weights: BoundWeights,
         status: int | None,
@@ -72,18 +88,18 @@ class TensorCall:
 
         Args:
             entry: the address of the code's entry.
-            arguments: the slot of each, and tensors that are as it is to be, not made in inference mode and made there.
+            words: which words of a tensor are compared.
             status: the slot of the address where a failed check leaves its number; None if there are no checks.
             place: tells where temporaries are, with the slots of their address and size; None if there are none.
         """
         torch = sys.modules["torch"]
         self.weights = weakref.ref(weights)
-        slots, offsets = len(weights.template), _array(words.compared)
+        slots = len(weights.template)
         find_place, place_slot, size_slot = place or (None, 0, 0)
-        self._kept = [results.make, weights.template, offsets, find_place]
+        self._kept = [results.make, weights.template, find_place]
         rows = [
-            (slot, usual.element_size(), *(self._keep(words.of(like)) for like in (usual, inference)))
-            for slot, usual, inference in arguments
+            (argument.slot, argument.width, self._keep(argument.usual), self._keep(argument.inference))
+            for argument in arguments
         ]
         head = {
             RecordWord.ARGUMENTS: len(rows),
@@ -97,7 +113,8 @@ class TensorCall:
             RecordWord.DATA: words.data,
             RecordWord.START: words.start,
             RecordWord.COMPARED: len(words.compared),
-            RecordWord.OFFSETS: ctypes.addressof(offsets),
+            RecordWord.OFFSETS: self._keep(words.compared),
+            RecordWord.MASKS: self._keep(words.masks),
             RecordWord.MAKE: id(results.make),
             RecordWord.RESULTS: len(results.places),
             RecordWord.IN_TUPLE: results.in_tuple,

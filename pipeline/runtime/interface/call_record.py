@@ -36,6 +36,7 @@ class RecordWord(enum.IntEnum):
     START = enum.auto()
     COMPARED = enum.auto()
     OFFSETS = enum.auto()
+    MASKS = enum.auto()
     MAKE = enum.auto()
     RESULTS = enum.auto()
     IN_TUPLE = enum.auto()

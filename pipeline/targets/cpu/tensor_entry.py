@@ -105,11 +105,13 @@ class _TensorEntry:
     def _differences(self, tensor: llvm_ir.Value, expected: llvm_ir.Value) -> llvm_ir.Value:
         """The bits in which words of a tensor's structure are not what is expected."""
         builder = self._builder
-        expected, offsets = builder.inttoptr(expected, _POINTER), self._pointer(RecordWord.OFFSETS)
+        expected = builder.inttoptr(expected, _POINTER)
+        offsets, masks = self._pointer(RecordWord.OFFSETS), self._pointer(RecordWord.MASKS)
 
         def compare(number: llvm_ir.Value, found: llvm_ir.Value) -> llvm_ir.Value:
             word = self._load_at(tensor, self._load(offsets, number))
-            return builder.or_(found, builder.xor(word, self._load(expected, number)))
+            difference = builder.xor(word, self._load(expected, number))
+            return builder.or_(found, builder.and_(difference, self._load(masks, number)))
 
         return self._fold(self._word(RecordWord.COMPARED), compare)
 
