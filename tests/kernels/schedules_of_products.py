@@ -47,6 +47,7 @@ def epilogue(rows, inner, columns, function, bias, transposed):
 
 
 def batches(batch, heads, m, n, k, shared, transposed):
+    m += 4 * transposed  # fewer rows read the lines of what is transposed, see `vector`
     x, y = values(batch, heads, m, k), values(*(() if shared else (batch, heads)), *((n, k) if transposed else (k, n)))
     return Program(Function(lambda x, y: x @ (y.transpose(-1, -2) if transposed else y)), (x, y))
 
