@@ -14,6 +14,9 @@ import pipeline
 from pipeline.runtime.native.cpu_features import host_features
 from pipeline.targets.cpu.isa import isa
 
+#: Whether the processor loads elements of 16 bits under a mask, as rows that are left of narrow elements are.
+NARROW = isa("native").masked_bits <= 16
+
 CPUS = [cpu for cpu in ("native", "x86-64-v3", "x86-64") if set(isa(cpu).required) <= host_features()]
 
 
@@ -70,7 +73,7 @@ def test_elements_of_16_bits(dtype, cpu):
 
 
 @pytest.mark.parametrize(
-    ("shape", "tiles"), [((64, 32), True), ((33, 47), True), ((48, 16), True), ((17, 32), True), ((7, 40), False)]
+    ("shape", "tiles"), [((64, 32), True), ((33, 47), NARROW), ((48, 16), True), ((17, 32), True), ((7, 40), False)]
 )
 def test_a_transpose_that_rounds(shape, tiles):
     class Rounded(nn.Module):
@@ -134,7 +137,7 @@ def test_narrow_results_with_edges(cpu, dtype):
 
 
 def test_edges_of_narrow_results_leave_tiles():
-    assert in_tiles(check(Narrowed(torch.bfloat16), values((21, 50), torch.float32)))
+    assert in_tiles(check(Narrowed(torch.bfloat16), values((21, 50), torch.float32))) == NARROW
     shapes = ({0: torch.export.Dim("rows", min=2, max=100), 1: torch.export.Dim("columns", min=2, max=100)},)
     executable = pipeline.compile(Narrowed(torch.bfloat16), (values((21, 50), torch.float32),), dynamic_shapes=shapes)
     for shape in ((2, 2), (17, 16), (33, 70), (100, 5)):
