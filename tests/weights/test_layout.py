@@ -70,8 +70,8 @@ def test_another_layout_is_not_taken_for_this_one():
 
 
 def test_a_look_where_no_memory_is():
-    assert torch_layout._peek(8, 2) == []
-    assert torch_layout._peek(2**64 - 8, 1) == []
+    assert torch_layout.peek(8, 2) == []
+    assert torch_layout.peek(2**64 - 8, 1) == []
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
