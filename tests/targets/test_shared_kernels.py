@@ -191,7 +191,7 @@ def test_a_kernel_is_in_the_code_once(store):
         file = ElfFile(code)
         names = [name for name in file.symbol_names(range(len(file.symbols))) if "." in name]
         assert names and len(names) == len(set(names))
-        assert sum(name.startswith("loop.") for name in names) == 1
+        assert sum(name.startswith("scan.") for name in names) == 1
 
 
 def test_models_that_write_to_what_they_are_given(store, monkeypatch):
