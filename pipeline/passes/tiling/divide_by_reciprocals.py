@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipeline.ir.indexing_maps import is_identity
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import arith, defining_op, ir
-from pipeline.passes.tiling.row_shifts import argument, fold_of, is_in_order, largest_subtracted, reduced, rows
+from pipeline.passes.tiling.row_shifts import argument, fold_of, kept, largest_subtracted
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 
@@ -58,10 +59,13 @@ def _is_sum_of_exponentials(value: ir.Value) -> bool:
     if total is None or total.body_ops[0].name != "arith.addf" or len(total.body_ops) != 1:
         return False
     powers = structured(defining_op(total.op.operands[0]))
-    if powers is None or not powers.is_elementwise or len(powers.op.results) != 1 or not is_in_order(powers, -1):
+    if powers is None or not powers.is_elementwise or len(powers.op.results) != 1 or not is_identity(powers.maps[-1]):
         return False
     power = defining_op(powers.yielded[0])
     if power is None or power.name != "math.exp" or len(powers.body_ops) != 2:
         return False
     largest = largest_subtracted(powers, power.operands[0])
-    return largest is not None and (reduced(largest), rows(largest, 1)) == (reduced(total), rows(total, 1))
+    return largest is not None and (largest.reductions, kept(largest.maps[-1])) == (
+        total.reductions,
+        kept(total.maps[-1]),
+    )

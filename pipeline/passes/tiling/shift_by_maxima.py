@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.ir.attributes import AT_MOST_ZERO
+from pipeline.ir.indexing_maps import is_identity
 from pipeline.ir.linalg_op import LinalgOp, structured
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import arith, defining_op, ir
-from pipeline.passes.tiling.row_shifts import argument, is_in_order, largest_subtracted, reduced, rows
+from pipeline.passes.tiling.row_shifts import argument, kept, largest_subtracted
 from pipeline.passmanager.patterns import PatternPass, pattern
 
 
@@ -21,8 +22,7 @@ class ShiftByMaxima(PatternPass):
     An exponential that cannot overflow needs no upper bound. A processor's instruction for the larger of two numbers
     takes one of them where the other is NaN, so that handing NaN on takes two more. It is needless where NaN in a row
     makes all that becomes of the row NaN in another way: x - max(x) is NaN there, so is the sum of the exponentials,
-    and so is what an op computes of an element and that sum, unless it selects something that max(x) is no part of, as
-    where an attention leaves out rows that are masked as a whole.
+    and so is what an op computes of an element and that sum.
     """
 
     name: ClassVar[str] = "shift-by-maxima"
@@ -47,7 +47,7 @@ class ShiftByMaxima(PatternPass):
         view = structured(generic)
         if view is None or [op.name for op in view.body_ops] != ["arith.maximumf"] or fold_ops(generic) is None:
             return False
-        if not is_in_order(view, 0) or not _Row(view).is_nan_without_maximum():
+        if not is_identity(view.maps[0]) or not _Row(view).is_nan_without_maximum():
             return False
         self.passed(generic, "NaN comes through the sum of the exponentials")
         (maximum,) = view.body_ops
@@ -73,8 +73,7 @@ class _Row:
 
     def __init__(self, largest: LinalgOp):
         self._largest = largest
-        self._rows = rows(largest, 1)
-        self._dependent = _dependent(largest.op.results[0])
+        self._rows = kept(largest.maps[-1])
 
     def is_nan_without_maximum(self) -> bool:
         """Whether all that is seen of a row with NaN is NaN, even if its largest element is not."""
@@ -85,7 +84,7 @@ class _Row:
 
     def _shifts(self, view: LinalgOp) -> bool:
         """Whether an op computes the shifted elements, or their exponentials, and nothing else."""
-        if len(view.op.results) != 1 or not is_in_order(view, -1):
+        if len(view.op.results) != 1 or not is_identity(view.maps[-1]):
             return False
         value, power = view.yielded[0], defining_op(view.yielded[0])
         shift = power.operands[0] if power is not None and power.name == "math.exp" else value
@@ -97,7 +96,7 @@ class _Row:
         return all(view is not None and self._covers(view, element) for view in _users(element))
 
     def _covers(self, view: LinalgOp, element: ir.Value) -> bool:
-        if not all(is_in_order(view, n) for n in range(view.inputs) if view.op.operands[n] == element):
+        if not all(is_identity(view.maps[n]) for n in range(view.inputs) if view.op.operands[n] == element):
             return False
         if self._is_sum(view) or self._has_sum(view):
             return True
@@ -105,25 +104,24 @@ class _Row:
 
     def _is_in_order(self, view: LinalgOp) -> bool:
         """Whether an op computes one element for each of the rows', in their order."""
-        return view.is_elementwise and all(is_in_order(view, output) for output in view.outputs)
+        return view.is_elementwise and all(is_identity(view.maps[output]) for output in view.outputs)
 
     def _is_sum(self, view: LinalgOp) -> bool:
         """Whether an op sums up rows of elements that are NaN in their places, or of their exponentials."""
-        if fold_ops(view.op) != ("arith.addf",) or view.inputs != 1 or reduced(view) != reduced(self._largest):
+        if fold_ops(view.op) != ("arith.addf",) or view.inputs != 1 or view.reductions != self._largest.reductions:
             return False
         names = [op.name for op in view.body_ops]
-        if names not in (["arith.addf"], ["math.exp", "arith.addf"]) or rows(view, -1) != self._rows:
+        if names not in (["arith.addf"], ["math.exp", "arith.addf"]) or kept(view.maps[-1]) != self._rows:
             return False
-        return is_in_order(view, 0) and self._is_nan_in_its_place(view.op.operands[0])
+        return is_identity(view.maps[0]) and self._is_nan_in_its_place(view.op.operands[0])
 
     def _has_sum(self, view: LinalgOp) -> bool:
-        """Whether what an elementwise op computes is the same for any largest element, if the row's sum is NaN."""
+        """Whether each result of an elementwise op is NaN where the sum of its row is."""
         if not self._is_in_order(view):
             return False
-        read = list(view.op.operands)[: view.inputs]
-        sums = [n for n, value in enumerate(read) if rows(view, n) == self._rows and self._is_nan(value)]
-        _, same = _nan_and_same(view, sums, [n for n, value in enumerate(read) if value not in self._dependent])
-        return same.issuperset(view.yielded)
+        operands = range(view.inputs)
+        sums = [n for n in operands if kept(view.maps[n]) == self._rows and self._is_nan(view.op.operands[n])]
+        return _is_nan_with(view, sums)
 
     def _is_nan(self, value: ir.Value) -> bool:
         """Whether numbers, one for each row, are NaN where there is NaN in the row: sums, and what is made of these."""
@@ -132,7 +130,7 @@ class _Row:
             return False
         if any(view.reductions):
             return self._is_sum(view)
-        same = view.is_elementwise and all(is_in_order(view, n) for n in range(len(view.maps)))
+        same = view.is_elementwise and all(kept(indexing) == kept(view.maps[-1]) for indexing in view.maps)
         return same and _is_nan_with(view, [n for n in range(view.inputs) if self._is_nan(view.op.operands[n])])
 
     def _is_nan_in_its_place(self, value: ir.Value) -> bool:
@@ -142,7 +140,7 @@ class _Row:
             return False
         if self._shifts(view):
             return True
-        elements = [n for n in range(view.inputs) if is_in_order(view, n)]
+        elements = [n for n in range(view.inputs) if is_identity(view.maps[n])]
         return _is_nan_with(view, [n for n in elements if self._is_nan_in_its_place(view.op.operands[n])])
 
 
@@ -152,31 +150,11 @@ _HANDS_ON_NAN = {f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "n
 
 def _is_nan_with(view: LinalgOp, operands: list[int]) -> bool:
     """Whether all that a body computes is NaN where the elements of some operands are."""
-    return _nan_and_same(view, operands, [])[0].issuperset(view.yielded)
-
-
-def _nan_and_same(view: LinalgOp, are_nan: list[int], are_same: list[int]) -> tuple[set[ir.Value], set[ir.Value]]:
-    """The values of a body that are NaN, as some operands are, and those that are the same, as those and others are."""
-    nan = {view.body.arguments[number] for number in are_nan}
-    same = nan | {view.body.arguments[number] for number in are_same}
-    inside = {*view.body.arguments, *(result for op in view.body_ops for result in op.results)}
+    known = {view.body.arguments[number] for number in operands}
     for op in view.body_ops:
-        if op.name in _HANDS_ON_NAN and any(operand in nan for operand in op.operands):
-            nan.update(op.results)
-            same.update(op.results)
-        elif not list(op.regions) and all(operand in same or operand not in inside for operand in op.operands):
-            same.update(op.results)
-    return nan, same
-
-
-def _dependent(value: ir.Value) -> set[ir.Value]:
-    """A value and what is computed of it."""
-    found, left = {value}, [value]
-    while left:
-        made = {result for use in left.pop().uses for result in use.owner.operation.results} - found
-        found |= made
-        left += made
-    return found
+        if op.name in _HANDS_ON_NAN and any(operand in known for operand in op.operands):
+            known.add(op.results[0])
+    return all(value in known for value in view.yielded)
 
 
 def _users(value: ir.Value) -> list[LinalgOp | None]:
