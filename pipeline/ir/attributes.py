@@ -97,11 +97,6 @@ STREAMED = "pipeline.streamed"
 #: On a call of a kernel: what `origins` says of the ops of the kernel in that place.
 ORIGINS = "pipeline.origins"
 
-# On ops in the bodies of linalg ops, and on those of vectors that they become.
-
-#: On math.exp: what it is the exponential of is at most 0, or NaN.
-AT_MOST_ZERO = "pipeline.at_most_zero"
-
 # On functions that kernels become.
 
 #: On a function that runs the iterations of a loop from its first argument to its second: the loop's step. What calls

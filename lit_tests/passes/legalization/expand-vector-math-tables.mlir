@@ -59,18 +59,3 @@ func.func @other_exponentials(%x: vector<8xf32>, %y: vector<8xf64>) -> (vector<8
   %1 = math.exp %y : vector<8xf64>
   return %0, %1 : vector<8xf32>, vector<8xf64>
 }
-
-// What is known not to be positive needs no upper bound; other numbers have one.
-
-// BOTH-LABEL: func.func @bounded_exponentials
-// BOTH: arith.cmpf uge, %arg0
-// BOTH-NOT: arith.cmpf
-// BOTH: llvm.x86.avx512.mask.scalef
-// BOTH: arith.cmpf uge, %arg1
-// BOTH: arith.cmpf olt
-// BOTH: llvm.x86.avx512.mask.scalef
-func.func @bounded_exponentials(%x: vector<16xf32>, %y: vector<16xf32>) -> (vector<16xf32>, vector<16xf32>) {
-  %0 = math.exp %x {pipeline.at_most_zero} : vector<16xf32>
-  %1 = math.exp %y : vector<16xf32>
-  return %0, %1 : vector<16xf32>, vector<16xf32>
-}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipeline.ir.attributes import AT_MOST_ZERO
 from pipeline.ir.rewriting import before, replace
 from pipeline.mlir import ir
 from pipeline.passmanager.patterns import PatternPass, pattern
@@ -17,8 +16,7 @@ class ExpandVectorMath(PatternPass):
 
     LLVM would call libm once for each element, and still does so for angles above a million. That is all of exp, exp2,
     expm1, log, log2, log10, log1p, sin, cos, tan, their inverses, the hyperbolic ones, erf and pow, of f64 powers of
-    two alone. docs/vector-math.md has the bounds on their errors. Exponentials that shift-by-maxima has marked have no
-    upper bound. Scalars and what else there is on vectors are left to
+    two alone. docs/vector-math.md has the bounds on their errors. Scalars and what else there is on vectors are left to
     libm; a remark says so of vectors.
     """
 
@@ -45,9 +43,8 @@ class ExpandVectorMath(PatternPass):
         function, value = FUNCTIONS.get((call.name, str(kind.element_type))), None
         if function is not None:
             vectors = Vectors(kind, self.fma, scalef=self.scalef, tables=self.tables)
-            known = {"at_most_zero": True} if AT_MOST_ZERO in call.attributes else {}
             with before(call):
-                value = function(vectors, *call.operands, **known)
+                value = function(vectors, *call.operands)
         if value is not None:
             replace(call, [value])
         elif call.name not in HAVE_INSTRUCTIONS and (call.name, kind) not in left:

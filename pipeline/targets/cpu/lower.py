@@ -31,7 +31,6 @@ BUFFERIZE = f"""
     canonicalize,
     cse,
     divide-by-reciprocals,
-    shift-by-maxima,
     clamp-before-rounding,
     collapse-group-loops,
     tile-groups,
@@ -80,7 +79,6 @@ VECTORIZE = """
       int8-dots={int8_dots} lane-factors={lane_factors} dot-matrices={dot_matrices} amx={amx}
     }},
     relax-signed-zeros,
-    {maxima}
     expand-vector-math{{fma={fma} scalef={scalef} tables={tables}}},
     {threads}
     inline-kernels,
@@ -149,7 +147,6 @@ def vectorize(isa: Isa, *, parallel: bool) -> str:
         amx=_word(isa.amx),
         scalef=_word(isa.scalef),
         tables=_word(isa.tables),
-        maxima="" if isa.is_arm else "maxnum-by-comparison,",
         threads="parallelize-kernels," if parallel else "",
         alignment=ALIGNMENT,
     )

@@ -64,10 +64,10 @@ _POLYNOMIAL = (0.16666735708713531, 0.5000161528587341, 1.0)
 _VANISHES, _INFINITE = -104.0, 89.0
 
 
-def exp_by_tables(v: Vectors, x: ir.Value, at_most_zero: bool) -> ir.Value:
-    """e**x of any number, or of one that is not positive; see `Vectors.has_lookup` and `Vectors.has_scalef`."""
+def exp_by_tables(v: Vectors, x: ir.Value) -> ir.Value:
+    """e**x; see `Vectors.has_lookup` and `Vectors.has_scalef`."""
     counts = v.test(Predicate.UGE, x, _VANISHES)  # or is NaN
-    clamped = x if at_most_zero else v.least(_INFINITE, x)
+    clamped = v.least(_INFINITE, x)
     shifted = v.multiply_add(clamped, _LOG2_E, _SHIFT)
     n, places = v.subtract(shifted, _SHIFT), v.bits(shifted)
     r = v.multiply_add(n, -_LN2_LOW, v.multiply_add(n, -_LN2_HIGH, clamped))

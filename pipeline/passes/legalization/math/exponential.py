@@ -13,17 +13,17 @@ _LOG2_E = 1.44269504088896341
 _TAIL = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 
 
-def exp(v: Vectors, x: ir.Value, at_most_zero: bool = False) -> ir.Value:
-    """2**n * e**r with n = round(x / ln 2), r = x - n ln 2, of any number, or one that is known not to be positive."""
-    return (_exp_single if v.width == 32 else _exp_double)(v, x, at_most_zero)
+def exp(v: Vectors, x: ir.Value) -> ir.Value:
+    """2**n * e**r with n = round(x / ln 2), r = x - n ln 2."""
+    return (_exp_single if v.width == 32 else _exp_double)(v, x)
 
 
-def _exp_single(v: Vectors, x: ir.Value, at_most_zero: bool) -> ir.Value:
+def _exp_single(v: Vectors, x: ir.Value) -> ir.Value:
     if v.has_lookup and v.has_scalef:
-        return exp_by_tables(v, x, at_most_zero)
+        return exp_by_tables(v, x)
 
     def within(x: ir.Value) -> ir.Value:
-        clamped = x if at_most_zero else v.least(89.0, x)
+        clamped = v.least(89.0, x)
         n, power = v.round(clamped, _LOG2_E)
         return v.scale(_power_of_e(v, _remainder(v, clamped, n)), n, power)
 
@@ -49,11 +49,11 @@ def _power_of_e(v: Vectors, r: ir.Value) -> ir.Value:
     return v.multiply_add(v.multiply_add(v.polynomial(r, _TAIL), r, 1.0), r, 1.0)
 
 
-def _exp_double(v: Vectors, x: ir.Value, at_most_zero: bool) -> ir.Value:
+def _exp_double(v: Vectors, x: ir.Value) -> ir.Value:
     """As in fdlibm's e_exp.c."""
 
     def within(x: ir.Value) -> ir.Value:
-        n, power, high, low = reduced_double(v, x if at_most_zero else v.least(710.0, x))
+        n, power, high, low = reduced_double(v, v.least(710.0, x))
         return v.scale(_power_of_difference(v, high, low), n, power)
 
     return v.zero_below(-746.0, x, within)
