@@ -14,7 +14,8 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import gpu_figures
 import gpu_outcome
+from gpu_outcome import PEERS
 
 ROOT = Path(__file__).resolve().parents[1]
 
 #: How long a case may take, in seconds.
 _PATIENCE = 180
+
+#: How much is kept of what a case that failed has said, in lines.
+_LINES = 12
 
 
 def build(folder: Path, target: str, only: Sequence[str]) -> None:
@@ -67,8 +72,11 @@ def build(folder: Path, target: str, only: Sequence[str]) -> None:
     (folder / "index.json").write_text(json.dumps({"target": target, "cases": index}))
 
 
-def run(folder: Path, figures: Path, only: Sequence[str] = ()) -> int:
-    """Runs what is in a folder; returns the exit code: 0, 1 if something was wrong, 2 if nothing could run."""
+def run(folder: Path, figures: Path, only: Sequence[str] = (), jobs: int = 1, peers: Sequence[str] = PEERS) -> int:
+    """Runs what is in a folder; returns the exit code: 0, 1 if something was wrong, 2 if nothing could run.
+
+    What is not timed runs in `jobs` processes side by side.
+    """
     try:
         index = json.loads((folder / "index.json").read_text())
     except FileNotFoundError:
@@ -78,17 +86,33 @@ def run(folder: Path, figures: Path, only: Sequence[str] = ()) -> int:
     if missing is not None:
         print(f"nothing can run here: {missing}", file=sys.stderr)
         return 2
+    chosen = [
+        (number, case)
+        for number, case in enumerate(index["cases"])
+        if not only or any(part in case["name"] for part in only)
+    ]
     outcomes = []
-    for number, case in enumerate(index["cases"]):
-        if only and not any(one in case["name"] for one in only):
-            continue
-        outcomes.append({**case, **_in_a_process(folder, number)})
+    for case, outcome in _outcomes(folder, chosen, jobs, peers):
+        outcomes.append({**case, **outcome})
         print(gpu_figures.line(outcomes[-1]), flush=True)
         figures.parent.mkdir(parents=True, exist_ok=True)
         figures.write_text(json.dumps({"target": index["target"], "machine": _machine(), "cases": outcomes}, indent=1))
     wrong = [one["name"] for one in outcomes if one["outcome"] != "right"]
     print(f"{len(outcomes) - len(wrong)} right, {len(wrong)} not{': ' if wrong else ''}{', '.join(wrong)}")
     return int(bool(wrong))
+
+
+def _outcomes(
+    folder: Path, chosen: Sequence[tuple[int, dict[str, Any]]], jobs: int, peers: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each case with what came out: first those that are not timed, side by side, then the others alone."""
+    together = [(number, case) for number, case in chosen if case["kind"] == "numbers"]
+    with ThreadPoolExecutor(jobs) as pool:
+        found = pool.map(lambda one: _in_a_process(folder, one[0], peers), together)
+        yield from zip((case for _, case in together), found, strict=True)
+    for number, case in chosen:
+        if case["kind"] != "numbers":
+            yield case, _in_a_process(folder, number, peers)
 
 
 def _what_is_missing() -> str | None:
@@ -109,9 +133,9 @@ def _machine() -> str:
     return find_gpu()
 
 
-def _in_a_process(folder: Path, number: int) -> dict[str, Any]:
+def _in_a_process(folder: Path, number: int, peers: Sequence[str]) -> dict[str, Any]:
     """What `gpu_outcome.case` finds out, in a process of its own; a crash is an outcome like others."""
-    command = [sys.executable, __file__, "case", str(folder), "--number", str(number)]
+    command = [sys.executable, __file__, "case", str(folder), "--number", str(number), "--peers", *peers]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE)
     except subprocess.TimeoutExpired:
@@ -120,7 +144,7 @@ def _in_a_process(folder: Path, number: int) -> dict[str, Any]:
         if line.startswith("{"):
             return dict(json.loads(line))
     said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-    return {"outcome": said[-1]}
+    return {"outcome": said[-1], "said": said[-_LINES:]}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -133,16 +157,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--figures", type=Path, default=ROOT / "build" / "gpu-figures.json")
     parser.add_argument("--write", action="store_true", help="report what was run at once")
     parser.add_argument("--number", type=int, default=0, help="which case, of `case`")
+    parser.add_argument("--jobs", type=int, default=1, help="how many cases that are not timed run side by side")
+    parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS, help="what times are compared with")
     arguments = parser.parse_args(argv)
     if arguments.what == "run":
-        code = run(arguments.path, arguments.figures, arguments.only)
+        code = run(arguments.path, arguments.figures, arguments.only, arguments.jobs, arguments.peers)
         if arguments.write and code != 2:
             gpu_figures.report(arguments.figures)
         return code
     if arguments.what == "build":
         build(arguments.path, arguments.target, arguments.only)
     elif arguments.what == "case":
-        gpu_outcome.case(arguments.path, arguments.number)
+        gpu_outcome.case(arguments.path, arguments.number, arguments.peers)
     else:
         gpu_figures.report(arguments.path)
     return 0

@@ -14,7 +14,7 @@ def line(outcome: dict[str, Any]) -> str:
     """The outcome of a case, for people."""
     said = f"{outcome['outcome']}: {outcome['name']}"
     if "seconds" in outcome:
-        said += f", {outcome['seconds'] * 1e3:.3f} ms, {_times(outcome['eager'])} eager"
+        said += f", {outcome['seconds'] * 1e3:.3f} ms, {_times(outcome.get('eager'))} eager"
         said += f", {_times(outcome.get('compiled'))} torch.compile"
     if "bandwidth" in outcome:
         said += f", {outcome['bandwidth']:.0%} of the bandwidth of a copy"

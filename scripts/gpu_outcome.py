@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 #: NumPy has no bfloat16 in its files: such arrays are kept as their bits, under a name with this at the end.
 _BITS = "_bfloat16"
+
+#: What times are compared with.
+PEERS = ("eager", "torch.compile")
 
 
 def named(name: str, tensors: Any) -> dict[str, Any]:
@@ -33,7 +36,7 @@ def unnamed(arrays: Any, name: str) -> list[Any]:
     return [arrays[one].view(ml_dtypes.bfloat16) if one.endswith(_BITS) else arrays[one] for one in names]
 
 
-def case(folder: Path, number: int) -> None:
+def case(folder: Path, number: int, peers: Sequence[str] = PEERS) -> None:
     """Runs one case and prints what came out as JSON."""
     import pipeline
 
@@ -42,11 +45,11 @@ def case(folder: Path, number: int) -> None:
     torch = None if about["kind"] == "numbers" else _torch()  # importing it takes longer than most cases
     if about["kind"] == "timed":
         outcome = {"outcome": "right, not timed: torch with CUDA is missing"} if torch is None else {}
-        outcome = outcome or _timed(torch, executable, about["name"])
+        outcome = outcome or _timed(torch, executable, about["name"], peers)
     else:
         outcome = _numbers(executable, folder, number, about["tolerance"])
         if about["kind"] == "model" and torch is not None:
-            outcome |= _model_times(torch, executable, about["name"])
+            outcome |= _model_times(torch, executable, about["name"], peers)
     missed = [one.reason for one in executable.remarks if one.op == "cublas"]
     print(json.dumps(outcome | ({"missed": missed[0]} if missed else {})))
 
@@ -82,7 +85,7 @@ def _leaves(result: Any) -> list[Any]:
     return [result]
 
 
-def _timed(torch: Any, executable: Any, name: str) -> dict[str, Any]:
+def _timed(torch: Any, executable: Any, name: str, peers: Sequence[str]) -> dict[str, Any]:
     """Compares with the function in float32, and times both, and a copy of as many bytes."""
     from gpu_cases import TIMED
 
@@ -95,8 +98,7 @@ def _timed(torch: Any, executable: Any, name: str) -> dict[str, Any]:
         return {"outcome": f"WRONG: differs by {error:.3g} of the greatest result"}
     seconds = _seconds(torch, lambda: executable(*args))
     found = {"outcome": "right", "error": error, "seconds": seconds}
-    found["eager"] = _seconds(torch, lambda: timed.function(*args)) / seconds
-    found["compiled"] = _against_compiled(torch, timed.function, args, seconds)
+    found |= _against(torch, timed.function, args, seconds, peers)
     if timed.operations:
         return found | {"tflops": timed.operations / seconds / 1e12}
     moved = sum(one.numel() * one.element_size() for one in (*args, got))
@@ -106,7 +108,7 @@ def _timed(torch: Any, executable: Any, name: str) -> dict[str, Any]:
     return found | {"bandwidth": copied / seconds, "gigabytes": moved / seconds / 1e9}
 
 
-def _model_times(torch: Any, executable: Any, name: str) -> dict[str, Any]:
+def _model_times(torch: Any, executable: Any, name: str, peers: Sequence[str]) -> dict[str, Any]:
     """A model's time against eager and torch.compile, with other weights: times do not depend on them."""
     from gpu_cases import WHOLE
 
@@ -115,9 +117,17 @@ def _model_times(torch: Any, executable: Any, name: str) -> dict[str, Any]:
     model, args = made.model.cuda(), tuple(one.cuda() for one in made.args)
     with torch.no_grad():
         seconds = _seconds(torch, lambda: executable(*args))
-        eager = _seconds(torch, lambda: model(*args)) / seconds
-        compiled = _against_compiled(torch, model, args, seconds)
-    return {"seconds": seconds, "eager": eager, "compiled": compiled}
+        return {"seconds": seconds} | _against(torch, model, args, seconds, peers)
+
+
+def _against(torch: Any, function: Any, args: Any, seconds: float, peers: Sequence[str]) -> dict[str, Any]:
+    """How many times as fast as each of the peers."""
+    found: dict[str, Any] = {}
+    if "eager" in peers:
+        found["eager"] = _seconds(torch, lambda: function(*args)) / seconds
+    if "torch.compile" in peers:
+        found["compiled"] = _against_compiled(torch, function, args, seconds)
+    return found
 
 
 def _against_compiled(torch: Any, function: Callable[..., Any], args: Any, seconds: float) -> float | None:

@@ -42,15 +42,16 @@ def transposed(x, w):
     return x @ w.t()
 
 
-@pytest.mark.parametrize("rows", [1, 3, 4, 13, 70])
+@pytest.mark.parametrize("rows", [1, 3, 4, 5, 13, 70])
 @pytest.mark.parametrize(("inner", "columns"), [(256, 96), (130, 333), (1031, 64), (64, 1000)])
 def test_transposed_copies_are_packed_instead(rows, inner, columns):
+    """But for a few rows, which read the lines as they lie."""
     torch.manual_seed(0)
     x, w = torch.randn(rows, inner), torch.randn(columns, inner)
     exe = pipeline.compile(Function(transposed), (x, w))
     names = [kernel.name for kernel in exe.kernels]
     assert packed(exe) == names.count("pack_0") == int(any(name.startswith("pack") for name in names))
-    assert packed(exe) == (rows > 1), names
+    assert packed(exe) == (rows > 4), names
     assert not any(name.startswith("transpose") for name in names)
     torch.testing.assert_close(exe(x, w).double(), x.double() @ w.double().t(), atol=2e-4, rtol=1e-5)
 
