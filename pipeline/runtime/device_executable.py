@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +16,14 @@ from pipeline.remarks import Remark
 from pipeline.runtime.call.arguments import ArgumentReader, Arguments
 from pipeline.runtime.call.array_libraries import as_numpy, library_of
 from pipeline.runtime.call.array_library import ArrayLibrary
+from pipeline.runtime.call.device_call import CallAddresses, DeviceCall, suits
 from pipeline.runtime.call.out_arguments import Destinations
 from pipeline.runtime.call.outcome import hand_out, write_mutations
 from pipeline.runtime.call.slot_layout import result_types
 from pipeline.runtime.device.device import Device, create_device
 from pipeline.runtime.device.host_plan import HostPlan, PlanRun, View, row_major
+from pipeline.runtime.device.launch_parameters import ALIGNMENT, address_of
+from pipeline.runtime.device.recorded_plan import RecordedPlan, record
 from pipeline.runtime.executable import Executable
 from pipeline.runtime.interface.signature import ParameterSource, TensorType
 from pipeline.runtime.interface.storage_types import numpy_dtype
@@ -80,6 +84,8 @@ class DeviceExecutable(Executable):
         self._on_device: dict[str, View] = {}
         self._prepared: list[Any] = []
         self._constants: list[View] = []
+        self._launches: RecordedPlan | None = None
+        self._short: DeviceCall | None = None
 
     def start(self) -> None:
         """Does nothing: the first call copies the weights."""
@@ -90,11 +96,19 @@ class DeviceExecutable(Executable):
 
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Runs the model; see `Executable.__call__`."""
+        if self._short is not None and out is None and not kwargs:
+            with self._calling:
+                self._begin()
+                short = None if self._is_outdated() else self._short
+                result = NotImplemented if short is None else short.call(args)
+            if result is not NotImplemented:
+                return result
         call = self._reader.read(args, kwargs, self._library, ())
         destinations = None if out is None else Destinations(self.signature, out)
         with self._calling:
             self._wake()
-            if self._watch is not None and self._watch.run(0, 0):
+            self._begin()
+            if self._is_outdated():
                 self.refresh()
             computed = self._compute(call)
             self._note_missing()
@@ -111,15 +125,24 @@ class DeviceExecutable(Executable):
                 self._watch = PolledWatch(watched_copies(self._live), self._source)
             self._on_device = {}
             self._prepared = self._prepare()
+            self._short = None
+
+    def _is_outdated(self) -> bool:
+        """Whether the weights are not what was copied to the device."""
+        return self._watch is not None and bool(self._watch.run(0, 0))
+
+    def _begin(self) -> None:
+        """Has the device take over torch's current stream."""
+        if hasattr(self._device, "begin"):
+            self._device.begin()
 
     def _wake(self) -> None:
-        """Finds the device at the first call; has it take over torch's stream at each."""
+        """Finds the device at the first call."""
         if self._device is None:
             self._device = self.make_device()
             self._constants = [self._put(array, str(array.dtype)) for array in self._code.constants]
             self.refresh()
-        if hasattr(self._device, "begin"):
-            self._device.begin()
+            self._launches = record(self._code.main, self._device, self._constants)
 
     def _note_missing(self) -> None:
         """Leaves one remark if a library is missing that products were to be left to."""
@@ -136,10 +159,13 @@ class DeviceExecutable(Executable):
             self._parameter(source, call, dtype)
             for source, dtype in zip(self._code.main_sources, plan.dtypes, strict=False)
         ]
-        like = next((value for value in call.values if _is_on_device(value)), None)
+        like = next((value for value in call.values if is_on_device(value)), None)
         types = result_types(self.signature, len(self._code.moved))
         places = self._places(plan, len(parameters), types, like)
-        returned = self._run(plan, [*parameters, *(view for view, _ in places)])
+        passed = [*parameters, *(view for view, _ in places)]
+        returned = self._run(plan, passed)
+        if self._launches is not None and self._short is None and like is not None:
+            self._short = self._short_call(passed, types, like)
         values = self._in_order(places, [(value, None) for value in returned])
         pairs = zip(self._code.main_sources, parameters, strict=True)
         status = [view for source, view in pairs if source.kind == "status"]
@@ -147,6 +173,9 @@ class DeviceExecutable(Executable):
 
     def _run(self, plan: HostPlan, parameters: list[Any]) -> list[Any]:
         """The results of a plan; launches that are the same at every call are recorded where the device can do that."""
+        if self._launches is not None:
+            self._run_recorded(self._launches, list(map(address_of, parameters)))
+            return []
         if not (plan.only_launches and len(plan.steps) > 1 and hasattr(self._device, "replay")):
             return PlanRun(plan, self._device, self._constants)(parameters)
 
@@ -158,6 +187,21 @@ class DeviceExecutable(Executable):
         if not self._device.replay(parameters, work):
             work()
         return []
+
+    def _run_recorded(self, recorded: RecordedPlan, addresses: list[int]) -> None:
+        """Launches one by one what is one launch, or comes with these addresses for the first time; else in one go."""
+        if recorded.is_one_launch or not self._device.replay(addresses, lambda: recorded.run(addresses)):
+            recorded.run(addresses)
+
+    def _short_call(self, parameters: list[View], types: Sequence[TensorType | None], like: Any) -> DeviceCall | None:
+        """What calls with tensors on the device of `like` go through from now on; None where some need more."""
+        recorded, sources = self._launches, self._code.main_sources
+        if recorded is None or not suits(self.signature, sources, self._code.moved):
+            return None
+        addresses = CallAddresses(tuple(map(address_of, parameters)), sources, ALIGNMENT)
+        results = [kind for kind in types if kind is not None]
+        run = functools.partial(self._run_recorded, recorded)
+        return DeviceCall(self.signature, addresses, results, like.device, run)
 
     def _results(
         self,
@@ -228,12 +272,12 @@ class DeviceExecutable(Executable):
         value = call.values[source.index]
         if dtype is None:
             return value
-        return self._device.borrow(value, dtype) if _is_on_device(value) else self._put(as_numpy(value), dtype)
+        return self._device.borrow(value, dtype) if is_on_device(value) else self._put(as_numpy(value), dtype)
 
     def _weight(self, name: str, dtype: str) -> View:
         if name not in self._on_device:
             live = self._live[name]
-            live = live.cpu() if _is_on_device(live) else live
+            live = live.cpu() if is_on_device(live) else live
             self._on_device[name] = self._put(as_numpy(live), dtype)
         return self._on_device[name]
 
@@ -267,11 +311,11 @@ class DeviceExecutable(Executable):
             if mutation.weight in self._on_device:
                 view = self._on_device[str(mutation.weight)]
                 result = computed[mutation.result]
-                array = as_numpy(result.cpu() if _is_on_device(result) else result)
+                array = as_numpy(result.cpu() if is_on_device(result) else result)
                 self._device.upload(view, array.astype(numpy_dtype(view.dtype), copy=False))
 
 
-def _is_on_device(value: Any) -> bool:
+def is_on_device(value: Any) -> bool:
     """Whether a value is a tensor in the memory of a GPU."""
     owner = library_of(value)
     return owner is not None and owner.device(value).startswith("cuda")

@@ -57,7 +57,7 @@ class FastPath:
         made = [index for index, _, _, _ in layout.moved]
         order = [made.index(result.index) for result in signature.results]
         self._order = None if signature.result_tree == LEAF else order
-        self._collect = _collector(signature.result_tree)
+        self._collect = collector(signature.result_tree)
         self._place = workspace.place if workspace.is_needed else None
         self._address, self._size = layout.workspace
         self._seed, self._draw = layout.seed, torch_library().seed
@@ -172,7 +172,7 @@ def suits(signature: Signature, layout: SlotLayout) -> bool:
             for argument in arguments
         )
         and all(result.kind == "computed" for result in results)
-        and _is_flat(signature.argument_tree.children[0])
+        and is_flat(signature.argument_tree.children[0])
         and not signature.argument_tree.children[1].keys
         and len({result.index for result in results}) == len(results) == len(layout.moved)
     )
@@ -185,7 +185,8 @@ def _writes_in_place(signature: Signature, layout: SlotLayout) -> bool:
     return in_place and not (signature.mutations and layout.status is not None)
 
 
-def _is_flat(tree: Tree) -> bool:
+def is_flat(tree: Tree) -> bool:
+    """Whether it is a tuple or a list of leaves."""
     return tree.kind in ("tuple", "list") and all(child.kind == "leaf" for child in tree.children)
 
 
@@ -199,11 +200,11 @@ def _row(words: TensorWords, dtype: Any, shape: tuple[int, ...], slot: int) -> A
     return ArgumentRow(slot, dtype.itemsize, *found)
 
 
-def _collector(tree: Tree) -> Callable[[tuple[Any, ...]], Any] | None:
+def collector(tree: Tree) -> Callable[[tuple[Any, ...]], Any] | None:
     """What makes a result of its tensors; None where that is the one tensor, or the tuple, as it is."""
-    if tree == LEAF or (tree.kind == "tuple" and _is_flat(tree)):
+    if tree == LEAF or (tree.kind == "tuple" and is_flat(tree)):
         return None
-    if tree.kind == "list" and _is_flat(tree):
+    if tree.kind == "list" and is_flat(tree):
         return list
     return lambda leaves: unflatten(tree, iter(leaves))
 

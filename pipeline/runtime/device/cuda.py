@@ -5,7 +5,7 @@ Needs the package cuda-bindings, and no toolkit: PTX is translated by the driver
 
 from __future__ import annotations
 
-import ctypes
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,25 +19,15 @@ from pipeline.runtime.device.device import Device
 from pipeline.runtime.device.device_code import DeviceCode, DeviceKernel
 from pipeline.runtime.device.gemm_descriptor import Gemm, Matrix
 from pipeline.runtime.device.host_plan import View, row_major
+from pipeline.runtime.device.launch_parameters import ALIGNMENT, LaunchParameters, address_of
 from pipeline.runtime.interface.signature import DTYPE_BYTES
 from pipeline.runtime.interface.storage_types import numpy_dtype
 
 #: Idle memory beyond this is given back to the driver.
 _IDLE_BYTES = 1 << 32
 
-#: Kernels access so many bytes at once; drivers and torch align memory better, views of tensors may not be.
-_ALIGNMENT = 16
-
 #: The most blocks along one dimension of a launch; kernels with more threads loop.
 _MOST_BLOCKS = 65535
-
-_C_TYPES: dict[str, Any] = {
-    "index": ctypes.c_int64,
-    "i64": ctypes.c_int64,
-    "i32": ctypes.c_int32,
-    "f32": ctypes.c_float,
-    "f64": ctypes.c_double,
-}
 
 
 class _Memory:
@@ -82,7 +72,8 @@ class CudaDevice(Device):
         self._idle = 0
         self._stream = 0
         self._check(self._driver.cuInit(0), "looking for a GPU")
-        self._device = self._check(self._driver.cuDeviceGet(_torch_device()), "cuDeviceGet")
+        self._number = _torch_device()
+        self._device = self._check(self._driver.cuDeviceGet(self._number), "cuDeviceGet")
         self._context = self._check(self._driver.cuDevicePrimaryCtxRetain(self._device), "cuDevicePrimaryCtxRetain")
         self._check(self._driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
         self._graphs = Graphs(self._driver, self._check)
@@ -95,7 +86,7 @@ class CudaDevice(Device):
     def begin(self) -> None:
         """Takes over the context and torch's current stream; waits for the last one if that is another."""
         self._check(self._driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
-        stream = _torch_stream()
+        stream = _torch_stream(self._number)
         if stream != self._stream:
             self._check(self._driver.cuStreamSynchronize(self._stream), "cuStreamSynchronize")
             self._stream = stream
@@ -109,9 +100,18 @@ class CudaDevice(Device):
         return self._take(size)
 
     def borrow(self, tensor: Any, dtype: str) -> View:
-        """A torch tensor on the device as a view, with no copy if it is aligned for kernels' widest accesses."""
+        """A torch tensor on the device as a view, with no copy if it is aligned for kernels' widest accesses.
+
+        Raises:
+            PipelineError: it lies on another GPU.
+        """
+        if tensor.is_cuda and tensor.get_device() != self._number:
+            raise PipelineError(
+                f"an argument lies on {tensor.device}, the executable runs on cuda:{self._number}, where torch was at "
+                "its first call; move the tensor, or load the executable again where torch.cuda.device says that GPU"
+            )
         view = row_major(_Memory(tensor.data_ptr(), 0, None, tensor), dtype, tuple(tensor.shape))
-        if tensor.data_ptr() % _ALIGNMENT == 0:
+        if tensor.data_ptr() % ALIGNMENT == 0:
             return view
         aligned = row_major(self.allocate(dtype, view.elements), dtype, view.sizes)
         self.copy(aligned, view)
@@ -121,34 +121,51 @@ class CudaDevice(Device):
         """Writes a whole tensor."""
         data = np.ascontiguousarray(data)
         if data.size:
-            copied = self._driver.cuMemcpyHtoDAsync(_address(view), data.ctypes.data, data.nbytes, self._stream)
+            copied = self._driver.cuMemcpyHtoDAsync(address_of(view), data.ctypes.data, data.nbytes, self._stream)
             self._check(copied, "a copy to the device")
             self._check(self._driver.cuStreamSynchronize(self._stream), "a copy to the device")
 
     def launch(self, kernel: int, threads: int, arguments: Sequence[Any]) -> None:
         """Launches a kernel on the stream."""
+        prepared = self.prepare(kernel, threads, arguments)
+        if prepared is not None:
+            prepared()
+
+    def prepare(self, kernel: int, threads: int, arguments: Sequence[Any]) -> Callable[[], None] | None:
+        """What launches a kernel on the stream of the time, with the addresses that buffers then have; None for none.
+
+        See `recorded_plan.record`.
+        """
         info = self._kernels[kernel]
         blocks = min(info.blocks(threads), _MOST_BLOCKS)
         if not blocks:
-            return
-        views, numbers = info.split(arguments)
-        values = _in_order(info, views, numbers)
-        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-        launched = self._driver.cuLaunchKernel(
-            self._functions[kernel], blocks, 1, 1, info.block, 1, 1, info.shared, self._stream,
-            ctypes.addressof(pointers), 0,
-        )  # fmt: skip
-        self._check(launched, f"kernel {info.name} with {blocks} blocks of {info.block} threads")
+            return None
+        parameters = LaunchParameters(info, arguments)
+        function, address = self._functions[kernel], parameters.address
+
+        def launch() -> None:
+            parameters.update()
+            launched = self._driver.cuLaunchKernel(
+                function, blocks, 1, 1, info.block, 1, 1, info.shared, self._stream, address, 0
+            )
+            if int(launched[0]):
+                self._check(launched, f"kernel {info.name} with {blocks} blocks of {info.block} threads")
+
+        return launch
+
+    def has_library(self) -> bool:
+        """Whether cuBLAS is there."""
+        if self._cublas is None and self._missing is None:
+            self._load_cublas()
+        return self._cublas is not None
 
     def multiply(self, product: Gemm, arguments: Sequence[View]) -> bool:
         """Has cuBLAS compute a product on the stream; False if it is not there."""
-        if self._cublas is None and self._missing is None:
-            self._load_cublas()
-        if self._cublas is None:
+        if not self.has_library() or self._cublas is None:
             return False
 
         def address(matrix: Matrix, dtype: str) -> int:
-            return _address(arguments[matrix.argument]) + matrix.offset * DTYPE_BYTES[dtype]
+            return address_of(arguments[matrix.argument]) + matrix.offset * DTYPE_BYTES[dtype]
 
         self._cublas[0].multiply(product, address, int(self._stream))
         return True
@@ -160,10 +177,11 @@ class CudaDevice(Device):
     def replay(self, parameters: Sequence[Any], work: Callable[[], Any]) -> bool:
         """Does again in one go what `work` did for the same parameters, if it came often enough to be recorded.
 
-        `work` launches kernels and no more, and gets all its memory through `arena`.
+        `work` launches kernels and no more, and gets all its memory through `arena`. Parameters are views, addresses
+        and numbers.
         """
         key = tuple(
-            (_address(parameter), parameter.sizes) if isinstance(parameter, View) else parameter
+            (address_of(parameter), parameter.sizes) if isinstance(parameter, View) else parameter
             for parameter in parameters
         )
 
@@ -185,7 +203,7 @@ class CudaDevice(Device):
         arrays = [np.empty(view.sizes, numpy_dtype(view.dtype)) for view in views]
         for view, array in zip(views, arrays, strict=True):
             if array.size:
-                copied = self._driver.cuMemcpyDtoHAsync(array.ctypes.data, _address(view), array.nbytes, self._stream)
+                copied = self._driver.cuMemcpyDtoHAsync(array.ctypes.data, address_of(view), array.nbytes, self._stream)
                 self._check(copied, "a copy from the device")
         self._check(self._driver.cuStreamSynchronize(self._stream), "waiting for the kernels")
         return arrays
@@ -194,7 +212,7 @@ class CudaDevice(Device):
         """Copies a whole tensor on the device."""
         size = source.elements * DTYPE_BYTES[source.dtype]
         if size:
-            copied = self._driver.cuMemcpyDtoDAsync(_address(target), _address(source), size, self._stream)
+            copied = self._driver.cuMemcpyDtoDAsync(address_of(target), address_of(source), size, self._stream)
             self._check(copied, "a copy on the device")
 
     def _load_cublas(self) -> None:
@@ -241,26 +259,6 @@ class CudaDevice(Device):
         return values[0] if values else None
 
 
-def _in_order(info: DeviceKernel, views: list[View], numbers: list[tuple[str, Any]]) -> list[Any]:
-    """The kernel's parameters as ctypes: its arguments in order, then the sizes that go along."""
-    addresses, rest = iter(views), iter(numbers)
-    values: list[Any] = []
-    for kind in info.arguments:
-        if kind[0] == "buffer":
-            values.append(ctypes.c_uint64(_address(next(addresses))))
-        else:
-            values.append(_number(*next(rest)))
-    return values + [_number(*number) for number in rest]
-
-
-def _number(kind: str, value: Any) -> Any:
-    return _C_TYPES[kind](value)
-
-
-def _address(view: View) -> int:
-    return view.buffer.address + view.base * DTYPE_BYTES[view.dtype]
-
-
 def _capability(driver: Any) -> tuple[Any, Any]:
     names = driver.CUdevice_attribute
     prefix = "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_"
@@ -293,10 +291,16 @@ def _cuda_driver() -> Any:
     return driver
 
 
+@functools.cache
+def _available(torch: Any) -> bool:
+    """Whether torch has CUDA and a GPU; asking the driver for that takes longer than a call."""
+    return bool(torch.cuda.is_available())
+
+
 def _torch_cuda() -> Any:
     """torch.cuda, if torch is in use and has it; this module does not import it."""
     torch = sys.modules.get("torch")
-    return torch.cuda if torch is not None and torch.cuda.is_available() else None
+    return torch.cuda if torch is not None and _available(torch) else None
 
 
 def _torch_device() -> int:
@@ -304,6 +308,8 @@ def _torch_device() -> int:
     return 0 if cuda is None else cuda.current_device()
 
 
-def _torch_stream() -> int:
-    cuda = _torch_cuda()
-    return 0 if cuda is None else cuda.current_stream().cuda_stream
+def _torch_stream(device: int) -> int:
+    """The handle of torch's current stream, as the code that Inductor generates asks for it: in a tenth of the time."""
+    if _torch_cuda() is None:
+        return 0
+    return int(sys.modules["torch"]._C._cuda_getCurrentRawStream(device))
