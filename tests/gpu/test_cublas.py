@@ -161,6 +161,15 @@ def test_errors_say_which_product(libraries):
         executable(a, b)
 
 
+def test_a_product_alone_is_a_graph_too(libraries):
+    """The library's calls take the host longer than a graph does."""
+    a, b = _randn(36, 40), _randn(40, 44, seed=1)  # of other sizes, so that they get the same memory each time
+    executable = _compile(lambda a, b: a @ b, a, b)
+    for _ in range(3):
+        compare(executable(a, b), a @ b, 1e-4)
+    assert libraries[0].driver.graph_launches == 2
+
+
 def test_products_are_part_of_graphs(libraries):
     a, b, c = _randn(36, 40), _randn(40, 44, seed=1), _randn(44, 50, seed=2)
     executable = _compile(lambda a, b, c: torch.relu(a @ b) @ c, a, b, c)
