@@ -79,8 +79,8 @@ def _transformer() -> Case:
     return Case(layers, (torch.randn(2, 512, 512).to(_HALF),), 5e-2)
 
 
-#: Whole models, run once more against eager and torch.compile; small enough for their artifacts to be carried along.
-WHOLE: dict[str, Callable[[], Case]] = {
+#: Models that are small enough for their weights to be carried along, timed too.
+SMALL: dict[str, Callable[[], Case]] = {
     "ResNet-18 of a quarter of the width, 4 images": lambda: Case(ResNet18(16), (torch.randn(4, 3, 128, 128),), 1e-3),
     "2 transformer layers of width 512, bfloat16": _transformer,
     "MLP of width 1024": lambda: Case(

@@ -38,9 +38,11 @@ def build(folder: Path, target: str, only: Sequence[str]) -> None:
     """An artifact for each case, with arguments and what PyTorch computes where those are small."""
     import numpy as np
     import torch
-    from gpu_cases import NUMBERS, TIMED, WHOLE, Function
+    from gpu_cases import NUMBERS, SMALL, TIMED, Function
+    from gpu_whole import WHOLE
 
     import pipeline
+    from pipeline.runtime import artifact
 
     folder.mkdir(parents=True, exist_ok=True)
     index: list[dict[str, Any]] = []
@@ -48,9 +50,13 @@ def build(folder: Path, target: str, only: Sequence[str]) -> None:
     def add(kind: str, name: str, model: Any, args: Any, tolerance: float, features: str = "", dynamic: Any = None):
         number = len(index)
         executable = pipeline.compile(model, args, target=target + features, dynamic_shapes=dynamic)
-        executable.save(folder / f"{number}.pipeline")
+        path = folder / f"{number}.pipeline"
+        if kind == "whole":
+            artifact.save(path, executable.code, executable.signature, {}, name)  # the model has its weights there, too
+        else:
+            executable.save(path)
         index.append({"kind": kind, "name": name, "tolerance": tolerance})
-        if kind != "timed":
+        if kind in ("numbers", "model"):
             expected = torch.utils._pytree.tree_leaves(model(*args))
             np.savez_compressed(
                 folder / f"{number}.npz", **gpu_outcome.named("argument", args), **gpu_outcome.named("result", expected)
@@ -61,7 +67,7 @@ def build(folder: Path, target: str, only: Sequence[str]) -> None:
         return not only or any(one in name for one in only)
 
     torch.manual_seed(0)
-    for kind, cases in (("numbers", NUMBERS), ("model", WHOLE)):
+    for kind, cases in (("numbers", NUMBERS), ("model", SMALL)):
         for name, make in cases.items():
             if wanted(name):
                 case = make()
@@ -69,6 +75,9 @@ def build(folder: Path, target: str, only: Sequence[str]) -> None:
     for name, timed in TIMED.items():
         if wanted(name):
             add("timed", name, Function(timed.function), timed.arguments("cpu"), timed.tolerance, timed.target)
+    for name, whole in WHOLE.items():
+        if wanted(name):
+            add("whole", name, *whole.made(), whole.tolerance, whole.target)
     (folder / "index.json").write_text(json.dumps({"target": target, "cases": index}))
 
 

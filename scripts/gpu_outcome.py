@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 #: NumPy has no bfloat16 in its files: such arrays are kept as their bits, under a name with this at the end.
 _BITS = "_bfloat16"
+
+#: How many kernels of a model are named.
+_MOST_KERNELS = 40
 
 #: What times are compared with.
 PEERS = ("eager", "torch.compile")
@@ -46,6 +50,9 @@ def case(folder: Path, number: int, peers: Sequence[str] = PEERS) -> None:
     if about["kind"] == "timed":
         outcome = {"outcome": "right, not timed: torch with CUDA is missing"} if torch is None else {}
         outcome = outcome or _timed(torch, executable, about["name"], peers)
+    elif about["kind"] == "whole":
+        outcome = {"outcome": "not run: torch with CUDA is missing"} if torch is None else {}
+        outcome = outcome or _whole(torch, executable, about["name"], peers)
     else:
         outcome = _numbers(executable, folder, number, about["tolerance"])
         if about["kind"] == "model" and torch is not None:
@@ -110,14 +117,58 @@ def _timed(torch: Any, executable: Any, name: str, peers: Sequence[str]) -> dict
 
 def _model_times(torch: Any, executable: Any, name: str, peers: Sequence[str]) -> dict[str, Any]:
     """A model's time against eager and torch.compile, with other weights: times do not depend on them."""
-    from gpu_cases import WHOLE
+    from gpu_cases import SMALL
 
     torch.manual_seed(0)
-    made = WHOLE[name]()
+    made = SMALL[name]()
     model, args = made.model.cuda(), tuple(one.cuda() for one in made.args)
     with torch.no_grad():
         seconds = _seconds(torch, lambda: executable(*args))
         return {"seconds": seconds} | _against(torch, model, args, seconds, peers)
+
+
+def _whole(torch: Any, executable: Any, name: str, peers: Sequence[str]) -> dict[str, Any]:
+    """Compares a model with itself in float32, by eager; times, and which kernels took them."""
+    from gpu_whole import WHOLE
+
+    whole = WHOLE[name]
+    model, args = whole.made()
+    executable = executable.with_weights({**dict(model.named_parameters()), **dict(model.named_buffers())})
+    exact, given = whole.made(torch.float32)
+    with torch.no_grad(), _without_tf32(torch):
+        wanted = exact.cuda()(*(arg.cuda() for arg in given))
+    model, args = model.cuda(), tuple(arg.cuda() for arg in args)
+    with torch.no_grad():
+        got = executable(*args)
+        error, theirs = (
+            float((result.float() - wanted).abs().max() / wanted.abs().max()) for result in (got, model(*args))
+        )
+        if not error <= whole.tolerance:
+            return {"outcome": f"WRONG: differs by {error:.3g} of the greatest result, eager by {theirs:.3g}"}
+        seconds = _seconds(torch, lambda: executable(*args))
+        found = {"outcome": "right", "error": error, "eager's error": theirs, "seconds": seconds}
+        found["kernels"] = _kernels(torch, lambda: executable(*args))
+        return found | _against(torch, model, args, seconds, peers)
+
+
+@contextlib.contextmanager
+def _without_tf32(torch: Any) -> Iterator[None]:
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
+
+
+def _kernels(torch: Any, function: Callable[[], Any]) -> list[tuple[str, int, float]]:
+    """The kernels of a call that take longest: names, how often, microseconds in all."""
+    kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=kinds) as profile:
+        function()
+        torch.cuda.synchronize()
+    found = [(one.key, one.count, one.self_device_time_total) for one in profile.key_averages()]
+    return sorted((one for one in found if one[2]), key=lambda one: -one[2])[:_MOST_KERNELS]
 
 
 def _against(torch: Any, function: Any, args: Any, seconds: float, peers: Sequence[str]) -> dict[str, Any]:
