@@ -1,4 +1,4 @@
-"""Tensors in f32 whose elements were bf16: products of them are dot products of bf16 where a processor has those."""
+"""Tensors in f32 whose elements had 16 bits: products of them are dot products of those, where processors have such."""
 
 from __future__ import annotations
 
@@ -10,27 +10,31 @@ from pipeline.mlir import defining_op, ir, terminator
 
 def was_bf16(value: ir.Value) -> bool:
     """Whether a tensor in f32 has elements that were bf16, moved at most."""
+    return narrow_type(value) is not None
+
+
+def narrow_type(value: ir.Value, f16: bool = False) -> ir.Type | None:
+    """bf16 where the elements of a tensor in f32 were bf16, moved at most; with `f16` likewise f16; None for others."""
     producer = defining_op(value)
     if producer is None:
-        return False
-    if producer.name in TENSOR_VIEWS or producer.name == "linalg.transpose":
-        return was_bf16(producer.operands[0])
+        return None
+    if producer.name in TENSOR_VIEWS or producer.name == "linalg.transpose" or puts_among_zeros(producer):
+        return narrow_type(producer.operands[0], f16)
     if producer.name == "tensor.pad":
-        return padding_of(producer) == 0 and was_bf16(producer.operands[0])
-    if puts_among_zeros(producer):
-        return was_bf16(producer.operands[0])
-    return widened(producer) is not None
+        return narrow_type(producer.operands[0], f16) if padding_of(producer) == 0 else None
+    source = widened(producer, f16)
+    return None if source is None else ir.RankedTensorType(source.type).element_type
 
 
-def widened(op: ir.Operation) -> ir.Value | None:
-    """x of an elementwise extf(x: bf16); None for any other op."""
+def widened(op: ir.Operation, f16: bool = False) -> ir.Value | None:
+    """x of an elementwise extf(x: bf16), with `f16` of extf(x: f16), too; None for any other op."""
     view = structured(op)
     if view is None or op.name != "linalg.generic" or view.inputs != 1 or not view.is_elementwise:
         return None
     plain = len(view.body_ops) == 1 and view.body_ops[0].name == "arith.extf" and view.maps[0] == view.maps[1]
-    source = op.operands[0]
-    is_small = isinstance(source.type, ir.RankedTensorType) and isinstance(source.type.element_type, ir.BF16Type)
-    return source if plain and is_small else None
+    source, kinds = op.operands[0], (ir.BF16Type, ir.F16Type) if f16 else (ir.BF16Type,)
+    is_narrow = isinstance(source.type, ir.RankedTensorType) and isinstance(source.type.element_type, kinds)
+    return source if plain and is_narrow else None
 
 
 def padding_of(pad: ir.Operation) -> float | None:

@@ -3,6 +3,7 @@
 // RUN: pipeline-opt %s --split-input-file --contract-in-bf16="least-sum=4" | FileCheck %s --check-prefix=EXACT
 // RUN: pipeline-opt %s --split-input-file --contract-in-bf16="round=true supported=false least-sum=4" | FileCheck %s --check-prefix=OLD
 // RUN: pipeline-opt %s --split-input-file --contract-in-bf16="round=true least-sum=4 keep={head}" | FileCheck %s --check-prefix=KEEP
+// RUN: pipeline-opt %s --split-input-file --contract-in-bf16="f16=true least-sum=1 least-columns=1" | FileCheck %s --check-prefix=GPU
 
 // Operands are rounded; the sum stays in f32. Without `round`, or a processor that has dot products, nothing changes.
 
@@ -199,4 +200,46 @@ func.func @others(%x: tensor<5x8xf64>, %w: tensor<8x6xf64>, %init: tensor<5x6xf6
     linalg.yield %e : f32
   } -> tensor<5xf32>
   return %r, %s : tensor<5x6xf64>, tensor<5xf32>
+}
+
+// -----
+
+// Tensor cores take f16, too, one column, and short sums; not one factor of each type.
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// GPU-LABEL: func.func @was_f16
+// GPU-SAME: (%[[X:.*]]: tensor<5x3xf16>, %[[W:.*]]: tensor<1x3xf16>, %[[B:.*]]: tensor<3x1xbf16>,
+// GPU: %[[T:.*]] = linalg.transpose ins(%[[W]] : tensor<1x3xf16>)
+// GPU: linalg.matmul ins(%[[X]], %[[T]] : tensor<5x3xf16>, tensor<3x1xf16>)
+// GPU: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x3xf32>, tensor<3x1xf32>)
+// CHECK-LABEL: func.func @was_f16
+// OLD-LABEL: func.func @was_f16
+// KEEP-LABEL: func.func @was_f16
+// EXACT-LABEL: func.func @was_f16
+// EXACT: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<5x3xf32>, tensor<3x1xf32>)
+func.func @was_f16(%x: tensor<5x3xf16>, %w: tensor<1x3xf16>, %b: tensor<3x1xbf16>, %init: tensor<5x1xf32>) -> (tensor<5x1xf32>, tensor<5x1xf32>) {
+  %x_init = tensor.empty() : tensor<5x3xf32>
+  %w_init = tensor.empty() : tensor<1x3xf32>
+  %b_init = tensor.empty() : tensor<3x1xf32>
+  %t_init = tensor.empty() : tensor<3x1xf32>
+  %xf = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<5x3xf16>) outs(%x_init : tensor<5x3xf32>) {
+  ^bb0(%e: f16, %o: f32):
+    %f = arith.extf %e : f16 to f32
+    linalg.yield %f : f32
+  } -> tensor<5x3xf32>
+  %wf = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%w : tensor<1x3xf16>) outs(%w_init : tensor<1x3xf32>) {
+  ^bb0(%e: f16, %o: f32):
+    %f = arith.extf %e : f16 to f32
+    linalg.yield %f : f32
+  } -> tensor<1x3xf32>
+  %bf = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<3x1xbf16>) outs(%b_init : tensor<3x1xf32>) {
+  ^bb0(%e: bf16, %o: f32):
+    %f = arith.extf %e : bf16 to f32
+    linalg.yield %f : f32
+  } -> tensor<3x1xf32>
+  %t = linalg.transpose ins(%wf : tensor<1x3xf32>) outs(%t_init : tensor<3x1xf32>) permutation = [1, 0]
+  %r = linalg.matmul ins(%xf, %t : tensor<5x3xf32>, tensor<3x1xf32>) outs(%init : tensor<5x1xf32>) -> tensor<5x1xf32>
+  %q = linalg.matmul ins(%xf, %bf : tensor<5x3xf32>, tensor<3x1xf32>) outs(%init : tensor<5x1xf32>) -> tensor<5x1xf32>
+  return %r, %q : tensor<5x1xf32>, tensor<5x1xf32>
 }

@@ -1,4 +1,4 @@
-"""contract-in-bf16: matrix products and convolutions read their operands as bf16 and add up in f32."""
+"""contract-in-bf16: matrix products and convolutions read their operands as bf16, or f16, and add up in f32."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 from pipeline.analysis.const_expr import ConstExprs
 from pipeline.analysis.kept_weights import kept_weight
 from pipeline.analysis.op_naming import is_product
-from pipeline.analysis.widened_bf16 import padding_of, was_bf16, widened
+from pipeline.analysis.widened_bf16 import narrow_type, padding_of, widened
 from pipeline.analysis.zero_insertion import puts_among_zeros
 from pipeline.ir.linalg_op import LinalgOp, any_structured
 from pipeline.ir.rewriting import before, build_generic, empty_like, iterator_types
@@ -23,7 +23,8 @@ class ContractInBf16(PatternPass):
 
     Processors that have dot products of bf16 take two steps of the sum at once, and half of the memory is read. Only
     operands of contractions are rounded, to the nearest bf16: sums, elementwise ops, norms and softmax stay in f32.
-    Depthwise convolutions, other short sums, and products with one column are left alone.
+    Depthwise convolutions, other short sums, and products with one column are left alone. With `f16`, operands that
+    were f16 are read as such, too: the tensor cores of GPUs take both.
     """
 
     name: ClassVar[str] = "contract-in-bf16"
@@ -31,6 +32,8 @@ class ContractInBf16(PatternPass):
 
     round: bool = field(default=False, metadata={"help": "round operands in f32, too; else only what was bf16 counts"})
     supported: bool = field(default=True, metadata={"help": "whether the processor has dot products of bf16"})
+    f16: bool = field(default=False, metadata={"help": "operands that were f16 stay that, too"})
+    least_columns: int = field(default=2, metadata={"help": "a product with fewer columns stays in f32"})
     least_sum: int = field(default=16, metadata={"help": "a sum of fewer products stays in f32"})
 
     keep: tuple[str, ...] = field(default=(), metadata={"help": "weights that are not rounded, by patterns of names"})
@@ -44,18 +47,20 @@ class ContractInBf16(PatternPass):
         """matmul(extf(x), extf(w))   ->   matmul(x, w), and with round matmul(x, w)   ->   matmul(bf16(x), bf16(w))"""
         if not _is_contraction(op):
             return False
-        exact = [was_bf16(value) for value in _factors(op)]
-        if not self.round and not all(exact):
+        kinds = [narrow_type(value, self.f16) for value in _factors(op)]
+        is_exact = kinds[0] is not None and kinds[0] == kinds[1]
+        if not self.round and not is_exact:
             return False
-        kept = self._kept(op, weights) if exact != [True, True] else None
+        kept = None if is_exact else self._kept(op, weights)
         reason = self._why_not(op) if kept is None else f"'{kept}' is to be kept"
         if reason is not None:
             self.missed(op, f"computed in f32: {reason}")
             return False
-        rounded = exact.count(False)
-        self.passed(op, f"dot products of bf16, {rounded} operands rounded" if rounded else "dot products of bf16")
+        kind = kinds[0] if is_exact and kinds[0] is not None else ir.BF16Type.get()
+        rounded = sum(own != kind for own in kinds)
+        self.passed(op, f"dot products of {kind}, {rounded} operands rounded" if rounded else f"dot products of {kind}")
         with before(op):
-            operands = [_bf16(value) for value in _factors(op)]
+            operands = [_narrowed(value, kind) for value in _factors(op)]
         _take(op, operands)
         return True
 
@@ -72,7 +77,8 @@ class ContractInBf16(PatternPass):
             return "the processor has no dot products of bf16"
         if "depthwise" in op.name:
             return "a depthwise convolution adds up few products"
-        if ir.RankedTensorType(op.results[0].type).shape[-1] == 1:
+        columns = ir.RankedTensorType(op.results[0].type).shape[-1]
+        if columns == 1 and self.least_columns > 1:
             return "its result has one column, whose sum runs along vectors"
         sizes = [view.sizes[loop] for loop, reduces in enumerate(view.reductions) if reduces]
         if None not in sizes and prod(size or 0 for size in sizes) < self.least_sum:
@@ -96,50 +102,48 @@ def _factors(op: ir.Operation) -> list[ir.Value]:
     return list(op.operands)[:2]
 
 
-def _bf16(value: ir.Value) -> ir.Value:
-    """A tensor in f32 as bf16: rounded as early as moving its elements allows."""
+def _narrowed(value: ir.Value, kind: ir.Type) -> ir.Value:
+    """A tensor in f32 in a type of 16 bits: rounded as early as moving its elements allows."""
     producer = defining_op(value)
     if producer is None:
-        return _rounded(value)
-    source = widened(producer)
-    if source is not None:
+        return _rounded(value, kind)
+    source = widened(producer, f16=True)
+    if source is not None and source.type.element_type == kind:
         return source
     if producer.name == "tensor.pad" and padding_of(producer) == 0:
-        return _padded(producer, _bf16(producer.operands[0]))
+        return _padded(producer, _narrowed(producer.operands[0], kind))
     if puts_among_zeros(producer):
-        return _inserted(producer, _bf16(producer.operands[0]))
-    if not was_bf16(value):
-        return _rounded(value)
+        return _inserted(producer, _narrowed(producer.operands[0], kind))
+    if narrow_type(value, f16=True) != kind:
+        return _rounded(value, kind)
+    moved = _narrowed(producer.operands[0], kind)
     if producer.name == "linalg.transpose":
         permutation = list(ir.DenseI64ArrayAttr(producer.attributes["permutation"]))
-        moved = _bf16(producer.operands[0])
-        output = empty_like(moved, ir.BF16Type.get(), permutation)
+        output = empty_like(moved, kind, permutation)
         return linalg.transpose(moved, outs=[output], permutation=permutation).results[0]
-    moved = _bf16(producer.operands[0])
     attributes = {name: producer.attributes[name] for name in producer.attributes}
     operands = [moved, *list(producer.operands)[1:]]
-    return ir.Operation.create(producer.name, [_in_bf16(value.type)], operands, attributes).result
+    return ir.Operation.create(producer.name, [_of_type(value.type, kind)], operands, attributes).result
 
 
-def _rounded(value: ir.Value) -> ir.Value:
-    kind = ir.RankedTensorType(value.type)
-    identity = ir.AffineMap.get_identity(kind.rank)
-    output = empty_like(value, ir.BF16Type.get())
+def _rounded(value: ir.Value, kind: ir.Type) -> ir.Value:
+    identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
     cast = build_generic(
         [value],
-        [output],
+        [empty_like(value, kind)],
         [identity, identity],
-        iterator_types([False] * kind.rank),
-        lambda elements: [arith.TruncFOp(ir.BF16Type.get(), elements[0]).result],
+        iterator_types([False] * identity.n_dims),
+        lambda elements: [arith.TruncFOp(kind, elements[0]).result],
     )
     return cast.results[0]
 
 
 def _padded(pad: ir.Operation, source: ir.Value) -> ir.Value:
     """A tensor.pad of the same form with zeros, of another tensor."""
+    element = ir.RankedTensorType(source.type).element_type
     attributes = {name: pad.attributes[name] for name in pad.attributes}
-    kind = _in_bf16(pad.results[0].type)
-    zero = arith.ConstantOp(ir.BF16Type.get(), 0.0).result
+    kind = _of_type(pad.results[0].type, element)
+    zero = arith.ConstantOp(element, 0.0).result
     made = ir.Operation.create("tensor.pad", [kind], [source, *list(pad.operands)[1:]], attributes, regions=1)
     block = ir.Block.create_at_start(made.regions[0], [ir.IndexType.get()] * kind.rank)
     with ir.InsertionPoint(block):
@@ -149,15 +153,16 @@ def _padded(pad: ir.Operation, source: ir.Value) -> ir.Value:
 
 def _inserted(insert: ir.Operation, source: ir.Value) -> ir.Value:
     """A tensor.insert_slice of the same form into zeros, of another tensor."""
+    element = ir.RankedTensorType(source.type).element_type
     attributes = {name: insert.attributes[name] for name in insert.attributes}
-    zero = arith.ConstantOp(ir.BF16Type.get(), 0.0).result
-    zeros = linalg.fill(zero, outs=[empty_like(insert.results[0], ir.BF16Type.get())])
+    zero = arith.ConstantOp(element, 0.0).result
+    zeros = linalg.fill(zero, outs=[empty_like(insert.results[0], element)])
     operands = [source, zeros, *list(insert.operands)[2:]]
     return ir.Operation.create("tensor.insert_slice", [zeros.type], operands, attributes).result
 
 
-def _in_bf16(kind: ir.Type) -> ir.RankedTensorType:
-    return ir.RankedTensorType.get(ir.RankedTensorType(kind).shape, ir.BF16Type.get())
+def _of_type(kind: ir.Type, element: ir.Type) -> ir.RankedTensorType:
+    return ir.RankedTensorType.get(ir.RankedTensorType(kind).shape, element)
 
 
 def _take(op: ir.Operation, operands: list[ir.Value]) -> None:
@@ -168,7 +173,7 @@ def _take(op: ir.Operation, operands: list[ir.Value]) -> None:
     for number, value in enumerate(operands):
         op.operands[number] = value
         element = block.arguments[number]
-        element.set_type(ir.BF16Type.get())
+        element.set_type(ir.RankedTensorType(value.type).element_type)
         with op.location, ir.InsertionPoint.at_block_begin(block):
             wide = arith.ExtFOp(ir.F32Type.get(), element)
         element.replace_all_uses_except(wide.result, wide.operation)

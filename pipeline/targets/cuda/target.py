@@ -28,6 +28,9 @@ class CudaTarget(GpuTarget):
     family = fusion_rules = "cuda"
     has_variants = True
     example = "cuda:sm_90"
+    contractions = (
+        "contract-in-bf16{f16=true least-columns=1 least-sum=1}"  # weights stay of 16 bits, as tensor cores take them
+    )
 
     def __init__(self, architecture: str, disable: frozenset[str] = frozenset()):
         super().__init__(disable)
