@@ -21,7 +21,7 @@ from pipeline.passes.gpu.flash_attention.fma_kernel import StreamedFma
 from pipeline.passes.gpu.flash_attention.pattern import read_attention
 from pipeline.passes.gpu.flash_attention.tensor_core_kernel import StreamedTensorCores
 from pipeline.passes.gpu.mark_flash_attention import choose_tile
-from pipeline.passes.gpu.matmul import shared_memory_matmul, tensor_core_matmul
+from pipeline.passes.gpu.matmul import few_rows_matmul, shared_memory_matmul, tensor_core_matmul
 from pipeline.passes.gpu.matmul.shared_memory_matmul import Split, split_contraction
 from pipeline.passes.gpu.thread import warp_reduction
 from pipeline.passes.gpu.thread.elementwise import Thread, size_of
@@ -148,7 +148,7 @@ class MapToThreads(Pass):
         work = _Work(launch, Results(view, behind), starts)
         strategies = [self._with_wide_accesses, _element_by_element]
         if self.shared_memory:
-            strategies = [self._on_tensor_cores, _in_shared_memory, self._rows_by_warps, *strategies]
+            strategies = [self._on_tensor_cores, _in_shared_memory, self._few_rows, self._rows_by_warps, *strategies]
         next(strategy for strategy in strategies if strategy(work))
 
     def _on_tensor_cores(self, work: _Work) -> bool:
@@ -162,6 +162,17 @@ class MapToThreads(Pass):
             return False
         tensor_core_matmul.TensorCoreEmitter(work.results, split, tile, form).emit()
         describe(work.launch.function, tile.blocks(split) * tile.threads, tile.threads, tile.threads)
+        return True
+
+    def _few_rows(self, work: _Work) -> bool:
+        """A few rows times a matrix, whose lines threads read several elements at a time."""
+        chosen = few_rows_matmul.choose_strips(work.results.anchor) if self.access_bytes else None
+        if chosen is None:
+            return False
+        split, strips = chosen
+        few_rows_matmul.FewRowsEmitter(work.results, split, strips, work.start).emit()
+        threads = few_rows_matmul.THREADS
+        describe(work.launch.function, split.size_of(split.batch) * strips.count * threads, threads, threads)
         return True
 
     def _rows_by_warps(self, work: _Work) -> bool:

@@ -25,6 +25,9 @@ TILE, STEP, EACH = 64, 16, 4
 THREADS = (TILE // EACH) ** 2
 
 _MOST_BLOCKS = 65535
+
+#: With fewer rows or columns threads have nothing to share.
+_FEWEST = 9
 #: More elements a row, so that threads that store a column wait less for each other; rows begin at 16 bytes.
 _ROW = TILE + 4
 
@@ -66,11 +69,11 @@ def split_contraction(view: LinalgOp) -> Split | None:
     """The loops of a linalg.generic with two inputs; None if it is no contraction, or too small to share anything."""
     if not is_arithmetic(view.op) or not all(isinstance(operand.type, ir.MemRefType) for operand in view.operands):
         return None
-    split = _classified(view)
+    split = classify(view)
     return split if split is not None and _is_large(split) else None
 
 
-def _classified(view: LinalgOp) -> Split | None:
+def classify(view: LinalgOp) -> Split | None:
     """The loops by the operands that they move: one of both inputs, both of them, or no result."""
     sizes = tuple(size for size in view.sizes if size is not None)
     if view.inputs != 2 or len(view.maps) != 3 or len(sizes) < view.loops:
@@ -91,7 +94,7 @@ def _classified(view: LinalgOp) -> Split | None:
 
 def _is_large(split: Split) -> bool:
     """Whether threads of a block have something to share, and there are not too many blocks."""
-    shares = min(split.rows.size, split.columns.size) >= TILE // 2 and split.size_of(split.sums) >= STEP
+    shares = min(split.rows.size, split.columns.size) >= _FEWEST and split.size_of(split.sums) >= STEP
     return shares and split.blocks <= _MOST_BLOCKS
 
 

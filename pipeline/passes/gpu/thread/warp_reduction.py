@@ -98,7 +98,7 @@ class WarpEmitter:
 
     def identities(self) -> list[ir.Value]:
         """What each result begins with: combined with x it gives x."""
-        return [_identity(fold, kind) for fold, kind in zip(self.rows.folds, self.kinds, strict=True)]
+        return [identity(fold, kind) for fold, kind in zip(self.rows.folds, self.kinds, strict=True)]
 
     def total(self, partial: list[ir.Value]) -> list[ir.Value]:
         """The results in every thread, from the partial ones of each."""
@@ -170,7 +170,7 @@ def combine(fold: str, left: ir.Value, right: ir.Value) -> ir.Value:
     return ir.Operation.create(fold, results=[left.type], operands=[left, right]).result
 
 
-def _identity(fold: str, kind: ir.Type) -> ir.Value:
+def identity(fold: str, kind: ir.Type) -> ir.Value:
     """What combined with x gives x."""
     number = FOLDS[fold][1]
     if isinstance(kind, ir.IntegerType):
