@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import sys
 import time
@@ -132,12 +133,11 @@ def _whole(torch: Any, executable: Any, name: str, peers: Sequence[str]) -> dict
     from gpu_whole import WHOLE
 
     whole = WHOLE[name]
-    model, args = whole.made()
+    model, args = whole.made("cuda")
     executable = executable.with_weights({**dict(model.named_parameters()), **dict(model.named_buffers())})
-    exact, given = whole.made(torch.float32)
+    exact = (arg.float() if arg.is_floating_point() else arg for arg in args)
     with torch.no_grad(), _without_tf32(torch):
-        wanted = exact.cuda()(*(arg.cuda() for arg in given))
-    model, args = model.cuda(), tuple(arg.cuda() for arg in args)
+        wanted = copy.deepcopy(model).float()(*exact)
     with torch.no_grad():
         got = executable(*args)
         error, theirs = (

@@ -24,7 +24,7 @@ class Whole:
     """A model that is timed on a GPU, against eager.
 
     Attributes:
-        make: the model and its arguments, on the CPU.
+        make: the model and its arguments, on torch's default device.
         dtype: of the model and of its arguments that are floats.
         tolerance: against the model in float32, relative to the greatest result.
         target: features of the target, such as `+tf32`.
@@ -35,14 +35,14 @@ class Whole:
     tolerance: float = 1e-3
     target: str = ""
 
-    def made(self, dtype: torch.dtype | None = None) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
-        """The model in a dtype, its own by default."""
+    def made(self, device: str = "cpu") -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+        """The model and its arguments, on a device."""
         define_missing_operators()  # transformers imports torchvision where there is one
         torch.manual_seed(0)
-        model, args = self.make()
-        dtype = dtype or self.dtype
-        cast = tuple(arg.to(self.dtype).to(dtype) if arg.is_floating_point() else arg for arg in args)
-        return model.eval().requires_grad_(False).to(self.dtype).to(dtype), cast
+        with torch.device(device):
+            model, args = self.make()
+        cast = tuple(arg.to(self.dtype) if arg.is_floating_point() else arg for arg in args)
+        return model.eval().requires_grad_(False).to(device, self.dtype), cast
 
 
 class First(nn.Module):

@@ -57,6 +57,11 @@ class CudaTarget(GpuTarget):
         """See `Target.create`."""
         return cls(variant, disable)
 
+    @property
+    def layouts(self) -> str:
+        """Channels last for convolutions."""
+        return "canonicalize, cse, propagate-layouts{for-convolutions=true}"
+
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
         return [self.name, *self.features, str(libdevice()), str(ptx.can_assemble(self.architecture))]
