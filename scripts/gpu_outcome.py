@@ -134,7 +134,8 @@ def _whole(torch: Any, executable: Any, name: str, peers: Sequence[str]) -> dict
 
     whole = WHOLE[name]
     model, args = whole.made("cuda")
-    executable = executable.with_weights({**dict(model.named_parameters()), **dict(model.named_buffers())})
+    named = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
+    executable = executable.with_weights(dict(named))
     exact = (arg.float() if arg.is_floating_point() else arg for arg in args)
     with torch.no_grad(), _without_tf32(torch):
         wanted = copy.deepcopy(model).float()(*exact)

@@ -75,6 +75,15 @@ def test_a_linear_layer_with_what_is_behind_it(dtype, emitted):
     assert len(emitted) == 1
 
 
+def test_dims_of_one_element(emitted):
+    """As a step of decoding has them: a row of a token of a batch of one."""
+    torch.manual_seed(0)
+    layer = nn.Linear(96, 72, bias=False).bfloat16()
+    _check(layer, _randn(1, 1, 96, dtype=torch.bfloat16), tolerance=1e-2)
+    _check(lambda a, b: a @ b, _randn(1, 1, 70), _randn(1, 70, 48, seed=1))
+    assert len(emitted) == 2
+
+
 def test_batches(emitted):
     _check(lambda a, b: a @ b, _randn(3, 2, 100), _randn(3, 100, 48, seed=1))
     _check(lambda a, b: a @ b, _randn(2, 3, 1, 70), _randn(2, 3, 70, 40, seed=1))

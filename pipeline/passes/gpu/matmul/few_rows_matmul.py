@@ -2,8 +2,9 @@
 
 Such a product is as fast as the matrix comes from memory, once. A thread has some neighbouring columns, which are one
 access of 16 bytes, of all rows, and a part of the sum; neighbouring threads have neighbouring columns, so that a block
-reads whole sectors of each line of the matrix. The parts of the sum are combined through shared memory, in the same
-order at each call. Where a block for each strip of columns would leave most of a GPU idle, strips are narrower.
+reads whole sectors of each line of the matrix. The parts of the sum are combined by shuffles, then through shared
+memory, in the same order at each call. Where a block for each strip of columns would leave most of a GPU idle, strips
+are narrower.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pipeline.passes.gpu.matmul.shared_memory_matmul import Split, classify, con
 from pipeline.passes.gpu.thread.launch_patterns import is_arithmetic
 from pipeline.passes.gpu.thread.thread_results import Results, indices, load, unravel
 from pipeline.passes.gpu.thread.vector_access import BYTES, is_aligned
-from pipeline.passes.gpu.thread.warp_reduction import combine, identity
+from pipeline.passes.gpu.thread.warp_reduction import WARP, combine, identity
 
 #: The rows whose sums fit into a thread's registers, and what is less work than a block is worth.
 _MOST_ROWS, _SHORTEST_SUM, _FEWEST_COLUMNS = 8, 64, 32
@@ -80,10 +81,15 @@ def choose_strips(view: LinalgOp) -> tuple[Split, Strips] | None:
     across = 32
     while across * lanes * bits > _SECTOR and across > 1 and batch * -(-columns // (across * lanes)) < _ENOUGH_BLOCKS:
         across //= 2
-    while THREADS * lanes * rows * BYTES[str(width)] > _MOST_SHARED and lanes > 1:
+    while _parts(width, THREADS // across) * across * lanes * rows * BYTES[str(width)] > _MOST_SHARED and lanes > 1:
         lanes //= 2
     strips = Strips(lanes, across, -(-columns // (across * lanes)))
     return (split, strips) if 0 < batch * strips.count <= _MOST_BLOCKS else None
+
+
+def _parts(kind: ir.Type, along: int) -> int:
+    """How many partial sums of a column are in shared memory: of each warp one, where numbers can be handed over."""
+    return THREADS // WARP if str(kind) in ("f32", "i32") else along
 
 
 def _has_lines(view: LinalgOp, split: Split) -> bool:
@@ -122,6 +128,8 @@ class FewRowsEmitter:
         self.part, place = unravel(thread, [strips.along, strips.across])
         batch, strip = unravel(block, [split.size_of(split.batch), strips.count])
         self.batch = dict(zip(split.batch, unravel(batch, [split.sizes[dim] for dim in split.batch]), strict=True))
+        self.parts = _parts(self.kind, strips.along)
+        self.shuffles = self.parts != strips.along
         self.strip = arith.MulIOp(strip, as_index(strips.columns)).result
         self.first = arith.AddIOp(self.strip, arith.MulIOp(place, as_index(strips.lanes)).result).result
 
@@ -137,7 +145,7 @@ class FewRowsEmitter:
         )
         with ir.InsertionPoint(loop.body):
             scf.YieldOp(self._step(loop.induction_variable, list(loop.inner_iter_args)))
-        shared = self._share(list(loop.results))
+        shared = self._share(self._across_lanes(list(loop.results)) if self.shuffles else list(loop.results))
         gpu.BarrierOp()
         self._finish(shared)
 
@@ -173,17 +181,33 @@ class FewRowsEmitter:
         loaded = vector.LoadOp(kind, buffer, place, alignment=lanes * BYTES[str(kind.element_type)]).result
         return [vector.ExtractOp(loaded, [], [lane]).result for lane in range(lanes)]
 
+    def _across_lanes(self, sums: list[ir.Value]) -> list[ir.Value]:
+        """The sums of all threads of a warp that have the same columns."""
+        word, distance = ir.IntegerType.get_signless(32), self.strips.across
+        while distance < WARP:
+            offset, width = (arith.ConstantOp(word, number).result for number in (distance, WARP))
+            others = [gpu.ShuffleOp(value, offset, width, gpu.ShuffleMode.XOR).shuffleResult for value in sums]
+            sums = [combine(self.fold, value, other) for value, other in zip(sums, others, strict=True)]
+            distance *= 2
+        return sums
+
     def _share(self, sums: Sequence[ir.Value]) -> ir.Value:
         """The partial sums in shared memory: [part of the sum, row, column of the strip]."""
         rows, lanes, columns = self.split.rows.size, self.strips.lanes, self.strips.columns
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        kind = ir.MemRefType.get([self.strips.along, rows, columns], self.kind, memory_space=space)
+        kind = ir.MemRefType.get([self.parts, rows, columns], self.kind, memory_space=space)
         shared = memref.AllocOp(kind, [], [], alignment=16).result
-        own = arith.SubIOp(self.first, self.strip).result
-        for row in range(rows):
-            for lane in range(lanes):
-                place = [self.part, as_index(row), arith.AddIOp(own, as_index(lane)).result]
-                memref.StoreOp(sums[row * lanes + lane], shared, place)
+        part, first = self.part, as_index(0)
+        if self.shuffles:
+            part, first = (op(self.thread, as_index(WARP)).result for op in (arith.DivUIOp, arith.RemUIOp))
+        leads = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, first, as_index(self.strips.across)).result)
+        with ir.InsertionPoint(leads.then_block):
+            own = arith.SubIOp(self.first, self.strip).result
+            for row in range(rows):
+                for lane in range(lanes):
+                    place = [part, as_index(row), arith.AddIOp(own, as_index(lane)).result]
+                    memref.StoreOp(sums[row * lanes + lane], shared, place)
+            scf.YieldOp([])
         return shared
 
     def _finish(self, shared: ir.Value) -> None:
@@ -198,7 +222,7 @@ class FewRowsEmitter:
             with ir.InsertionPoint(branch.then_block):
                 at = self.batch | self._row(row) | self._column(column)
                 start = self.start if self.start is not None else load(self.view.operands[2], self.view.maps[2], at)
-                parts = scf.ForOp(as_index(0), as_index(self.strips.along), as_index(1), [start])
+                parts = scf.ForOp(as_index(0), as_index(self.parts), as_index(1), [start])
                 with ir.InsertionPoint(parts.body):
                     value = memref.LoadOp(shared, [parts.induction_variable, row, place]).result
                     scf.YieldOp([combine(self.fold, parts.inner_iter_args[0], value)])

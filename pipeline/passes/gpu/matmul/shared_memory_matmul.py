@@ -74,14 +74,18 @@ def split_contraction(view: LinalgOp) -> Split | None:
 
 
 def classify(view: LinalgOp) -> Split | None:
-    """The loops by the operands that they move: one of both inputs, both of them, or no result."""
+    """The loops by the operands that they move: one of both inputs, both of them, or no result.
+
+    A loop of one iteration may move the result alone; it counts to the batch.
+    """
     sizes = tuple(size for size in view.sizes if size is not None)
     if view.inputs != 2 or len(view.maps) != 3 or len(sizes) < view.loops:
         return None
     left, right, result = (loops_in(indexing) for indexing in view.maps)
     sums = tuple(dim for dim, reduces in enumerate(view.reductions) if reduces)
     parallel = [dim for dim, reduces in enumerate(view.reductions) if not reduces]
-    if not sums or not set(parallel) <= result & (left | right):
+    single = {dim for dim in parallel if sizes[dim] == 1} - left - right
+    if not sums or not set(parallel) <= result & (left | right | single):
         return None
     sides = []
     for operand, (own, other) in enumerate(((left, right), (right, left))):
@@ -89,7 +93,7 @@ def classify(view: LinalgOp) -> Split | None:
         sides.append(Side(operand, dims, prod(sizes[dim] for dim in dims)))
     innermost = loops_in(view.maps[2], last=True)
     rows, columns = sides if innermost & set(sides[1].dims) else sides[::-1]
-    return Split(rows, columns, tuple(dim for dim in parallel if dim in left & right), sums, sizes)
+    return Split(rows, columns, tuple(dim for dim in parallel if dim in left & right | single), sums, sizes)
 
 
 def _is_large(split: Split) -> bool:
