@@ -23,7 +23,7 @@ from pipeline.passes.gpu.flash_attention.tensor_core_kernel import StreamedTenso
 from pipeline.passes.gpu.mark_flash_attention import choose_tile
 from pipeline.passes.gpu.matmul import few_rows_matmul, shared_memory_matmul, tensor_core_matmul
 from pipeline.passes.gpu.matmul.shared_memory_matmul import Split, split_contraction
-from pipeline.passes.gpu.thread import warp_reduction
+from pipeline.passes.gpu.thread import transposed_tiles, warp_reduction
 from pipeline.passes.gpu.thread.elementwise import Thread, size_of
 from pipeline.passes.gpu.thread.launch_patterns import block_nest, is_arithmetic, parallel_nest
 from pipeline.passes.gpu.thread.thread_results import Results, unravel
@@ -32,6 +32,9 @@ from pipeline.passmanager.base import Pass
 
 #: The most blocks that a launch may have along one dimension, in WebGPU.
 _MOST_BLOCKS = 65535
+
+#: The bytes that an element takes at least, and that a block may share: on CUDA, and on devices without narrow types.
+_CUDA, _OTHERS = (1, 40 * 1024), (4, 12 * 1024)
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,14 @@ class MapToThreads(Pass):
         work = _Work(launch, Results(view, behind), starts)
         strategies = [self._with_wide_accesses, _element_by_element]
         if self.shared_memory:
-            strategies = [self._on_tensor_cores, _in_shared_memory, self._few_rows, self._rows_by_warps, *strategies]
+            strategies = [
+                self._on_tensor_cores,
+                _in_shared_memory,
+                self._few_rows,
+                self._rows_by_warps,
+                self._transposed,
+                *strategies,
+            ]
         next(strategy for strategy in strategies if strategy(work))
 
     def _on_tensor_cores(self, work: _Work) -> bool:
@@ -183,6 +193,16 @@ class MapToThreads(Pass):
         thread = Thread(work.results, work.starts)
         thread.emit_rows(warp_reduction.WarpEmitter(rows, thread.kinds, self.shuffles))
         describe(work.launch.function, rows.count * rows.threads, rows.threads, rows.threads)
+        return True
+
+    def _transposed(self, work: _Work) -> bool:
+        """An elementwise op that transposes an operand, by tiles; narrow types take words without wide accesses."""
+        tile = transposed_tiles.choose_tile(work.results.anchor, *(_CUDA if self.access_bytes else _OTHERS))
+        if tile is None:
+            return False
+        transposed_tiles.TransposedTilesEmitter(work.results, tile).emit()
+        threads = transposed_tiles.THREADS
+        describe(work.launch.function, tile.blocks * threads, threads, threads)
         return True
 
     def _with_wide_accesses(self, work: _Work) -> bool:
