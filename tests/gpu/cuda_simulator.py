@@ -212,7 +212,7 @@ def _for_cpu(llvm: str) -> str:
 
 
 #: Functions of libdevice that C calls something else.
-_LIBM = {"rsqrtf": "sim_rsqrtf", "rsqrt": "sim_rsqrt"}
+_LIBM = {"rsqrtf": "sim_rsqrtf", "rsqrt": "sim_rsqrt", "fast_expf": "expf"}
 
 _HELPERS = f"""
 declare i32 @swapcontext(ptr, ptr)

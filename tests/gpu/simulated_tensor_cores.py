@@ -19,6 +19,7 @@ QUEUE = 8 + 24 * _UNDER_WAY
 
 def for_cpu(llvm: str) -> str:
     """Calls of the intrinsics become calls of the helpers."""
+    llvm = re.sub(r'asm "cvt\.rn\.bf16\.f32 [^"]*", "=h,f"\(', "@sim_round_bf16(", llvm)
     llvm = llvm.replace(" addrspace(1)", "")
     llvm = re.sub(r"@llvm\.nvvm\.cp\.async\.c[ag]\.shared\.global\.(\d+)\.s\(", r"@sim_copy_\1(ptr %ctx, ", llvm)
     llvm = llvm.replace("@llvm.nvvm.cp.async.commit.group()", "@sim_commit(ptr %ctx)")
@@ -36,6 +37,22 @@ def uses_warps(body: str) -> bool:
     """Whether a kernel has instructions that the threads of a warp do together."""
     return "llvm.nvvm.mma" in body or "llvm.nvvm.ldmatrix" in body
 
+
+#: Rounds to the nearest, ties to even; what is no number becomes the number that PTX says.
+_ROUND = """
+define internal i16 @sim_round_bf16(float %x) alwaysinline {
+  %bits = bitcast float %x to i32
+  %above = lshr i32 %bits, 16
+  %odd = and i32 %above, 1
+  %up = add i32 %odd, 32767
+  %sum = add i32 %bits, %up
+  %high = lshr i32 %sum, 16
+  %rounded = trunc i32 %high to i16
+  %nan = fcmp uno float %x, %x
+  %r = select i1 %nan, i16 32767, i16 %rounded
+  ret i16 %r
+}
+"""
 
 _COPY = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -283,6 +300,7 @@ _FROM_TF32 = """  %word = load i32, ptr %p
 
 HELPERS = "".join(
     [
+        _ROUND,
         _COPY,
         _SLOTS,
         _matrices(False),

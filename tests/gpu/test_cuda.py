@@ -180,3 +180,15 @@ def test_a_product_shares_tiles_and_fuses_its_own_sum():
 def test_a_row_is_reduced_by_shuffles():
     executable = pipeline.compile(Function(lambda x: x.sum(1)), (torch.randn(4, 256),), target="cuda:sm_90")
     assert executable.ir("ptx").count("shfl.sync.bfly") == 5
+
+
+def test_bf16_is_rounded_by_the_hardware():
+    """As eager rounds: ties, what is too large, subnormal numbers, infinities, NaN; before sm_80 by whole numbers."""
+    x = torch.tensor(
+        [1.0, 1 + 2**-8, 1 + 3 * 2**-8, 3.3895e38, -3.4e38, 1e-40, -1e-41, 0.0, -0.0, float("inf"), float("-inf")]
+    )
+    x = torch.cat([x, torch.randn(500) * 100, torch.tensor([float("nan")])])
+    for target, has in (("cuda:sm_80", True), ("cuda:sm_75", False)):
+        executable = pipeline.compile(Function(lambda x: x.bfloat16()), (x,), target=target)
+        torch.testing.assert_close(executable(x), x.bfloat16(), rtol=0, atol=0, equal_nan=True)
+        assert ("cvt.rn.bf16.f32" in executable.ir("ptx")) == has

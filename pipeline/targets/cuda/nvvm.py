@@ -12,16 +12,20 @@ from pipeline.targets.gpu.scalars import passed_type, unpack
 LEGALIZE = """
     func.func(
       arith-expand,
-      math-expand-ops{ops=fpowi},
+      math-expand-ops{{ops=fpowi}},
       math-extend-to-supported-types,
-      arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}
+      arith-emulate-unsupported-floats{{source-types=bf16,f16 target-type=f32}}
     ),
     keep-rounding,
     convert-through-f32,
-    func.func(arith-expand{include-bf16=1}),
+    {rounding}
+    func.func(arith-expand{{include-bf16=1}}),
     canonicalize,
     cse
 """
+
+#: From sm_80 on.
+ROUND = "func.func(round-to-bf16),"
 
 #: For compilers without libdevice.
 EXPAND_MATH = """
@@ -59,13 +63,13 @@ _INSTRUCTIONS = {
 _ANY_SIZE = 2**40
 
 
-def legalize(device: ir.Module, libdevice: bool, disable: frozenset[str]) -> None:
-    """Rewrites what PTX does not have.
+def legalize(device: ir.Module, libdevice: bool, rounds: bool, disable: frozenset[str]) -> None:
+    """Rewrites what PTX does not have; `rounds` says whether it rounds float32 to bfloat16.
 
     Raises:
         CompileError: without libdevice, a function is left that only it has.
     """
-    PassPipeline.parse(LEGALIZE).run(device, disable=disable)
+    PassPipeline.parse(LEGALIZE.format(rounding=ROUND if rounds else "")).run(device, disable=disable)
     if libdevice:
         return
     PassPipeline.parse(EXPAND_MATH).run(device, disable=disable)

@@ -13,7 +13,7 @@ from pipeline.targets.cuda.toolkit import libdevice
 from pipeline.targets.gpu.lower import Stages
 from pipeline.targets.gpu.target import Generated, GpuTarget
 
-#: The first architecture that has the instructions we use.
+#: The first architecture that has the instructions we use, and rounds float32 to bfloat16.
 _TENSOR_CORES = 80
 
 
@@ -72,7 +72,7 @@ class CudaTarget(GpuTarget):
 
     def generate(self, device: ir.Module, dump: Dump) -> Generated:
         """See `GpuTarget.generate`."""
-        nvvm.legalize(device, libdevice() is not None, self.disable)
+        nvvm.legalize(device, libdevice() is not None, self.architecture >= _TENSOR_CORES, self.disable)
         dump("gpu", device)
         llvm = nvvm.to_llvm(device)
         dump("llvm", llvm)

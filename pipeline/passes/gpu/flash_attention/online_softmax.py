@@ -51,16 +51,20 @@ class Renewed:
         return arith.MulFOp(value, self.scales[row]).result
 
 
-def renew(rows: OnlineSoftmax, scores: Sequence[Sequence[ir.Value]], lanes: int) -> Renewed:
-    """Takes in a tile's scores, a list for each of the thread's rows, which `lanes` neighbouring threads share."""
+def renew(rows: OnlineSoftmax, scores: Sequence[Sequence[ir.Value]], lanes: int, approximate: bool = False) -> Renewed:
+    """Takes in a tile's scores, a list for each of the thread's rows, which `lanes` neighbouring threads share.
+
+    Approximate exponentials are the device's own, three instructions each: a millionth off, where the weights that they
+    become have 11 bits at most.
+    """
     highest, totals, weights, scales = [], [], [], []
     for row, own in enumerate(scores):
         new = across(_reduce(arith.MaximumFOp, own), lanes, arith.MaximumFOp)
         new = arith.MaximumFOp(rows.highest[row], new).result
         is_none = arith.CmpFOp(arith.CmpFPredicate.OEQ, new, number(float("-inf"))).result
         base = arith.SelectOp(is_none, number(0.0), new).result  # -inf - -inf would be NaN
-        scales.append(_exp_of_difference(rows.highest[row], base))
-        weights.append([_exp_of_difference(score, base) for score in own])
+        scales.append(_exp_of_difference(rows.highest[row], base, approximate))
+        weights.append([_exp_of_difference(score, base, approximate) for score in own])
         scaled = arith.MulFOp(rows.total[row], scales[-1]).result
         totals.append(arith.AddFOp(scaled, _reduce(arith.AddFOp, weights[-1])).result)
         highest.append(new)
@@ -86,5 +90,6 @@ def _reduce(op: Callable[..., ir.OpView], values: Sequence[ir.Value]) -> ir.Valu
     return total
 
 
-def _exp_of_difference(value: ir.Value, base: ir.Value) -> ir.Value:
-    return math.ExpOp(arith.SubFOp(value, base).result).result
+def _exp_of_difference(value: ir.Value, base: ir.Value, approximate: bool) -> ir.Value:
+    licence = ir.Attribute.parse(f"#arith.fastmath<{'afn' if approximate else 'none'}>")
+    return math.ExpOp(arith.SubFOp(value, base).result, fastmath=licence).result

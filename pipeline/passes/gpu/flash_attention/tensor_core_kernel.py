@@ -126,7 +126,7 @@ class StreamedTensorCores(Streamed):
         if keys.is_wide:
             gpu.BarrierOp()
             keys.fetch(plus(first, as_index(tile.keys)))
-        renewed = renew(rows, [self._scores(fragments, half, first) for half in range(2)], _LANES)
+        renewed = renew(rows, [self._scores(fragments, half, first) for half in range(2)], _LANES, True)
         rows = renewed.rows
         results = [_scaled(fragment, renewed) for fragment in rows.results]
         if values.is_wide:
