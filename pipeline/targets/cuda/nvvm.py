@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from pipeline.errors import CompileError
-from pipeline.ir.attributes import BLOCK, DISPATCH
-from pipeline.mlir import clone, ir, run_pipeline, symbol_name, to_llvm_ir, walk
+from pipeline.ir.attributes import BLOCK, DISPATCH, SHARED
+from pipeline.ir.constants import as_index
+from pipeline.mlir import clone, gpu, ir, memref, run_pipeline, symbol_name, to_llvm_ir, walk
 from pipeline.passmanager.pass_pipeline import PassPipeline
 from pipeline.targets.gpu.scalars import passed_type, unpack
 
@@ -55,6 +59,9 @@ _INSTRUCTIONS = {
     *("math.roundeven", "math.sqrt", "math.trunc"),
 }
 
+#: What a kernel may share without asking the driver for more, and where each buffer of those that ask begins.
+_STATIC_BYTES, _DYNAMIC_ALIGNMENT = 48 * 1024, 1024
+
 #: A number of elements that no buffer has: bare pointers are for memrefs of known size only.
 _ANY_SIZE = 2**40
 
@@ -90,6 +97,10 @@ def to_llvm(device: ir.Module) -> str:
         if DISPATCH in function.attributes:
             _add_kernel(kernels, function)
     run_pipeline(module.operation, TO_NVVM)
+    for memory in walk(module, "llvm.mlir.global"):
+        if symbol_name(memory).startswith("__dynamic_shmem"):
+            memory.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
+            memory.attributes["alignment"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _DYNAMIC_ALIGNMENT)
     inner = ir.Module.create(ir.Location.unknown())
     (kernels,) = walk(module, "gpu.module")
     for op in kernels.regions[0].blocks[0].operations:
@@ -102,8 +113,14 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     name = symbol_name(function)
     size = ir.IntegerAttr(function.attributes[BLOCK]).value
     takes = ", ".join(f"%a{n}: {_taken(argument.type)}" for n, argument in enumerate(block.arguments))
-    shared = [op.results[0] for op in walk(function, "memref.alloc")]
-    tiles = ", ".join(f"%s{number}: {buffer.type} {{llvm.align = 16}}" for number, buffer in enumerate(shared))
+    allocations = list(walk(function, "memref.alloc"))
+    buffers = [op.results[0] for op in allocations]
+    dynamic = _dynamic_bytes(buffers)
+    if dynamic:
+        function.attributes[SHARED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dynamic)
+    shared = [] if dynamic else buffers
+    aligned = [max(16, ir.IntegerAttr(op.attributes["alignment"]).value) for op in allocations if not dynamic]
+    tiles = ", ".join(f"%s{n}: {buffer.type} {{llvm.align = {aligned[n]}}}" for n, buffer in enumerate(shared))
     workgroup = f"workgroup({tiles})" if shared else ""
     source = ir.Module.parse(
         f"""module {{ gpu.module @m {{
@@ -119,6 +136,8 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     known: dict[ir.Value, ir.Value] = {}
     with function.location, ir.InsertionPoint(entry.operations[0]):
         known.update(zip(shared, list(entry.arguments)[len(block.arguments) :], strict=True))
+        if dynamic:
+            known.update(zip(buffers, _views_of_dynamic(buffers), strict=True))
         for argument, passed in zip(block.arguments, entry.arguments, strict=False):
             is_buffer = isinstance(argument.type, ir.MemRefType)
             known[argument] = passed if is_buffer else unpack(passed, argument.type)
@@ -126,6 +145,34 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
             if op.operation.name == "memref.alloc":
                 continue
             clone(op.operation, known)
+
+
+def _dynamic_bytes(buffers: Sequence[ir.Value]) -> int:
+    """How much shared memory a kernel asks for at its launch; 0 where what each kernel has is enough."""
+    if sum(_bytes_of(buffer) for buffer in buffers) <= _STATIC_BYTES:
+        return 0
+    return sum(_aligned_bytes(buffer) for buffer in buffers)
+
+
+def _views_of_dynamic(buffers: Sequence[ir.Value]) -> list[ir.Value]:
+    """The buffers one after the other in the memory that the launch asks for."""
+    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+    whole = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ir.IntegerType.get_signless(8), memory_space=space)
+    memory = gpu.DynamicSharedMemoryOp(whole).result
+    views, offset = [], 0
+    for buffer in buffers:
+        views.append(memref.ViewOp(buffer.type, memory, as_index(offset), []).result)
+        offset += _aligned_bytes(buffer)
+    return views
+
+
+def _aligned_bytes(buffer: ir.Value) -> int:
+    return -(-_bytes_of(buffer) // _DYNAMIC_ALIGNMENT) * _DYNAMIC_ALIGNMENT
+
+
+def _bytes_of(buffer: ir.Value) -> int:
+    kind = ir.MemRefType(buffer.type)
+    return prod(kind.shape) * -(-kind.element_type.width // 8)
 
 
 def _taken(kind: ir.Type) -> str:
