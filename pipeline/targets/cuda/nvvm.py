@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
-
 from pipeline.errors import CompileError
 from pipeline.ir.attributes import BLOCK, DISPATCH, SHARED
-from pipeline.ir.constants import as_index
-from pipeline.mlir import clone, gpu, ir, memref, run_pipeline, symbol_name, to_llvm_ir, walk
+from pipeline.mlir import clone, ir, run_pipeline, symbol_name, to_llvm_ir, walk
 from pipeline.passmanager.pass_pipeline import PassPipeline
+from pipeline.targets.cuda import shared_memory
 from pipeline.targets.gpu.scalars import passed_type, unpack
 
 #: bf16 and f16 are computed in f32 and rounded after each op, as on CPUs and in PyTorch.
@@ -59,8 +56,8 @@ _INSTRUCTIONS = {
     *("math.roundeven", "math.sqrt", "math.trunc"),
 }
 
-#: What a kernel may share without asking the driver for more, and where each buffer of those that ask begins.
-_STATIC_BYTES, _DYNAMIC_ALIGNMENT = 48 * 1024, 1024
+#: What the buffers that a launch gets start at a multiple of, in bytes.
+_ALIGNMENT = 16
 
 #: A number of elements that no buffer has: bare pointers are for memrefs of known size only.
 _ANY_SIZE = 2**40
@@ -97,10 +94,7 @@ def to_llvm(device: ir.Module) -> str:
         if DISPATCH in function.attributes:
             _add_kernel(kernels, function)
     run_pipeline(module.operation, TO_NVVM)
-    for memory in walk(module, "llvm.mlir.global"):
-        if symbol_name(memory).startswith("__dynamic_shmem"):
-            memory.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
-            memory.attributes["alignment"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _DYNAMIC_ALIGNMENT)
+    shared_memory.make_external(module)
     inner = ir.Module.create(ir.Location.unknown())
     (kernels,) = walk(module, "gpu.module")
     for op in kernels.regions[0].blocks[0].operations:
@@ -114,14 +108,12 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     size = ir.IntegerAttr(function.attributes[BLOCK]).value
     takes = ", ".join(f"%a{n}: {_taken(argument.type)}" for n, argument in enumerate(block.arguments))
     allocations = list(walk(function, "memref.alloc"))
-    buffers = [op.results[0] for op in allocations]
-    dynamic = _dynamic_bytes(buffers)
+    dynamic = shared_memory.dynamic_bytes(allocations)
     if dynamic:
         function.attributes[SHARED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dynamic)
-    shared = [] if dynamic else buffers
-    aligned = [max(16, ir.IntegerAttr(op.attributes["alignment"]).value) for op in allocations if not dynamic]
-    tiles = ", ".join(f"%s{n}: {buffer.type} {{llvm.align = {aligned[n]}}}" for n, buffer in enumerate(shared))
-    workgroup = f"workgroup({tiles})" if shared else ""
+    static = [] if dynamic else allocations
+    tiles = [f"%s{n}: {op.results[0].type} {{llvm.align = {shared_memory.alignment(op)}}}" for n, op in enumerate(static)]
+    workgroup = f"workgroup({', '.join(tiles)})" if tiles else ""
     source = ir.Module.parse(
         f"""module {{ gpu.module @m {{
           gpu.func @{name}({takes}) {workgroup} kernel attributes {{known_block_size = array<i32: {size}, 1, 1>}} {{
@@ -135,9 +127,8 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     entry = kernel.regions[0].blocks[0]
     known: dict[ir.Value, ir.Value] = {}
     with function.location, ir.InsertionPoint(entry.operations[0]):
-        known.update(zip(shared, list(entry.arguments)[len(block.arguments) :], strict=True))
-        if dynamic:
-            known.update(zip(buffers, _views_of_dynamic(buffers), strict=True))
+        own = shared_memory.views(allocations) if dynamic else list(entry.arguments)[len(block.arguments) :]
+        known.update(zip((op.results[0] for op in allocations), own, strict=True))
         for argument, passed in zip(block.arguments, entry.arguments, strict=False):
             is_buffer = isinstance(argument.type, ir.MemRefType)
             known[argument] = passed if is_buffer else unpack(passed, argument.type)
@@ -147,36 +138,8 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
             clone(op.operation, known)
 
 
-def _dynamic_bytes(buffers: Sequence[ir.Value]) -> int:
-    """How much shared memory a kernel asks for at its launch; 0 where what each kernel has is enough."""
-    if sum(_bytes_of(buffer) for buffer in buffers) <= _STATIC_BYTES:
-        return 0
-    return sum(_aligned_bytes(buffer) for buffer in buffers)
-
-
-def _views_of_dynamic(buffers: Sequence[ir.Value]) -> list[ir.Value]:
-    """The buffers one after the other in the memory that the launch asks for."""
-    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-    whole = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ir.IntegerType.get_signless(8), memory_space=space)
-    memory = gpu.DynamicSharedMemoryOp(whole).result
-    views, offset = [], 0
-    for buffer in buffers:
-        views.append(memref.ViewOp(buffer.type, memory, as_index(offset), []).result)
-        offset += _aligned_bytes(buffer)
-    return views
-
-
-def _aligned_bytes(buffer: ir.Value) -> int:
-    return -(-_bytes_of(buffer) // _DYNAMIC_ALIGNMENT) * _DYNAMIC_ALIGNMENT
-
-
-def _bytes_of(buffer: ir.Value) -> int:
-    kind = ir.MemRefType(buffer.type)
-    return prod(kind.shape) * -(-kind.element_type.width // 8)
-
-
 def _taken(kind: ir.Type) -> str:
-    """The type of a kernel's parameter for an argument of a dispatch."""
+    """The type of a kernel's parameter for an argument of a dispatch, and of a buffer what it starts at."""
     if isinstance(kind, ir.MemRefType):
-        return f"memref<{_ANY_SIZE}x{kind.element_type}>"
+        return f"memref<{_ANY_SIZE}x{kind.element_type}> {{llvm.align = {_ALIGNMENT}}}"
     return str(passed_type(kind))

@@ -216,25 +216,30 @@ class TensorCoreEmitter:
         pair = arith.MulIOp(arith.RemUIOp(self.lane, as_index(4)).result, as_index(2)).result
         own_column = arith.AddIOp(self.column, pair).result
         for half, neighbours in enumerate(parts):
-            for side, value in enumerate(neighbours):
-                places = (
-                    arith.AddIOp(own_row, as_index(16 * i + 8 * half)).result,
-                    arith.AddIOp(own_column, as_index(8 * j + side)).result,
-                )
-                self._write_one(places, value)
+            row = arith.AddIOp(own_row, as_index(16 * i + 8 * half)).result
+            columns = [arith.AddIOp(own_column, as_index(8 * j + side)).result for side in range(2)]
+            points = [((row, column), value) for column, value in zip(columns, neighbours, strict=True)]
+            # Of an even number of columns, both are inside of the result, or neither is.
+            for together in [points] if self.split.columns.size % 2 == 0 else [[point] for point in points]:
+                self._write_points(together)
 
-    def _write_one(self, places: tuple[ir.Value, ir.Value], value: ir.Value) -> None:
-        at, inside = dict(self.batch), None
-        for operand, place in zip(self.operands, places, strict=True):
-            whole = arith.AddIOp(operand.first, place).result
-            at |= operand.at(whole)
-            if operand.side.size % operand.length:
-                fits = arith.CmpIOp(arith.CmpIPredicate.ult, whole, as_index(operand.side.size)).result
-                inside = fits if inside is None else arith.AndIOp(inside, fits).result
+    def _write_points(self, points: list[tuple[tuple[ir.Value, ir.Value], ir.Value]]) -> None:
+        """What becomes of elements, all of them if the first is inside of the result."""
+        inside: ir.Value | None = None
+        written = []
+        for number, (places, value) in enumerate(points):
+            at = dict(self.batch)
+            for operand, place in zip(self.operands, places, strict=True):
+                whole = arith.AddIOp(operand.first, place).result
+                at |= operand.at(whole)
+                if operand.side.size % operand.length and number == 0:
+                    fits = arith.CmpIOp(arith.CmpIPredicate.ult, whole, as_index(operand.side.size)).result
+                    inside = fits if inside is None else arith.AndIOp(inside, fits).result
+            written.append((at, [value]))
         if inside is None:
-            self.results.write(at, [value])
+            self.results.write_together(written)
             return
         branch = scf.IfOp(inside)
         with ir.InsertionPoint(branch.then_block):
-            self.results.write(at, [value])
+            self.results.write_together(written)
             scf.YieldOp([])
