@@ -135,8 +135,11 @@ def _run_together(function: int, threads: int, blocks: int, arguments: Any) -> N
     state = [first + _UCONTEXT * number for number in range(threads + 1)]  # the last one is ours
     contexts = [
         _Context(
-            own=state[t], following=state[(t + 1) % threads],
-            slots=slots.ctypes.data, queues=queues.ctypes.data, records=records.ctypes.data,
+            own=state[t],
+            following=state[(t + 1) % threads],
+            slots=slots.ctypes.data,
+            queues=queues.ctypes.data,
+            records=records.ctypes.data,
         )  # fmt: skip
         for t in range(threads)
     ]
@@ -185,7 +188,13 @@ def _compile(llvm: str, kernels: Sequence[DeviceKernel]) -> Any:
     machine = binding.Target.from_default_triple().create_target_machine(
         cpu=cpu, features=features, opt=2, codemodel="jitdefault", jit=True
     )
-    text = _for_cpu(to_llvm22(llvm)) + _HELPERS + tensor_cores.HELPERS + warpgroups.HELPERS + "".join(map(_driver, kernels))
+    text = (
+        _for_cpu(to_llvm22(llvm))
+        + _HELPERS
+        + tensor_cores.HELPERS
+        + warpgroups.HELPERS
+        + "".join(map(_driver, kernels))
+    )
     module = binding.parse_assembly(text)
     module.verify()
     engine = binding.create_mcjit_compiler(module, machine)

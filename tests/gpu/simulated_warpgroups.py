@@ -30,6 +30,7 @@ _EFFECTS = {
     "fence.proxy.async.shared::cta;": "publish",
 }
 
+
 def for_cpu(llvm: str) -> str:
     """Inline assembly becomes calls of helpers, which are added where there are any."""
     helpers: dict[str, str] = {}
@@ -73,7 +74,9 @@ def _product(name: str, columns: int, element: str, flags: tuple[int, int], in_r
     if in_registers:
         text += "  %own = call ptr @sim_slot(ptr %ctx, i32 %lane)\n"
         for number in range(4):
-            text += f"  %s{number} = getelementptr i32, ptr %own, i32 {number}\n  store i32 %a{number}, ptr %s{number}\n"
+            text += (
+                f"  %s{number} = getelementptr i32, ptr %own, i32 {number}\n  store i32 %a{number}, ptr %s{number}\n"
+            )
         text += "  call void @sim_barrier(ptr %ctx)\n"
     left = "i64 0" if in_registers else "i64 %a"
     major = 2 if in_registers else flags[0]
@@ -202,11 +205,12 @@ define internal i16 @sim_wg_register(ptr %ctx, i32 %row, i32 %k) noinline {{
 
 
 def _dot(name: str, to_float: str) -> str:
+    takes = "ptr %ctx, i64 %a, i64 %b, i32 %row, i32 %column, i32 %am, i32 %bm, float %c"
     return f"""
 define internal float @sim_wg_float_{name}(i16 %bits) alwaysinline {{
 {to_float}  ret float %x
 }}
-define internal float @sim_wg_dot_{name}(ptr %ctx, i64 %a, i64 %b, i32 %row, i32 %column, i32 %am, i32 %bm, float %c) noinline {{
+define internal float @sim_wg_dot_{name}({takes}) noinline {{
 entry:
   %regs = icmp eq i32 %am, 2
   br label %loop

@@ -74,7 +74,10 @@ def test_operands_as_they_lie(tile, left, right, monkeypatch):
     monkeypatch.setattr(warpgroup_matmul, "TILES", (tile,))
     sizes = {"i": tile.rows + 8, "j": tile.columns + 8, "k": 136}
     shapes = [[sizes[dim] for dim in dims.split(", ")] for dims in (left, right, "i, j")]
-    kinds = [f"memref<{'x'.join(map(str, shape))}x{kind}>" for shape, kind in zip(shapes, ("bf16", "bf16", "f32"))]
+    kinds = [
+        f"memref<{'x'.join(map(str, shape))}x{kind}>"
+        for shape, kind in zip(shapes, ("bf16", "bf16", "f32"), strict=True)
+    ]
     with context_for(0), ir.Location.unknown():
         module = ir.Module.parse(
             f"""func.func @k(%a: {kinds[0]}, %b: {kinds[1]}, %c: {kinds[2]}) attributes {{pipeline.dispatch = "k"}} {{
@@ -168,7 +171,12 @@ def test_must_not_fire():
     """Float32, few rows, other architectures."""
     halves, floats = (_randn(64, 32), _randn(32, 64)), (_randn(64, 32).float(), _randn(32, 64).float())
     few = (_randn(8, 32), _randn(32, 64))
-    for args, target in ((halves, "cuda:sm_90"), (floats, "cuda:sm_90a"), (floats, "cuda:sm_90a+tf32"), (few, "cuda:sm_90a")):
+    for args, target in (
+        (halves, "cuda:sm_90"),
+        (floats, "cuda:sm_90a"),
+        (floats, "cuda:sm_90a+tf32"),
+        (few, "cuda:sm_90a"),
+    ):
         assert "wgmma" not in _compile(lambda a, b: a @ b, *args, target=target).ir("ptx")
 
 

@@ -111,9 +111,7 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     dynamic = shared_memory.dynamic_bytes(allocations)
     if dynamic:
         function.attributes[SHARED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dynamic)
-    static = [] if dynamic else allocations
-    tiles = [f"%s{n}: {op.results[0].type} {{llvm.align = {shared_memory.alignment(op)}}}" for n, op in enumerate(static)]
-    workgroup = f"workgroup({', '.join(tiles)})" if tiles else ""
+    workgroup = "" if dynamic else shared_memory.declared(allocations)
     source = ir.Module.parse(
         f"""module {{ gpu.module @m {{
           gpu.func @{name}({takes}) {workgroup} kernel attributes {{known_block_size = array<i32: {size}, 1, 1>}} {{

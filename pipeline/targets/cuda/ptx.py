@@ -20,10 +20,8 @@ _TRIPLE = "nvptx64-nvidia-cuda"
 Architecture = int | str
 
 #: The oldest PTX that knows each architecture: what old drivers understand best.
-PTX_VERSIONS: dict[Architecture, int] = {
-    **{70: 63, 72: 63, 75: 63, 80: 70, 86: 71, 87: 74, 89: 78, 90: 80, 100: 86},
-    "90a": 80,
-}
+_VERSIONS = ((70, 63), (72, 63), (75, 63), (80, 70), (86, 71), (87, 74), (89, 78), (90, 80), ("90a", 80), (100, 86))
+PTX_VERSIONS: dict[Architecture, int] = dict(_VERSIONS)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Where the buffers lie that the threads of a block share: in memory that each kernel has, or that its launches ask for.
+"""Where the buffers lie that the threads of a block share: in memory of the kernel, or that its launches ask for.
 
 A kernel may declare 48 KB; more there is for those whose launches say how much.
 """
@@ -25,8 +25,14 @@ def dynamic_bytes(allocations: Sequence[ir.Operation]) -> int:
     return sum(map(_padded, allocations))
 
 
-def alignment(allocation: ir.Operation) -> int:
-    """What a buffer that the kernel declares starts at a multiple of: 16, for wide accesses, or what it says itself."""
+def declared(allocations: Sequence[ir.Operation]) -> str:
+    """The buffers as a kernel declares them."""
+    tiles = [f"%s{n}: {op.results[0].type} {{llvm.align = {_alignment(op)}}}" for n, op in enumerate(allocations)]
+    return f"workgroup({', '.join(tiles)})" if tiles else ""
+
+
+def _alignment(allocation: ir.Operation) -> int:
+    """16, for wide accesses, or what it says itself."""
     named = allocation.attributes
     return max(16, ir.IntegerAttr(named["alignment"]).value if "alignment" in named else 0)
 
