@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.ir.constants import as_index
-from pipeline.mlir import arith, ir, memref
+from pipeline.mlir import arith, ir, memref, vector
 from pipeline.passes.gpu.thread.warp_reduction import WARP
 
 #: The threads that multiply together, the rows that they compute, and how far an instruction goes along the sum.
@@ -135,6 +135,16 @@ def multiply(
     takes = ["r" if in_registers else "l"] * len(registers)
     constraints = [*["=f"] * count, *map(str, range(count)), *takes, "l"]
     return _assembly(text, constraints, [*sums, *registers, right], [value.type for value in sums])
+
+
+def registers_of(fragment: ir.Value) -> list[ir.Value]:
+    """A warp's 16 x 16 elements of A for `multiply`, from a vector of 4 x 2 as ldmatrix loads and mma.sync takes them.
+
+    A step of a warpgroup takes what its four warps have, 16 rows each.
+    """
+    word = ir.VectorType.get([1], ir.IntegerType.get_signless(32))
+    pairs = [vector.ExtractOp(fragment, [], [number]).result for number in range(4)]
+    return [vector.ExtractOp(vector.BitCastOp(word, pair).result, [], [0]).result for pair in pairs]
 
 
 def fence() -> None:
