@@ -66,6 +66,10 @@ TIMED: dict[str, Timed] = {
     "relu(matmul 4096 + bias), float16": Timed(
         lambda a, b, c: torch.relu(a @ b + c), (*_SQUARE, (4096,)), torch.float16, 2 * 4096**3, 1e-2
     ),
+    "matmul 1024, bfloat16": Timed(torch.matmul, ((1024, 1024),) * 2, _HALF, 2 * 1024**3, 1e-2),
+    "matmul 16384 x 1024 x 1024, bfloat16": Timed(
+        torch.matmul, ((16384, 1024), (1024, 1024)), _HALF, 2 * 16384 * 1024**2, 1e-2
+    ),
     "attention": Timed(F.scaled_dot_product_attention, _HEADS, operations=_ATTENTION, tolerance=1e-4),
     "attention, bfloat16": Timed(F.scaled_dot_product_attention, _HEADS, _HALF, _ATTENTION, 2e-2),
     "causal attention, bfloat16": Timed(
@@ -120,6 +124,7 @@ NUMBERS: dict[str, Callable[[], Case]] = {
         for sizes in ((256, 128, 512), (130, 72, 200), (70, 37, 45))
         for dtype in (torch.float32, torch.float16, torch.bfloat16)
     },
+    "product of many tiles, bfloat16": _product(_HALF, 1500, 72, 2056),
     "convolution, float16": lambda: Case(
         nn.Conv2d(16, 64, 3, padding=1).half(), (torch.randn(2, 16, 17, 19).half(),), 2e-2
     ),

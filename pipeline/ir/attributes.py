@@ -131,6 +131,9 @@ ITEMS = "pipeline.items"
 #: On a dispatch: how many threads it needs; on an argument of it that says so where that is known at run time only.
 THREADS = "pipeline.threads"
 
+#: On a dispatch: how many bytes of shared memory it asks the driver for at each launch.
+SHARED = "pipeline.shared"
+
 # On ops.
 
 #: On an scf.execute_region: it computes in AMX's tile registers, and is to be a function of its own.

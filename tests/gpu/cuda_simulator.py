@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import simulated_tensor_cores as tensor_cores
+import simulated_warpgroups as warpgroups
 from llvmlite import binding
 
 from pipeline.llvm import host_cpu, initialize_llvm
@@ -110,6 +111,7 @@ class _Context(ctypes.Structure):
         ("following", ctypes.c_void_p),
         ("slots", ctypes.c_void_p),
         ("queues", ctypes.c_void_p),
+        ("records", ctypes.c_void_p),
     ]
 
     def place(self, thread: int, block: int, threads: int, blocks: int) -> None:
@@ -129,13 +131,20 @@ def _run_together(function: int, threads: int, blocks: int, arguments: Any) -> N
     stacks = ctypes.create_string_buffer(_STACK_BYTES * threads)
     slots = np.zeros(threads * tensor_cores.SLOT, np.uint8)
     queues = np.zeros(threads * tensor_cores.QUEUE, np.uint8)
+    records = np.zeros(threads * warpgroups.RECORD, np.uint8)
     state = [first + _UCONTEXT * number for number in range(threads + 1)]  # the last one is ours
     contexts = [
-        _Context(own=state[t], following=state[(t + 1) % threads], slots=slots.ctypes.data, queues=queues.ctypes.data)
+        _Context(
+            own=state[t],
+            following=state[(t + 1) % threads],
+            slots=slots.ctypes.data,
+            queues=queues.ctypes.data,
+            records=records.ctypes.data,
+        )  # fmt: skip
         for t in range(threads)
     ]
     for block in range(blocks):
-        queues[:] = 0
+        queues[:] = records[:] = 0
         for thread, context in enumerate(contexts):
             context.place(thread, block, threads, blocks)
             _libc.getcontext(ctypes.c_void_p(state[thread]))
@@ -179,7 +188,13 @@ def _compile(llvm: str, kernels: Sequence[DeviceKernel]) -> Any:
     machine = binding.Target.from_default_triple().create_target_machine(
         cpu=cpu, features=features, opt=2, codemodel="jitdefault", jit=True
     )
-    text = _for_cpu(to_llvm22(llvm)) + _HELPERS + tensor_cores.HELPERS + "".join(map(_driver, kernels))
+    text = (
+        _for_cpu(to_llvm22(llvm))
+        + _HELPERS
+        + tensor_cores.HELPERS
+        + warpgroups.HELPERS
+        + "".join(map(_driver, kernels))
+    )
     module = binding.parse_assembly(text)
     module.verify()
     engine = binding.create_mcjit_compiler(module, machine)
@@ -192,7 +207,7 @@ def _for_cpu(llvm: str) -> str:
     llvm = re.sub(r"^(target |attributes #|declare .*@llvm\.nvvm).*$", "", llvm, flags=re.M)
     llvm = re.sub(r"^(define .*?) #\d+ \{$", r"\1 {", llvm, flags=re.M)
     llvm = llvm.replace("ptx_kernel ", "").replace(" addrspace(3)", "")
-    llvm = tensor_cores.for_cpu(llvm)
+    llvm = warpgroups.for_cpu(tensor_cores.for_cpu(llvm))
     llvm = re.sub(r"addrspacecast ptr (\S+) to ptr", r"getelementptr i8, ptr \1, i64 0", llvm)
     llvm = re.sub(r"^(define void @[^(]*\()", r"\1ptr %ctx, ", llvm, flags=re.M).replace("ptr %ctx, )", "ptr %ctx)")
     llvm = re.sub(

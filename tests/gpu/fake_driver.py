@@ -19,6 +19,7 @@ class FakeDriver:
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR="major", CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR="minor"
     )
 
+    CUfunction_attribute = types.SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="shared")
     CUstream_flags = types.SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
     CUstreamCaptureMode = types.SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL=1)
 
@@ -29,6 +30,7 @@ class FakeDriver:
         self.memory = {}
         self.loaded = b""
         self.launches = []
+        self.shared = {}
         self.failing = None
         self.recording = None
         self.graphs = []
@@ -55,6 +57,11 @@ class FakeDriver:
 
     def cuModuleGetFunction(self, module, name):
         return 0, name.decode()
+
+    def cuFuncSetAttribute(self, name, attribute, value):
+        assert attribute == "shared" and value <= 227 * 1024
+        self.shared[name] = value
+        return (0,)
 
     def cuMemAlloc(self, size):
         array = np.full(size + 256, 0xA5, np.uint8)
@@ -84,6 +91,7 @@ class FakeDriver:
             return (700,)
         assert (stream == OURS) == (self.recording is not None), "other streams may not launch while one records"
         kernel = self.kernels[name]
+        assert shared == kernel.shared <= self.shared.get(name, 48 * 1024)
         assert (gy, gz, bx, by, bz) == (1, 1, kernel.block, 1, 1)
         along = sum(len(kind[2]) + bool(kind[3]) + len(kind[4]) for kind in kernel.arguments if kind[0] == "buffer")
         count = len(kernel.arguments) + along

@@ -125,6 +125,7 @@ body:
   %done = icmp ugt i32 %age, %pending
   br i1 %done, label %copy, label %keep
 copy:
+  call void @sim_wg_set(ptr %ctx, i32 3, i32 1)
   %to = load ptr, ptr %e
   %from = load ptr, ptr %e1
   %size = load i32, ptr %e2

@@ -33,7 +33,7 @@ def _check_ptx(text):
     assert not re.search(r"^\s*call|\.extern|\.local", text, re.M)
 
 
-@pytest.mark.parametrize("architecture", [70, 75, 80, 86, 89, 90, 100])
+@pytest.mark.parametrize("architecture", [70, 75, 80, 86, 89, 90, "90a", 100])
 def test_every_architecture(architecture):
     x = torch.randn(5, 33)
     executable = pipeline.compile(nn.Sequential(nn.LayerNorm(33), nn.GELU()), (x,), target=f"cuda:sm_{architecture}")

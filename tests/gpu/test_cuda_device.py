@@ -54,6 +54,24 @@ def test_machine_code_for_this_gpu_else_ptx():
         CudaDevice(pieces, code.launches, code.target, FakeDriver(code.launches, executable.ir("llvm"), (7, 5)))
 
 
+def test_code_for_one_architecture_alone():
+    """What is for sm_90a runs on no other, later ones neither."""
+    executable = _executable(lambda x: x + 1, torch.randn(4), target="cuda:sm_90a")
+    code = executable.code
+    for capability in ((8, 9), (10, 0)):
+        driver = FakeDriver(code.launches, executable.ir("llvm"), capability)
+        with pytest.raises(PipelineError, match=r"is for cuda:sm_90a alone, this GPU is sm_\d+"):
+            CudaDevice(code.code, code.launches, code.target, driver)
+
+
+def test_much_shared_memory_is_asked_for(on_fake_driver):
+    a, b = (torch.randn(64, 64).bfloat16() for _ in range(2))
+    executable = _executable(lambda a, b: a @ b, a, b, target="cuda:sm_90a")
+    torch.testing.assert_close(executable(a, b), a @ b, rtol=2e-2, atol=0.25)
+    (kernel,) = executable.code.launches
+    assert on_fake_driver[0].shared == {kernel.name: kernel.shared} and kernel.shared > 48 * 1024
+
+
 def test_an_error_names_the_kernel_and_the_launch(on_fake_driver):
     executable = _executable(lambda x: x + 1, torch.randn(300))
     executable(torch.randn(300))

@@ -1,5 +1,6 @@
 // RUN: pipeline-opt %s --split-input-file --map-to-threads | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --map-to-threads=tensor-cores | FileCheck %s --check-prefix=CORES
+// RUN: pipeline-opt %s --split-input-file --map-to-threads="tensor-cores warpgroup-mma" | FileCheck %s --check-prefix=GROUPS
 // RUN: pipeline-opt %s --split-input-file --map-to-threads="access-bytes=16" | FileCheck %s --check-prefix=WIDE
 
 // What is behind a reduction runs on the register: the buffer between them goes.
@@ -129,8 +130,27 @@ func.func private @reverse(%x: memref<4x32xf32>) attributes {pipeline.dispatch =
 // CORES: gpu.barrier
 // CORES: nvgpu.ldmatrix
 // CORES: nvgpu.mma.sync
+// CORES-NOT: wgmma
 // CHECK-LABEL: func.func private @product
 // CHECK-NOT: nvgpu
+
+// Warpgroups multiply what the copies have brought: the left operand with the sum along its rows, the right one across.
+// A step is waited for when the next one has been started.
+
+// GROUPS-LABEL: func.func private @product
+// GROUPS-SAME: pipeline.block = 128
+// GROUPS: nvgpu.device_async_copy
+// GROUPS: scf.for
+// GROUPS: nvgpu.device_async_wait
+// GROUPS: fence.proxy.async.shared::cta
+// GROUPS: gpu.barrier
+// GROUPS: wgmma.fence.sync.aligned
+// GROUPS-COUNT-4: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{.*}} p, 1, 1, 0, 1;
+// GROUPS: wgmma.commit_group
+// GROUPS: nvgpu.device_async_copy
+// GROUPS: wgmma.wait_group.sync.aligned 1;
+// GROUPS: wgmma.wait_group.sync.aligned 0;
+// GROUPS-NOT: nvgpu.mma.sync
 func.func private @product(%x: memref<64x64xbf16>, %y: memref<64x64xbf16>, %z: memref<64x64xf32>) attributes {pipeline.dispatch = "product"} {
   %zero = arith.constant 0.0 : f32
   linalg.generic {indexing_maps = [affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
@@ -155,6 +175,8 @@ func.func private @product(%x: memref<64x64xbf16>, %y: memref<64x64xbf16>, %z: m
 
 // CORES-LABEL: func.func private @product_of_f32
 // CORES-NOT: nvgpu
+// GROUPS-LABEL: func.func private @product_of_f32
+// GROUPS-NOT: wgmma
 // CHECK-LABEL: func.func private @product_of_f32
 func.func private @product_of_f32(%x: memref<64x64xf32>, %y: memref<64x64xf32>, %z: memref<64x64xf32>) attributes {pipeline.dispatch = "product_of_f32"} {
   %zero = arith.constant 0.0 : f32

@@ -21,7 +21,7 @@ from pipeline.passes.gpu.flash_attention.fma_kernel import StreamedFma
 from pipeline.passes.gpu.flash_attention.pattern import read_attention
 from pipeline.passes.gpu.flash_attention.tensor_core_kernel import StreamedTensorCores
 from pipeline.passes.gpu.mark_flash_attention import choose_tile
-from pipeline.passes.gpu.matmul import few_rows_matmul, shared_memory_matmul, tensor_core_matmul
+from pipeline.passes.gpu.matmul import few_rows_matmul, shared_memory_matmul, tensor_core_matmul, warpgroup_matmul
 from pipeline.passes.gpu.matmul.shared_memory_matmul import Split, split_contraction
 from pipeline.passes.gpu.thread import transposed_tiles, warp_reduction
 from pipeline.passes.gpu.thread.elementwise import Thread, size_of
@@ -60,6 +60,7 @@ class MapToThreads(Pass):
     shuffles: bool = field(default=False, metadata={"help": "the 32 threads of a warp can hand numbers to each other"})
 
     tensor_cores: bool = field(default=False, metadata={"help": "sm_80's: mma.sync, ldmatrix, cp.async"})
+    warpgroup_mma: bool = field(default=False, metadata={"help": "sm_90a's: wgmma, and what that needs of memory"})
     tf32: bool = field(default=False, metadata={"help": "tensor cores multiply float32, with 10 bits of mantissa"})
 
     def run(self, op: ir.Operation) -> None:
@@ -170,7 +171,14 @@ class MapToThreads(Pass):
         form = tensor_core_matmul.choose_form(work.results.anchor.op, work.start, self.tf32)
         if form is None:
             return False
-        tensor_core_matmul.TensorCoreEmitter(work.results, split, tile, form).emit()
+        larger = None
+        if self.warpgroup_mma and form == tensor_core_matmul.OF_16_BITS:
+            larger = warpgroup_matmul.choose_tile(split)
+        if larger is not None:
+            tile = larger
+            warpgroup_matmul.WarpgroupEmitter(work.results, split, larger).emit()
+        else:
+            tensor_core_matmul.TensorCoreEmitter(work.results, split, tile, form).emit()
         describe(work.launch.function, tile.blocks(split) * tile.threads, tile.threads, tile.threads)
         return True
 

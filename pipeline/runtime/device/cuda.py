@@ -29,6 +29,9 @@ _IDLE_BYTES = 1 << 32
 #: The most blocks along one dimension of a launch; kernels with more threads loop.
 _MOST_BLOCKS = 65535
 
+#: Kernels that share more must have said so before they are launched.
+_STATIC_SHARED = 48 * 1024
+
 
 class _Memory:
     """Memory of the device; goes back to the pool when nobody refers to it."""
@@ -82,6 +85,14 @@ class CudaDevice(Device):
             self._check(self._driver.cuModuleGetFunction(module, kernel.name.encode()), f"kernel {kernel.name}")
             for kernel in kernels
         ]
+        for kernel, function in zip(kernels, self._functions, strict=True):
+            if kernel.shared > _STATIC_SHARED:
+                self._allow_shared(kernel, function)
+
+    def _allow_shared(self, kernel: DeviceKernel, function: Any) -> None:
+        what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        allowed = self._driver.cuFuncSetAttribute(function, what, kernel.shared)
+        self._check(allowed, f"{kernel.shared} bytes of shared memory for kernel {kernel.name}")
 
     def begin(self) -> None:
         """Takes over the context and torch's current stream; waits for the last one if that is another."""
@@ -243,9 +254,11 @@ class CudaDevice(Device):
         """The machine code if it is for this GPU, else the PTX, translated by the driver."""
         major, minor = (self._check(self._driver.cuDeviceGetAttribute(attribute, self._device), "cuDeviceGetAttribute")
                         for attribute in _capability(self._driver))  # fmt: skip
-        here, wanted = 10 * major + minor, int(self._target.rpartition("_")[2])
-        if here < wanted:
-            raise PipelineError(f"the executable is for {self._target} and later, this GPU is sm_{here}")
+        here, named = 10 * major + minor, self._target.rpartition("_")[2]
+        wanted, is_exact = int(named.rstrip("a")), named.endswith("a")
+        if here < wanted or (is_exact and here != wanted):
+            others = "alone" if is_exact else "and later"
+            raise PipelineError(f"the executable is for {self._target} {others}, this GPU is sm_{here}")
         if len(code) > 1 and major == wanted // 10:
             return self._check(self._driver.cuModuleLoadData(code[1]), "loading the machine code")
         return self._check(self._driver.cuModuleLoadData(code[0] + b"\0"), "translating the PTX")

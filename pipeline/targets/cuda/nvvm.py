@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pipeline.errors import CompileError
-from pipeline.ir.attributes import BLOCK, DISPATCH
+from pipeline.ir.attributes import BLOCK, DISPATCH, SHARED
 from pipeline.mlir import clone, ir, run_pipeline, symbol_name, to_llvm_ir, walk
 from pipeline.passmanager.pass_pipeline import PassPipeline
+from pipeline.targets.cuda import shared_memory
 from pipeline.targets.gpu.scalars import passed_type, unpack
 
 #: bf16 and f16 are computed in f32 and rounded after each op, as on CPUs and in PyTorch.
@@ -59,6 +60,9 @@ _INSTRUCTIONS = {
     *("math.roundeven", "math.sqrt", "math.trunc"),
 }
 
+#: What the buffers that a launch gets start at a multiple of, in bytes.
+_ALIGNMENT = 16
+
 #: A number of elements that no buffer has: bare pointers are for memrefs of known size only.
 _ANY_SIZE = 2**40
 
@@ -94,6 +98,7 @@ def to_llvm(device: ir.Module) -> str:
         if DISPATCH in function.attributes:
             _add_kernel(kernels, function)
     run_pipeline(module.operation, TO_NVVM)
+    shared_memory.make_external(module)
     inner = ir.Module.create(ir.Location.unknown())
     (kernels,) = walk(module, "gpu.module")
     for op in kernels.regions[0].blocks[0].operations:
@@ -106,9 +111,11 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     name = symbol_name(function)
     size = ir.IntegerAttr(function.attributes[BLOCK]).value
     takes = ", ".join(f"%a{n}: {_taken(argument.type)}" for n, argument in enumerate(block.arguments))
-    shared = [op.results[0] for op in walk(function, "memref.alloc")]
-    tiles = ", ".join(f"%s{number}: {buffer.type} {{llvm.align = 16}}" for number, buffer in enumerate(shared))
-    workgroup = f"workgroup({tiles})" if shared else ""
+    allocations = list(walk(function, "memref.alloc"))
+    dynamic = shared_memory.dynamic_bytes(allocations)
+    if dynamic:
+        function.attributes[SHARED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dynamic)
+    workgroup = "" if dynamic else shared_memory.declared(allocations)
     source = ir.Module.parse(
         f"""module {{ gpu.module @m {{
           gpu.func @{name}({takes}) {workgroup} kernel attributes {{known_block_size = array<i32: {size}, 1, 1>}} {{
@@ -122,7 +129,8 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
     entry = kernel.regions[0].blocks[0]
     known: dict[ir.Value, ir.Value] = {}
     with function.location, ir.InsertionPoint(entry.operations[0]):
-        known.update(zip(shared, list(entry.arguments)[len(block.arguments) :], strict=True))
+        own = shared_memory.views(allocations) if dynamic else list(entry.arguments)[len(block.arguments) :]
+        known.update(zip((op.results[0] for op in allocations), own, strict=True))
         for argument, passed in zip(block.arguments, entry.arguments, strict=False):
             is_buffer = isinstance(argument.type, ir.MemRefType)
             known[argument] = passed if is_buffer else unpack(passed, argument.type)
@@ -133,7 +141,7 @@ def _add_kernel(kernels: ir.Operation, function: ir.Operation) -> None:
 
 
 def _taken(kind: ir.Type) -> str:
-    """The type of a kernel's parameter for an argument of a dispatch."""
+    """The type of a kernel's parameter for an argument of a dispatch, and of a buffer what it starts at."""
     if isinstance(kind, ir.MemRefType):
-        return f"memref<{_ANY_SIZE}x{kind.element_type}>"
+        return f"memref<{_ANY_SIZE}x{kind.element_type}> {{llvm.align = {_ALIGNMENT}}}"
     return str(passed_type(kind))

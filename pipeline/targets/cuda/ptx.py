@@ -16,8 +16,12 @@ from pipeline.targets.cuda.toolkit import libdevice, ptxas
 
 _TRIPLE = "nvptx64-nvidia-cuda"
 
+#: 90 for `sm_90`; `90a` for `sm_90a`, whose code runs on no other.
+Architecture = int | str
+
 #: The oldest PTX that knows each architecture: what old drivers understand best.
-PTX_VERSIONS = {70: 63, 72: 63, 75: 63, 80: 70, 86: 71, 87: 74, 89: 78, 90: 80, 100: 86}
+_VERSIONS = ((70, 63), (72, 63), (75, 63), (80, 70), (86, 71), (87, 74), (89, 78), (90, 80), ("90a", 80), (100, 86))
+PTX_VERSIONS: dict[Architecture, int] = dict(_VERSIONS)
 
 
 @functools.cache
@@ -26,7 +30,7 @@ def _initialize() -> None:
     binding.initialize_all_asmprinters()
 
 
-def to_ptx(llvm: str, architecture: int) -> str:
+def to_ptx(llvm: str, architecture: Architecture) -> str:
     """PTX for `sm_<architecture>`, with nothing left to be linked.
 
     Raises:
@@ -68,14 +72,14 @@ def _link_libdevice(module: binding.ModuleRef) -> None:
             function.linkage = binding.Linkage.internal
 
 
-def can_assemble(architecture: int) -> bool:
+def can_assemble(architecture: Architecture) -> bool:
     """Whether there is a ptxas that knows the architecture; new ones have forgotten old ones."""
     program = ptxas()
     return program is not None and _knows(program, architecture)
 
 
 @functools.cache
-def _knows(program: str, architecture: int) -> bool:
+def _knows(program: str, architecture: Architecture) -> bool:
     command = [program, f"-arch=sm_{architecture}", "/dev/null", "-o", "/dev/null"]
     said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
     return "is not defined for option" not in said
@@ -109,7 +113,7 @@ _INTRINSICS = (
 )
 
 
-def assemble(ptx: str, architecture: int) -> tuple[bytes, str]:
+def assemble(ptx: str, architecture: Architecture) -> tuple[bytes, str]:
     """The machine code and what ptxas says of registers and memory.
 
     Raises:
@@ -128,10 +132,15 @@ def assemble(ptx: str, architecture: int) -> tuple[bytes, str]:
         return target.read_bytes(), done.stderr
 
 
-def architecture(name: str) -> int:
-    """90 from `sm_90`; raises `CompileError` for one that llvmlite cannot emit."""
-    match = re.fullmatch(r"sm_(\d+)", name)
-    if match is None or int(match[1]) not in PTX_VERSIONS:
-        known = ", ".join(f"sm_{number}" for number in PTX_VERSIONS)
-        raise CompileError(f"target cuda:{name}: expected one of {known}")
-    return int(match[1])
+def architecture(name: str) -> Architecture:
+    """90 from `sm_90`, `90a` from `sm_90a`; raises `CompileError` for one that llvmlite cannot emit."""
+    for known in PTX_VERSIONS:
+        if name == f"sm_{known}":
+            return known
+    expected = ", ".join(f"sm_{known}" for known in PTX_VERSIONS)
+    raise CompileError(f"target cuda:{name}: expected one of {expected}")
+
+
+def generation(architecture: Architecture) -> int:
+    """90 for 90 and for `90a`."""
+    return int(str(architecture).rstrip("a"))

@@ -16,9 +16,14 @@ from pipeline.targets.gpu.target import Generated, GpuTarget
 #: The first architecture that has the instructions we use, and rounds float32 to bfloat16.
 _TENSOR_CORES = 80
 
+#: The one that has warpgroups' instructions.
+_WARPGROUPS = "90a"
+
 
 class CudaTarget(GpuTarget):
     """NVIDIA GPUs from an architecture on, `sm_90`, with features behind it, `sm_90+tf32+cublas`.
+
+    `sm_90a` is Hopper alone, with instructions that later ones do not have.
 
     `tf32`: tensor cores multiply float32, too. `cublas`: products for which that pays by an estimate are left to the
     library; `cublas-always`: all that it can compute. The executable holds PTX, which drivers translate for any later
@@ -38,8 +43,10 @@ class CudaTarget(GpuTarget):
         self.architecture = ptx.architecture(named)
         self.name = f"cuda:{named}"
         self.features = sorted(set(features))
-        _check_features(self.features, self.architecture)
-        cores = str(self.architecture >= _TENSOR_CORES).lower()
+        generation = ptx.generation(self.architecture)
+        _check_features(self.features, generation)
+        cores = str(generation >= _TENSOR_CORES).lower()
+        warpgroups = str(self.architecture == _WARPGROUPS).lower()
         tf32 = str("tf32" in features).lower()
         self.stages = Stages(
             blocks=(
@@ -47,7 +54,8 @@ class CudaTarget(GpuTarget):
                 "tile-groups-to-blocks{scratch=40960})"
             ),
             mapping=(
-                f"map-to-threads{{shuffles=true access-bytes=16 most-threads=1024 tensor-cores={cores} tf32={tf32}}}"
+                f"map-to-threads{{shuffles=true access-bytes=16 most-threads=1024 tensor-cores={cores} "
+                f"warpgroup-mma={warpgroups} tf32={tf32}}}"
             ),
             libraries=_libraries(self.features, tf32),
         )
@@ -72,7 +80,8 @@ class CudaTarget(GpuTarget):
 
     def generate(self, device: ir.Module, dump: Dump) -> Generated:
         """See `GpuTarget.generate`."""
-        nvvm.legalize(device, libdevice() is not None, self.architecture >= _TENSOR_CORES, self.disable)
+        rounds = ptx.generation(self.architecture) >= _TENSOR_CORES
+        nvvm.legalize(device, libdevice() is not None, rounds, self.disable)
         dump("gpu", device)
         llvm = nvvm.to_llvm(device)
         dump("llvm", llvm)

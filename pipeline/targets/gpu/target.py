@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 
 from pipeline.errors import CompileError
-from pipeline.ir.attributes import BLOCK, CALLS, DISPATCH, ITEMS, THREADS
+from pipeline.ir.attributes import BLOCK, CALLS, DISPATCH, ITEMS, SHARED, THREADS
 from pipeline.mlir import function, ir, symbol_name, walk
 from pipeline.passes.bufferization.results_to_out_params import places_of_results
 from pipeline.passmanager.pass_pipeline import PassPipeline
@@ -125,6 +125,7 @@ def _device_kernel(
         items=_number(function, ITEMS, 1),
         threads=_number(function, THREADS, -1),
         arguments=tuple(_argument(kind, stored) for kind in kinds),
+        shared=_number(function, SHARED, 0),
     )
 
 

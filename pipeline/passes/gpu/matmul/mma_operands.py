@@ -43,6 +43,13 @@ class Block:
     threads: int
 
 
+def allocate_shared(shape: Sequence[int], element: ir.Type, alignment: int) -> ir.Value:
+    """Memory that the threads of a block share."""
+    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+    kind = ir.MemRefType.get(list(shape), element, memory_space=space)
+    return memref.AllocOp(kind, [], [], alignment=alignment).result
+
+
 class Operand:
     """An operand's tiles in shared memory: with the sum along rows, if its last dim moves with that, or across."""
 
@@ -63,9 +70,10 @@ class Operand:
         self.form = form
         self.shape = (length, self.form.step) if self.along_sum else (self.form.step, length)
         self.is_wide = self._can_be_wide()
-        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        kind = ir.MemRefType.get([stages, *self.shape], self.element, memory_space=space)
-        self.shared = memref.AllocOp(kind, [], [], alignment=16).result
+        self.shared = self._allocate(stages)
+
+    def _allocate(self, stages: int) -> ir.Value:
+        return allocate_shared([stages, *self.shape], self.element, 16)
 
     def _can_be_wide(self) -> bool:
         """Whether 16 bytes of a row of the tile are side by side in memory, at a multiple of 16 bytes."""
@@ -111,7 +119,9 @@ class Operand:
         outer, chunk = unravel(chunk_number, [self.shape[0], self.shape[1] // self.form.chunk])
         inner = arith.MulIOp(chunk, as_index(self.form.chunk)).result
         at, inside = self._counters(first, outer, inner)
-        size = arith.SelectOp(inside, as_index(self.form.chunk), as_index(0)).result
+        size = as_index(self.form.chunk)
+        if inside is not None:
+            size = arith.SelectOp(inside, size, as_index(0)).result
         token = ir.Type.parse("!nvgpu.device.async.token")
         places = self._places(at)
         target = [buffer, *self._swizzled(outer, inner)]
@@ -126,24 +136,33 @@ class Operand:
             outer, inner = unravel(loop.induction_variable, list(self.shape))
             at, inside = self._counters(first, outer, inner)
             value = load(self.buffer, self.view.maps[self.side.operand], at)
-            chosen = arith.SelectOp(inside, value, zero(self.element)).result
-            memref.StoreOp(chosen, self.shared, [buffer, *self._swizzled(outer, inner)])
+            if inside is not None:
+                value = arith.SelectOp(inside, value, zero(self.element)).result
+            memref.StoreOp(value, self.shared, [buffer, *self._swizzled(outer, inner)])
             scf.YieldOp([])
 
-    def _counters(self, first: ir.Value, outer: ir.Value, inner: ir.Value) -> tuple[dict[int, ir.Value], ir.Value]:
-        """The loop counters of an element of the tile, clamped into the operand, and whether it lies inside."""
+    def _counters(
+        self, first: ir.Value, outer: ir.Value, inner: ir.Value
+    ) -> tuple[dict[int, ir.Value], ir.Value | None]:
+        """The loop counters of an element of the tile, clamped into the operand, and whether it lies inside.
+
+        None where all do.
+        """
         place, step = (outer, inner) if self.along_sum else (inner, outer)
         split = self.split
         own, in_sum = arith.AddIOp(self.first, place).result, arith.AddIOp(first, step).result
-        at, inside = dict(self.batch), []
-        for dims, number, size in (
-            (self.side.dims, own, self.side.size),
-            (split.sums, in_sum, self.split.size_of(self.split.sums)),
+        at = dict(self.batch)
+        inside: ir.Value | None = None
+        for dims, number, size, tile in (
+            (self.side.dims, own, self.side.size, self.length),
+            (split.sums, in_sum, split.size_of(split.sums), self.form.step),
         ):
-            inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, number, as_index(size)).result)
-            clamped = arith.SelectOp(inside[-1], number, as_index(0)).result
-            at |= dict(zip(dims, unravel(clamped, [split.sizes[dim] for dim in dims]), strict=True))
-        return at, arith.AndIOp(*inside).result
+            if size % tile:
+                fits = arith.CmpIOp(arith.CmpIPredicate.ult, number, as_index(size)).result
+                inside = fits if inside is None else arith.AndIOp(inside, fits).result
+                number = arith.SelectOp(fits, number, as_index(0)).result
+            at |= dict(zip(dims, unravel(number, [split.sizes[dim] for dim in dims]), strict=True))
+        return at, inside
 
     def _places(self, at: dict[int, ir.Value]) -> list[ir.Value]:
         return indices(self.view.maps[self.side.operand], at)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pipeline.ir.constants import as_index
 from pipeline.mlir import arith, defining_op, gpu, ir, nvgpu, scf, vector
 from pipeline.passes.gpu.matmul.mma_operands import OF_16_BITS, OF_TF32, Block, MmaForm, Operand
-from pipeline.passes.gpu.matmul.shared_memory_matmul import Split
+from pipeline.passes.gpu.matmul.shared_memory_matmul import Side, Split
 from pipeline.passes.gpu.thread.thread_results import Results, unravel
 from pipeline.passes.gpu.thread.warp_reduction import WARP
 
@@ -121,22 +121,30 @@ class TensorCoreEmitter:
         self.row = arith.MulIOp(down, as_index(self.warp_rows)).result
         self.column = arith.MulIOp(across, as_index(self.warp_columns)).result
         sides = ((split.rows, tile.rows), (split.columns, tile.columns))
-        block = Block(thread, tile.threads)
+        self.block = Block(thread, tile.threads)
         self.stages = tile.stages(form)
-        self.operands = [Operand(results, split, side, length, block, form, self.stages) for side, length in sides]
+        self.operands = [self._operand(side, length) for side, length in sides]
         self._place_block()
+
+    def _operand(self, side: Side, length: int) -> Operand:
+        return Operand(self.results, self.split, side, length, self.block, self.form, self.stages)
 
     def _place_block(self) -> None:
         """Which tile of the result the block computes, and the indices of the batch."""
-        counts = [-(-self.split.rows.size // self.tile.rows), -(-self.split.columns.size // self.tile.columns)]
-        block = gpu.BlockIdOp(gpu.Dimension.x).result
-        batch, row, column = unravel(block, [self.split.size_of(self.split.batch), *counts])
+        batch, row, column = self._places()
         for operand, place in zip(self.operands, (row, column), strict=True):
             operand.first = arith.MulIOp(place, as_index(operand.length)).result
         sizes = [self.split.sizes[dim] for dim in self.split.batch]
         self.batch = dict(zip(self.split.batch, unravel(batch, sizes), strict=True))
         for operand in self.operands:
             operand.batch = self.batch
+
+    def _places(self) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Which product of the batch the block computes, and which row and column of tiles."""
+        counts = [-(-operand.side.size // operand.length) for operand in self.operands]
+        block = gpu.BlockIdOp(gpu.Dimension.x).result
+        batch, row, column = unravel(block, [self.split.size_of(self.split.batch), *counts])
+        return batch, row, column
 
     def emit(self) -> None:
         """Everything."""
@@ -197,33 +205,41 @@ class TensorCoreEmitter:
         return sums
 
     def _write(self, sums: list[ir.Value]) -> None:
-        """What becomes of each element that the thread has: two neighbours in each of two rows of a fragment."""
+        across = self.warp_columns // 8
+        for number, value in enumerate(sums):
+            parts = [[vector.ExtractOp(value, [], [half, side]).result for side in range(2)] for half in range(2)]
+            self._write_part(*divmod(number, across), parts)
+
+    def _write_part(self, i: int, j: int, parts: list[list[ir.Value]]) -> None:
+        """What becomes of the thread's elements of a fragment of 16 x 8: two neighbours in each of two rows."""
         own_row = arith.AddIOp(self.row, arith.DivUIOp(self.lane, as_index(4)).result).result
         pair = arith.MulIOp(arith.RemUIOp(self.lane, as_index(4)).result, as_index(2)).result
         own_column = arith.AddIOp(self.column, pair).result
-        across = self.warp_columns // 8
-        for number, value in enumerate(sums):
-            i, j = divmod(number, across)
-            for half in range(2):
-                for side in range(2):
-                    places = (
-                        arith.AddIOp(own_row, as_index(16 * i + 8 * half)).result,
-                        arith.AddIOp(own_column, as_index(8 * j + side)).result,
-                    )
-                    self._write_one(places, vector.ExtractOp(value, [], [half, side]).result)
+        for half, neighbours in enumerate(parts):
+            row = arith.AddIOp(own_row, as_index(16 * i + 8 * half)).result
+            columns = [arith.AddIOp(own_column, as_index(8 * j + side)).result for side in range(2)]
+            points = [((row, column), value) for column, value in zip(columns, neighbours, strict=True)]
+            # Of an even number of columns, both are inside of the result, or neither is.
+            for together in [points] if self.split.columns.size % 2 == 0 else [[point] for point in points]:
+                self._write_points(together)
 
-    def _write_one(self, places: tuple[ir.Value, ir.Value], value: ir.Value) -> None:
-        at, inside = dict(self.batch), None
-        for operand, place in zip(self.operands, places, strict=True):
-            whole = arith.AddIOp(operand.first, place).result
-            at |= operand.at(whole)
-            if operand.side.size % operand.length:
-                fits = arith.CmpIOp(arith.CmpIPredicate.ult, whole, as_index(operand.side.size)).result
-                inside = fits if inside is None else arith.AndIOp(inside, fits).result
+    def _write_points(self, points: list[tuple[tuple[ir.Value, ir.Value], ir.Value]]) -> None:
+        """What becomes of elements, all of them if the first is inside of the result."""
+        inside: ir.Value | None = None
+        written = []
+        for number, (places, value) in enumerate(points):
+            at = dict(self.batch)
+            for operand, place in zip(self.operands, places, strict=True):
+                whole = arith.AddIOp(operand.first, place).result
+                at |= operand.at(whole)
+                if operand.side.size % operand.length and number == 0:
+                    fits = arith.CmpIOp(arith.CmpIPredicate.ult, whole, as_index(operand.side.size)).result
+                    inside = fits if inside is None else arith.AndIOp(inside, fits).result
+            written.append((at, [value]))
         if inside is None:
-            self.results.write(at, [value])
+            self.results.write_together(written)
             return
         branch = scf.IfOp(inside)
         with ir.InsertionPoint(branch.then_block):
-            self.results.write(at, [value])
+            self.results.write_together(written)
             scf.YieldOp([])

@@ -30,11 +30,19 @@ class Results:
 
     def write(self, at: Mapping[int, ir.Value], values: Sequence[ir.Value]) -> None:
         """The anchor's results for one point of its parallel loops: what is behind them, and stores."""
-        known: dict[ir.Value, ir.Value] = {}
-        self._keep(self.anchor, at, values, known)
-        for epilogue in self.behind:
-            elements = [self._element(epilogue, number, at, known) for number in range(len(epilogue.operands))]
-            self._keep(epilogue, at, copy_body(epilogue, elements), known)
+        self.write_together([(at, values)])
+
+    def write_together(self, points: Sequence[tuple[Mapping[int, ir.Value], Sequence[ir.Value]]]) -> None:
+        """As `write` for several points; stores come behind all loads, so that those of neighbours can be merged."""
+        stores: list[tuple[ir.Value, ir.Value, list[ir.Value]]] = []
+        for at, values in points:
+            known: dict[ir.Value, ir.Value] = {}
+            stores += self._keep(self.anchor, at, values, known)
+            for epilogue in self.behind:
+                elements = [self._element(epilogue, number, at, known) for number in range(len(epilogue.operands))]
+                stores += self._keep(epilogue, at, copy_body(epilogue, elements), known)
+        for value, buffer, places in stores:
+            memref.StoreOp(value, buffer, places)
 
     def _keep(
         self,
@@ -42,12 +50,14 @@ class Results:
         at: Mapping[int, ir.Value],
         values: Sequence[ir.Value],
         known: dict[ir.Value, ir.Value],
-    ) -> None:
-        for output, value in zip(view.outputs, values, strict=True):
-            buffer = view.operands[output]
-            known[buffer] = value
-            if not is_private(buffer):
-                memref.StoreOp(value, buffer, indices(view.maps[output], at))
+    ) -> list[tuple[ir.Value, ir.Value, list[ir.Value]]]:
+        """Notes what an op computes; returns what of it has to be stored, and where."""
+        known.update(zip((view.operands[output] for output in view.outputs), values, strict=True))
+        return [
+            (value, view.operands[output], indices(view.maps[output], at))
+            for output, value in zip(view.outputs, values, strict=True)
+            if not is_private(view.operands[output])
+        ]
 
     def _element(
         self, epilogue: LinalgOp, number: int, at: Mapping[int, ir.Value], known: dict[ir.Value, ir.Value]
