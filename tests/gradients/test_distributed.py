@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+import os
+
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
@@ -46,7 +49,9 @@ def net():
 def work(rank, place):
     """Compiles what DistributedDataParallel makes, then a model that is given to it."""
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=2)
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # the two meet on this machine, whatever its name stands for
+    meeting = {"init_method": f"file://{place}", "timeout": datetime.timedelta(seconds=200)}
+    dist.init_process_group("gloo", rank=rank, world_size=2, **meeting)
     mine = [(x[rank::2], y[rank::2]) for x, y in batches()]
     alone, around, inside, seen = net(), net(), net(), []
     expected = trained(alone, alone, batches())

@@ -48,13 +48,13 @@ def record(plan: HostPlan, device: Any, constants: Sequence[View]) -> RecordedPl
     if not plan.only_launches or not hasattr(device, "prepare") or len(shapes) < len(plan.parameters):
         return None
     places = [Place() for _ in shapes]
-    recorder = _Recorder(device)
+    recorder = _LaunchRecorder(device)
     run = PlanRun(plan, recorder, constants)
     run([row_major(*parts) for parts in zip(places, map(str, plan.dtypes), shapes, strict=True)])
     return RecordedPlan(places, recorder.work, recorder.products, run.arena)
 
 
-class _Recorder:
+class _LaunchRecorder:
     """What `PlanRun` needs of a device; it prepares launches and launches nothing."""
 
     def __init__(self, device: Any):
