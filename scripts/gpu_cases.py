@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
 
-from gpu_models import MODELS, Case, Function, ResNet18, TransformerBlock
+from gpu_models import MODELS, Case, Function, ResNet18
 
 #: Elements of the kernels that are timed by their memory traffic: more than caches hold.
 _LARGE = 1 << 25
@@ -74,21 +74,6 @@ TIMED: dict[str, Timed] = {
     "attention, bfloat16": Timed(F.scaled_dot_product_attention, _HEADS, _HALF, _ATTENTION, 2e-2),
     "causal attention, bfloat16": Timed(
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), _HEADS, _HALF, _ATTENTION // 2, 2e-2
-    ),
-}
-
-
-def _transformer() -> Case:
-    layers = nn.Sequential(*(TransformerBlock(512, 8) for _ in range(2))).to(_HALF)
-    return Case(layers, (torch.randn(2, 512, 512).to(_HALF),), 5e-2)
-
-
-#: Models that are small enough for their weights to be carried along, timed too.
-SMALL: dict[str, Callable[[], Case]] = {
-    "ResNet-18 of a quarter of the width, 4 images": lambda: Case(ResNet18(16), (torch.randn(4, 3, 128, 128),), 1e-3),
-    "2 transformer layers of width 512, bfloat16": _transformer,
-    "MLP of width 1024": lambda: Case(
-        nn.Sequential(nn.Linear(1024, 1024), nn.GELU(), nn.Linear(1024, 1024)), (torch.randn(512, 1024),), 1e-4
     ),
 }
 

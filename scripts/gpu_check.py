@@ -38,7 +38,7 @@ def build(folder: Path, target: str, only: Sequence[str]) -> None:
     """An artifact for each case, with arguments and what PyTorch computes where those are small."""
     import numpy as np
     import torch
-    from gpu_cases import NUMBERS, SMALL, TIMED, Function
+    from gpu_cases import NUMBERS, TIMED, Function
     from gpu_whole import WHOLE
 
     import pipeline
@@ -56,7 +56,7 @@ def build(folder: Path, target: str, only: Sequence[str]) -> None:
         else:
             executable.save(path)
         index.append({"kind": kind, "name": name, "tolerance": tolerance})
-        if kind in ("numbers", "model"):
+        if kind == "numbers":
             expected = torch.utils._pytree.tree_leaves(model(*args))
             np.savez_compressed(
                 folder / f"{number}.npz", **gpu_outcome.named("argument", args), **gpu_outcome.named("result", expected)
@@ -67,11 +67,10 @@ def build(folder: Path, target: str, only: Sequence[str]) -> None:
         return not only or any(one in name for one in only)
 
     torch.manual_seed(0)
-    for kind, cases in (("numbers", NUMBERS), ("model", SMALL)):
-        for name, make in cases.items():
-            if wanted(name):
-                case = make()
-                add(kind, name, case.model, case.args, case.tolerance, dynamic=case.dynamic)
+    for name, make in NUMBERS.items():
+        if wanted(name):
+            case = make()
+            add("numbers", name, case.model, case.args, case.tolerance, dynamic=case.dynamic)
     for name, timed in TIMED.items():
         if wanted(name):
             add("timed", name, Function(timed.function), timed.arguments("cpu"), timed.tolerance, timed.target)

@@ -56,8 +56,6 @@ def case(folder: Path, number: int, peers: Sequence[str] = PEERS) -> None:
         outcome = outcome or _whole(torch, executable, about["name"], peers)
     else:
         outcome = _numbers(executable, folder, number, about["tolerance"])
-        if about["kind"] == "model" and torch is not None:
-            outcome |= _model_times(torch, executable, about["name"], peers)
     missed = [one.reason for one in executable.remarks if one.op == "cublas"]
     print(json.dumps(outcome | ({"missed": missed[0]} if missed else {})))
 
@@ -114,18 +112,6 @@ def _timed(torch: Any, executable: Any, name: str, peers: Sequence[str]) -> dict
     target = torch.empty_like(source)
     copied = _seconds(torch, lambda: target.copy_(source))
     return found | {"bandwidth": copied / seconds, "gigabytes": moved / seconds / 1e9}
-
-
-def _model_times(torch: Any, executable: Any, name: str, peers: Sequence[str]) -> dict[str, Any]:
-    """A model's time against eager and torch.compile, with other weights: times do not depend on them."""
-    from gpu_cases import SMALL
-
-    torch.manual_seed(0)
-    made = SMALL[name]()
-    model, args = made.model.cuda(), tuple(one.cuda() for one in made.args)
-    with torch.no_grad():
-        seconds = _seconds(torch, lambda: executable(*args))
-        return {"seconds": seconds} | _against(torch, model, args, seconds, peers)
 
 
 def _whole(torch: Any, executable: Any, name: str, peers: Sequence[str]) -> dict[str, Any]:

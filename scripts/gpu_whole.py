@@ -13,7 +13,9 @@ from torch import nn
 from torch.nn import functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "models"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
 
+from gpu_models import ResNet18, TransformerBlock
 from torchvision_ops import define_missing_operators
 
 _HALF = torch.bfloat16
@@ -139,7 +141,22 @@ def _decode(rows: int, filled: int) -> Callable[[], Any]:
     return make
 
 
+def _small_resnet() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    return ResNet18(16), (torch.randn(4, 3, 128, 128),)
+
+
+def _transformer() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    return nn.Sequential(*(TransformerBlock(512, 8) for _ in range(2))), (torch.randn(2, 512, 512),)
+
+
+def _mlp() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    return nn.Sequential(nn.Linear(1024, 1024), nn.GELU(), nn.Linear(1024, 1024)), (torch.randn(512, 1024),)
+
+
 WHOLE: dict[str, Whole] = {
+    "ResNet-18 of a quarter of the width, 4 images": Whole(_small_resnet),
+    "2 transformer layers of width 512, bfloat16": Whole(_transformer, _HALF, 5e-2),
+    "MLP of width 1024": Whole(_mlp, tolerance=1e-4),
     "ResNet-50, 1 image, tf32": Whole(_resnet(1), tolerance=2e-2, target="+tf32"),
     "ResNet-50, 32 images, bfloat16": Whole(_resnet(32), _HALF, 5e-2),
     "ViT-B/16, 1 image, bfloat16": Whole(_vit(1), _HALF, 5e-2),
