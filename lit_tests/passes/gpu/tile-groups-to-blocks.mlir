@@ -1,6 +1,8 @@
 // RUN: pipeline-opt %s --split-input-file --tile-groups-to-blocks="scratch=300" --canonicalize | FileCheck %s
 // RUN: pipeline-opt %s --split-input-file --tile-groups-to-blocks="scratch=300" --remarks-filter=tile-groups-to-blocks --verify-diagnostics
 
+// RUN: pipeline-opt %s --split-input-file --tile-groups-to-blocks="scratch=300 blocks=4" --canonicalize | FileCheck %s --check-prefix=MANY
+
 // One loop over the rows around all ops of a softmax; what they hand on is a row.
 
 #id = affine_map<(i, j) -> (i, j)>
@@ -45,7 +47,10 @@ func.func private @rows(%x: tensor<4x64xf32>, %out: tensor<4x64xf32>) -> tensor<
 // -----
 
 // Of a kernel with a product a block takes several rows: the most that fit and that the number of rows is a multiple of.
+// With `blocks`, fewer where there would be fewer blocks than that.
 
+// MANY-LABEL: func.func private @product
+// MANY: scf.for {{.*}} step %c1
 // CHECK-LABEL: func.func private @product
 // CHECK: scf.for %{{.*}} = %c0 to %c6 step %c3
 // CHECK: tensor.extract_slice %{{.*}} [3, 8] [1, 1]

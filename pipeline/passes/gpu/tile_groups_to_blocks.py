@@ -39,6 +39,8 @@ class TileGroupsToBlocks(Pass):
     scratch: int = field(default=12288, metadata={"help": "how many bytes the values between the ops may take"})
     rows: int = field(default=16, metadata={"help": "how many rows of matrix products a block takes at most"})
 
+    blocks: int = field(default=0, metadata={"help": "a block takes fewer rows where there would be fewer blocks"})
+
     def run(self, op: ir.Operation) -> None:
         """Puts loops around the ops of one function if it is a kernel of several ops."""
         views = None if STREAMED in op.attributes else ops_to_tile(op)
@@ -66,6 +68,8 @@ class TileGroupsToBlocks(Pass):
         size = alignment.ops[0].sizes[loops[-1][0]]
         if size and any(is_product(view.op) for view in alignment.ops):
             most = min(self.rows, size - 1, self.scratch // max(1, iteration_bytes))
+            total = prod(alignment.ops[0].sizes[common[0]] or 1 for common in loops)
+            most = max(1, min(most, total // self.blocks)) if self.blocks else most
             tiles[-1] = max(rows for rows in range(1, most + 1) if size % rows == 0)
         return tiles
 

@@ -16,6 +16,9 @@ from pipeline.targets.gpu.target import Generated, GpuTarget
 #: The first architecture that has the instructions we use, and rounds float32 to bfloat16.
 _TENSOR_CORES = 80
 
+#: The multiprocessors of large GPUs: fewer blocks leave some idle.
+_MULTIPROCESSORS = 132
+
 #: The one that has warpgroups' instructions.
 _WARPGROUPS = "90a"
 
@@ -51,7 +54,7 @@ class CudaTarget(GpuTarget):
         self.stages = Stages(
             blocks=(
                 f"func.func(mark-flash-attention{{scratch=40960 tensor-cores={cores}}}, "
-                "tile-groups-to-blocks{scratch=40960})"
+                f"tile-groups-to-blocks{{scratch=40960 blocks={_MULTIPROCESSORS}}})"
             ),
             mapping=(
                 f"map-to-threads{{shuffles=true access-bytes=16 most-threads=1024 tensor-cores={cores} "
