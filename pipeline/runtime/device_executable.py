@@ -123,9 +123,8 @@ class DeviceExecutable(Executable):
             self._live = live_weights(self.signature, self._source)
             if self._is_watched:
                 self._watch = PolledWatch(watched_copies(self._live), self._source)
-            self._on_device = {}
+            self._on_device, self._prepared, self._short = {}, [], None
             self._prepared = self._prepare()
-            self._short = None
 
     def _is_outdated(self) -> bool:
         """Whether the weights are not what was copied to the device."""
@@ -300,7 +299,16 @@ class DeviceExecutable(Executable):
         returned = PlanRun(plan, self._device, self._constants)([*parameters, *places])
         assert not returned, "@prepare has results of unknown size"
         self._device.download([])
+        parameters.clear()
+        self._forget_unread_weights()
         return places
+
+    def _forget_unread_weights(self) -> None:
+        """Gives back the memory of weights that only @prepare reads."""
+        read = {source.name for source in self._code.main_sources if source.kind == "weight"}
+        self._on_device = {name: view for name, view in self._on_device.items() if name in read}
+        if hasattr(self._device, "trim"):
+            self._device.trim()
 
     def _write_mutations_on_device(self, call: Arguments, computed: dict[int, Any]) -> None:
         """Writes what the model mutates to the caller's tensors and the weights, and to the weights' copies here."""

@@ -136,6 +136,20 @@ def test_weights_that_change(drivers, short):
     assert short == [True] * len(short) and short
 
 
+def test_weights_that_only_prepare_reads_leave_the_device(drivers):
+    """The layer's weight is transposed once; what was transposed need not stay, and comes again when it has changed."""
+    model = nn.Linear(64, 512, bias=False)
+    executable = _executable(model, torch.randn(9, 64))
+    x = torch.randn(9, 64)
+    torch.testing.assert_close(executable(x), model(x).detach())
+    held = sum(len(memory) for memory in drivers[0].memory.values())
+    assert 4 * 64 * 512 <= held < 2 * 4 * 64 * 512
+    with torch.no_grad():
+        model.weight.neg_()
+    torch.testing.assert_close(executable(x), model(x).detach())
+    assert sum(len(memory) for memory in drivers[0].memory.values()) <= held + 512
+
+
 def test_other_addresses_in_a_graph(drivers, short):
     """Graphs hold the addresses that they were made with; others are launched one by one until they come again."""
     executable = _executable(lambda x: torch.softmax(x @ x, -1) @ x, torch.randn(40, 40))

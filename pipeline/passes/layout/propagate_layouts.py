@@ -59,9 +59,9 @@ class PropagateLayouts(Pass):
 
     def _pays(self, component: Component) -> bool:
         if self.for_convolutions:
-            found = any(op is not None and op.name in CONVOLUTIONS for op in map(defining_op, component.values))
+            found = any(_has_window(op) for op in map(defining_op, component.values) if op is not None)
             said = (
-                "channels last: a convolution computes it" if found else "channels stay first: no convolution is there"
+                "channels last: a window moves over them" if found else "channels stay first: no window sums over them"
             )
             (self.passed if found else self.missed)(component.first, said)
             return found
@@ -75,6 +75,14 @@ class PropagateLayouts(Pass):
             return True
         self.missed(component.first, f"channels stay first: {reason}")
         return False
+
+
+def _has_window(op: ir.Operation) -> bool:
+    """Whether an op is a convolution, and no product of matrices as it is, which 1 x 1 ones are with steps of one."""
+    if op.name not in CONVOLUTIONS:
+        return False
+    window = ir.RankedTensorType(op.operands[1].type).shape[2:]
+    return any(size != 1 for size in (*window, *window_steps(op, "strides")))
 
 
 class _Rewriter:

@@ -250,6 +250,13 @@ class CudaDevice(Device):
         self._free.setdefault(size, []).append(address)
         self._idle += size
 
+    def trim(self) -> None:
+        """Gives idle memory back to the driver, which waits for what has been launched."""
+        for addresses in self._free.values():
+            for address in addresses:
+                self._driver.cuMemFree(address)
+        self._free, self._idle = {}, 0
+
     def _load(self, code: Sequence[bytes]) -> Any:
         """The machine code if it is for this GPU, else the PTX, translated by the driver."""
         major, minor = (self._check(self._driver.cuDeviceGetAttribute(attribute, self._device), "cuDeviceGetAttribute")
