@@ -18,6 +18,10 @@ from pipeline.runtime.device.host_plan import View
 class Device(ABC):
     """What a plan needs of a device. Work may be collected and handed to the device in one go when it is needed.
 
+    A device may have more than that, which is used where it is there: `begin` before each call, `prepare` and `replay`
+    for launches that come again (see `recorded_plan`), `multiply` and `missing` for a library's products, `trim` when
+    weights have been prepared; `CudaDevice` has all of them.
+
     Attributes:
         family: the family of the target whose code runs on it. Devices of plugins are found by it.
     """
