@@ -19,7 +19,7 @@ def test_the_tables_say_the_same(target):
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_model_has_the_same_kernels(name):
-    """But for what is done around groups: layouts; on the CPU packed weights, pads in kernels, loops as kernels, too."""
+    """But for what is done around groups: layouts; on the CPU packed weights, pads in kernels, loops as kernels."""
     case = MODELS[name]()
     alike = ("propagate-layouts", "winograd-weights", "pack-weights", "fold-pads-into-kernels", "outline-loops")
     kernels = [
