@@ -189,6 +189,15 @@ def test_no_elements(drivers, short):
     assert short == [True, True] and not drivers[0].launches
 
 
+def test_tensors_on_another_device_go_the_long_way(drivers, short):
+    executable = _executable(lambda x: x + 1, torch.randn(8))
+    x = torch.randn(8)
+    executable(x)
+    executable._short._device = torch.device("cuda", 1)
+    torch.testing.assert_close(executable(x), x + 1)
+    assert short == [False]
+
+
 class _Elsewhere(torch.Tensor):
     """A tensor that says that it lies on another GPU."""
 
