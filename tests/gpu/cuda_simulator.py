@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import simulated_tensor_cores as tensor_cores
 import simulated_warpgroups as warpgroups
+import simulated_wgmma_groups as wgmma_groups
 from llvmlite import binding
 
 from pipeline.llvm import host_cpu, initialize_llvm
@@ -131,7 +132,7 @@ def _run_together(function: int, threads: int, blocks: int, arguments: Any) -> N
     stacks = ctypes.create_string_buffer(_STACK_BYTES * threads)
     slots = np.zeros(threads * tensor_cores.SLOT, np.uint8)
     queues = np.zeros(threads * tensor_cores.QUEUE, np.uint8)
-    records = np.zeros(threads * warpgroups.RECORD, np.uint8)
+    records = np.zeros(threads * wgmma_groups.RECORD, np.uint8)
     state = [first + _UCONTEXT * number for number in range(threads + 1)]  # the last one is ours
     contexts = [
         _Context(

@@ -7,19 +7,14 @@ import re
 import pytest
 import torch
 from agreement_with_eager import check, compare
-from cuda_simulator import SimulatedExecutable
 from gpu_models import MODELS, SHOWN, Function
 from torch import nn
 
 import pipeline
 from pipeline.errors import CompileError, PipelineError
-from pipeline.runtime import device_executable
 from pipeline.targets.cuda import ptx
 
-
-@pytest.fixture(autouse=True)
-def simulator(monkeypatch):
-    monkeypatch.setattr(device_executable, "DeviceExecutable", SimulatedExecutable)
+pytestmark = pytest.mark.usefixtures("simulator")
 
 
 @pytest.mark.parametrize("name", MODELS)

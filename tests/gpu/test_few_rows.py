@@ -6,19 +6,14 @@ import copy
 
 import pytest
 import torch
-from cuda_simulator import SimulatedExecutable
 from gpu_models import Function
 from torch import nn
 from torch.nn import functional as F
 
 import pipeline
 from pipeline.passes.gpu.matmul import few_rows_matmul
-from pipeline.runtime import device_executable
 
-
-@pytest.fixture(autouse=True)
-def simulator(monkeypatch):
-    monkeypatch.setattr(device_executable, "DeviceExecutable", SimulatedExecutable)
+pytestmark = pytest.mark.usefixtures("simulator")
 
 
 @pytest.fixture(autouse=True)

@@ -9,19 +9,14 @@ from typing import Any
 import pytest
 import torch
 from agreement_with_eager import compare
-from cuda_simulator import SimulatedExecutable
 from gpu_models import Function
 from torch import nn
 from torch.nn import functional as F
 
 import pipeline
-from pipeline.runtime import device_executable
 from pipeline.targets.cuda import ptx
 
-
-@pytest.fixture(autouse=True)
-def simulator(monkeypatch):
-    monkeypatch.setattr(device_executable, "DeviceExecutable", SimulatedExecutable)
+pytestmark = pytest.mark.usefixtures("simulator")
 
 
 def _randn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:

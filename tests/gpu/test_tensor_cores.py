@@ -7,19 +7,14 @@ import re
 import pytest
 import torch
 from agreement_with_eager import compare
-from cuda_simulator import SimulatedExecutable
 from gpu_models import Function
 from torch.nn import functional as F
 
 import pipeline
 from pipeline.passes.gpu.matmul import tensor_core_matmul
-from pipeline.runtime import device_executable
 from pipeline.targets.cuda import ptx
 
-
-@pytest.fixture(autouse=True)
-def simulator(monkeypatch):
-    monkeypatch.setattr(device_executable, "DeviceExecutable", SimulatedExecutable)
+pytestmark = pytest.mark.usefixtures("simulator")
 
 
 def _randn(*shape, seed=0, dtype=torch.bfloat16):

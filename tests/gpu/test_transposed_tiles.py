@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from cuda_simulator import SimulatedExecutable
 from gpu_models import Function
 
 import pipeline
 from pipeline.passes.gpu.thread import transposed_tiles
-from pipeline.runtime import device_executable
 
-
-@pytest.fixture(autouse=True)
-def simulator(monkeypatch):
-    monkeypatch.setattr(device_executable, "DeviceExecutable", SimulatedExecutable)
+pytestmark = pytest.mark.usefixtures("simulator")
 
 
 @pytest.fixture(autouse=True)

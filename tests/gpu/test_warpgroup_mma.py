@@ -8,7 +8,7 @@ from math import prod
 import pytest
 import torch
 from agreement_with_eager import compare
-from cuda_simulator import SimulatedDevice, SimulatedExecutable
+from cuda_simulator import SimulatedDevice
 from gpu_models import Function
 from torch.nn import functional as F
 
@@ -16,7 +16,6 @@ import pipeline
 from pipeline.mlir import context_for, ir, walk
 from pipeline.passes.gpu.matmul import warpgroup_matmul, warpgroup_mma
 from pipeline.passmanager.pass_pipeline import PassPipeline
-from pipeline.runtime import device_executable
 from pipeline.runtime.device.device_code import DeviceKernel
 from pipeline.runtime.device.host_plan import row_major
 from pipeline.targets.cuda import nvvm, ptx
@@ -25,9 +24,7 @@ from pipeline.targets.gpu.lower import TO_THREADS
 TILES = pytest.mark.parametrize("tile", warpgroup_matmul.TILES, ids=lambda tile: f"{tile.rows}x{tile.columns}")
 
 
-@pytest.fixture(autouse=True)
-def simulator(monkeypatch):
-    monkeypatch.setattr(device_executable, "DeviceExecutable", SimulatedExecutable)
+pytestmark = pytest.mark.usefixtures("simulator")
 
 
 def _randn(*shape, seed=0, dtype=torch.bfloat16):

@@ -6,17 +6,12 @@ import re
 
 import pytest
 import torch
-from cuda_simulator import SimulatedExecutable
 from gpu_models import Function
 from torch.nn import functional as F
 
 import pipeline
-from pipeline.runtime import device_executable
 
-
-@pytest.fixture(autouse=True)
-def simulator(monkeypatch):
-    monkeypatch.setattr(device_executable, "DeviceExecutable", SimulatedExecutable)
+pytestmark = pytest.mark.usefixtures("simulator")
 
 
 def _randn(*shape, seed=0, dtype=torch.float32):

@@ -1,4 +1,4 @@
-"""Streamed attention in float32 on ordinary cores; see streamed_attention.
+"""Streamed attention in float32 on ordinary cores; see `kernel`.
 
 Threads lie in 16 columns; a thread has every 16th row of the block's queries, and every 16th key of a tile, or column
 of the result. Exponentials go from the threads that have them to those that need them through shared memory.

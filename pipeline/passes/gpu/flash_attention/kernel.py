@@ -3,7 +3,7 @@
 A block has some queries and goes over the keys, tile by tile, with an online softmax. So what it needs does not depend
 on the number of keys, and tiles of keys that a causal mask takes out are not looked at.
 
-This module has what is common to both ways of multiplying: `streamed_fma` and `streamed_tensor_cores`.
+This module has what is common to both ways of multiplying: `fma_kernel` and `tensor_core_kernel`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Streamed attention of 16-bit floats on tensor cores; see streamed_attention.
+"""Streamed attention of 16-bit floats on tensor cores; see `kernel`.
 
 A warp has 16 queries. A thread has parts of two rows of every fragment of 16 x 8: `lane / 4` and 8 below it, two
 neighbouring columns each. Fragments of the scores become those of the exponentials' product with the values as they

@@ -1,4 +1,4 @@
-"""Writes how an operand of a product gets into shared memory and from there to tensor cores; see tensor_core_blocks."""
+"""Writes how an operand of a product gets into shared memory and to tensor cores; see `tensor_core_matmul`."""
 
 from __future__ import annotations
 

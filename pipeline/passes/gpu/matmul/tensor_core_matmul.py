@@ -1,9 +1,9 @@
 """Writes what a warp does for a contraction on tensor cores; what map-to-threads emits.
 
-As in contraction_blocks, a block computes a tile of the result and walks along the sum in steps, for each of which its
-threads load a tile of both operands to shared memory. While one step is computed, the next two or three are under way
-to other tiles: by cp.async, 16 bytes at a time and zeros outside, where an operand allows it. A warp computes its part
-with mma.sync: of 16-bit floats on fragments of 16 x 16 and 16 x 8, which ldmatrix loads; of float32 as tf32, whose
+As in shared_memory_matmul, a block computes a tile of the result and walks along the sum in steps, for each of which
+its threads load a tile of both operands to shared memory. While one step is computed, the next two or three are under
+way to other tiles: by cp.async, 16 bytes at a time and zeros outside, where an operand allows it. A warp computes its
+part with mma.sync: of 16-bit floats on fragments of 16 x 16 and 16 x 8, which ldmatrix loads; of float32 as tf32, whose
 products have 10 bits of mantissa, on fragments of 16 x 8 and 8 x 8. Accumulators are f32 and stay in registers, where
 the ops behind the product find them.
 """
