@@ -220,12 +220,13 @@ def test_without_the_words_calls_go_the_way_of_python(monkeypatch):
 def test_the_words_are_those_of_any_usual_tensors(usual):
     """Whatever dtype and device a tensor has where none is given."""
     set_usual = torch.set_default_device if usual == "meta" else torch.set_default_dtype
-    before = torch.get_default_device() if usual == "meta" else torch.get_default_dtype()
+    before = None if usual == "meta" else torch.get_default_dtype()  # a device by name would stay a mode of torch's
     try:
         set_usual(usual)
         assert tensor_words.calibrated_words.__wrapped__() == tensor_words.tensor_words()
     finally:
         set_usual(before)
+    assert not torch.overrides._get_current_function_mode_stack()
 
 
 def test_weights_that_are_gone_are_not_kept():

@@ -161,8 +161,7 @@ def test_settings_that_choose_ops(count):
         return F.scaled_dot_product_attention(y, y, y)
 
     net, x = Scaled(attend), torch.randn(2, 3, 4)
-    assert step(count, net, x) == 0
-    assert step(count, net, x) == count["graphs"] > 0  # all that dynamo makes of it, which is its affair
+    assert [step(count, net, x) for _ in range(2)] == [0, 1]
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         assert step(count, net, x) == 0
 
