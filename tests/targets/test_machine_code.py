@@ -13,12 +13,13 @@ from torch import nn
 import pipeline
 from pipeline.errors import CompileError
 from pipeline.llvm import host_cpu
+from pipeline.runtime.interface.call_record import CALL
 from pipeline.runtime.native import linker
 from pipeline.runtime.native.object_loader import NativeCode
-from pipeline.targets.cpu import build, codegen, machine_code
+from pipeline.targets.cpu import build, codegen, machine_code, tensor_entry
 from pipeline.targets.cpu.machine_code import Machine, Unit, compile_units
 from pipeline.targets.cpu.split_module import split
-from pipeline.targets.cpu.vector_functions import vector_functions
+from pipeline.targets.cpu.vector_functions import entries_need_no_more, vector_functions
 
 TEXT = """source_filename = "LLVMDialectModule"
 
@@ -107,6 +108,7 @@ BODIES = {
     "tile with a function of a number": (TILE + "\n  %2 = call float @expf(float %b)", False),
     "vectors moved": (COPY, True),
     "numbers moved, too": (COPY + "\n  %2 = load i32, ptr %0", False),
+    "vectors moved in part": (COPY.replace("load <4 x float>,", "call <4 x float> @llvm.masked.load.v4f32.p0("), True),
     "pointers read": (COPY + "\n  %2 = load ptr, ptr %0", True),
     "vectors mixed": (COPY + "\n  %2 = shufflevector <4 x float> %1, <4 x float> %1, <4 x i32> zeroinitializer", False),
     "one number everywhere": (COPY + "\n  %2 = shufflevector <4 x float> %1, <4 x float> poison, <4 x i32> x", True),
@@ -129,6 +131,29 @@ def test_what_runs_once_may_move_numbers_as_well():
     assert vector_functions(functions) == {"pack", "prepare"}
 
 
+@pytest.mark.parametrize(
+    ("main", "kernel", "is_enough"),
+    [
+        ("  br label %2\n2:\n  store i64 1, ptr %0", COPY, True),
+        ("  br label %2\n2:\n  store i64 1, ptr %0", "  %1 = load float, ptr %0", False),
+        ("  %1 = load float, ptr %0", COPY, False),
+        (COPY, COPY, False),
+    ],
+)
+def test_entries_that_choose_and_hand_on_are_taken_in_by_few_passes(main, kernel, is_enough):
+    assert entries_need_no_more({"main": main, "kernel": kernel}, ["main", "prepare"]) == is_enough
+
+
+def test_what_entries_take_in_is_gone():
+    text = "define i64 @main(i64 %0) {\n  %2 = add i64 %0, 7\n  ret i64 %2\n}"
+    entry = (
+        "declare i64 @main(i64)\ndefine void @entry(ptr %0) {\n  %2 = load i64, ptr %0\n"
+        "  %3 = call i64 @main(i64 %2)\n  store i64 %3, ptr %0\n  ret void\n}"
+    )
+    (code,) = compile_units([Unit(text, entry, ("entry",), ("main", "entry"), is_vectors=True)], machine())
+    assert run([code]) == 42 and b"main" not in code
+
+
 @pytest.fixture
 def counts(monkeypatch):
     """How many object files each shared object was linked of."""
@@ -147,8 +172,28 @@ def test_register_tiles_are_compiled_apart(counts):
     torch.manual_seed(0)
     net, x = nn.Linear(256, 512).requires_grad_(False), torch.randn(96, 256)
     executable = pipeline.compile(net, (x,), cache=False)
-    assert counts == [2]
+    assert counts == [3]  # tiles, entries, and the entry that takes tensors, which is the same for all code
     torch.testing.assert_close(executable(x), net(x), rtol=1e-4, atol=1e-5)
+
+
+def test_the_entry_that_takes_tensors_is_compiled_once(monkeypatch):
+    first = pipeline.compile(nn.ReLU(), (torch.randn(3),), cache=False)
+    compiled = []
+
+    def compiling(unit, *machine):
+        compiled.append(unit.text + unit.entries)
+        return object_file(unit, *machine)
+
+    object_file = machine_code.object_file
+    for module in (machine_code, tensor_entry):
+        monkeypatch.setattr(module, "object_file", compiling)
+    second = pipeline.compile(nn.Tanh(), (torch.randn(5),), cache=False)
+    assert compiled and not any(CALL in text for text in compiled)
+    assert all(CALL.encode() in exe.objects[0] for exe in (first, second))
+    for_c = pipeline.compile(nn.Tanh(), (torch.randn(5),), linked=True)
+    assert CALL.encode() not in for_c.objects[0]
+    x = torch.randn(5)
+    torch.testing.assert_close(second(x), x.tanh())
 
 
 @pytest.mark.parametrize("bad", [0, 1])
@@ -169,7 +214,7 @@ def test_a_model_in_several_objects(monkeypatch, tmp_path, counts):
     net = nn.Sequential(nn.Linear(9, 17), nn.LayerNorm(17), nn.GELU(), nn.Linear(17, 3)).requires_grad_(False)
     x = torch.randn(5, 9)
     executable = pipeline.compile(net, (x,), cache=False)
-    assert counts[0] > 2
+    assert counts[0] > 3
     torch.testing.assert_close(executable(x), net(x))
     executable.save(tmp_path / "net")
     assert pipeline.load(tmp_path / "net")(x.numpy()).shape == (5, 3)

@@ -36,6 +36,7 @@ from pipeline.targets.cpu.lower import (
 )
 from pipeline.targets.cpu.machine_code import Machine, Unit, assembly, compile_units
 from pipeline.targets.cpu.shared_kernels.sharing import KernelSharing
+from pipeline.targets.cpu.tensor_entry import tensor_entry_code
 
 
 def build(
@@ -86,6 +87,7 @@ def build(
     sharing.keep(module, new, made.with_team(), said)
     objects = (*objects, *(code.machine_code for code in sharing.known.values()))
     if not form.linked:
+        objects = (*objects, tensor_entry_code(machine))  # the C programs of linked code have no tensors
         with timing.stage("link"):
             objects = (link(objects),)
     return Code(

@@ -10,7 +10,6 @@ from llvmlite import ir as llvm_ir
 from pipeline import timing
 from pipeline.ir.attributes import TEAM_SIZE
 from pipeline.mlir import ir, to_llvm_ir
-from pipeline.runtime.interface.call_record import CALL
 from pipeline.runtime.interface.entry_point import EntryPoint, Value
 from pipeline.runtime.interface.team import OF_CODE, PARALLEL, SET_THREADS, USE_TEAM
 from pipeline.runtime.weights.watched_words import GUARDED
@@ -21,7 +20,7 @@ from pipeline.targets.cpu.shared_kernels.kernel_units import functions_beside, k
 from pipeline.targets.cpu.shared_kernels.sharing import KernelSharing
 from pipeline.targets.cpu.split_module import ModulePart, ModuleText, split, split_functions
 from pipeline.targets.cpu.team_functions import team_functions
-from pipeline.targets.cpu.tensor_entry import define_tensor_entry
+from pipeline.targets.cpu.vector_functions import entries_need_no_more
 
 _I64 = llvm_ir.IntType(64)
 _POINTER = llvm_ir.PointerType()
@@ -99,7 +98,8 @@ def _own_units(
     names, symbols = tuple(name for name, _ in entries), _symbols(entries, has_team)
     if len(parts) == 1:
         functions = _entry_functions(entries, sites, has_team)
-        return (Unit(parts[0].text, functions, (*symbols, *called_by_kernels), (*names, *symbols)),)
+        is_glue = _needs_no_more(parts[0], names)
+        return (Unit(parts[0].text, functions, (*symbols, *called_by_kernels), (*names, *symbols), is_glue),)
     made = []
     for part in parts:
         own = [(name, entry) for name, entry in entries if name in part.functions]
@@ -108,13 +108,18 @@ def _own_units(
         if has_team and "main" in dict(own):
             called = (*called, *OF_CODE)
         entry_functions = _entry_functions(own, sites, has_team) if own else ""
-        made.append(Unit(part.text, entry_functions, (*called, *inside), (*names, *inside), part.is_vectors))
+        is_glue = part.is_vectors or bool(own) and _needs_no_more(part, names)
+        made.append(Unit(part.text, entry_functions, (*called, *inside), (*names, *inside), is_glue))
     return tuple(made)
+
+
+def _needs_no_more(part: ModulePart, entries: Sequence[str]) -> bool:
+    return entries_need_no_more(ModuleText.read(part.text).functions, entries)
 
 
 def _symbols(entries: list[tuple[str, EntryPoint]], has_team: bool) -> tuple[str, ...]:
     """What the runtime calls of the functions that `_entry_functions` defines."""
-    beside = (GUARDED, CALL, *((USE_TEAM, SET_THREADS) if has_team else ())) if "main" in dict(entries) else ()
+    beside = (GUARDED, *((USE_TEAM, SET_THREADS) if has_team else ())) if "main" in dict(entries) else ()
     return (*(entry.symbol for _, entry in entries), *beside)
 
 
@@ -132,7 +137,7 @@ def _entry_functions(entries: list[tuple[str, EntryPoint]], sites: int, has_team
     for name, entry in entries:
         function = _entry_function(module, name, entry)
         if name == "main":
-            define_tensor_entry(module, define_guarded_entry(module, function))
+            define_guarded_entry(module, function)
     return str(module) + (team_functions() if has_team and "main" in dict(entries) else "")
 
 

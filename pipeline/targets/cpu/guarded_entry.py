@@ -14,10 +14,14 @@ _I64 = llvm_ir.IntType(64)
 _POINTER = llvm_ir.PointerType()
 
 
-def define_guarded_entry(module: llvm_ir.Module, entry: llvm_ir.Function) -> llvm_ir.Function:
+def declare_guarded_entry(module: llvm_ir.Module) -> llvm_ir.Function:
+    """Adds its declaration: it takes the addresses of slots and of watched words, and returns 1 if one has changed."""
+    return llvm_ir.Function(module, llvm_ir.FunctionType(_I32, [_POINTER, _POINTER]), GUARDED)
+
+
+def define_guarded_entry(module: llvm_ir.Module, entry: llvm_ir.Function) -> None:
     """Adds the guarded entry beside `entry`, which takes the address of its slots."""
-    kind = llvm_ir.FunctionType(_I32, [_POINTER, _POINTER])
-    function = llvm_ir.Function(module, kind, GUARDED)
+    function = declare_guarded_entry(module)
     function.attributes.add("noimplicitfloat")  # a vector of gathered words is no faster, and takes longest to compile
     slots, record = function.args
     start, compare, compared, same, call, done, stale = (
@@ -44,7 +48,6 @@ def define_guarded_entry(module: llvm_ir.Module, entry: llvm_ir.Function) -> llv
     for block, result in ((done, 0), (stale, 1)):
         builder.position_at_end(block)
         builder.ret(_I32(result))
-    return function
 
 
 def _difference(builder: llvm_ir.IRBuilder, record: llvm_ir.Value, number: llvm_ir.Value) -> llvm_ir.Value:

@@ -11,7 +11,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 
 from llvmlite import binding
@@ -25,6 +25,9 @@ WORTH_A_PROCESS = 150_000
 
 #: LLVM's passes for code that is vectors already; the code generator has some for addresses itself.
 _FOR_VECTORS = ("sroa", "instruction_combine", "simplify_cfg", "loop_rotate", "instruction_combine", "simplify_cfg")
+
+#: What goes before these where there are entries, which take in the functions that they call.
+_FOR_ENTRIES = ("always_inliner", "global_dead_code_eliminate")
 
 #: The exit code of a worker that says on stderr what LLVM refused.
 _REFUSED = 3
@@ -41,7 +44,7 @@ class Unit:
         entries: LLVM IR, as llvmlite prints it, of the functions that are called from outside; may be empty.
         public: the functions that code outside of this unit calls; LLVM may drop and specialize all others.
         inlined: those of the functions that may be inlined into others and have others inlined.
-        is_vectors: whether the functions are vectors already, for which `_FOR_VECTORS` is enough.
+        is_vectors: whether the functions are vectors already, or glue, for which `_FOR_VECTORS` is enough.
         vectors: LLVM IR of further functions, which are.
     """
 
@@ -178,10 +181,10 @@ def _optimized(unit: Unit, generator: binding.TargetMachine) -> binding.ModuleRe
     module = _parsed(unit.text, unit.entries, generator)
     if not unit.vectors:
         _internalize(module, unit)
-    _optimize(module, generator, unit.is_vectors, unit.inlined)
+    _optimize(module, generator, unit, is_vectors=unit.is_vectors)
     if unit.vectors:
         vectors = _parsed(unit.vectors, "", generator)
-        _optimize(vectors, generator, True, unit.inlined)
+        _optimize(vectors, generator, unit, is_vectors=True)
         module.link_in(vectors)
         _internalize(module, unit)
     return module
@@ -207,23 +210,26 @@ def _internalize(module: binding.ModuleRef, unit: Unit) -> None:
             function.linkage = binding.Linkage.internal
 
 
-def _optimize(
-    module: binding.ModuleRef, generator: binding.TargetMachine, is_vectors: bool, inlined: Collection[str]
-) -> None:
+def _optimize(module: binding.ModuleRef, generator: binding.TargetMachine, unit: Unit, *, is_vectors: bool) -> None:
+    """Runs LLVM's passes on a module, which is all of a unit or its vectors."""
     for function in module.functions:
-        if not function.is_declaration and function.name not in inlined:
+        if function.is_declaration:
+            continue
+        if function.name not in unit.inlined:
             function.add_function_attribute("noinline")  # one huge function would win nothing and compile slowly
+        elif is_vectors and function.name not in unit.public:
+            function.add_function_attribute("alwaysinline")
     options = binding.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
     options.slp_vectorization = True
     options.loop_unrolling = False  # tiles are unrolled as far as it pays; more of it took minutes on some odd sizes
     builder = binding.create_pass_builder(generator, options)
-    (_for_vectors() if is_vectors else builder.getModulePassManager()).run(module, builder)
+    (_for_vectors(unit) if is_vectors else builder.getModulePassManager()).run(module, builder)
 
 
-def _for_vectors() -> binding.ModulePassManager:
-    """A tenth of the passes, and of their time: register tiles become the same code by them."""
+def _for_vectors(unit: Unit) -> binding.ModulePassManager:
+    """A tenth of the passes, and of their time: register tiles become the same code by them, and so do entries."""
     manager = binding.create_new_module_pass_manager()
-    for name in _FOR_VECTORS:
+    for name in (*(_FOR_ENTRIES if unit.entries else ()), *_FOR_VECTORS):
         getattr(manager, f"add_{name}_pass")()
     return manager

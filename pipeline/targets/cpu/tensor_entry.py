@@ -5,11 +5,14 @@ See `pipeline.runtime.call.tensor_call`; `pipeline.runtime.interface.call_record
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from llvmlite import ir as llvm_ir
 
 from pipeline.runtime.interface.call_record import CALL, RECORD_START, TUPLE_START, RecordWord, TensorRow
+from pipeline.targets.cpu.guarded_entry import declare_guarded_entry
+from pipeline.targets.cpu.machine_code import Machine, Unit, object_file
 
 _I1, _I8, _I32, _I64 = (llvm_ir.IntType(bits) for bits in (1, 8, 32, 64))
 _POINTER = llvm_ir.PointerType()
@@ -18,11 +21,17 @@ _POINTER = llvm_ir.PointerType()
 _TYPE = 8
 
 
-def define_tensor_entry(module: llvm_ir.Module, guarded: llvm_ir.Function) -> None:
-    """Adds `PyObject *(PyObject *self, PyObject *const *args, Py_ssize_t count)` beside the guarded entry."""
+@functools.cache
+def tensor_entry_code(machine: Machine) -> bytes:
+    """An object file of `PyObject *(PyObject *self, PyObject *const *args, Py_ssize_t count)`.
+
+    It is the same for all code, which has the guarded entry that it calls: it is compiled once in a process.
+    """
+    module = llvm_ir.Module()
     function = llvm_ir.Function(module, llvm_ir.FunctionType(_POINTER, [_POINTER, _POINTER, _I64]), CALL)
     function.attributes.add("noimplicitfloat")
-    _TensorEntry(function, guarded).emit()
+    _TensorEntry(function, declare_guarded_entry(module)).emit()
+    return object_file(Unit(str(module), "", (CALL,), ()), machine)
 
 
 class _TensorEntry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 #: Multiply-adds and dot products of vectors.
 _PRODUCT = re.compile(r"call <[^@]*@llvm\.(fma\.|x86\.avx\w*\.(vpdp|dpbf16ps))")
@@ -23,6 +23,14 @@ _WORK = re.compile(
     r"^  (br|switch) | = load (?!i64|i32|ptr)|^  store (?!i64|ptr)|\b(float|double|half|bfloat) |<\d+ x ", re.M
 )
 
+#: Likewise of what entries take in, which may choose what it hands on, and where.
+_WORK_OF_ENTRIES = re.compile(
+    r" = load (?!i64|i32|i1|ptr)|^  store (?!i64|i1|ptr)|\b(float|double|half|bfloat) |<\d+ x ", re.M
+)
+
+#: A load of a vector, whole or in part.
+_VECTOR_LOAD = re.compile(r" = load <|@llvm\.masked\.load\.")
+
 _NAME = re.compile(r'@([\w.$-]+|"[^"]*")')
 
 
@@ -38,6 +46,13 @@ def vector_functions(functions: Mapping[str, str], *, once: bool = False) -> set
     return found - {"main"}
 
 
+def entries_need_no_more(functions: Mapping[str, str], entries: Collection[str]) -> bool:
+    """Whether a tenth of LLVM's passes is enough for a module's functions, and for its `entries`."""
+    others = set(functions).difference(entries)
+    glue = all(not _WORK_OF_ENTRIES.search(functions[name]) for name in entries if name in functions)
+    return glue and others <= vector_functions(functions)
+
+
 def _is_glue(body: str) -> bool:
     return not _WORK.search(body)
 
@@ -46,7 +61,7 @@ def _is_vectors(body: str, once: bool) -> bool:
     if _SCALAR_CALL.search(body) or _MIXED.search(body):
         return False
     is_tile = len(_PRODUCT.findall(body)) >= _TILE
-    return is_tile or " = load <" in body and (once or not _SCALAR_ACCESS.search(body))
+    return is_tile or _VECTOR_LOAD.search(body) is not None and (once or not _SCALAR_ACCESS.search(body))
 
 
 def _reachable(functions: Mapping[str, str], entry: str) -> set[str]:

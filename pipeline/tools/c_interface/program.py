@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.runtime.interface.call_record import CALL
 from pipeline.runtime.interface.code import Code
 from pipeline.runtime.interface.signature import Signature
 from pipeline.runtime.interface.team import OF_CODE, SET_THREADS, USE_TEAM
@@ -59,4 +58,4 @@ def program_files(
 def _symbols(code: Code) -> tuple[str, ...]:
     """The symbols that two models in one program would both have."""
     prepare = () if code.prepare is None else (code.prepare.symbol,)
-    return (code.main.symbol, *prepare, GUARDED, CALL, THREADS, USE_TEAM, SET_THREADS, *OF_CODE)
+    return (code.main.symbol, *prepare, GUARDED, THREADS, USE_TEAM, SET_THREADS, *OF_CODE)
