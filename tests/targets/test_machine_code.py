@@ -112,9 +112,12 @@ BODIES = {
     "pointers read": (COPY + "\n  %2 = load ptr, ptr %0", True),
     "vectors mixed": (COPY + "\n  %2 = shufflevector <4 x float> %1, <4 x float> %1, <4 x i32> zeroinitializer", False),
     "one number everywhere": (COPY + "\n  %2 = shufflevector <4 x float> %1, <4 x float> poison, <4 x i32> x", True),
-    "numbers moved": ("  %1 = load i32, ptr %0\n  store i32 %1, ptr %0", False),
+    "a number moved": ("  %1 = load i32, ptr %0\n  store i32 %1, ptr %0", True),
+    "numbers moved": ("  br label %1\n1:\n  %2 = load i32, ptr %0\n  store i32 %2, ptr %0\n  br label %1", False),
+    "a number computed": ("  %1 = load float, ptr %0\n  %2 = fadd float %1, %1\n  store float %2, ptr %0", False),
     "arguments handed on": ("  %1 = load i64, ptr %0\n  call void @other(ptr %0, i64 %1)", True),
-    "a number handed on": ("  %1 = load i64, ptr %0\n  call void @other(float %b, i64 %1)", False),
+    "a number handed on": ("  %1 = load i64, ptr %0\n  call void @other(float %b, i64 %1)", True),
+    "a choice": ("  br i1 %c, label %1, label %2\n1:\n  call void @other(ptr %0)\n  br label %2\n2:\n  ret void", True),
     "a loop": ("  br label %2\n2:\n  call void @other(ptr %0)\n  br label %2", False),
 }
 
@@ -135,9 +138,9 @@ def test_what_runs_once_may_move_numbers_as_well():
     ("main", "kernel", "is_enough"),
     [
         ("  br label %2\n2:\n  store i64 1, ptr %0", COPY, True),
-        ("  br label %2\n2:\n  store i64 1, ptr %0", "  %1 = load float, ptr %0", False),
-        ("  %1 = load float, ptr %0", COPY, False),
-        (COPY, COPY, False),
+        ("  br label %2\n2:\n  store i64 1, ptr %0", "  br label %1\n1:\n  store i8 1, ptr %0\n  br label %1", False),
+        (COPY, COPY, True),
+        ("  br label %2\n2:\n  %1 = load float, ptr %0\n  br label %2", COPY, False),
     ],
 )
 def test_entries_that_choose_and_hand_on_are_taken_in_by_few_passes(main, kernel, is_enough):

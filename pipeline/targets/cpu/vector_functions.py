@@ -18,15 +18,14 @@ _MIXED = re.compile(r"shufflevector <[^>]*> %\S+, <[^>]*> %|@llvm\.(vector\.dein
 #: Loads and stores of one number.
 _SCALAR_ACCESS = re.compile(r" = load (?!<|ptr)|^  store (?!<|ptr)", re.MULTILINE)
 
-#: What is more than handing on addresses and sizes: branches, elements of tensors, vectors.
-_WORK = re.compile(
-    r"^  (br|switch) | = load (?!i64|i32|ptr)|^  store (?!i64|ptr)|\b(float|double|half|bfloat) |<\d+ x ", re.M
-)
+#: What is more than handing on addresses, sizes and numbers: arithmetic, vectors.
+_WORK = re.compile(r" = f(?:add|sub|mul|div|rem|neg|cmp) |<\d+ x ")
 
-#: Likewise of what entries take in, which may choose what it hands on, and where.
-_WORK_OF_ENTRIES = re.compile(
-    r" = load (?!i64|i32|i1|ptr)|^  store (?!i64|i1|ptr)|\b(float|double|half|bfloat) |<\d+ x ", re.M
-)
+#: Loads and stores of elements, as far as they tell: sizes and conditions are integers, too.
+_ELEMENT_ACCESS = re.compile(r" = load (?!<|i64|i32|i1\b|ptr)|^  store (?!<|i64|i1\b|ptr)", re.MULTILINE)
+
+#: The start of a block, or where one goes on.
+_LABEL = re.compile(r"^(?P<start>\d+):|label %(?P<target>\d+)", re.MULTILINE)
 
 #: A load of a vector, whole or in part.
 _VECTOR_LOAD = re.compile(r" = load <|@llvm\.masked\.load\.")
@@ -38,8 +37,8 @@ def vector_functions(functions: Mapping[str, str], *, once: bool = False) -> set
     """The names of those functions of a module, by their names, for which a tenth of LLVM's passes are enough.
 
     They have register tiles of products; or load and store nothing but vectors; or have vectors and run once, when
-    weights are prepared; or only hand on to others what they are given. All run `once`, or those that @main does not
-    call; @main itself is never among them: its entry takes it in.
+    weights are prepared; or hand on to others what they are given, once each. All run `once`, or those that @main does
+    not call; @main itself is never among them: its entry takes it in.
     """
     often = set() if once else _reachable(functions, "main")
     found = {name for name, body in functions.items() if _is_glue(body) or _is_vectors(body, once=name not in often)}
@@ -47,14 +46,32 @@ def vector_functions(functions: Mapping[str, str], *, once: bool = False) -> set
 
 
 def entries_need_no_more(functions: Mapping[str, str], entries: Collection[str]) -> bool:
-    """Whether a tenth of LLVM's passes is enough for a module's functions, and for its `entries`."""
+    """Whether a tenth of LLVM's passes is enough for a module's functions, and for its `entries`.
+
+    Those may repeat what they hand on, and move vectors.
+    """
+    own = [functions[name] for name in entries if name in functions]
     others = set(functions).difference(entries)
-    glue = all(not _WORK_OF_ENTRIES.search(functions[name]) for name in entries if name in functions)
-    return glue and others <= vector_functions(functions)
+    return all(_is_glue(body) or not _needs_vectors(body) for body in own) and others <= vector_functions(functions)
 
 
 def _is_glue(body: str) -> bool:
-    return not _WORK.search(body)
+    return not _WORK.search(body) and not _SCALAR_CALL.search(body) and not _has_loop(body)
+
+
+def _needs_vectors(body: str) -> bool:
+    return any(pattern.search(body) for pattern in (_SCALAR_CALL, _MIXED, _ELEMENT_ACCESS))
+
+
+def _has_loop(body: str) -> bool:
+    """Whether a block goes on at itself or at one before it: MLIR counts them in the order in which it prints them."""
+    block = 0
+    for label in _LABEL.finditer(body):
+        if label["start"]:
+            block = int(label["start"])
+        elif int(label["target"]) <= block:
+            return True
+    return False
 
 
 def _is_vectors(body: str, once: bool) -> bool:
