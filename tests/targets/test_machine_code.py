@@ -134,6 +134,12 @@ def test_what_runs_once_may_move_numbers_as_well():
     assert vector_functions(functions) == {"pack", "prepare"}
 
 
+def test_what_runs_once_may_mix_vectors():
+    pack = COPY + "\n  %3 = shufflevector <4 x float> %1, <4 x float> %2, <4 x i32> <i32 0, i32 4, i32 1, i32 5>"
+    assert vector_functions({"main": "", "prepare": "  call void @pack()", "pack": pack}) == {"pack", "prepare"}
+    assert vector_functions({"main": "  call void @pack()", "prepare": "", "pack": pack}) == {"prepare"}
+
+
 @pytest.mark.parametrize(
     ("main", "kernel", "is_enough"),
     [

@@ -75,7 +75,7 @@ def _has_loop(body: str) -> bool:
 
 
 def _is_vectors(body: str, once: bool) -> bool:
-    if _SCALAR_CALL.search(body) or _MIXED.search(body):
+    if _SCALAR_CALL.search(body) or not once and _MIXED.search(body):
         return False
     is_tile = len(_PRODUCT.findall(body)) >= _TILE
     return is_tile or _VECTOR_LOAD.search(body) is not None and (once or not _SCALAR_ACCESS.search(body))
