@@ -53,6 +53,27 @@ def test_many_rows(rows, terms, columns):
     assert "rows" in blocks(compiled(torch.matmul, *factors(rows, terms, columns)))[0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns"), [(4, 700, 400), (7, 301, 1001), (33, 96, 3000), (50, 97, 2777), (9, 1024, 513)]
+)
+def test_lines_far_apart(rows, terms, columns, dtype):
+    """The last block of terms, rows and columns may be a rest, or there may be one block of terms alone."""
+    executable = compiled(torch.matmul, *factors(rows, terms, columns, dtype))
+    assert any("with prefetches" in remark.reason for remark in executable.remarks)
+
+
+def test_lines_far_apart_of_batches_and_of_any_number_of_rows():
+    x, y = factors(30, 400, 800)
+    executable = compiled(torch.matmul, torch.stack((x, x * 2)), torch.stack((y, y * 3)), num_threads=2)
+    assert any("with prefetches" in remark.reason for remark in executable.remarks)
+    shapes = ({0: Dim("rows", max=4096)}, None)
+    executable = pipeline.compile(Function(torch.matmul), (x, y), dynamic_shapes=(shapes,))
+    assert any("with prefetches" in remark.reason for remark in executable.remarks)
+    for rows in (0, 1, 5, 64):
+        compare(executable, torch.matmul, *factors(rows, 400, 800))
+
+
 AROUND = {
     "bias and activation": lambda x, y, r: F.gelu(x @ y + r[0]),
     "residual": lambda x, y, r: r + x @ y,

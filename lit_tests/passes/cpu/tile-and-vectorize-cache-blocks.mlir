@@ -139,3 +139,72 @@ func.func @must_not_fire_for_panels(%x: memref<64x1536xf32>, %w: memref<2x1536x3
   }
   return
 }
+
+// -----
+
+// Lines that lie far apart: blocks of as many as the address translation holds, each a partial sum, and what tiles read
+// next is asked for. From four rows on, of an operand that is not near anyway.
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @far_lines
+// CHECK: scf.for %[[TERM:.*]] = %c0 to %c600 step %c86 {
+// CHECK: scf.for %[[COLUMN:.*]] = %c0 to %c1024 step %c32
+// CHECK: %[[OLD:.*]] = vector.load %arg2[%c0, %[[COLUMN]]]
+// CHECK: scf.for %{{.*}} = %[[TERM]] to %{{.*}} step %c86 iter_args(%{{.*}} = %[[OLD]]
+// CHECK: scf.for %[[K:.*]] = %{{.*}} to %{{.*}} step %c1 iter_args(%{{.*}} = %cst
+// CHECK: %[[NEXT:.*]] = arith.addi %[[COLUMN]], %c128
+// CHECK: memref.prefetch %arg1[%[[K]], %[[NEXT]]], read, locality<2>, data
+// CHECK: vector.load %arg1[%[[K]], %[[COLUMN]]]
+func.func @far_lines(%x: memref<4x600xf32>, %w: memref<600x1024xf32>, %y: memref<4x1024xf32>) {
+  linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<4x600xf32>, memref<600x1024xf32>) outs(%y : memref<4x1024xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @must_not_prefetch_for_three_rows
+// CHECK-NOT: memref.prefetch
+func.func @must_not_prefetch_for_three_rows(%x: memref<3x600xf32>, %w: memref<600x1024xf32>, %y: memref<3x1024xf32>) {
+  linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<3x600xf32>, memref<600x1024xf32>) outs(%y : memref<3x1024xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// 960 KB lie near.
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @must_not_prefetch_what_is_near
+// CHECK-NOT: memref.prefetch
+func.func @must_not_prefetch_what_is_near(%x: memref<8x240xf32>, %w: memref<240x1024xf32>, %y: memref<8x1024xf32>) {
+  linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x240xf32>, memref<240x1024xf32>) outs(%y : memref<8x1024xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}

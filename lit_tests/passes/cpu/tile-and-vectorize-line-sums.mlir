@@ -109,7 +109,7 @@ func.func @number_of_lines_unknown(%m: memref<?x1024xf32>, %y: memref<1024xf32>)
 #y = affine_map<(m, n, k) -> (m, n)>
 
 // CHECK-LABEL: func.func @rows_share_lines
-// CHECK-NOT: step %c8
+// CHECK-NOT: step %c8 {
 // CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c32
 func.func @rows_share_lines(%x: memref<4x512xf32>, %w: memref<512x1024xf32>, %y: memref<4x1024xf32>) {
   linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}

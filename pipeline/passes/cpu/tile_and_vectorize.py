@@ -41,7 +41,8 @@ class TileAndVectorize(Pass):
     either fixed (it is broadcast) or moves one by one along its innermost dimension; the rows along another parallel
     loop. Reductions run inside, with the tile as their accumulator. Matrix products, direct convolutions, pooling,
     column reductions and elementwise ops all have this form. Products of large matrices that do not lie in panels go in
-    blocks of terms and of rows, so that what tiles read again is in cache. Where each term is another line of both
+    blocks of terms and of rows, so that what tiles read again is in cache; lines that lie far apart are asked for ahead
+    of time. Where each term is another line of both
     operands, as in the gradient of a convolution by its weight, blocks of terms stand outside of all tiles, and what is
     read along vectors lies in a panel. A row times a large matrix, or a sum of its lines, reads some lines as a whole
     before the next ones. Pools along rows of images fold their rows before they fold along them. A fold along the

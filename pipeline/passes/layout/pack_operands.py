@@ -16,8 +16,8 @@ from pipeline.passes.layout.packed_product import PackedProduct, PacksPanels, pr
 from pipeline.passes.layout.prepared_weights import is_weight
 from pipeline.passes.layout.weight_panels import Packing, PanelLayout
 
-#: Rows as far apart as this take an entry of the address translation each.
-_PAGE = 4096
+#: Rows as far apart as this are not fetched ahead, and take an entry of the address translation each, or nearly so.
+_FAR = 1024
 
 #: A second-level cache, the smallest that is common: what a line of it has, how many sets of how many lines there are.
 _LINE, _SETS, _WAYS = 64, 1024, 8
@@ -37,9 +37,9 @@ class PackOperands(PacksPanels):
 
     The panels are those of pack-weights. An operand that is a transposed copy is packed instead of transposed, which
     takes as long. Any other is packed if there are enough rows of the other one to read it again and again: `rows`
-    where the rows that a panel is cut from conflict in the cache, as those of 4096 bytes do, four times as many
-    where each takes an entry of the address translation, and 16 where dot products read groups of rows. In a loop that
-    does not change the operand it is packed in front of the loop.
+    where the rows that a panel is cut from conflict in the cache, as those of 4096 bytes do, twice as many where each
+    takes an entry of the address translation, and 16 where dot products read groups of rows. In a loop that does not
+    change the operand it is packed in front of the loop.
     """
 
     name: ClassVar[str] = "pack-operands"
@@ -83,9 +83,9 @@ class PackOperands(PacksPanels):
         if layouts[0].steps > 1:
             return self._too_few_rows(product, _ROWS_FOR_GROUPS)
         conflicts, apart = _conflict(product, layouts[0].columns), product.columns * element_bytes(product.weight)
-        if not conflicts and apart < _PAGE:
+        if not conflicts and apart < _FAR:
             return "its rows lie close together, and do not conflict in the cache"
-        return self._too_few_rows(product, self.rows if conflicts else 4 * self.rows)
+        return self._too_few_rows(product, self.rows if conflicts else 2 * self.rows)
 
     @staticmethod
     def _too_few_rows(product: PackedProduct, least: int) -> str | None:

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.ir.constants import as_index
-from pipeline.mlir import arith, ir, scf
+from pipeline.mlir import arith, ir, memref, scf
 from pipeline.passes.cpu.microkernel.blocked_sums import EmitLoop
 from pipeline.passes.cpu.microkernel.cache_blocks import CacheBlocks, cache_blocks_of
 from pipeline.passes.cpu.microkernel.partial_sums import PartialSumsEmitter, SumPart
+from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
-from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop
+from pipeline.passes.cpu.microkernel.vector_builders import parallel_loop, plus
+
+#: How many tiles ahead something is asked for, to lie in the second-level cache when it is needed.
+_AHEAD, _SECOND_LEVEL = 4, 2
+
+
+class _PrefetchingTile(RegisterTile):
+    """A tile that asks for what tiles behind it read along their vectors."""
+
+    def load(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
+        """See `TileAccesses.load`."""
+        view, tile = self.stage.view, self.stage.tile
+        if operand < view.inputs and view.moves(operand, tile.vector_dim) != "fixed":
+            place = plus(at[tile.vector_dim], _AHEAD * tile.vectors * tile.lanes)
+            indices = self._indices(operand, {**at, tile.vector_dim: place}, row, column)
+            memref.PrefetchOp(self._buffer(operand), indices, False, _SECOND_LEVEL, True)
+        return super().load(operand, at, row, column)
 
 
 class CacheBlockedEmitter(PartialSumsEmitter):
@@ -31,7 +50,9 @@ class CacheBlockedEmitter(PartialSumsEmitter):
         if block is None:
             self._row_blocks(position)
             return
-        if self.blocks is not None:  # of whole partial sums
+        if self.blocks is not None and block < self.blocks.iterations:
+            self.blocks = replace(self.blocks, iterations=block)
+        elif self.blocks is not None:  # of whole partial sums
             block = -(-block // self.blocks.iterations) * self.blocks.iterations
         loop = scf.ForOp(as_index(0), as_index(terms), as_index(block))
         with ir.InsertionPoint(loop.body):
@@ -67,6 +88,14 @@ class CacheBlockedEmitter(PartialSumsEmitter):
         if full < size:
             rest = size - full
             self._vectors(position, lambda inside: self._tile(inside.with_rows(dim, as_index(full), rest)))
+
+    def _tile(self, position: TilePosition) -> None:
+        """A tile of a block."""
+        if not self._cache.prefetches:
+            super()._tile(position)
+            return
+        registers = _PrefetchingTile(self.stage, position)
+        self.finish(registers, self.reduction(0, registers, dict(position.at), self.starts(registers)))
 
     def in_blocks(
         self, depth: int, end: ir.Value, values: list[ir.Value], run: EmitLoop, step: int = 1

@@ -21,17 +21,28 @@ _ROW_BYTES, _NEAR_BYTES = 1 << 20, 1 << 21
 #: A block pays from so many tiles of rows on, which share what it has in cache.
 _LEAST_TILES = 4
 
+#: Lines so far apart, of an operand so large, are not fetched ahead by the processor, and take an entry of the
+#: first-level address translation each: it has about as many as a block has terms. So many rows pay for blocks.
+_FAR_BYTES, _FAR_OPERAND, _FAR_TERMS, _LEAST_ROWS = 1 << 10, 1 << 20, 96, 4
+
 
 @dataclass(frozen=True)
 class CacheBlocks:
-    """How many terms of the sum, and how many rows, a block has; None where all of them make one."""
+    """How many terms of the sum, and how many rows, a block has; None where all of them make one.
+
+    Attributes:
+        prefetches: whether what is read along vectors is asked for before it is needed.
+    """
 
     terms: int | None
     rows: int | None
+    prefetches: bool = False
 
     def __str__(self) -> str:
         parts = {"terms": self.terms, "rows": self.rows}
-        return f" in blocks of {' and '.join(f'{size} {what}' for what, size in parts.items() if size is not None)}"
+        sizes = [f"{size} {what}" for what, size in parts.items() if size is not None]
+        blocks = f" in blocks of {' and '.join(sizes)}" if sizes else ""
+        return blocks + (", with prefetches" if self.prefetches else "")
 
 
 def cache_blocks_of(view: LinalgOp, tile: TileSizes) -> CacheBlocks | None:
@@ -40,9 +51,14 @@ def cache_blocks_of(view: LinalgOp, tile: TileSizes) -> CacheBlocks | None:
         return None
     kind = element_type(view.operands[view.outputs[0]])
     terms, rows = view.sizes[view.summed[0]], view.sizes[tile.row_dim]
-    if terms is None or (rows is not None and rows < _LEAST_TILES * tile.rows):
+    if terms is None:
         return None
     width, columns = kind.width // 8, tile.vectors * tile.lanes
+    if _is_far(view, tile, terms, width):
+        block = _even_part(terms, _FAR_TERMS, 1)
+        return CacheBlocks(block if block < terms else None, None, True)
+    if rows is not None and rows < _LEAST_TILES * tile.rows:
+        return None
     block = _even_part(terms, _COLUMN_BYTES // (columns * width), 1)
     part = None
     if rows is not None and rows * block * width > _NEAR_BYTES and _rereads_rows(view, tile):
@@ -64,6 +80,15 @@ def _is_product(view: LinalgOp, tile: TileSizes) -> bool:
         return False
     columns = ir.MemRefType(view.operands[moving[0]].type)
     return columns.is_dynamic_dim(columns.rank - 1) or columns.shape[-1] > tile.vectors * tile.lanes
+
+
+def _is_far(view: LinalgOp, tile: TileSizes, terms: int, width: int) -> bool:
+    """Whether each term is a line of its own of a large operand."""
+    assert tile.row_dim is not None
+    size, rows = view.sizes[tile.vector_dim], view.sizes[tile.row_dim]
+    if size is None or (rows is not None and rows < _LEAST_ROWS):
+        return False
+    return size * width >= _FAR_BYTES and terms * size * width > _FAR_OPERAND
 
 
 def _rereads_rows(view: LinalgOp, tile: TileSizes) -> bool:
