@@ -43,6 +43,21 @@ def test_columns_that_do_not_fill_the_last_panel(rows, columns):
     check(nn.Linear(130, columns, bias=False), torch.randn(2, rows, 130), cpu="x86-64")
 
 
+CONVOLUTIONS = {
+    "pointwise": (nn.Conv2d(260, 77, 1), (2, 260, 7, 9)),
+    "window": (nn.Conv2d(33, 101, 3, padding=1), (1, 33, 15, 14)),
+    "strides": (nn.Conv2d(70, 53, 5, stride=2, bias=False), (2, 70, 21, 18)),
+    "dilation": (nn.Conv2d(40, 119, 3, padding=4, dilation=4), (1, 40, 13, 13)),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("conv", "shape"), CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+def test_convolutions_whose_channels_fill_no_blocks(conv, shape, threads):
+    torch.manual_seed(0)
+    check(nn.Sequential(conv, nn.ReLU()), torch.randn(shape), num_threads=threads)
+
+
 def test_a_residual_and_two_layers():
     class Block(nn.Module):
         def __init__(self):
@@ -141,7 +156,7 @@ def test_few_rows(rows, columns):
     check(nn.Linear(512, columns), torch.randn(rows, 512))
 
 
-@pytest.mark.parametrize("columns", [3 * VECTOR_BYTES // 2 + VECTOR_BYTES // 16, VECTOR_BYTES // 2 + 1])
+@pytest.mark.parametrize("columns", [VECTOR_BYTES // 2 + VECTOR_BYTES // 8, VECTOR_BYTES // 2 + 1])
 def test_left_alone_and_said_so(columns):
     exe = check(nn.Linear(512, columns), torch.randn(8, 512), kernels=0)
     assert [one.kind for one in exe.remarks if one.pass_name == "pack-weights"] == ["missed"]

@@ -164,17 +164,17 @@ func.func private @data(%x: tensor<5x6xf32>, %w: tensor<6x8xf32>, %out: tensor<5
   return %p : tensor<5x8xf32>
 }
 
-// CHECK: func.func private @nine_columns(%{{.*}}: tensor<5x6xf32>, %{{.*}}: tensor<6x9xf32>
-func.func private @nine_columns(%x: tensor<5x6xf32>, %w: tensor<6x9xf32>, %out: tensor<5x9xf32>) -> tensor<5x9xf32> attributes {pipeline.kernel = "matmul"} {
-  // expected-remark @below {{its 9 columns would fill too little of 3 panels of 4}}
+// CHECK: func.func private @five_columns(%{{.*}}: tensor<5x6xf32>, %{{.*}}: tensor<6x5xf32>
+func.func private @five_columns(%x: tensor<5x6xf32>, %w: tensor<6x5xf32>, %out: tensor<5x5xf32>) -> tensor<5x5xf32> attributes {pipeline.kernel = "matmul"} {
+  // expected-remark @below {{its 5 columns would fill too little of 2 panels of 4}}
   %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : tensor<5x6xf32>, tensor<6x9xf32>) outs(%out : tensor<5x9xf32>) {
+      ins(%x, %w : tensor<5x6xf32>, tensor<6x5xf32>) outs(%out : tensor<5x5xf32>) {
   ^bb0(%i: f32, %j: f32, %o: f32):
     %m = arith.mulf %i, %j : f32
     %s = arith.addf %o, %m : f32
     linalg.yield %s : f32
-  } -> tensor<5x9xf32>
-  return %p : tensor<5x9xf32>
+  } -> tensor<5x5xf32>
+  return %p : tensor<5x5xf32>
 }
 
 // CHECK: func.func private @small(%{{.*}}: tensor<5x1xf32>, %{{.*}}: tensor<1x8xf32>
@@ -203,18 +203,18 @@ func.func private @written(%x: tensor<5x6xf32>, %w: tensor<6x16xf32>, %out: tens
 }
 
 func.func @main(%x: tensor<5x6xf32>, %w: tensor<6x8xf32> {pipeline.weight = "w"}, %d: tensor<6x8xf32>,
-    %v: tensor<6x9xf32> {pipeline.weight = "v"}, %y: tensor<5x1xf32>, %u: tensor<1x8xf32> {pipeline.weight = "u"},
+    %v: tensor<6x5xf32> {pipeline.weight = "v"}, %y: tensor<5x1xf32>, %u: tensor<1x8xf32> {pipeline.weight = "u"},
     %mutable: tensor<6x16xf32> {pipeline.weight = "m", pipeline.mutable})
-    -> (tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x9xf32>, tensor<5x8xf32>, tensor<5x16xf32>) {
+    -> (tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x5xf32>, tensor<5x8xf32>, tensor<5x16xf32>) {
   %out = tensor.empty() : tensor<5x8xf32>
-  %nine = tensor.empty() : tensor<5x9xf32>
+  %nine = tensor.empty() : tensor<5x5xf32>
   %wide = tensor.empty() : tensor<5x16xf32>
   %0 = call @data(%x, %w, %out) : (tensor<5x6xf32>, tensor<6x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
   %1 = call @data(%x, %d, %out) : (tensor<5x6xf32>, tensor<6x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
-  %2 = call @nine_columns(%x, %v, %nine) : (tensor<5x6xf32>, tensor<6x9xf32>, tensor<5x9xf32>) -> tensor<5x9xf32>
+  %2 = call @five_columns(%x, %v, %nine) : (tensor<5x6xf32>, tensor<6x5xf32>, tensor<5x5xf32>) -> tensor<5x5xf32>
   %3 = call @small(%y, %u, %out) : (tensor<5x1xf32>, tensor<1x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
   %4 = call @written(%x, %mutable, %wide) : (tensor<5x6xf32>, tensor<6x16xf32>, tensor<5x16xf32>) -> tensor<5x16xf32>
-  return %0, %1, %2, %3, %4 : tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x9xf32>, tensor<5x8xf32>, tensor<5x16xf32>
+  return %0, %1, %2, %3, %4 : tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x5xf32>, tensor<5x8xf32>, tensor<5x16xf32>
 }
 
 // -----
@@ -335,4 +335,60 @@ func.func @main(%x: tensor<3x12xbf16> {pipeline.argument = 0 : i64}, %w: tensor<
   %e = tensor.empty() : tensor<5x8xf32>
   %r = func.call @window(%x, %w, %e) : (tensor<3x12xbf16>, tensor<3x4x8xbf16>, tensor<5x8xf32>) -> tensor<5x8xf32>
   return %r : tensor<5x8xf32>
+}
+
+// -----
+
+// A convolution whose channels fill no blocks, so that its weight lies in none: panels, the last one not full.
+
+#x = affine_map<(h, n, c, k) -> (c, h + k)>
+#w = affine_map<(h, n, c, k) -> (c, k, n)>
+#y = affine_map<(h, n, c, k) -> (h, n)>
+
+// CHECK: func.func private @conv(%{{.*}}: tensor<5x12xf32>, %{{.*}}: tensor<2x5x3x4xf32>
+// CHECK: call @pack_0(
+func.func private @conv(%x: tensor<5x12xf32>, %w: tensor<5x3x7xf32>, %out: tensor<10x7xf32>) -> tensor<10x7xf32> attributes {pipeline.kernel = "conv"} {
+  // expected-remark @below {{passed: reads its weight in panels of 4 columns}}
+  %p = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : tensor<5x12xf32>, tensor<5x3x7xf32>) outs(%out : tensor<10x7xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.mulf %i, %j : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<10x7xf32>
+  return %p : tensor<10x7xf32>
+}
+
+func.func @main(%x: tensor<5x12xf32> {pipeline.argument = 0 : i64}, %w: tensor<5x3x7xf32> {pipeline.weight = "w"}) -> tensor<10x7xf32> {
+  %e = tensor.empty() : tensor<10x7xf32>
+  %r = func.call @conv(%x, %w, %e) : (tensor<5x12xf32>, tensor<5x3x7xf32>, tensor<10x7xf32>) -> tensor<10x7xf32>
+  return %r : tensor<10x7xf32>
+}
+
+// -----
+
+// Must not fire: a weight in blocks of channels lies as it is read.
+
+#x = affine_map<(h, b, n, c, k) -> (c, h + k)>
+#w = affine_map<(h, b, n, c, k) -> (b, c, k, n)>
+#y = affine_map<(h, b, n, c, k) -> (h, b, n)>
+
+// CHECK: func.func private @blocks(%{{.*}}: tensor<5x12xf32>, %{{.*}}: tensor<2x5x3x4xf32>
+// CHECK-NOT: call @pack
+func.func private @blocks(%x: tensor<5x12xf32>, %w: tensor<2x5x3x4xf32>, %out: tensor<10x2x4xf32>) -> tensor<10x2x4xf32> attributes {pipeline.kernel = "conv"} {
+  // expected-remark @below {{its weight is not packed: it lies as it is read}}
+  %p = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : tensor<5x12xf32>, tensor<2x5x3x4xf32>) outs(%out : tensor<10x2x4xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.mulf %i, %j : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<10x2x4xf32>
+  return %p : tensor<10x2x4xf32>
+}
+
+func.func @main(%x: tensor<5x12xf32> {pipeline.argument = 0 : i64}, %w: tensor<2x5x3x4xf32> {pipeline.weight = "w"}) -> tensor<10x2x4xf32> {
+  %e = tensor.empty() : tensor<10x2x4xf32>
+  %r = func.call @blocks(%x, %w, %e) : (tensor<5x12xf32>, tensor<2x5x3x4xf32>, tensor<10x2x4xf32>) -> tensor<10x2x4xf32>
+  return %r : tensor<10x2x4xf32>
 }

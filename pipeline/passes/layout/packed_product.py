@@ -69,7 +69,7 @@ class PacksPanels(Pass):
         size = prod(product.kind.shape) * element_bytes(product.weight)
         if size < self.least_bytes and layout.steps == 1:
             return f"it has {size} bytes, fewer than {self.least_bytes}"
-        if layout.missing * 4 > product.columns:
+        if layout.missing * 2 > product.columns:
             return f"its {product.columns} columns would fill too little of {layout.panels} panels of {layout.columns}"
         return "it lies as it is read" if layout.is_plain else None
 
@@ -143,16 +143,16 @@ class PackedProduct:
 
 
 def products(kernel: ir.Operation) -> Iterator[PackedProduct]:
-    """The products in a kernel, each with the operand that may be a weight.
+    """The products in a kernel, each with the operand that may be a weight; convolutions, too.
 
-    A convolution in f32 is none: propagate-layouts has put its weight into blocks.
+    The weight of a convolution whose channels fill blocks is in these already, as propagate-layouts has put it.
     """
     kind = kernel_kind(kernel)
     if kind not in ("matmul", "conv", _ATTENTION):
         return
     for generic in walk(kernel, "linalg.generic"):
         view = structured(generic)
-        if view is None or not is_product(generic) or (kind != "matmul" and dot_product_of(view.body) is None):
+        if view is None or not is_product(generic):
             continue
         column = view.loops_read(view.inputs)[-1:]
         for operand in (1, 0):

@@ -5,19 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pipeline.analysis.reduction_combiners import fold_ops
 from pipeline.analysis.transposed_conv import taps_of_phase
 from pipeline.ir.constants import as_index
-from pipeline.ir.element_types import is_scalar
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import affine, arith, ir, memref, scf, vector
 from pipeline.passes.cpu.microkernel import narrow_elements, window_unrolling
 from pipeline.passes.cpu.microkernel.blocked_sums import Blocks, EmitLoop, blocks_of
 from pipeline.passes.cpu.microkernel.lane_factors import in_whole_vectors
+from pipeline.passes.cpu.microkernel.loop_order import Loops, loop_order
 from pipeline.passes.cpu.microkernel.pad_pattern import Pad
 from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
@@ -25,14 +24,8 @@ from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, crosses_vector
 from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
 from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds, floor_to, multiply_adds, parallel_loop
 
-#: The loops of a nest: along the rows of tiles, along their vectors, and the others.
-_Loops = Literal["rows", "vectors", "outer"]
-
 #: Writes the tiles inside of some loops, at a position in these.
 EmitTiles = Callable[[TilePosition], None]
-
-#: How many bytes of weights may be read again and again: a part of the second-level cache.
-_IN_CACHE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -80,52 +73,16 @@ class NestEmitter:
 
     def emit(self) -> None:
         """The whole nest."""
-        self._emit_loops(self._order(), TilePosition())
+        self._emit_loops(loop_order(self.view, self.tile), TilePosition())
 
-    def _order(self) -> Sequence[_Loops]:
-        """Which loops stand outside of which; vectors outside of rows keep in cache what moves along vectors."""
-        if self._rows_outermost():
-            return "rows", "outer", "vectors"
-        if self._vectors_outermost():
-            return "vectors", "outer", "rows"
-        return "outer", "vectors", "rows"
-
-    def _emit_loops(self, order: Sequence[_Loops], position: TilePosition) -> None:
+    def _emit_loops(self, order: Sequence[Loops], position: TilePosition) -> None:
         """The loops in that order, around the tiles."""
         if not order:
             self._tile(position)
             return
-        emitters: dict[_Loops, Callable[[TilePosition, EmitTiles], None]]
+        emitters: dict[Loops, Callable[[TilePosition, EmitTiles], None]]
         emitters = {"rows": self._rows, "vectors": self._vectors, "outer": self.nest}
         emitters[order[0]](position, lambda inside: self._emit_loops(order[1:], inside))
-
-    def _rows_outermost(self) -> bool:
-        """Whether what is fixed along vectors (weights of a convolution) is larger than what moves, so is read once."""
-        if self.tile.row_dim is None or not self.tile.outer:
-            return False
-        fixed, moving = self._input_bytes()
-        return fixed is not None and moving is not None and fixed > moving
-
-    def _vectors_outermost(self) -> bool:
-        """Whether what moves along vectors (weights with channels last) is too large to be read once a row."""
-        tile = self.tile
-        if tile.row_dim is None or not tile.outer:
-            return False
-        fixed, moving = self._input_bytes()
-        return fixed is not None and moving is not None and moving > max(fixed, _IN_CACHE)
-
-    def _input_bytes(self) -> tuple[int | None, int | None]:
-        """The bytes of the inputs that are fixed along vectors, and of those that move; None if not known."""
-        sizes = {True: 0, False: 0}
-        for operand in range(self.view.inputs):
-            if is_scalar(self.view.operands[operand]):
-                continue
-            kind = ir.ShapedType(self.view.operands[operand].type)
-            if not kind.has_static_shape or None in self.view.sizes:
-                return None, None
-            width = max(8, kind.element_type.width) // 8
-            sizes[self.view.moves(operand, self.tile.vector_dim) == "fixed"] += prod(kind.shape) * width
-        return sizes[True], sizes[False]
 
     def nest(self, position: TilePosition, inner: EmitTiles) -> None:
         """The loops that are neither along the rows nor along the vectors of tiles."""

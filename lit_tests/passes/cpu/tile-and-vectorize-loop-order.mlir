@@ -1,0 +1,73 @@
+// RUN: pipeline-opt %s --split-input-file --tile-and-vectorize="vector-bytes=64 registers=32" --canonicalize --cse | FileCheck %s
+
+// An image of 6.4 MB and weights of 2 MB: neither stays in a cache. The loop along vectors stands outermost, so that
+// weights are read once, and the image for each of four tiles along vectors.
+
+#x = affine_map<(h, w, o, i, k, l) -> (i, h + k, w + l)>
+#f = affine_map<(h, w, o, i, k, l) -> (i, k, l, o)>
+#y = affine_map<(h, w, o, i, k, l) -> (h, w, o)>
+
+// CHECK-LABEL: func.func @both_large
+// CHECK: scf.for %[[O:.*]] = %c0 to %c128 step %c32
+// CHECK-NEXT: scf.for %[[H:.*]] = %c0 to %c96 step %c1
+// CHECK-NEXT: scf.for %[[W:.*]] = %c0 to %c96 step %c8
+// CHECK: vector.load %arg1[%{{.*}}, %{{.*}}, %{{.*}}, %[[O]]]
+func.func @both_large(%x: memref<160x100x100xf32>, %f: memref<160x5x5x128xf32>, %y: memref<96x96x128xf32>) {
+  linalg.generic {indexing_maps = [#x, #f, #y],
+                  iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %f : memref<160x100x100xf32>, memref<160x5x5x128xf32>) outs(%y : memref<96x96x128xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// Weights of 200 KB stay near, whatever is read between: what is larger, and fixed along vectors, is read once.
+
+#x = affine_map<(h, w, o, i, k, l) -> (i, h + k, w + l)>
+#f = affine_map<(h, w, o, i, k, l) -> (i, k, l, o)>
+#y = affine_map<(h, w, o, i, k, l) -> (h, w, o)>
+
+// CHECK-LABEL: func.func @must_not_turn_for_weights_that_are_near
+// CHECK: scf.for %[[W:.*]] = %c0 to %c96 step %c8
+// CHECK-NEXT: scf.for %[[H:.*]] = %c0 to %c96 step %c1
+// CHECK-NEXT: scf.for %[[O:.*]] = %c0 to %c64 step %c32
+func.func @must_not_turn_for_weights_that_are_near(%x: memref<32x100x100xf32>, %f: memref<32x5x5x64xf32>, %y: memref<96x96x64xf32>) {
+  linalg.generic {indexing_maps = [#x, #f, #y],
+                  iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %f : memref<32x100x100xf32>, memref<32x5x5x64xf32>) outs(%y : memref<96x96x64xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// Must not turn either: an image of any height.
+
+#x = affine_map<(h, w, o, i, k, l) -> (i, h + k, w + l)>
+#f = affine_map<(h, w, o, i, k, l) -> (i, k, l, o)>
+#y = affine_map<(h, w, o, i, k, l) -> (h, w, o)>
+
+// CHECK-LABEL: func.func @must_not_turn_for_sizes_that_are_not_known
+// CHECK: scf.for %[[H:.*]] = %c0 to %{{.*}} step %c1
+// CHECK-NEXT: scf.for %[[O:.*]] = %c0 to %c128 step %c32
+// CHECK-NEXT: scf.for %[[W:.*]] = %c0 to %c96 step %c8
+func.func @must_not_turn_for_sizes_that_are_not_known(%x: memref<160x?x100xf32>, %f: memref<160x5x5x128xf32>, %y: memref<?x96x128xf32>) {
+  linalg.generic {indexing_maps = [#x, #f, #y],
+                  iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %f : memref<160x?x100xf32>, memref<160x5x5x128xf32>) outs(%y : memref<?x96x128xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}

@@ -1,0 +1,104 @@
+"""The order of the loops around tiles, by the bytes that have to come from beyond the second-level cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from pipeline.ir.element_types import is_scalar
+from pipeline.ir.linalg_op import LinalgOp
+from pipeline.mlir import ir
+from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
+
+#: The loops of a nest: along the rows of tiles, along their vectors, and the others.
+Loops = Literal["rows", "vectors", "outer"]
+Order = tuple[Loops, Loops, Loops]
+
+_PLAIN: Order = ("outer", "vectors", "rows")
+_ROWS_OUTERMOST: Order = ("rows", "outer", "vectors")
+_VECTORS_OUTERMOST: Order = ("vectors", "outer", "rows")
+
+#: How many bytes of weights may be read again and again: a part of the second-level cache.
+_IN_CACHE = 1 << 18
+
+#: What lies in a second-level cache, about.
+_CACHE = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Input:
+    """What an op reads: how many bytes, and which loops it moves along."""
+
+    size: int
+    loops: frozenset[Loops]
+
+    def part(self, trips: dict[Loops, int], around: Sequence[Loops]) -> float:
+        """The bytes of it that are read inside of an iteration of some loops."""
+        return self.size / prod(trips[loop] for loop in around if loop in self.loops)
+
+
+def loop_order(view: LinalgOp, tile: TileSizes) -> Order:
+    """Which loops stand outside of which.
+
+    What is fixed along vectors, as weights with channels first, is read once if it is larger than what moves along
+    them; what moves, as weights with channels last, is if it is larger, and not near. Where both are large another
+    order may have far less to read.
+    """
+    if tile.row_dim is None or not tile.outer or None in view.sizes:
+        return _PLAIN
+    if not all(is_scalar(one) or ir.ShapedType(one.type).has_static_shape for one in view.operands[: view.inputs]):
+        return _PLAIN
+    inputs = list(_inputs(view, tile))
+    fixed = sum(one.size for one in inputs if "vectors" not in one.loops)
+    moving = sum(one.size for one in inputs if "vectors" in one.loops)
+    usual = _ROWS_OUTERMOST if fixed > moving else _VECTORS_OUTERMOST if moving > _IN_CACHE else _PLAIN
+    if fixed + moving <= _CACHE:
+        return usual
+    trips = _trips(view, tile)
+    best = min((_PLAIN, _ROWS_OUTERMOST, _VECTORS_OUTERMOST), key=lambda order: _traffic(inputs, trips, order))
+    return best if 2 * _traffic(inputs, trips, best) < _traffic(inputs, trips, usual) else usual
+
+
+def _inputs(view: LinalgOp, tile: TileSizes) -> Iterator[_Input]:
+    dims: dict[Loops, Sequence[int | None]]
+    dims = {"rows": [tile.row_dim], "vectors": [tile.vector_dim], "outer": tile.outer}
+    for operand in range(view.inputs):
+        if is_scalar(view.operands[operand]):
+            continue
+        kind = ir.ShapedType(view.operands[operand].type)
+        loops = frozenset(
+            name
+            for name, own in dims.items()
+            if any(dim is not None and view.sizes[dim] != 1 and view.moves(operand, dim) != "fixed" for dim in own)
+        )
+        yield _Input(prod(kind.shape) * max(8, kind.element_type.width) // 8, loops)
+
+
+def _trips(view: LinalgOp, tile: TileSizes) -> dict[Loops, int]:
+    """How many tiles there are along each of the loops."""
+    assert tile.row_dim is not None
+    sizes = [size or 0 for size in view.sizes]
+    return {
+        "rows": max(1, -(-sizes[tile.row_dim] // tile.rows)),
+        "vectors": max(1, -(-sizes[tile.vector_dim] // (tile.vectors * tile.lanes))),
+        "outer": max(1, prod(sizes[dim] for dim in tile.outer)),
+    }
+
+
+def _traffic(inputs: list[_Input], trips: dict[Loops, int], order: Order) -> float:
+    """The bytes that are read from beyond the cache.
+
+    All of an input comes again for each iteration of a loop in which it does not move, unless all that an iteration
+    reads stays in the cache.
+    """
+    total = 0.0
+    for one in inputs:
+        times = 1
+        for depth, loop in enumerate(order):
+            inside = sum(other.part(trips, order[: depth + 1]) for other in inputs)
+            if loop not in one.loops and inside > _CACHE:
+                times *= trips[loop]
+        total += one.size * times
+    return total
