@@ -1,4 +1,4 @@
-"""The signs of zeros and NaN, bits of numbers, and erfc where it is next to nothing."""
+"""The signs of zeros and NaN, bits of numbers, and erfc and mish where they are next to nothing."""
 
 import pytest
 import torch
@@ -120,3 +120,15 @@ def test_erfc_relative_to_itself(dtype):
     small = ~normal & ~expected.isnan()
     spacing = torch.finfo(dtype).tiny * torch.finfo(dtype).eps
     assert ((result.double() - expected).abs()[small] <= spacing * 1.01).all()
+
+
+@pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 2e-6), (torch.float64, 2e-15)], ids=str)
+def test_mish_to_its_last_digits_from_tail_to_tail(dtype, close):
+    """x * tanh(softplus(x)) with the digits of tanh(y) = -expm1(-2 y) / (1 + exp(-2 y)), which holds in both tails."""
+    x = torch.cat((torch.linspace(-80, 120, 9973, dtype=dtype), special(dtype)))
+    wide = x.double()
+    doubled = -2 * torch.nn.functional.softplus(wide, threshold=1e3)
+    exact = wide * (-doubled.expm1() / (1 + doubled.exp()))
+    result = pipeline.compile(nn.Mish(), (x,))(x)
+    torch.testing.assert_close(result.double(), exact, rtol=close, atol=1e-38, equal_nan=True)
+    assert torch.equal(result.signbit()[:-10], torch.nn.functional.mish(x).signbit()[:-10])

@@ -12,6 +12,10 @@ from torch import Tensor
 from pipeline.frontend.decompositions.replacements.table import aten, in_float32, is_float, promoted, replaces
 
 
+#: From here on n + 2 = n in float64, and so mish(x) = x.
+_MISH_IS_X = 20.0
+
+
 @replaces(aten.hardtanh.default)
 def hardtanh(x: Tensor, low: Any = -1, high: Any = 1) -> Tensor:
     """hardtanh(x, low, high) → clamp(x, low, high): torch-mlir's makes a number of NaN; whole limits for integers."""
@@ -36,6 +40,18 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
 def _gelu_tanh(x: Tensor) -> Tensor:
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
     return 0.5 * x * (1 + inner.tanh())
+
+
+@replaces(aten.mish.default)
+def mish(x: Tensor) -> Tensor:
+    """mish(x) = x * tanh(log(1 + e)), e = exp(x) → x * n / (n + 2), where n = e² + 2 e: one exponential for three."""
+    return in_float32(_mish)(x)
+
+
+def _mish(x: Tensor) -> Tensor:
+    e = x.clamp(max=_MISH_IS_X).exp()
+    n = e * (e + 2)
+    return x * (n / (n + 2))
 
 
 @replaces(aten.hardshrink_backward.default, aten.softshrink_backward.default)
