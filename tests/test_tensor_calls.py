@@ -95,6 +95,32 @@ def test_what_is_not_taken(twice, form):
     assert twice._fast._direct.function(NOT_TAKEN[form]()) is NotImplemented
 
 
+STRIDED = {
+    "transposed": lambda: X.t().contiguous().t(),
+    "every second row": lambda: torch.arange(48.0).view(8, 6)[::2],
+    "expanded": lambda: torch.arange(6.0).expand(4, 6),
+    "variable": lambda: variable().t().contiguous().t(),
+    "part of rows": lambda: torch.arange(40.0).view(4, 10)[:, 3:9],
+}
+
+
+@pytest.mark.parametrize("form", STRIDED)
+def test_copies_of_what_is_not_row_major_go_the_short_way(twice, form, monkeypatch):
+    monkeypatch.setattr(type(twice), "_call", None)
+    tensor = STRIDED[form]()
+    result = twice(tensor)
+    assert torch.equal(result, tensor * 2)
+    assert not result.requires_grad
+
+
+def test_nothing_is_copied_that_is_written_to():
+    x = torch.arange(24.0).view(6, 4).t()
+    exe = pipeline.compile(Function(lambda x: x.add_(1) * 2), (X.clone(),))
+    expected = x + 1
+    assert torch.equal(exe(x), expected * 2)
+    assert torch.equal(x, expected)
+
+
 @pytest.mark.parametrize("args", [(), (X, X)])
 def test_another_number_of_arguments_is_not_taken(twice, args):
     assert twice._fast._direct.function(*args) is NotImplemented

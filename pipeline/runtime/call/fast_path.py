@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -74,12 +75,16 @@ class FastPath:
         self._direct: TensorCall | None = None
 
     def call(self, args: tuple[Any, ...], weights: BoundWeights) -> Any:
-        """What the call returns; `NotImplemented` if it has to go the long way, as where a weight has changed."""
+        """What the call returns; `NotImplemented` if it has to go another way, as where a weight has changed."""
         direct = self._direct
         if self._words is not None and (direct is None or direct.weights() is not weights):
             direct = self._direct = self._tensor_call(self._words, weights)
-        if direct is not None and (result := direct.function(*args)) is not NotImplemented:
-            return result if self._collect is None else self._collect(result)
+        if direct is not None:
+            result = direct.function(*args)
+            if result is NotImplemented and (rows := self._row_major(args)) is not None:
+                result = direct.function(*rows)
+            if result is not NotImplemented:
+                return result if self._collect is None else self._collect(result)
         if len(args) != self._count:
             return NotImplemented
         slots = self._copy(weights.template)
@@ -126,6 +131,20 @@ class FastPath:
             return results[0]
         ordered = tuple([results[index] for index in self._order])
         return ordered if self._collect is None else self._collect(ordered)
+
+    def _row_major(self, args: tuple[Any, ...]) -> list[Any] | None:
+        """The arguments, with row-major copies of those that are not; None if all are."""
+        tensors, strided = self._tensors, self._strided
+        try:
+            rows = [
+                arg.detach().contiguous()
+                if type(arg) in tensors and arg.layout is strided and not arg.is_contiguous()
+                else arg
+                for arg in args
+            ]
+        except RuntimeError:  # nested, or inside of torch.func
+            return None
+        return None if all(map(operator.is_, rows, args)) else rows
 
     def _tensor_call(self, words: TensorWords, weights: BoundWeights) -> TensorCall | None:
         """What has the code read the tensors; None where it cannot."""

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from pipeline.frontend.decompositions.replacements.table import aten, in_float32, is_float, promoted, replaces
 
-
 #: From here on n + 2 = n in float64, and so mish(x) = x.
 _MISH_IS_X = 20.0
 
