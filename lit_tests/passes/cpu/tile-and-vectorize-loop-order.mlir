@@ -71,3 +71,70 @@ func.func @must_not_turn_for_sizes_that_are_not_known(%x: memref<160x?x100xf32>,
   }
   return
 }
+
+// -----
+
+// A result of 2 MB, of short sums: rows stand outermost, and it is written from one end to the other.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @written_as_it_lies
+// CHECK: scf.for %{{.*}} = %c0 to %c512 step %c8
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c1024 step %c32
+func.func @written_as_it_lies(%x: memref<512x16xf32>, %w: memref<16x1024xf32>, %y: memref<512x1024xf32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<512x16xf32>, memref<16x1024xf32>) outs(%y : memref<512x1024xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// So is one of several products, each after the other.
+
+#a = affine_map<(b, m, n, k) -> (b, m, k)>
+#b = affine_map<(b, m, n, k) -> (b, k, n)>
+#c = affine_map<(b, m, n, k) -> (b, m, n)>
+
+// CHECK-LABEL: func.func @batches
+// CHECK: scf.for %{{.*}} = %c0 to %c12 step %c1
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c256 step %c8
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c128 step %c32
+func.func @batches(%x: memref<12x256x16xf32>, %w: memref<12x16x128xf32>, %y: memref<12x256x128xf32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<12x256x16xf32>, memref<12x16x128xf32>) outs(%y : memref<12x256x128xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+// Must not: a small result.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @must_not_for_a_small_result
+// CHECK: scf.for %{{.*}} = %c0 to %c1024 step %c32
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c128 step %c8
+func.func @must_not_for_a_small_result(%x: memref<128x16xf32>, %w: memref<16x1024xf32>, %y: memref<128x1024xf32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<128x16xf32>, memref<16x1024xf32>) outs(%y : memref<128x1024xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %product = arith.mulf %l, %r : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}

@@ -18,6 +18,7 @@ Order = tuple[Loops, Loops, Loops]
 
 _PLAIN: Order = ("outer", "vectors", "rows")
 _ROWS_OUTERMOST: Order = ("rows", "outer", "vectors")
+_ROWS_INSIDE: Order = ("outer", "rows", "vectors")
 _VECTORS_OUTERMOST: Order = ("vectors", "outer", "rows")
 
 #: How many bytes of weights may be read again and again: a part of the second-level cache.
@@ -44,13 +45,18 @@ def loop_order(view: LinalgOp, tile: TileSizes) -> Order:
 
     What is fixed along vectors, as weights with channels first, is read once if it is larger than what moves along
     them; what moves, as weights with channels last, is if it is larger, and not near. Where both are large another
-    order may have far less to read.
+    order may have far less to read; and where the result is, and little is read, it is written as it lies.
     """
-    if tile.row_dim is None or not tile.outer or None in view.sizes:
+    if tile.row_dim is None or None in view.sizes:
         return _PLAIN
-    if not all(is_scalar(one) or ir.ShapedType(one.type).has_static_shape for one in view.operands[: view.inputs]):
+    if not all(is_scalar(one) or ir.ShapedType(one.type).has_static_shape for one in view.operands):
         return _PLAIN
     inputs = list(_inputs(view, tile))
+    streaming = _streaming(view, tile, inputs)
+    if streaming is not None:
+        return streaming
+    if not tile.outer:
+        return _PLAIN
     fixed = sum(one.size for one in inputs if "vectors" not in one.loops)
     moving = sum(one.size for one in inputs if "vectors" in one.loops)
     usual = _ROWS_OUTERMOST if fixed > moving else _VECTORS_OUTERMOST if moving > _IN_CACHE else _PLAIN
@@ -61,19 +67,45 @@ def loop_order(view: LinalgOp, tile: TileSizes) -> Order:
     return best if 2 * _traffic(inputs, trips, best) < _traffic(inputs, trips, usual) else usual
 
 
+def _streaming(view: LinalgOp, tile: TileSizes, inputs: list[_Input]) -> Order | None:
+    """The order in which a result is written from one end to the other; None if something else matters more.
+
+    It does where a result is large and what is read for all of its rows stays near: a product with a short sum.
+    """
+    again = [one for one in inputs if "rows" not in one.loops]
+    if len(inputs) != 2 or len(again) != 1 or "vectors" not in again[0].loops:
+        return None
+    places = view.loops_read(view.outputs[0])
+    assert tile.row_dim is not None
+    row = places.index(tile.row_dim)
+    outer = [dim for dim in tile.outer if view.sizes[dim] != 1]
+    before = [dim for dim in outer if places.index(dim) < row]
+    if before and len(before) < len(outer):
+        return None
+    near = again[0].part(_trips(view, tile), ["outer"] if before else [])
+    written = sum(_bytes(view.operands[output]) for output in view.outputs)
+    if written <= _CACHE or near > _CACHE // 2:
+        return None
+    return _ROWS_INSIDE if before else _ROWS_OUTERMOST
+
+
 def _inputs(view: LinalgOp, tile: TileSizes) -> Iterator[_Input]:
     dims: dict[Loops, Sequence[int | None]]
     dims = {"rows": [tile.row_dim], "vectors": [tile.vector_dim], "outer": tile.outer}
     for operand in range(view.inputs):
         if is_scalar(view.operands[operand]):
             continue
-        kind = ir.ShapedType(view.operands[operand].type)
         loops = frozenset(
             name
             for name, own in dims.items()
             if any(dim is not None and view.sizes[dim] != 1 and view.moves(operand, dim) != "fixed" for dim in own)
         )
-        yield _Input(prod(kind.shape) * max(8, kind.element_type.width) // 8, loops)
+        yield _Input(_bytes(view.operands[operand]), loops)
+
+
+def _bytes(operand: ir.Value) -> int:
+    kind = ir.ShapedType(operand.type)
+    return prod(kind.shape) * max(8, kind.element_type.width) // 8
 
 
 def _trips(view: LinalgOp, tile: TileSizes) -> dict[Loops, int]:
