@@ -8,12 +8,11 @@ from typing import ClassVar
 
 from pipeline.ir.attributes import ORIGINS
 from pipeline.ir.element_types import element_bytes
-from pipeline.ir.indexing_maps import is_identity
-from pipeline.ir.linalg_op import structured
 from pipeline.ir.rewriting import before, copy_attributes, is_unused
 from pipeline.mlir import callee, calls_of, defining_op, func, function, ir, is_inside, symbol_name, tensor, walk
 from pipeline.passes.layout.packed_product import PackedProduct, PacksPanels, products, read_packed
 from pipeline.passes.layout.prepared_weights import is_weight
+from pipeline.passes.layout.transposed_copies import transposed_by
 from pipeline.passes.layout.weight_panels import Packing, PanelLayout
 
 #: Rows as far apart as this are not fetched ahead, and take an entry of the address translation each, or nearly so.
@@ -52,7 +51,7 @@ class PackOperands(PacksPanels):
         if "main" not in functions:
             return
         calls = calls_of(op)
-        transposes = {name: order for name in calls if (order := _transposed_by(functions[name])) is not None}
+        transposes = {name: order for name in calls if (order := transposed_by(functions[name])) is not None}
         with op.location:
             packed = _PackedOperands(op, Packing(op, set(functions)))
             for name, kernel in functions.items():
@@ -168,17 +167,3 @@ def _outside_of_loops(call: ir.Operation, value: ir.Value) -> ir.Operation:
     while parent.name in _LOOPS and not is_inside(value, parent):
         place, parent = parent, parent.parent.operation
     return place
-
-
-def _transposed_by(kernel: ir.Operation) -> list[int] | None:
-    """The order in which the dims of a kernel's result lie in its argument, if all it does is to transpose that."""
-    if not len(kernel.regions[0].blocks):
-        return None
-    block = kernel.regions[0].blocks[0]
-    *ops, end = (op.operation for op in block.operations)
-    view = structured(ops[0]) if len(ops) == 1 else None
-    if view is None or view.inputs != 1 or view.body_ops or list(end.operands) != list(view.op.results):
-        return None
-    moves = view.is_elementwise and view.reads_once(0) and view.yielded == [view.body.arguments[0]]
-    moves = moves and is_identity(view.maps[1]) and view.operands[0] == block.arguments[0]
-    return view.loops_read(0) if moves else None

@@ -60,7 +60,7 @@ class CpuTarget(Target):
         words, matrices = _word(self.isa.tables), _word(self.isa.dot_matrices)
         dots = f"bf16-dots={bf16} int8-dots={int8} dot-matrices={matrices}"
         panels = f"{{columns={columns} {dots} nibble-words={words}}}"
-        return f"{pads}pack-weights{panels}, pack-operands{panels}, outline-loops"
+        return f"{pads}pack-weights{panels}, pack-operands{panels}, read-transposed-rows, outline-loops"
 
     def fingerprint(self) -> list[str]:
         """See `Target.fingerprint`."""
