@@ -39,7 +39,7 @@ _MADE = ("linalg.fill", "tensor.empty")
 
 #: What kernels reach on one core of an AVX-512 machine, in operations a nanosecond: channels first (where rows fill
 #: their vectors), last. The ratio is what matters.
-_CONVOLUTION = (90.0, 113.0)
+FLOPS = (90.0, 113.0)
 _CONVOLUTION_IN_BF16 = (100.0, 200.0)
 _CONVOLUTION_IN_BYTES = (100.0, 400.0)
 _WINDOW = (75.0, 90.0)
@@ -55,6 +55,9 @@ BLOCK = 32
 
 #: The elements of a row that fill whole vectors.
 _LANES = 16
+
+#: What is left of the speed of a convolution whose channels fill one vector: each multiply-add takes a load then.
+_ONE_VECTOR = 0.75
 
 #: The size of a dim that is known at run time only, for estimates: the batch, others.
 _BATCH, _SIZE = 1, 32
@@ -100,7 +103,7 @@ def components(function: ir.Operation, weights: ConstExprs) -> list[Component]:
     chosen = {value for component in found.values() if component.pays() for value in component.values}
     for component in found.values():
         read = {_data_of_convolution(value) for value in component.values} & chosen - set(component.values)
-        component.spared = sum(map(_conversion, read))
+        component.spared = sum(map(conversion_time, read))
     return [component for component in found.values() if component.gain != 0]
 
 
@@ -161,19 +164,26 @@ def gain(op: ir.Operation) -> float:
         return 0.0
     view = any_structured(op)
     assert view is not None
-    first, last = _CONVOLUTION if op.name in CONVOLUTIONS else _WINDOW
+    first, last = FLOPS if op.name in CONVOLUTIONS else _WINDOW
     sizes = [view.sizes[loop] for loop in range(view.loops)]
     image = ir.RankedTensorType(op.results[0].type)
     channels, width = (_SIZE if image.is_dynamic_dim(dim) else image.get_dim_size(dim) for dim in (1, 3))
     zeros = zeros_between(op.operands[0])
     operations = 2 * prod(_guess(size, loop) for loop, size in enumerate(sizes)) / zeros
-    lanes = 1.0 if zeros > 1 else _filled(channels)  # few channels of a transposed convolution lie across its tiles
-    return operations / (first * _filled(width)) - operations / (last * lanes)
+    lanes = 1.0 if zeros > 1 else filled(channels)  # few channels of a transposed convolution lie across its tiles
+    if op.name in CONVOLUTIONS and zeros == 1:
+        lanes *= one_vector(channels)
+    return operations / (first * filled(width)) - operations / (last * lanes)
 
 
-def _filled(size: int) -> float:
+def filled(size: int) -> float:
     """Which part of the lanes of vectors has elements, where these run along a dim of a size."""
     return max(1, size) / (ceil(max(1, size) / _LANES) * _LANES)
+
+
+def one_vector(channels: int) -> float:
+    """What is left of the speed of a convolution with channels last, by their number."""
+    return _ONE_VECTOR if channels <= _LANES else 1.0
 
 
 def _gain_of_use(use: ir.OpOperand) -> float:
@@ -236,10 +246,10 @@ def _border(value: ir.Value, weights: ConstExprs) -> float:
     if comes and undoes_transpose(value):
         comes = -1
     goes = any(_needs_first(use, weights) for use in value.uses)
-    return (comes + goes) * _conversion(value)
+    return (comes + goes) * conversion_time(value)
 
 
-def _conversion(value: ir.Value) -> float:
+def conversion_time(value: ir.Value) -> float:
     """The nanoseconds that it takes to convert a value."""
     kind = ir.RankedTensorType(value.type)
     sizes = [None if kind.is_dynamic_dim(dim) else kind.get_dim_size(dim) for dim in range(kind.rank)]

@@ -179,7 +179,7 @@ class Details {
   }
 }
 
-const SCHEDULES = new Set(["tile-groups", "tile-and-vectorize", "parallelize-kernels", "pack-weights", "winograd-weights", "propagate-layouts", "map-to-threads", "outline-dispatches", "tile-groups-to-blocks", "mark-flash-attention", "mark-library-gemm", "fold-pads-into-kernels"]);
+const SCHEDULES = new Set(["tile-groups", "tile-and-vectorize", "parallelize-kernels", "pack-weights", "winograd-weights", "propagate-layouts", "compute-channels-last", "read-transposed-rows", "map-to-threads", "outline-dispatches", "tile-groups-to-blocks", "mark-flash-attention", "mark-library-gemm", "fold-pads-into-kernels"]);
 
 function remarkItem(remark) {
   return h("li", { class: `r-${remark.kind}` }, h("span", { class: "badge" }, remark.kind), " ", remark.reason, " ", h("small", {}, remark.pass_name, remark.source ? `, ${short(remark.source)}` : ""));

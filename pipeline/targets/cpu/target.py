@@ -48,7 +48,7 @@ class CpuTarget(Target):
     def layouts(self) -> str:
         """Channels last where that pays; then weights for Winograd's algorithm, unless that is not wanted."""
         results = self.form.winograd
-        return "canonicalize, cse, propagate-layouts, transposed-conv-phases" + (
+        return "canonicalize, cse, propagate-layouts, compute-channels-last, transposed-conv-phases" + (
             f", winograd-weights{{results={results}}}" if results else ""
         )
 
