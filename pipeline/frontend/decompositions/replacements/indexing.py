@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -13,6 +14,9 @@ from pipeline.frontend.decompositions.replacements.arithmetic import floor_divid
 from pipeline.frontend.decompositions.replacements.joint_indices import in_one_line, joined
 from pipeline.frontend.decompositions.replacements.selection import index_by_masks, put_by_mask, without_masks
 from pipeline.frontend.decompositions.replacements.table import aten, is_float, replaces
+
+#: Whether the op that is taken apart is one whose places have been refused below zero.
+_is_refused = ContextVar("is_refused", default=False)
 
 
 @replaces(aten.index.Tensor)
@@ -71,6 +75,45 @@ def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, 
     return aten.index_put.default(front, places, source.movedim(-1, 0)).movedim((0, 1), (dim1, dim2))
 
 
+@replaces(aten.index_add.default)
+def index_add(x: Tensor, dim: int, places: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """index_add(x, places, s, a) → index_put(x, places, a * s, accumulate); see `_refused_below_zero`."""
+    added = source if alpha == 1 else source * alpha
+    return _put_along(x, dim, _refused_below_zero(x, dim, places), added, accumulate=True)
+
+
+@replaces(aten.index_copy.default)
+def index_copy(x: Tensor, dim: int, places: Tensor, source: Tensor) -> Tensor:
+    """index_copy(x, places, s) → index_put(x, places, s); see `_refused_below_zero`."""
+    return _put_along(x, dim, _refused_below_zero(x, dim, places), source)
+
+
+@replaces(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor)
+def index_fill(x: Tensor, dim: int, places: Tensor, value: Any) -> Tensor:
+    """index_fill(x, places, v) → index_put(x, places, v), which counts from the end, too; torch makes an index_copy."""
+    number = value.to(x.dtype) if isinstance(value, Tensor) else torch.full((), value, dtype=x.dtype, device=x.device)
+    shape = [places.numel() if axis == dim % x.dim() else size for axis, size in enumerate(x.shape)]
+    return _put_along(x, dim, places, number.expand(shape or [places.numel()]))
+
+
+def _put_along(x: Tensor, dim: int, places: Tensor, source: Tensor, *, accumulate: bool = False) -> Tensor:
+    """Puts slices of a source to places along a dim."""
+    if x.dim() == 0:
+        line = x.reshape(1), 0, places.reshape(-1), source.reshape(-1)
+        return _put_along(*line, accumulate=accumulate).reshape(())
+    dim %= x.dim()
+    rows = source.unsqueeze(dim) if source.dim() < x.dim() else source
+    return aten.index_put.default(x, [*[None] * dim, places.reshape(-1)], rows, accumulate)
+
+
+def _refused_below_zero(x: Tensor, dim: int, places: Tensor) -> Tensor:
+    """The places, with those below zero behind the end, which is found when the call checks it.
+
+    Some ops do not count from the end, as indexing does.
+    """
+    return torch.where(places < 0, x.size(dim) if x.dim() else 1, places)
+
+
 @replaces(aten.scatter.value)
 def scatter_value(x: Tensor, dim: int, places: Tensor, value: Any) -> Tensor:
     """scatter(x, places, number) → scatter(x, places, tensor), which torch-mlir lowers without crashing."""
@@ -125,13 +168,23 @@ def _put_in_line(x: Tensor, dim: int, places: Tensor, source: Tensor, *, accumul
 def scatter_reduce(
     x: Tensor, dim: int, places: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """scatter_reduce(x: bool) → scatter_reduce(x as integers) != 0; see `_scatter_mean` for the mean of integers."""
+    """scatter_reduce(x: bool) → scatter_reduce(x as integers) != 0; see `_scatter_mean` for the mean of integers.
+
+    Of others the places are refused below zero.
+    """
     if x.dtype == torch.bool:
         wide = (x.to(torch.int32), dim, places, source.to(torch.int32), reduce)
         return aten.scatter_reduce.two(*wide, include_self=include_self) != 0
-    if is_float(x) or reduce != "mean":
+    if not is_float(x) and reduce == "mean":
+        return _scatter_mean(x, dim, places, source, include_self)
+    if _is_refused.get():
         return NotImplemented
-    return _scatter_mean(x, dim, places, source, include_self)
+    token = _is_refused.set(True)
+    try:
+        inside = _refused_below_zero(x, dim, places)
+        return aten.scatter_reduce.two(x, dim, inside, source, reduce, include_self=include_self)
+    finally:
+        _is_refused.reset(token)
 
 
 def _scatter_mean(x: Tensor, dim: int, places: Tensor, source: Tensor, include_self: bool) -> Tensor:
