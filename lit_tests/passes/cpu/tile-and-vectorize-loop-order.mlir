@@ -138,3 +138,26 @@ func.func @must_not_for_a_small_result(%x: memref<128x16xf32>, %w: memref<16x102
   }
   return
 }
+
+// -----
+
+// Rows stand outside of a loop along one element: a number that differs from row to row is loaded for each of them.
+
+#x = affine_map<(b, r, v) -> (b, v, r)>
+#n = affine_map<(b, r, v) -> (r)>
+#y = affine_map<(b, r, v) -> (b, r, v)>
+
+// CHECK-LABEL: func.func @a_number_for_each_row
+// CHECK: scf.for %[[R:.*]] = %c0 to %c256 step %c16
+// CHECK: memref.load %arg1[%[[R]]]
+// CHECK: %[[SECOND:.*]] = arith.addi %[[R]], %c1
+// CHECK: memref.load %arg1[%[[SECOND]]]
+func.func @a_number_for_each_row(%x: memref<2x1x256xf32>, %n: memref<256xf32>, %y: memref<2x256x1xf32>) {
+  linalg.generic {indexing_maps = [#x, #n, #y], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %n : memref<2x1x256xf32>, memref<256xf32>) outs(%y : memref<2x256x1xf32>) {
+  ^bb0(%value: f32, %number: f32, %out: f32):
+    %sum = arith.addf %value, %number : f32
+    linalg.yield %sum : f32
+  }
+  return
+}

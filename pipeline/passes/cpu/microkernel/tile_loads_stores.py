@@ -51,15 +51,16 @@ class TileAccesses:
     def fixed_numbers(self) -> dict[int, ir.Value]:
         """The inputs that are one number in all iterations of the loops that the tile is not in yet, loaded.
 
-        Loops of a linalg op write nothing that other iterations read.
+        Loops of a linalg op write nothing that other iterations read. What moves along rows is a number for each.
         """
         view, at = self.stage.view, dict(self.position.at)
+        entered = at.keys() - ({self.stage.tile.row_dim} if self.position.rows > 1 else set())
         return {
             operand: self._load_number(operand, at, 0, 0)
             for operand in range(view.inputs)
             if not is_scalar(view.operands[operand])
             and operand not in self.stage.pads
-            and all(loop in at or view.moves(operand, loop) == "fixed" for loop in range(view.loops))
+            and all(loop in entered or view.moves(operand, loop) == "fixed" for loop in range(view.loops))
         }
 
     def _load_number(self, operand: int, at: dict[int, ir.Value], row: int, column: int) -> ir.Value:
