@@ -149,9 +149,7 @@ func.func @must_not_for_a_small_result(%x: memref<128x16xf32>, %w: memref<16x102
 
 // CHECK-LABEL: func.func @a_number_for_each_row
 // CHECK: scf.for %[[R:.*]] = %c0 to %c256 step %c16
-// CHECK: memref.load %arg1[%[[R]]]
-// CHECK: %[[SECOND:.*]] = arith.addi %[[R]], %c1
-// CHECK: memref.load %arg1[%[[SECOND]]]
+// CHECK-COUNT-16: memref.load %arg1[
 func.func @a_number_for_each_row(%x: memref<2x1x256xf32>, %n: memref<256xf32>, %y: memref<2x256x1xf32>) {
   linalg.generic {indexing_maps = [#x, #n, #y], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %n : memref<2x1x256xf32>, memref<256xf32>) outs(%y : memref<2x256x1xf32>) {
