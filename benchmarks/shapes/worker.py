@@ -115,13 +115,19 @@ def _exactly(case: str, dtype: str) -> Any:
 
 
 def _work(case: Any, dtype: str, model: torch.nn.Module, inputs: Any, results: list[torch.Tensor]) -> dict[str, float]:
-    """Floating-point operations of products and convolutions, and bytes of inputs, weights and results, each once."""
+    """Floating-point operations of products and convolutions, and bytes of inputs, weights and results, each once.
+
+    Of an embedding's table a few lines are read, as many as are written.
+    """
     from torch.utils.flop_counter import FlopCounterMode
 
     counter = FlopCounterMode(display=False)
     with counter:
         model(*inputs)
-    tensors = [*inputs, *model.parameters(), *model.buffers(), *results]
+    modules = (module for module in model.modules() if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)))
+    tables = {id(module.weight) for module in modules}
+    weights = (one for one in model.parameters() if id(one) not in tables)
+    tensors = [*inputs, *weights, *model.buffers(), *results]
     moved = sum(one.numel() * one.element_size() for one in tensors)
     return {"flops": counter.get_total_flops(), "bytes": moved}
 
