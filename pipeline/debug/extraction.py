@@ -47,11 +47,11 @@ class Part:
         return len(ops_to_keep(self.module))
 
     def positional(self) -> tuple[np.ndarray, ...]:
-        """What @main is given, in order, in the dtypes of its arguments."""
+        """What @main is given by its caller, in order, in the dtypes of its arguments; not what @prepare computes."""
         main = function(self.module, "main")
         kinds = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).inputs
-        given = [value_of(source, self.call, ()) for source in sources_of(main)]
-        return tuple(np.asarray(value).astype(own_dtype(kind)) for value, kind in zip(given, kinds, strict=True))
+        given = [pair for pair in zip(sources_of(main), kinds, strict=True) if pair[0].kind != "prepared"]
+        return tuple(np.asarray(value_of(source, self.call, ())).astype(own_dtype(kind)) for source, kind in given)
 
 
 def ops_to_keep(module: ir.Module) -> list[int]:

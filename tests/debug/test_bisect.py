@@ -14,7 +14,7 @@ from torch import nn
 
 import pipeline
 from pipeline import debug, plugins
-from pipeline.debug import slowness
+from pipeline.debug import lowering, slowness
 from pipeline.errors import CheckError
 from pipeline.passmanager import registry
 from pipeline.runtime import device_executable
@@ -123,6 +123,20 @@ def test_passes_of_the_lowering(monkeypatch):
     found = debug.bisect(model, args)
     assert (found.kind, found.pass_name) == ("lowering", "tanh-to-erf")
     assert found.kernels and all("tanh" in kernel for kernel in found.kernels)
+
+
+def test_a_network_with_prepared_weights_that_no_kernel_is_to_blame_for_is_written_whole(monkeypatch, tmp_path):
+    from pipeline.targets.cpu import build
+
+    monkeypatch.setattr(build, "BUFFERIZE", f"{build.BUFFERIZE.rstrip()}, tanh-to-erf")
+    monkeypatch.setattr(lowering, "_kernels", lambda whole: iter(()))
+    network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Tanh()).eval()
+    image = torch.randn(1, 3, 9, 9)
+    found = debug.bisect(network, (image,))
+    assert (found.kind, found.pass_name) == ("lowering", lowering.BEHIND)
+    reduced = found.write(tmp_path / "found")
+    assert "@prepare" in reduced.read_text()
+    np.testing.assert_array_equal(np.load(reduced.with_name("input0.npy")), image.numpy())
 
 
 def test_gpus(monkeypatch):
