@@ -125,6 +125,24 @@ def test_attention_with_rows_that_are_masked_as_a_whole(images):
     assert result[0, 0, 5].isnan().all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_attention_with_logits_that_are_far_apart(dtype):
+    """Weights that would be denormal are 0; what is left is as exact as ever, and every other weight counts."""
+    smallest = torch.finfo(dtype).tiny
+    logits = torch.linspace(0, 1.3 * torch.tensor(smallest, dtype=torch.float64).log().item(), 61, dtype=dtype)
+    query, key = torch.ones(1, 2, 7, 8, dtype=dtype), torch.zeros(1, 2, 61, 8, dtype=dtype)
+    key[..., 3] = logits
+    arguments = query, key, torch.eye(61, dtype=dtype).expand(1, 2, 61, 61).contiguous()
+    executable = pipeline.compile(Function(lambda *qkv: F.scaled_dot_product_attention(*qkv, scale=1.0)), arguments)
+    assert any(remark.pass_name == "flush-softmax-underflow" for remark in executable.remarks)
+    weights = executable(*arguments).reshape(-1, 61)
+    exact = logits.double().softmax(-1)
+    counts = exact > 61 * smallest
+    assert 30 < counts.sum() < 61
+    torch.testing.assert_close(weights[:, counts].double(), exact[counts].expand(14, -1), rtol=2e-6, atol=0.0)
+    assert (weights[:, ~counts] <= 61 * smallest).all()
+
+
 def test_sizes():
     """None of rows, none in them, one."""
     for shape in ((0, 5), (5, 0), (1, 1), (0,), (3, 1, 0)):

@@ -31,6 +31,7 @@ BUFFERIZE = f"""
     canonicalize,
     cse,
     divide-by-reciprocals,
+    flush-softmax-underflow,
     clamp-before-rounding,
     collapse-group-loops,
     tile-groups,
