@@ -143,3 +143,34 @@ def test_what_has_no_rule_is_named_with_its_line():
 def test_half_complex_numbers_are_refused():
     with pytest.raises(pipeline.PipelineError, match="complex32"):
         pipeline.compile(Function(lambda z: z + 1), (random(3).to(torch.complex32),), cache=False)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (1j * x).abs(),
+        lambda x: torch.exp(1j * x).real,
+        lambda x: (x * (2 + 1j)).imag,
+        lambda x: (x / (1 - 2j)).abs(),
+        lambda x: (1j / x).abs(),
+        lambda x: (x - 1j).angle(),
+        lambda x: (x * torch.tensor(2 + 1j)).imag,
+        lambda x: (x + torch.tensor([1j, 2, 3j, 4, 5j, 6, 7j])).abs(),
+    ],
+)
+def test_gradients_of_complex_numbers_in_the_text(function):
+    x = random(7, dtype=torch.float32).requires_grad_()
+    mine, theirs = (run(x) for run in (torch.compile(function, backend="pipeline"), function))
+    torch.testing.assert_close(mine, theirs)
+    torch.testing.assert_close(*(torch.autograd.grad(result.sum(), x)[0] for result in (mine, theirs)))
+
+
+def test_permuted_complex_results_of_graphs_that_torch_runs():
+    x = random(10, 10, 6).requires_grad_()
+
+    def signal(x):
+        return torch.istft(x, 10, center=False)
+
+    mine, theirs = (run(x) for run in (torch.compile(signal, backend="pipeline"), signal))
+    torch.testing.assert_close(mine, theirs)
+    torch.testing.assert_close(*(torch.autograd.grad(result.sin().sum(), x)[0] for result in (mine, theirs)))

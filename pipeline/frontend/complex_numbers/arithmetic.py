@@ -89,8 +89,13 @@ def neg(z: Tensor) -> Tensor:
 
 
 @rule(aten._conj.default, aten._conj_physical.default, aten.conj_physical.default, aten._conj_copy.default)
-def conj(z: Tensor) -> Tensor:
-    """conj(z) -> re, -im; the view that it is in eager has been looked through by then."""
+def conj(z: Tensor | complex) -> Tensor:
+    """conj(z) -> re, -im; the view that it is in eager has been looked through by then.
+
+    In graphs of gradients numbers stand where a tensor of no dim was made of one.
+    """
+    if isinstance(z, complex):
+        return torch.full([], z.conjugate(), dtype=torch.complex128)
     re, im = split(z)
     return join(re, -im)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_map
 
 from pipeline.frontend.complex_numbers.casts import cast
@@ -38,7 +41,6 @@ _BY_PARTS = (
     aten.index_copy.default,
     aten.index_put.default,
     aten.index_select.default,
-    aten.lift_fresh_copy.default,
     aten.masked_scatter.default,
     aten.permute.default,
     aten.reflection_pad1d.default,
@@ -128,6 +130,17 @@ for _name in (
             _copy = getattr(getattr(aten, f"{_name}_copy"), _overload)
             RULES[_copy] = _by_parts(_copy)
 RULES.update(dict.fromkeys(_VIEWS, _by_parts(lambda part, shape: part.reshape(shape))))
+
+
+@rule(aten.lift_fresh_copy.default)
+def lift_fresh_copy(z: Tensor) -> Tensor:
+    """lift_fresh_copy(z) -> of the parts of a tensor that is made of numbers in the model's text.
+
+    That may be no fake tensor yet, which a trace of fake tensors takes apart nowhere else.
+    """
+    with contextlib.nullcontext() if isinstance(z, FakeTensor) else _disable_current_modes():
+        parts = [part.contiguous() for part in split(z)]
+    return join(*map(aten.lift_fresh_copy.default, parts))
 
 
 @rule(aten.clone.default)

@@ -41,6 +41,7 @@ _TORCHS = (
     aten.addmv.default,
     aten.logaddexp.default,
     aten.mish_backward.default,
+    aten.rrelu_with_noise_backward.default,
     aten.silu_backward.default,
 )
 
@@ -89,12 +90,7 @@ def _table(with_quantized: bool, with_affine: bool, random: str) -> Mapping[Any,
 
 def _is_in_place(op: Any) -> bool:
     """Whether the op is one like `zero_`: functionalization takes those away, a decomposition would hinder it."""
-    return (
-        isinstance(op, torch._ops.OpOverload)
-        and op._schema.is_mutable
-        and op._schema.name.endswith("_")
-        and op._schema.is_mutable
-    )
+    return isinstance(op, torch._ops.OpOverload) and op._schema.is_mutable and op._schema.name.endswith("_")
 
 
 def _share(total: torch.Tensor, count: Any, correction: float) -> torch.Tensor:

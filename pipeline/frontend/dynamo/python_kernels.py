@@ -1,7 +1,8 @@
 """Has our decompositions come before those that torch registers as kernels in Python.
 
-Gets round a defect of torch: while a graph is traced, a kernel that is registered for gradients with `py_impl` runs
+Gets round two defects of torch. While a graph is traced, a kernel that is registered for gradients with `py_impl` runs
 whatever table of decompositions was given, and that of multilabel_margin_loss is wrong. Remove when tables come first.
+And ops that torch computes by others may refuse symbolic sizes (`_COMPOSITES`). Remove when they take them.
 """
 
 from __future__ import annotations
@@ -15,15 +16,19 @@ from torch._C import DispatchKey
 
 from pipeline.frontend.decompositions import affine
 from pipeline.frontend.decompositions.replacements import REPLACEMENTS
+from pipeline.frontend.gradients.affine_grids import affine_grid_generator_backward
+
+#: Ops whose kernels in C++ want sizes that are known.
+_COMPOSITES = {torch.ops.aten.affine_grid_generator_backward.default: affine_grid_generator_backward}
 
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 
 
 @contextlib.contextmanager
 def replacements_first() -> Iterator[None]:
-    """Within, torch's kernels in Python of ops that `REPLACEMENTS` has are ours, and those of torchao's."""
+    """Within, torch's kernels in Python of ops that `REPLACEMENTS` has are ours, and those of a few other ops."""
     replaced: list[tuple[torch._ops.OpOverload, DispatchKey, Callable[..., Any] | None]] = []
-    for op, function in affine.decompositions().items():
+    for op, function in {**affine.decompositions(), **_COMPOSITES}.items():
         replaced.append((op, DispatchKey.CompositeImplicitAutograd, None))
         _set(op, DispatchKey.CompositeImplicitAutograd, function)
     for op, function in REPLACEMENTS.items():

@@ -45,7 +45,8 @@ def compile_parts(
         raise error
     drop_proved_assertions(captured.reader.graph)
     sizes_of_arguments(captured.reader.graph)
-    captured.reader.graph.eliminate_dead_code()
+    results = set(captured.reader.computed)
+    captured.reader.graph.eliminate_dead_code(lambda node: node in results or node.is_impure())
     model = _Model(captured)
     model.learn(error)
     with collect() as remarks:

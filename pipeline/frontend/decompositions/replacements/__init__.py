@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pipeline.frontend.decompositions.replacements import (
     adaptive_pooling,
+    affine_grids,
     arithmetic,
     comparisons,
     frequencies,
@@ -37,6 +38,7 @@ from pipeline.frontend.decompositions.replacements.table import REPLACEMENTS
 __all__ = [
     "REPLACEMENTS",
     "adaptive_pooling",
+    "affine_grids",
     "arithmetic",
     "comparisons",
     "frequencies",
