@@ -19,6 +19,7 @@ from pipeline.frontend.decompositions.convolutions import convolution
 from pipeline.frontend.decompositions.integer_operands import in_their_common_type
 from pipeline.frontend.decompositions.low_precision import compute_in_float32, factors_in_float32
 from pipeline.frontend.decompositions.norms import instance_norm, native_group_norm, rms_norm
+from pipeline.frontend.decompositions.numbers_alone import tensors_of_numbers_alone
 from pipeline.frontend.decompositions.random_op import draws_numbers
 from pipeline.frontend.decompositions.rank_zero import give_a_dim
 from pipeline.frontend.decompositions.replacements import REPLACEMENTS
@@ -81,7 +82,7 @@ def _table(with_quantized: bool, with_affine: bool, random: str) -> Mapping[Any,
         table[aten._weight_int4pack_mm_for_cpu.default] = quantized.int4_product
     table[aten.var.correction] = lambda *args, **kwargs: _var_mean(*args, **kwargs)[0]
     table = in_their_common_type(compute_in_float32(factors_in_float32(table)))
-    table = require_sizes(on_parts(give_a_dim(table)))
+    table = tensors_of_numbers_alone(require_sizes(on_parts(give_a_dim(table))))
     table = {op: function for op, function in table.items() if not _is_in_place(op)}
     if random == "eager":
         table = {op: function for op, function in table.items() if not draws_numbers(op)}
