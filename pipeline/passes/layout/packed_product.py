@@ -45,7 +45,7 @@ class PacksPanels(Pass):
         if kernel_kind(product.kernel) == _ATTENTION:  # not only products read rows of its results, which stay whole
             columns = max(1, product.columns)
         sums = [loop is not None and product.view.reductions[loop] for loop in product.loops]
-        fills_panels = product.columns <= columns or product.columns % columns == 0
+        fills_panels = 1 < product.columns <= columns or product.columns % columns == 0
         rows = {steps: product.row_in_groups(steps) for steps in self._steps(product.view) if fills_panels}
         steps = next((steps for steps, row in rows.items() if row is not None), 1)
         return PanelLayout(product.kind, sums, columns, rows.get(steps), steps, memory)
