@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from function_model import Function
 from host import VECTOR_BYTES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -144,6 +145,23 @@ def test_an_odd_number_of_rows_is_packed_without_pairs():
     model, x = nn.Linear(257, 128).requires_grad_(False), torch.randn(9, 257)
     executable = check(model, x, rounded(x) @ rounded(model.weight).T + model.bias.double())
     assert not any("of pairs" in one.reason for one in executable.remarks)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("rows", [1, 16, 37])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int8])
+def test_one_column_that_changes_stays_as_it_is(dtype, rows, batch):
+    """Sums of products with one column run along rows, which pairs of them would scatter."""
+    torch.manual_seed(0)
+    made = (torch.randint(-9, 9, (*batch, *sizes)) for sizes in ((rows, 50), (50, 1)))
+    x, column = (numbers.to(dtype) for numbers in made)
+    wide = torch.int32 if dtype == torch.int8 else dtype
+    model = Function(lambda x, column: x.to(wide) @ column.to(wide))
+    executable = pipeline.compile(model, (x, column))
+    exact = (x.double() @ column.double()).to(wide)
+    torch.testing.assert_close(executable(x, column), exact, rtol=1e-2, atol=0.0)
+    assert not any("pairs" in one.reason or "quads" in one.reason for one in executable.remarks)
+    assert not any("no loop runs along the innermost" in one.reason for one in executable.remarks)
 
 
 @pytest.mark.parametrize("shape", [(3, 17, 20), (1, 16, 32), (2, 2, 64), (0, 5, 24)])

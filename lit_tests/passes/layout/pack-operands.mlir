@@ -230,3 +230,33 @@ func.func @main(%x: tensor<15x6xbf16>, %w: tensor<6x8xbf16>) -> tensor<15x8xf32>
   %r = call @few_rows(%x, %w, %out) : (tensor<15x6xbf16>, tensor<6x8xbf16>, tensor<15x8xf32>) -> tensor<15x8xf32>
   return %r : tensor<15x8xf32>
 }
+
+// -----
+
+// Must not fire: of one column, sums run along rows; pairs would have them jump.
+
+#x = affine_map<(d0, d1, d2) -> (d0, d2)>
+#w = affine_map<(d0, d1, d2) -> (d2, d1)>
+#y = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// CHECK-LABEL: func.func private @one_column(
+// PAIRS: func.func private @one_column(%{{.*}}: tensor<16x6xbf16>, %{{.*}}: tensor<6x1xbf16>,
+func.func private @one_column(%x: tensor<16x6xbf16>, %w: tensor<6x1xbf16>, %out: tensor<16x1xf32>) -> tensor<16x1xf32> attributes {pipeline.kernel = "matmul"} {
+  // expected-remark @below {{missed: its operand is not packed: it has 12 bytes, fewer than 64 [pack-operands, linalg.generic]}}
+  %r = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<16x6xbf16>, tensor<6x1xbf16>) outs(%out : tensor<16x1xf32>) {
+  ^bb0(%i: bf16, %j: bf16, %o: f32):
+    %ii = arith.extf %i : bf16 to f32
+    %jj = arith.extf %j : bf16 to f32
+    %p = arith.mulf %ii, %jj : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<16x1xf32>
+  return %r : tensor<16x1xf32>
+}
+
+func.func @main(%x: tensor<16x6xbf16>, %w: tensor<6x1xbf16>) -> tensor<16x1xf32> {
+  %out = tensor.empty() : tensor<16x1xf32>
+  %r = call @one_column(%x, %w, %out) : (tensor<16x6xbf16>, tensor<6x1xbf16>, tensor<16x1xf32>) -> tensor<16x1xf32>
+  return %r : tensor<16x1xf32>
+}
