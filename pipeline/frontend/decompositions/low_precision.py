@@ -18,7 +18,7 @@ aten = torch.ops.aten
 
 _SMALL = (torch.float16, torch.bfloat16)
 
-#: What folds elements of its first operand, with a result of the same dtype.
+#: What folds elements of its first operand, with a result of the same dtype; it may have places behind that.
 _FOLDS = (
     aten.sum.default,
     aten.sum.dim_IntList,
@@ -35,6 +35,13 @@ _FOLDS = (
     aten.adaptive_avg_pool1d.default,
     aten._adaptive_avg_pool2d.default,
     aten._adaptive_avg_pool3d.default,
+    aten.max_pool1d.default,
+    aten.max_pool2d.default,
+    aten.max_pool3d.default,
+    aten.max_pool2d_with_indices.default,
+    aten.max_pool3d_with_indices.default,
+    aten.adaptive_max_pool2d.default,
+    aten.adaptive_max_pool3d.default,
 )
 
 
@@ -98,7 +105,8 @@ def _in_float32(op: Any, otherwise: Callable[..., Any] | None) -> Callable[..., 
     def decomposed(x: Tensor, *args: Any, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
         named = {} if dtype is None else {"dtype": dtype}
         if x.dtype in _SMALL and dtype in (None, x.dtype):
-            return op(x.float(), *args, **kwargs).to(x.dtype)
+            result = op(x.float(), *args, **kwargs)
+            return result.to(x.dtype) if isinstance(result, Tensor) else (result[0].to(x.dtype), *result[1:])
         return NotImplemented if otherwise is None else otherwise(x, *args, **kwargs, **named)
 
     return decomposed

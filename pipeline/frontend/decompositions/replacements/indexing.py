@@ -143,14 +143,24 @@ def scatter_add(x: Tensor, dim: int, places: Tensor, source: Tensor) -> Tensor:
 
 
 def _put_in_line(x: Tensor, dim: int, places: Tensor, source: Tensor, *, accumulate: bool) -> Tensor:
-    """Scatters to places in the line of all elements of x: one index for each, which is computed by vectors.
+    """Scatters to places in the line of all elements of x, see `_in_line`."""
+    found = _in_line(x, dim, places, source)
+    if found is None:
+        return NotImplemented
+    line, used = found
+    return aten.index_put.default(x.reshape(-1), [line], used, accumulate).reshape(x.shape)
 
-    Torch-mlir makes a table of the indices in all dimensions, with divisions. An index out of range becomes one behind
-    the end of the line, which is found when the call checks it.
+
+def _in_line(x: Tensor, dim: int, places: Tensor, source: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Places in the line of all elements of x, and what goes there; None where sizes are not known.
+
+    There is one index for each, which is computed by vectors; torch-mlir makes a table of the indices in all
+    dimensions, with divisions. An index out of range becomes one behind the end of the line, which is found when the
+    call checks it.
     """
     sizes = [*x.shape, *places.shape]
     if x.dim() == 0 or not all(isinstance(size, int) and size > 0 for size in sizes):
-        return NotImplemented
+        return None
     dim %= x.dim()
     steps = [math.prod(x.shape[axis + 1 :]) for axis in range(x.dim())]
     line = places.long() * steps[dim]
@@ -160,8 +170,7 @@ def _put_in_line(x: Tensor, dim: int, places: Tensor, source: Tensor, *, accumul
             line = line + counter.view([-1 if position == axis else 1 for position in range(x.dim())])
     inside = (places >= 0) & (places < x.size(dim))
     line = torch.where(inside, line, x.numel()).reshape(-1)
-    used = source[tuple(slice(size) for size in places.shape)].reshape(-1)
-    return aten.index_put.default(x.reshape(-1), [line], used, accumulate).reshape(x.shape)
+    return line, source[tuple(slice(size) for size in places.shape)].reshape(-1)
 
 
 @replaces(aten.scatter_reduce.two)
@@ -170,7 +179,7 @@ def scatter_reduce(
 ) -> Tensor:
     """scatter_reduce(x: bool) → scatter_reduce(x as integers) != 0; see `_scatter_mean` for the mean of integers.
 
-    Of others the places are refused below zero.
+    Of others the places are refused below zero; they are places in the line of all elements of x, see `_in_line`.
     """
     if x.dtype == torch.bool:
         wide = (x.to(torch.int32), dim, places, source.to(torch.int32), reduce)
@@ -181,10 +190,21 @@ def scatter_reduce(
         return NotImplemented
     token = _is_refused.set(True)
     try:
+        found = _in_line(x, dim, places, source)
+        if found is not None:
+            return _reduced_in_line(x.reshape(-1), *found, reduce, include_self).reshape(x.shape)
         inside = _refused_below_zero(x, dim, places)
         return aten.scatter_reduce.two(x, dim, inside, source, reduce, include_self=include_self)
     finally:
         _is_refused.reset(token)
+
+
+def _reduced_in_line(x: Tensor, line: Tensor, source: Tensor, reduce: str, include_self: bool) -> Tensor:
+    """scatter_reduce(x, line, s, sum) → index_put that adds, to zeros where x does not count; others as they are."""
+    if reduce != "sum":
+        return aten.scatter_reduce.two(x, 0, line, source, reduce, include_self=include_self)
+    start = x if include_self else aten.index_put.default(x, [line], torch.zeros_like(source))
+    return aten.index_put.default(start, [line], source, True)
 
 
 def _scatter_mean(x: Tensor, dim: int, places: Tensor, source: Tensor, include_self: bool) -> Tensor:
