@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from dynamo_state import fresh_dynamo
-
-__all__ = ["fresh_dynamo"]
 
 ACTIVATIONS = {
     "celu": lambda x: F.celu(x, 0.7),

@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from dynamo_state import fresh_dynamo
-
-__all__ = ["fresh_dynamo"]
 
 
 @pytest.mark.filterwarnings("ignore:Since version 1.3.0, affine_grid behavior")

@@ -136,6 +136,10 @@ def _is_complex(node: fx.Node) -> bool:
     return isinstance(value, torch.Tensor) and value.is_complex()
 
 
+#: What asks how a tensor lies in memory.
+_LAYOUT_OF_VALUES = (aten.sym_stride.int, aten.sym_storage_offset.default)
+
+
 def decomposed(graph: fx.GraphModule, random: str = "philox") -> fx.GraphModule:
     """A functional graph in the ops that can be lowered.
 
@@ -163,6 +167,10 @@ def decomposed(graph: fx.GraphModule, random: str = "philox") -> fx.GraphModule:
 
 class _Reshaping(fx.Interpreter):
     """Runs a graph whose values may be laid out in other ways than those it was captured with."""
+
+    def run_node(self, n: fx.Node) -> Any:
+        """What says how a value lies in memory is as it was captured: backward counts on that."""
+        return n.meta["val"] if n.target in _LAYOUT_OF_VALUES else super().run_node(n)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """view(x) → reshape(x), which is the same where there is such a view."""

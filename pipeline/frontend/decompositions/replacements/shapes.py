@@ -50,6 +50,12 @@ def empty_strided(size: list[int], stride: list[int], **kwargs: Any) -> Tensor:
     return torch.empty(size, dtype=kwargs.get("dtype"), device=kwargs.get("device"))
 
 
+@replaces(aten.new_empty_strided.default)
+def new_empty_strided(x: Tensor, size: list[int], stride: list[int], **kwargs: Any) -> Tensor:
+    """new_empty_strided(x, size, ..) → new_empty(x, size), likewise."""
+    return x.new_empty(size, **kwargs)
+
+
 @replaces(aten.as_strided_copy.default)
 def as_strided_copy(x: Tensor, size: list[int], stride: list[int], storage_offset: int | None = None) -> Tensor:
     """as_strided_copy(x, ..) → clone(as_strided(x, ..))."""
