@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import SymInt, Tensor
 
+from pipeline.frontend.decompositions.replacements.slices import counts_from_the_end
 from pipeline.frontend.numbers.assumed_sizes import nothing_is_required, require
 
 aten = torch.ops.aten
@@ -160,9 +161,11 @@ def _added_as_it_is(x: Tensor, a: Tensor, b: Tensor) -> Iterator[tuple[Size, Siz
 def _part_fits(
     x: Tensor, part: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: Size = 1
 ) -> Iterator[tuple[Size, Size]]:
-    """A slice that is written to is as long as what is written; what is a size is not counted from the end."""
+    """A slice that is written to is as long as what is written; sizes count from that end which they count from now."""
     size = x.shape[dim]
-    yield from ((0, index) for index in (start, end) if isinstance(index, SymInt))
+    for index in (start, end):
+        if isinstance(index, SymInt):
+            yield (1, -index) if counts_from_the_end(index) else (0, index)
     first, last = _place(0 if start is None else start, size), _place(size if end is None else end, size)
     length = (torch.sym_max(last - first, 0) + step - 1) // step
     yield length, part.shape[dim]
@@ -171,9 +174,7 @@ def _part_fits(
 
 def _place(index: Size, size: Size) -> Size:
     """An index of a slice, from the front and inside."""
-    if isinstance(index, int) and index < 0:
-        return torch.sym_max(index + size, 0)
-    return torch.sym_min(index, size)
+    return torch.sym_max(index + size, 0) if counts_from_the_end(index) else torch.sym_min(index, size)
 
 
 def _place_exists(x: Tensor, part: Tensor, dim: int, index: Size) -> Iterator[tuple[Size, Size]]:
