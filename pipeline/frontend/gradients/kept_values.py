@@ -31,6 +31,8 @@ def keep_what_is_read(forward: fx.GraphModule, backward: fx.GraphModule, results
     for number, value in enumerate(values[results:], results):
         if not isinstance(value, fx.Node) or value.op != "call_function" or value.name not in taken:
             continue
+        if not is_tensor(value):  # a size, for example, that tensors are made of
+            continue
         node = taken[value.name]
         read = _read_instead(node, computed) if values.count(value) == 1 else None
         if read is None or computed[read.name] in values:
