@@ -145,9 +145,10 @@ class Growth:
 
     def _is_stopped(self, node: Node) -> bool:
         """Whether fusion stops between an op and one of the group that hands it a value, or takes one from it."""
-        handed = [result for member in self.nodes for result in member.op.results if result in list(node.op.operands)]
-        taken = [result for result in node.op.results for member in self.nodes if result in list(member.op.operands)]
-        return any(stops_fusion(value) for value in (*handed, *taken))
+        read, made = set(node.op.operands), set(node.op.results)
+        handed = {result for member in self.nodes for result in member.op.results if result in read}
+        taken = {operand for member in self.nodes for operand in member.op.operands if operand in made}
+        return any(stops_fusion(value) for value in handed | taken)
 
     def _is_epilogue_of_a_projection(self, node: Node) -> bool:
         """Whether an op stands between two products, the second of which is in the group."""
