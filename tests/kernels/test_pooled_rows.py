@@ -99,3 +99,24 @@ def test_a_size_that_is_not_known():
     shapes = (({2: torch.export.Dim("rows", min=8, max=64)},),)
     image = torch.randn(1, 4, 20, 30)
     assert not check(lambda x: F.max_pool2d(x, 3, 2), image, dynamic_shapes=shapes)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_the_largest_of_sixteen_bits(dtype):
+    """Compared in f32, by vectors: eager's numbers and places, to the bit."""
+    torch.manual_seed(0)
+    image = torch.randn(2, 3, 23, 33).to(dtype)
+    assert check(lambda x: F.max_pool2d(x, 5, 3, 1), image)
+    image[0, 0, 3, 4], image[1, 2, 7, 7:9], image[0, 1] = float("nan"), float("inf"), float("-inf")
+
+    def pools(x):
+        return (
+            F.max_pool2d(x, 3, 2, 1),
+            F.max_pool2d(x[1:], 3, 2, 1, return_indices=True),
+            F.max_pool1d(x[0], 4, 2, ceil_mode=True),
+            F.max_pool3d(x, 2),
+            F.adaptive_max_pool2d(x[1:], (5, 7)),
+        )
+
+    mine, theirs = pipeline.compile(Function(pools), (image,))(image), pools(image)
+    torch.testing.assert_close(mine, theirs, rtol=0.0, atol=0.0, equal_nan=True)

@@ -132,3 +132,26 @@ def test_what_is_scattered_to_is_left_as_it_is():
     for result, expected in zip(exe(x, places, source), function(x, places, source), strict=True):
         torch.testing.assert_close(result, expected)
     assert torch.equal(x, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.int32])
+def test_reductions_to_places_in_a_line(dtype):
+    """Of all kinds, along each dim, with sources that are larger than the places; each in one compilation."""
+    torch.manual_seed(0)
+    x = (torch.randn(4, 3, 6) * 4).to(dtype)
+    forms = [((4, 2, 9), 2), ((7, 3, 6), 0), ((2, 8, 5), 1), ((1, 1, 1), -1)]
+    places = [torch.randint(0, x.size(dim), size) for size, dim in forms]
+    sources = [(torch.randn([size + 1 for size in place.shape]) * 4).to(dtype) for place in places]
+    kinds = [(kind, own) for kind in ("sum", "prod", "amax", "amin", "mean") for own in (True, False)]
+
+    def reduced(x, places, sources):
+        return [
+            x.scatter_reduce(dim, place, source, kind, include_self=own)
+            for kind, own in kinds
+            for (_, dim), place, source in zip(forms, places, sources, strict=True)
+        ]
+
+    arguments = x, places, sources
+    results = pipeline.compile(Function(reduced), arguments)(*arguments)
+    for mine, theirs in zip(results, reduced(*arguments), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
