@@ -40,7 +40,7 @@ SAMPLED = 4
 
 def chosen(arguments: argparse.Namespace) -> Iterator[tuple[Case, Setting]]:
     """The cases that are asked for, each with its settings."""
-    given = [Setting.parse(text) for text in arguments.settings.split(",")] if arguments.settings else None
+    given = arguments.settings
     for kind in kinds():
         cases = [case for case in CASES.values() if case.kind == kind]
         step = max(1, len(cases) // arguments.sample) if arguments.sample else 1
@@ -74,7 +74,7 @@ def there(names: Sequence[str], console: Console) -> dict[str, str]:
 def measure(arguments: argparse.Namespace, outcomes: Outcomes, console: Console) -> None:
     """Runs what the file does not have yet."""
     cpus = tuple(sorted(os.sched_getaffinity(0)))[: max(setting.threads for setting in SETTINGS)]
-    names = there(arguments.contestants.split(","), console)
+    names = there(arguments.contestants, console)
     outcomes.append({"machine": machine(names), "time": time.strftime("%Y-%m-%d %H:%M")})
     slices = {"slices": 0} if arguments.check else {}
     todo = [
@@ -103,14 +103,35 @@ def told(outcome: dict[str, Any], outcomes: Outcomes) -> str:
     return text + (f" {ratio:.2f}x" if ratio else "")
 
 
+def settings(text: str) -> list[Setting]:
+    """What `--settings` lists."""
+    found = [Setting.parse(part) for part in text.split(",")]
+    dtypes = sorted({dtype for case in CASES.values() for dtype in case.dtypes})
+    for setting in found:
+        if setting.dtype not in dtypes:
+            raise argparse.ArgumentTypeError(f"no case is of {setting.dtype}, but of {', '.join(dtypes)}")
+    return found
+
+
+def contestants(text: str) -> list[str]:
+    """What `--contestants` lists."""
+    names = text.split(",")
+    for name in names:
+        if name not in ENTRANTS:
+            raise argparse.ArgumentTypeError(f"there is no {name}, but {', '.join(ENTRANTS)}")
+    return names
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, nargs="?", const=SAMPLED, metavar="N", help="so many cases of each kind")
     parser.add_argument("--check", action="store_true", help="compile and judge, measure nothing")
     parser.add_argument("--only", nargs="+", default=[], metavar="TEXT", help="cases whose names have one of these")
     parser.add_argument("--again", action="store_true", help="also what the file has already")
-    parser.add_argument("--settings", metavar="DTYPE/THREADS,...", help="run all cases in these")
-    parser.add_argument("--contestants", metavar="NAME,...", default=",".join(ENTRANTS), help="eager among them")
+    parser.add_argument("--settings", type=settings, metavar="DTYPE/THREADS,...", help="run all cases in these")
+    parser.add_argument(
+        "--contestants", type=contestants, metavar="NAME,...", default=",".join(ENTRANTS), help="eager among them"
+    )
     parser.add_argument("--output", type=Path, metavar="FILE", default=DEFAULT_OUTPUT)
     parser.add_argument("--report", action="store_true", help="measure nothing, print what the file has")
     parser.add_argument("--write", action="store_true", help="put tables and picture into docs/")

@@ -122,3 +122,18 @@ def test_settings():
     assert kinds_of == set(kinds())
     grids = [str(setting) for _, setting in sweep.chosen(sweep.parse(["--only", "grid_sample/", "--settings", "bf16"]))]
     assert not grids  # eager has none in 16 bits
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--settings", "f8/1"], "no case is of f8"),
+        (["--settings", "f32/x"], "invalid settings value"),
+        (["--report", "--settings", "int4/1"], "no case is of int4"),
+        (["--contestants", "eager,torchy"], "there is no torchy"),
+    ],
+)
+def test_wrong_arguments(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        sweep.main(arguments)
+    assert message in capsys.readouterr().err
