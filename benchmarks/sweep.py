@@ -110,6 +110,8 @@ def settings(text: str) -> list[Setting]:
     for setting in found:
         if setting.dtype not in dtypes:
             raise argparse.ArgumentTypeError(f"no case is of {setting.dtype}, but of {', '.join(dtypes)}")
+        if setting.threads < 1:
+            raise argparse.ArgumentTypeError(f"{text}: one thread is the least")
     return found
 
 
@@ -119,6 +121,8 @@ def contestants(text: str) -> list[str]:
     for name in names:
         if name not in ENTRANTS:
             raise argparse.ArgumentTypeError(f"there is no {name}, but {', '.join(ENTRANTS)}")
+    if "eager" not in names:
+        raise argparse.ArgumentTypeError(f"{text}: results are judged by eager's, which is not among them")
     return names
 
 

@@ -130,7 +130,9 @@ def test_settings():
         (["--settings", "f8/1"], "no case is of f8"),
         (["--settings", "f32/x"], "invalid settings value"),
         (["--report", "--settings", "int4/1"], "no case is of int4"),
+        (["--settings", "f32/0"], "one thread is the least"),
         (["--contestants", "eager,torchy"], "there is no torchy"),
+        (["--contestants", "pipeline"], "judged by eager's"),
     ],
 )
 def test_wrong_arguments(arguments, message, capsys):

@@ -28,8 +28,8 @@ class FlushSoftmaxUnderflow(PatternPass):
     """Take 0 for exp(y - max(y)) where its share of a sum over the row may be denormal, and products alone read that.
 
     Processors multiply denormal numbers up to ten times as slowly as others, and rows of logits that are 90 apart are
-    full of them. Such a share is below 2**-126 (2**-1022 in f64): it changes nothing in a sum of products. What another
-    op reads stays as it is: the logarithm of a denormal number is one that counts.
+    full of them. A sum of products loses less than 2**-126 (2**-1022 in f64) of what such a share is multiplied with.
+    What another op reads stays as it is: the logarithm of a denormal number is one that counts.
     """
 
     name: ClassVar[str] = "flush-softmax-underflow"
