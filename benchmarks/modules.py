@@ -297,6 +297,7 @@ class QuantizedConv(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: uint8, [N, H, W, channels]; channels stay innermost, as between the layers of a network."""
-        weight, data = self.q.float() * self.scale, (x.permute(0, 3, 1, 2).float() - 7) * 0.02
+        dtype = self.bias.dtype
+        weight, data = self.q.to(dtype) * self.scale, (x.permute(0, 3, 1, 2).to(dtype) - 7) * 0.02
         y = F.relu(F.conv2d(data, weight, self.bias, 1, self.padding, 1, self.groups)).permute(0, 2, 3, 1)
         return (y * 20.0).round().clamp(0, 255).to(torch.uint8)
