@@ -108,6 +108,23 @@ def test_parts_of_vectors(channels, tall, wide):
     torch.testing.assert_close(pipeline.compile(model, (x, grid))(x, grid), model(x, grid), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("shape", "size"), [((2, 3, 4, 5, 6), (2, 3, 7)), ((1, 2, 1, 1, 3), (1, 2, 2))], ids=str)
+def test_volumes(shape, size):
+    forms = [form for form in FORMS if form[0] != "bicubic"]
+    generator = torch.manual_seed(6)
+    x, grid = torch.randn(shape, generator=generator), torch.rand(shape[0], *size, 3, generator=generator) * 5 - 2.5
+
+    def sampled(x, grid):
+        return tuple(
+            functional.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=corners)
+            for mode, padding, corners in forms
+        )
+
+    results = pipeline.compile(Function(sampled), (x, grid))(x, grid)
+    for form, result, expected in zip(forms, results, sampled(x, grid), strict=True):
+        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4, msg=lambda text, f=form: f"{f}: {text}")
+
+
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_places_that_are_never_outside_are_not_checked(padding):
     x, grid = drawn((1, 3, 9, 11), (6, 7), torch.float32)

@@ -33,6 +33,7 @@ from pipeline.frontend.gradients.attention import flash_attention_backward
 from pipeline.frontend.gradients.convolutions import convolution_backward
 from pipeline.frontend.gradients.embedding_bags import embedding_bag_backward, per_sample_weights_backward
 from pipeline.frontend.gradients.foreach import fma, for_each
+from pipeline.frontend.gradients.grid_samples import grid_sampler_backward
 from pipeline.frontend.recurrent import RECURRENT
 
 aten = torch.ops.aten
@@ -71,6 +72,8 @@ def _table(with_quantized: bool, with_affine: bool, random: str) -> Mapping[Any,
     table[aten.convolution_backward.default] = convolution_backward
     table[aten._embedding_bag_backward.default] = embedding_bag_backward
     table[aten._embedding_bag_per_sample_weights_backward.default] = per_sample_weights_backward
+    table[aten.grid_sampler_2d_backward.default] = grid_sampler_backward
+    table[aten.grid_sampler_3d_backward.default] = grid_sampler_backward
     table[aten.native_group_norm.default] = native_group_norm
     table[aten.instance_norm.default] = instance_norm
     table[aten.rms_norm.default] = rms_norm
