@@ -67,6 +67,21 @@ def test_flip(dtype):
     check(lambda x: x.flip(1), torch.randn(3, 0))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("shape", "block"), [((10, 64, 3, 3), 32), ((7, 6, 2, 5), 3), ((1, 35, 1, 1), 35), ((0, 16, 3, 3), 16)], ids=str
+)
+def test_flips_that_are_transposed(shape, block, dtype):
+    """As gradients read the weights of convolutions: each index is computed from the counters of several loops."""
+    weights = (torch.randn(shape) * 9).to(getattr(torch, dtype))
+    outs, ins, height, width = shape
+    check(
+        lambda w: w.flip(2, 3).view(outs, ins // block, block, height, width).permute(1, 3, 4, 0, 2).contiguous(),
+        weights,
+        vectors=block >= 16,
+    )
+
+
 def test_counters():
     check(lambda x: torch.where(torch.arange(37) % 3 == 0, x, 0.0), torch.randn(5, 37), vectors=False)
     check(lambda x: x * torch.arange(5)[:, None], torch.randn(5, 37))

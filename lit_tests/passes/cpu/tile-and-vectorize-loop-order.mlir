@@ -159,3 +159,78 @@ func.func @a_number_for_each_row(%x: memref<2x1x256xf32>, %n: memref<256xf32>, %
   }
   return
 }
+
+// -----
+
+// What is looked up in flipped weights lies in a line for all taps of an output channel: the taps run inside of it.
+
+#y = affine_map<(kh, kw, o, i) -> (kh, kw, o, i)>
+
+// CHECK-LABEL: func.func @flipped_lookups
+// CHECK: scf.for %[[O:.*]] = %c0 to %c64 step %c1
+// CHECK-NEXT: scf.for %[[KH:.*]] = %c0 to %c3 step %c1
+// CHECK-NEXT: scf.for %[[KW:.*]] = %c0 to %c3 step %c1
+// CHECK: vector.store %{{.*}}, %arg1[%[[KH]], %[[KW]], %[[O]],
+func.func @flipped_lookups(%w: memref<64x16x3x3xf32>, %y: memref<3x3x64x16xf32>) {
+  %c2 = arith.constant 2 : index
+  linalg.generic {indexing_maps = [#y], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%y : memref<3x3x64x16xf32>) {
+  ^bb0(%out: f32):
+    %kh = linalg.index 0 : index
+    %kw = linalg.index 1 : index
+    %o = linalg.index 2 : index
+    %i = linalg.index 3 : index
+    %h = arith.subi %c2, %kh : index
+    %l = arith.subi %c2, %kw : index
+    %v = memref.load %w[%o, %i, %h, %l] : memref<64x16x3x3xf32>
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+// Must not turn: rows of four elements are parts of cache lines, which would be written apart.
+
+#y = affine_map<(kh, kw, o, i) -> (kh, kw, o, i)>
+
+// CHECK-LABEL: func.func @must_not_turn_short_rows
+// CHECK: scf.for %{{.*}} = %c0 to %c3 step %c1
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c3 step %c1
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c64 step %c1
+func.func @must_not_turn_short_rows(%w: memref<64x4x3x3xf32>, %y: memref<3x3x64x4xf32>) {
+  %c2 = arith.constant 2 : index
+  linalg.generic {indexing_maps = [#y], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%y : memref<3x3x64x4xf32>) {
+  ^bb0(%out: f32):
+    %kh = linalg.index 0 : index
+    %kw = linalg.index 1 : index
+    %o = linalg.index 2 : index
+    %i = linalg.index 3 : index
+    %h = arith.subi %c2, %kh : index
+    %v = memref.load %w[%o, %i, %h, %kw] : memref<64x4x3x3xf32>
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+// Must not turn: one of the places is looked up itself.
+
+#y = affine_map<(kh, o, i) -> (kh, o, i)>
+
+// CHECK-LABEL: func.func @must_not_turn_unknown_places
+// CHECK: scf.for %{{.*}} = %c0 to %c3 step %c1
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c64 step %c1
+func.func @must_not_turn_unknown_places(%w: memref<64x16x3xf32>, %t: memref<64xi64>, %y: memref<3x64x16xf32>) {
+  linalg.generic {indexing_maps = [#y], iterator_types = ["parallel", "parallel", "parallel"]} outs(%y : memref<3x64x16xf32>) {
+  ^bb0(%out: f32):
+    %kh = linalg.index 0 : index
+    %o = linalg.index 1 : index
+    %i = linalg.index 2 : index
+    %n = memref.load %t[%o] : memref<64xi64>
+    %p = arith.index_cast %n : i64 to index
+    %v = memref.load %w[%p, %i, %kh] : memref<64x16x3xf32>
+    linalg.yield %v : f32
+  }
+  return
+}

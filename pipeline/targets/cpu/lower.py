@@ -66,6 +66,7 @@ VECTORIZE = """
     func.func(
       refback-munge-memref-copy,
       linalg-generalize-named-ops,
+      lower-affine,
       math-extend-to-supported-types,
       arith-emulate-unsupported-floats{{source-types=bf16,f16 target-type=f32}}
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.analysis.vectorizable import COUNTER, LOAD
 from pipeline.ir.linalg_op import LinalgOp
-from pipeline.mlir import defining_op, ir
+from pipeline.mlir import constant_integer, defining_op, ir
 
 #: Ops that an index comes from or goes to.
 _CASTS = ("arith.index_cast", "arith.index_castui")
@@ -58,9 +58,13 @@ def step_along(index: ir.Value, dim: int, varying: set[ir.Value]) -> int | None:
         return 1
     if op.name in _CASTS:
         return step_along(op.operands[0], dim, varying)
-    if op.name not in ("arith.addi", "arith.subi"):
+    if op.name not in ("arith.addi", "arith.subi", "arith.muli"):
         return None
     left, right = (step_along(operand, dim, varying) for operand in op.operands)
     if left is None or right is None:
         return None
+    if op.name == "arith.muli":
+        step, other = (left, op.operands[1]) if op.operands[0] in varying else (right, op.operands[0])
+        factor = constant_integer(other)
+        return None if factor is None else step * factor
     return left + right if op.name == "arith.addi" else left - right

@@ -13,6 +13,7 @@ from pipeline.ir.indexing_maps import block_of, coefficient, moves
 from pipeline.ir.linalg_op import LinalgOp, slid_along, slides
 from pipeline.ir.schedule import DEFAULT, Schedule
 from pipeline.mlir import ir
+from pipeline.passes.cpu.microkernel.lookup_order import in_lookup_order
 
 #: How much of the register file the accumulators of a tile take; the rest holds what is loaded.
 _ACCUMULATORS = 5 / 8
@@ -88,7 +89,7 @@ def choose_tile(
     if row_dim is not None and schedule.rows is not None:
         most = view.sizes[row_dim]
         rows = schedule.rows if most is None else max(1, min(schedule.rows, most))
-    outer = tuple(dim for dim in rest if dim != row_dim)
+    outer = in_lookup_order(view, vector_dim, tuple(dim for dim in rest if dim != row_dim))
     single = _masks_are_bad(view, masked_bits)
     return TileSizes(vector_dim, row_dim, rows, vectors, lanes, outer, single_edges=single)
 
