@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -109,13 +110,19 @@ def tables(lines: Lines) -> str:
         parts.append(f"#### Compilation, CPU seconds: capture + the rest\n\n{_compilation(lines)}")
         parts.append(f"#### Memory in MB: what the executable holds + what a call takes at most\n\n{_memory(lines)}")
     failures = [
-        f"- {workload}, {contestant}: {outcome['failure']}"
+        f"- {workload}, {contestant}: {_in_a_line(outcome['failure'])}"
         for (setting, workload, contestant), outcome in lines.outcomes.items()
         if setting == USUAL and "failure" in outcome
     ]
     if failures:
         parts.append("#### Failures\n\n" + "\n".join(failures))
     return "\n\n".join(parts)
+
+
+def _in_a_line(failure: str) -> str:
+    """The first sentence of a message, without a terminal's colours."""
+    plain = " ".join(re.sub(r"\x1b\[\d*m", "", failure).split())
+    return re.split(r"(?<=[a-z])\. ", plain)[0]
 
 
 def about(lines: Any) -> str:
