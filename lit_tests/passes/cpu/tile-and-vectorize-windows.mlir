@@ -100,6 +100,42 @@ func.func @columns_outside(%x: memref<9x5x8xf32>, %k: memref<3x3x8xf32>, %o: mem
 
 // -----
 
+// Most tiles of a wide image lie inside of it: these load without masks.
+
+#x = affine_map<(c, h, w, r, s) -> (c, h + r, w + s)>
+#k = affine_map<(c, h, w, r, s) -> (c, r, s)>
+#o = affine_map<(c, h, w, r, s) -> (c, h, w)>
+
+// CHECK-LABEL: func.func @inside_and_at_the_border
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: memref<3x40x104xf32>
+// CHECK: %[[INSIDE:.*]] = arith.andi %{{.*}}, %{{.*}} : i1
+// CHECK: scf.if %[[INSIDE]] {
+// CHECK-NOT: vector.maskedload
+// CHECK: vector.load %[[X]]
+// CHECK-NOT: vector.maskedload
+// CHECK: } else {
+// CHECK: vector.maskedload %[[X]]
+// CHECK: return
+func.func @inside_and_at_the_border(%x: memref<3x40x104xf32>, %k: memref<3x3x3xf32>, %o: memref<3x40x104xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %p = memref.alloc() : memref<3x42x106xf32>
+  linalg.fill ins(%zero : f32) outs(%p : memref<3x42x106xf32>)
+  %v = memref.subview %p[0, 1, 1] [3, 40, 104] [1, 1, 1] : memref<3x42x106xf32> to memref<3x40x104xf32, strided<[4452, 106, 1], offset: 107>>
+  memref.copy %x, %v : memref<3x40x104xf32> to memref<3x40x104xf32, strided<[4452, 106, 1], offset: 107>>
+  // expected-remark @below {{of what is padded}}
+  linalg.generic {indexing_maps = [#x, #k, #o], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%p, %k : memref<3x42x106xf32>, memref<3x3x3xf32>) outs(%o : memref<3x40x104xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %m : f32
+    linalg.yield %s : f32
+  }
+  memref.dealloc %p : memref<3x42x106xf32>
+  return
+}
+
+// -----
+
 // Must not fire: something else reads the padded copy.
 
 #x = affine_map<(c, h, w, r, s) -> (c, h + r, w + s)>

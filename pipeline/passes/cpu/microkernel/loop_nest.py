@@ -22,6 +22,7 @@ from pipeline.passes.cpu.microkernel.register_tile import RegisterTile
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes, crosses_vectors
 from pipeline.passes.cpu.microkernel.tiled_op import TiledOp
+from pipeline.passes.cpu.microkernel.tiles_inside import tile_is_inside
 from pipeline.passes.cpu.microkernel.vector_builders import MultiplyAdds, floor_to, multiply_adds, parallel_loop
 
 #: Writes the tiles inside of some loops, at a position in these.
@@ -179,8 +180,22 @@ class NestEmitter:
             part(size - full)(as_index(full))
 
     def _tile(self, position: TilePosition) -> None:
+        """A tile; of what is padded in two forms, one of which is for tiles that are inside."""
+        inside = tile_is_inside(self.view, self.tile, position, self.stage.pads) if self.stage.pads else None
+        if inside is None:
+            self._computed_tile(position, self.stage)
+            return
+        branch = scf.IfOp(inside, has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            self._computed_tile(position, self.stage.within_pads())
+            scf.YieldOp([])
+        with ir.InsertionPoint(branch.else_block):
+            self._computed_tile(position, self.stage)
+            scf.YieldOp([])
+
+    def _computed_tile(self, position: TilePosition, stage: TiledOp) -> None:
         """Loads the accumulators, runs the reductions on them and the epilogues on the results, stores these."""
-        registers = self.tile_type(self.stage, position)
+        registers = self.tile_type(stage, position)
         self.finish(registers, self.reduction(0, registers, dict(position.at), self.starts(registers)))
 
     def starts(self, registers: RegisterTile) -> list[ir.Value]:

@@ -24,8 +24,8 @@ _VECTORS_OUTERMOST: Order = ("vectors", "outer", "rows")
 #: How many bytes of weights may be read again and again: a part of the second-level cache.
 _IN_CACHE = 1 << 18
 
-#: What lies in a second-level cache, about.
-_CACHE = 1 << 20
+#: What lies in a second-level cache, about; and what lies in none.
+_CACHE, _FAR = 1 << 20, 1 << 23
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,16 @@ def loop_order(view: LinalgOp, tile: TileSizes) -> Order:
 
     What is fixed along vectors, as weights with channels first, is read once if it is larger than what moves along
     them; what moves, as weights with channels last, is if it is larger, and not near. Where both are large another
-    order may have far less to read; and where the result is, and little is read, it is written as it lies.
+    order may have far less to read; and where the result is, and little is read, it is written as it lies. So are large
+    images read whose windows share no lines of weights.
     """
     if tile.row_dim is None or None in view.sizes:
         return _PLAIN
     if not all(is_scalar(one) or ir.ShapedType(one.type).has_static_shape for one in view.operands):
         return _PLAIN
     inputs = list(_inputs(view, tile))
+    if _is_large_window(inputs):
+        return _ROWS_INSIDE
     streaming = _streaming(view, tile, inputs)
     if streaming is not None:
         return streaming
@@ -65,6 +68,12 @@ def loop_order(view: LinalgOp, tile: TileSizes) -> Order:
     trips = _trips(view, tile)
     best = min((_PLAIN, _ROWS_OUTERMOST, _VECTORS_OUTERMOST), key=lambda order: _traffic(inputs, trips, order))
     return best if 2 * _traffic(inputs, trips, best) < _traffic(inputs, trips, usual) else usual
+
+
+def _is_large_window(inputs: list[_Input]) -> bool:
+    """Whether nothing is read again for other rows, and images do not stay in a cache: they are read as they lie."""
+    images = [one for one in inputs if "vectors" in one.loops]
+    return all("rows" in one.loops for one in images) and sum(one.size for one in images) > _FAR
 
 
 def _streaming(view: LinalgOp, tile: TileSizes, inputs: list[_Input]) -> Order | None:

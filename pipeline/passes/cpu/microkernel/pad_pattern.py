@@ -22,12 +22,14 @@ class Pad:
         low: in which place of each dim of the padded buffer it starts.
         number: what is around it.
         ops: what makes the padded buffer, in program order, and frees it.
+        is_read: whether the border may be read.
     """
 
     source: ir.Value
     low: tuple[int, ...]
     number: ir.Value
     ops: tuple[ir.Operation, ...]
+    is_read: bool = True
 
 
 def pad_of(generic: ir.Operation, operand: int) -> Pad | None:

@@ -39,6 +39,8 @@ def load_padded(
     for dim, expression in enumerate(indexing.results):
         index = _shifted(expression, indexing.n_dims, at, shifts, -pad.low[dim])
         indices.append(index)
+        if not pad.is_read:
+            continue
         along = coefficient(expression, vector_dim) != 0
         if _is_inside(expression, at, shifts, -pad.low[dim], shape[dim] - (lanes - 1 if along else 0)):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pipeline.ir.linalg_op import LinalgOp
@@ -28,6 +28,10 @@ class TiledOp:
     multiply_adds: MultiplyAdds
     pads: Mapping[int, Pad] = field(default_factory=dict)
     loaded: Mapping[int, ir.Value] = field(default_factory=dict)
+
+    def within_pads(self) -> TiledOp:
+        """The op on tiles that read nothing of the border."""
+        return replace(self, pads={number: replace(pad, is_read=False) for number, pad in self.pads.items()})
 
     @cached_property
     def body_values(self) -> set[ir.Value]:
