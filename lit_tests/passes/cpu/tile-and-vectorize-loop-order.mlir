@@ -234,3 +234,51 @@ func.func @must_not_turn_unknown_places(%w: memref<64x16x3xf32>, %t: memref<64xi
   }
   return
 }
+
+// -----
+
+// Planes of 16 MB, and weights of each of them: they are read row by row.
+
+#x = affine_map<(c, h, w, r, s) -> (c, h + r, w + s)>
+#k = affine_map<(c, h, w, r, s) -> (c, r, s)>
+#o = affine_map<(c, h, w, r, s) -> (c, h, w)>
+
+// CHECK-LABEL: func.func @large_planes
+// CHECK: scf.for %{{.*}} = %c0 to %c64 step %c1
+// CHECK-NEXT: scf.for %[[H:.*]] = %c0 to %c240 step %c10
+// CHECK-NEXT: scf.for %[[W:.*]] = %c0 to %c256 step %c32
+// CHECK: vector.load %arg2[%{{.*}}, %[[H]], %[[W]]]
+func.func @large_planes(%x: memref<64x244x260xf32>, %k: memref<64x5x5xf32>, %o: memref<64x240x256xf32>) {
+  linalg.generic {indexing_maps = [#x, #k, #o], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %k : memref<64x244x260xf32>, memref<64x5x5xf32>) outs(%o : memref<64x240x256xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Must not turn: planes of 1 MB stay in a cache.
+
+#x = affine_map<(c, h, w, r, s) -> (c, h + r, w + s)>
+#k = affine_map<(c, h, w, r, s) -> (c, r, s)>
+#o = affine_map<(c, h, w, r, s) -> (c, h, w)>
+
+// CHECK-LABEL: func.func @must_not_turn_planes_that_are_near
+// CHECK: scf.for %[[W:.*]] = %c0 to %c256 step %c32
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c4 step %c1
+// CHECK-NEXT: scf.for %[[H:.*]] = %c0 to %c240 step %c10
+// CHECK: vector.load %arg2[%{{.*}}, %[[H]], %[[W]]]
+func.func @must_not_turn_planes_that_are_near(%x: memref<4x244x260xf32>, %k: memref<4x5x5xf32>, %o: memref<4x240x256xf32>) {
+  linalg.generic {indexing_maps = [#x, #k, #o], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %k : memref<4x244x260xf32>, memref<4x5x5xf32>) outs(%o : memref<4x240x256xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  }
+  return
+}

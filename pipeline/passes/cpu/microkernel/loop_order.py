@@ -8,7 +8,7 @@ from math import prod
 from typing import Literal
 
 from pipeline.ir.element_types import is_scalar
-from pipeline.ir.linalg_op import LinalgOp
+from pipeline.ir.linalg_op import LinalgOp, slides
 from pipeline.mlir import ir
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
 
@@ -46,14 +46,14 @@ def loop_order(view: LinalgOp, tile: TileSizes) -> Order:
     What is fixed along vectors, as weights with channels first, is read once if it is larger than what moves along
     them; what moves, as weights with channels last, is if it is larger, and not near. Where both are large another
     order may have far less to read; and where the result is, and little is read, it is written as it lies. So are large
-    images read whose windows share no lines of weights.
+    images read by windows with weights of their own.
     """
     if tile.row_dim is None or None in view.sizes:
         return _PLAIN
     if not all(is_scalar(one) or ir.ShapedType(one.type).has_static_shape for one in view.operands):
         return _PLAIN
     inputs = list(_inputs(view, tile))
-    if _is_large_window(inputs):
+    if slides(view) and _are_far(inputs):
         return _ROWS_INSIDE
     streaming = _streaming(view, tile, inputs)
     if streaming is not None:
@@ -70,8 +70,8 @@ def loop_order(view: LinalgOp, tile: TileSizes) -> Order:
     return best if 2 * _traffic(inputs, trips, best) < _traffic(inputs, trips, usual) else usual
 
 
-def _is_large_window(inputs: list[_Input]) -> bool:
-    """Whether nothing is read again for other rows, and images do not stay in a cache: they are read as they lie."""
+def _are_far(inputs: list[_Input]) -> bool:
+    """Whether what moves along vectors is other data for other rows, more than a cache holds."""
     images = [one for one in inputs if "vectors" in one.loops]
     return all("rows" in one.loops for one in images) and sum(one.size for one in images) > _FAR
 
