@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from dynamo_state import fresh_dynamo
 from function_model import Function
 
 import pipeline
 import pipeline.frontend.gradients.tap_products_op
+
+__all__ = ["fresh_dynamo"]
 
 CUT = "sums cut outside"
 
