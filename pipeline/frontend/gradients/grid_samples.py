@@ -23,6 +23,7 @@ from pipeline.frontend.decompositions.replacements.grid_samples import (
     indices_at,
     points_of,
     reflected,
+    runs_backwards,
     taps_of,
     values_at,
 )
@@ -90,17 +91,10 @@ def _slopes(points: Tensor, size: Any, mode: int, padding: int, align_corners: b
     step = torch.ones_like(points) * scale
     if padding != ZEROS:
         if padding != BORDER:
-            step = torch.where(_runs_backwards(at, size, align_corners), -step, step)
+            step = torch.where(runs_backwards(at, size, align_corners), -step, step)
             at = reflected(at, size, align_corners)
         step = torch.where((at > 0) & (at < size - 1), step, 0)
     return [-step, step]
-
-
-def _runs_backwards(at: Tensor, size: Any, align_corners: bool) -> Tensor:
-    """Whether a coordinate that is reflected falls where it grows."""
-    low, span = (0.0, torch.sym_max(size - 1, 1)) if align_corners else (-0.5, size)
-    is_odd = torch.fmod(torch.floor((at - low).abs() / span), 2) != 0
-    return is_odd != (at < low)
 
 
 def _cubic_slopes(after: Tensor) -> list[Tensor]:

@@ -140,11 +140,24 @@ def limited(at: Tensor, size: Any) -> Tensor:
 
 def reflected(at: Tensor, size: Any, align_corners: bool) -> Tensor:
     """Coordinates reflected at the first and the last element, or at the ends of these, as often as it takes."""
-    low, span = (0.0, torch.sym_max(size - 1, 1)) if align_corners else (-0.5, size)
-    distance = (at - low).abs()
-    rest = torch.fmod(distance, span)
-    is_odd = torch.fmod(torch.floor(distance / span), 2) != 0
-    return torch.where(is_odd, span + low - rest, rest + low)
+    low, span = _first_and_span(size, align_corners)
+    rest = torch.fmod((at - low).abs(), span)
+    return torch.where(_is_odd(at, low, span), span + low - rest, rest + low)
+
+
+def runs_backwards(at: Tensor, size: Any, align_corners: bool) -> Tensor:
+    """Whether a coordinate that is reflected falls where it grows."""
+    low, span = _first_and_span(size, align_corners)
+    return _is_odd(at, low, span) != (at < low)
+
+
+def _first_and_span(size: Any, align_corners: bool) -> tuple[float, Any]:
+    """Where coordinates are reflected first, and how far behind that again."""
+    return (0.0, torch.sym_max(size - 1, 1)) if align_corners else (-0.5, size)
+
+
+def _is_odd(at: Tensor, low: float, span: Any) -> Tensor:
+    return torch.fmod(torch.floor((at - low).abs() / span), 2) != 0
 
 
 def _taps(points: Tensor, size: Any, mode: int, padding: int, align_corners: bool) -> list[Tap]:

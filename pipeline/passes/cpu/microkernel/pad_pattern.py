@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipeline.ir.indexing_maps import coefficient, moves
@@ -110,3 +111,19 @@ def range_of(value: ir.Value) -> tuple[int, int] | None:
     if first is None or last is None or not step or first >= last:
         return None
     return first, first + (last - 1 - first) // step * step
+
+
+def index_range(expression: ir.AffineExpr, loops: int, at: Mapping[int, ir.Value]) -> tuple[int, int] | None:
+    """The least and the largest value of an index of counters, of which those not in `at` are 0; None if not known."""
+    zeros = ir.AffineMap.get(loops, 0, [ir.AffineConstantExpr.get(0)] * loops)
+    least = greatest = ir.AffineConstantExpr(expression.compose(zeros)).value
+    for dim, value in at.items():
+        factor = coefficient(expression, dim)
+        if factor == 0:
+            continue
+        ends = range_of(value)
+        if factor is None or ends is None:
+            return None
+        moved = sorted(factor * end for end in ends)
+        least, greatest = least + moved[0], greatest + moved[1]
+    return least, greatest

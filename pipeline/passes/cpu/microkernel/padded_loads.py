@@ -13,7 +13,7 @@ import numpy as np
 from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.mlir import affine, arith, ir, vector
-from pipeline.passes.cpu.microkernel.pad_pattern import Pad, range_of
+from pipeline.passes.cpu.microkernel.pad_pattern import Pad, index_range
 
 _WORD = 32
 
@@ -36,13 +36,18 @@ def load_padded(
     indices: list[ir.Value] = []
     inside: list[ir.Value] = []
     lanes_inside = None
+    loops, numbered = indexing.n_dims, dict(enumerate(at))
+    moved = ir.AffineMap.get(loops, 0, [ir.AffineDimExpr.get(loop) + shift for loop, shift in enumerate(shifts)])
     for dim, expression in enumerate(indexing.results):
-        index = _shifted(expression, indexing.n_dims, at, shifts, -pad.low[dim])
+        place = expression.compose(moved) - pad.low[dim]
+        index = affine.AffineApplyOp(ir.AffineMap.get(loops, 0, [place]), list(at)).result
         indices.append(index)
         if not pad.is_read:
             continue
         along = coefficient(expression, vector_dim) != 0
-        if _is_inside(expression, at, shifts, -pad.low[dim], shape[dim] - (lanes - 1 if along else 0)):
+        ends = index_range(expression, loops, numbered)
+        more = sum((coefficient(expression, loop) or 0) * shift for loop, shift in enumerate(shifts)) - pad.low[dim]
+        if ends is not None and ends[0] + more >= 0 and ends[1] + more < shape[dim] - (lanes - 1 if along else 0):
             continue
         if along:
             lanes_inside = _lanes_inside(index, shape[dim], lanes)
@@ -54,35 +59,6 @@ def load_padded(
         return vector.LoadOp(kind, pad.source, indices).result
     outside = vector.BroadcastOp(kind, pad.number).result
     return vector.MaskedLoadOp(kind, pad.source, indices, mask, outside).result
-
-
-def _shifted(
-    expression: ir.AffineExpr, loops: int, at: Sequence[ir.Value], shifts: Sequence[int], more: int
-) -> ir.Value:
-    moved = [
-        ir.AffineExpr.get_add(ir.AffineDimExpr.get(dim), ir.AffineConstantExpr.get(shift))
-        for dim, shift in enumerate(shifts)
-    ]
-    whole = ir.AffineExpr.get_add(
-        expression.compose(ir.AffineMap.get(loops, 0, moved)), ir.AffineConstantExpr.get(more)
-    )
-    return affine.AffineApplyOp(ir.AffineMap.get(loops, 0, [whole]), list(at)).result
-
-
-def _is_inside(expression: ir.AffineExpr, at: Sequence[ir.Value], shifts: Sequence[int], more: int, size: int) -> bool:
-    """Whether an index plus `more` is known to be from 0 up to below `size`."""
-    zeros = ir.AffineMap.get(len(at), 0, [ir.AffineConstantExpr.get(0)] * len(at))
-    least = greatest = ir.AffineConstantExpr(expression.compose(zeros)).value + more
-    for dim, (value, shift) in enumerate(zip(at, shifts, strict=True)):
-        factor = coefficient(expression, dim)
-        if factor == 0:
-            continue
-        ends = range_of(value)
-        if factor is None or ends is None:
-            return False
-        moved = sorted(factor * (end + shift) for end in ends)
-        least, greatest = least + moved[0], greatest + moved[1]
-    return least >= 0 and greatest < size
 
 
 def _lanes_inside(index: ir.Value, size: int, lanes: int) -> ir.Value:

@@ -9,7 +9,7 @@ from pipeline.ir.constants import as_index
 from pipeline.ir.indexing_maps import coefficient
 from pipeline.ir.linalg_op import LinalgOp
 from pipeline.mlir import affine, arith, ir
-from pipeline.passes.cpu.microkernel.pad_pattern import Pad, range_of
+from pipeline.passes.cpu.microkernel.pad_pattern import Pad, index_range
 from pipeline.passes.cpu.microkernel.tile_position import TilePosition
 from pipeline.passes.cpu.microkernel.tile_sizes import TileSizes
 
@@ -29,7 +29,7 @@ def tile_is_inside(view: LinalgOp, tile: TileSizes, position: TilePosition, pads
     for operand, pad in pads.items():
         for dim, expression in enumerate(view.maps[operand].results):
             extent = _extent(view, tile, position, expression)
-            starts = _starts(expression, view.loops, position)
+            starts = index_range(expression, view.loops, position.at)
             if extent is None or starts is None:
                 return None
             size = ir.MemRefType(pad.source.type).shape[dim]
@@ -66,21 +66,6 @@ def _extent(
             return None
         ends[factor > 0] += factor * (count - 1)
     return ends[0], ends[1]
-
-
-def _starts(expression: ir.AffineExpr, loops: int, position: TilePosition) -> tuple[int, int] | None:
-    """The least and the largest index that tiles begin with; None if they are not known."""
-    zeros = ir.AffineMap.get(loops, 0, [ir.AffineConstantExpr.get(0)] * loops)
-    least = greatest = ir.AffineConstantExpr(expression.compose(zeros)).value
-    for dim, value in position.at.items():
-        factor, ends = coefficient(expression, dim), range_of(value)
-        if factor == 0:
-            continue
-        if factor is None or ends is None:
-            return None
-        moved = sorted(factor * end for end in ends)
-        least, greatest = least + moved[0], greatest + moved[1]
-    return least, greatest
 
 
 def _begins_within(expression: ir.AffineExpr, loops: int, position: TilePosition, more: int, places: int) -> ir.Value:
