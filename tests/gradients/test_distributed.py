@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import faulthandler
 import os
+import signal
+import time
 
 import torch
 import torch.distributed as dist
@@ -46,24 +49,44 @@ def net():
     return Net().double()
 
 
-def work(rank, place):
+def work(rank, folder):
     """Compiles what DistributedDataParallel makes, then a model that is given to it."""
-    torch.set_num_threads(1)
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # the two meet on this machine, whatever its name stands for
-    meeting = {"init_method": f"file://{place}", "timeout": datetime.timedelta(seconds=200)}
-    dist.init_process_group("gloo", rank=rank, world_size=2, **meeting)
-    mine = [(x[rank::2], y[rank::2]) for x, y in batches()]
-    alone, around, inside, seen = net(), net(), net(), []
-    expected = trained(alone, alone, batches())
-    around.last.weight.register_hook(lambda gradient: seen.append(gradient.shape))
-    compiled = torch.compile(DistributedDataParallel(around, bucket_cap_mb=1), backend="pipeline")
-    torch.testing.assert_close(trained(around, compiled, mine), expected)
-    assert len(seen) == 3 and counters["pipeline"]["graphs"] > 1  # one for each bucket
-    inside.compile(backend="pipeline")
-    torch.testing.assert_close(trained(inside, DistributedDataParallel(inside, bucket_cap_mb=1), mine), expected)
-    assert counters["pipeline"]["backward in eager"] == 0
-    dist.destroy_process_group()
+    with open(folder / f"stacks {rank}", "w") as stacks:
+        faulthandler.register(signal.SIGUSR1, stacks)
+        torch.set_num_threads(1)
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # the two meet on this machine, whatever its name stands for
+        meeting = {"init_method": f"file://{folder}/store", "timeout": datetime.timedelta(seconds=60)}
+        dist.init_process_group("gloo", rank=rank, world_size=2, **meeting)
+        mine = [(x[rank::2], y[rank::2]) for x, y in batches()]
+        alone, around, inside, seen = net(), net(), net(), []
+        expected = trained(alone, alone, batches())
+        around.last.weight.register_hook(lambda gradient: seen.append(gradient.shape))
+        compiled = torch.compile(DistributedDataParallel(around, bucket_cap_mb=1), backend="pipeline")
+        torch.testing.assert_close(trained(around, compiled, mine), expected)
+        assert len(seen) == 3 and counters["pipeline"]["graphs"] > 1  # one for each bucket
+        inside.compile(backend="pipeline")
+        torch.testing.assert_close(trained(inside, DistributedDataParallel(inside, bucket_cap_mb=1), mine), expected)
+        assert counters["pipeline"]["backward in eager"] == 0
+        dist.destroy_process_group()
+        print("done", file=stacks, flush=True)
 
 
 def test_weights_are_those_of_one_process(tmp_path):
-    processes.spawn(work, (str(tmp_path / "store"),), nprocs=2)
+    hanging = stacks_of_hanging_processes(tmp_path / "first")
+    if hanging and "/pipeline/" not in hanging:  # torch's own waiting for the other process, or at exit: seen twice
+        hanging = stacks_of_hanging_processes(tmp_path / "second")
+    assert not hanging, hanging
+
+
+def stacks_of_hanging_processes(folder):
+    """Where the two processes are that do not end, which they do by it; empty if they ended by themselves."""
+    folder.mkdir()
+    both, deadline = processes.spawn(work, (folder,), nprocs=2, join=False), time.monotonic() + 130
+    while not both.join(timeout=1):
+        if time.monotonic() > deadline:
+            for signal_number in (signal.SIGUSR1, signal.SIGKILL):
+                for child in filter(lambda child: child.is_alive(), both.processes):
+                    os.kill(child.pid, signal_number)
+                time.sleep(1)
+            return "\n".join(f"{file.name}:\n{file.read_text()}" for file in sorted(folder.glob("stacks *")))
+    return ""
