@@ -75,4 +75,5 @@ def _rebuilt(graph: fx.Graph, node: fx.Node, known: dict[fx.Node, fx.Node], take
     for view in views(node):
         if view not in known:
             known[view] = graph.node_copy(view, lambda operand: known.get(operand) or taken[operand.name])
+            known[view]._rename(f"{view.name}_in_backward")  # else perhaps as another value of forward's
     return known[node]
