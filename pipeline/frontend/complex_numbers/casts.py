@@ -114,3 +114,13 @@ def eye(*sizes: Any, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
 def copy(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
     """copy(x, source) -> the source in x's dtype and shape."""
     return cast(source, x.dtype).expand(x.shape).clone()
+
+
+@rule(aten.view.dtype)
+def view_as_dtype(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """x.view(dtype) -> the bits of its parts, which lie beside each other in memory, seen as those of `dtype`."""
+    parts = torch.stack(split(x), -1).reshape(*x.shape[:-1], -1) if x.is_complex() else x
+    seen = parts.view(real_dtype(dtype))
+    if dtype.is_complex:
+        seen = join(*seen.reshape(*seen.shape[:-1], -1, 2).unbind(-1))
+    return seen.reshape(x.shape) if x.dtype.itemsize == dtype.itemsize else seen

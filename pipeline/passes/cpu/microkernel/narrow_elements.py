@@ -63,7 +63,8 @@ def convert(op: ir.Operation, operand: ir.Value) -> ir.Value | None:
     if op.name == "arith.truncf" and isinstance(result, ir.BF16Type):
         return _round(operand)
     if op.name == "arith.bitcast" and any(isinstance(kind, ir.BF16Type) for kind in (source, result)):
-        return operand
+        kind = _like(operand.type, held(result))
+        return operand if operand.type == kind else arith.BitcastOp(kind, operand).result  # of f16
     return None
 
 
