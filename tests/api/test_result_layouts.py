@@ -59,6 +59,40 @@ def test_they_have_the_strides_of_eagers(program):
     assert not any("transpose" in kernel.name for kernel in executable.kernels)
 
 
+LAST = torch.channels_last
+IMAGES = torch.randn(2, 3, 8, 6, generator=torch.Generator().manual_seed(0))
+BESIDE_IMAGES = {
+    "elementwise": lambda x: x.relu() + 1,
+    "convolution": torch.nn.Conv2d(3, 5, 3),
+    "layers": torch.nn.Sequential(torch.nn.Conv2d(3, 5, 3), torch.nn.BatchNorm2d(5), torch.nn.MaxPool2d(2)).eval(),
+    "norm": torch.nn.GroupNorm(1, 3),
+    "resized": lambda x: torch.nn.functional.interpolate(x, scale_factor=2),
+    "joined": lambda x: torch.cat([x, x * 2], 1),
+    "seen as rows": lambda x: (x.relu(), x.relu().permute(0, 2, 3, 1)),
+    "row-major": lambda x: (x.contiguous() * 2, x.argmax(1), (x * 1).flatten(1)),
+    "laid out": lambda x: (x.contiguous() * 2).to(memory_format=LAST),
+    "twice": lambda x: (lambda y: (y, y, y.sum()))(x + 1),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_IMAGES)
+def test_images_whose_channels_lie_last(name):
+    program, x = BESIDE_IMAGES[name], IMAGES.to(memory_format=LAST)
+    with torch.no_grad():
+        expected = torch.utils._pytree.tree_leaves(program(x))
+        for call in (compiled(program, x), torch.compile(program, backend="pipeline")):
+            got = torch.utils._pytree.tree_leaves(call(x))
+            torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
+            assert [leaf.stride() for leaf in got] == [leaf.stride() for leaf in expected]
+
+
+def test_sums_of_what_is_permuted():
+    x, y = torch.randn(1, 4, 3, 5).permute(0, 2, 3, 1), torch.randn(4, 3, 5).permute(1, 2, 0)
+    got = torch.compile(torch.add, backend="pipeline")(x, y)
+    assert got.stride() == (x + y).stride() != (60, 20, 4, 1)
+    assert torch.equal(got.permute(0, 3, 1, 2).view(-1), (x + y).permute(0, 3, 1, 2).view(-1))
+
+
 @pytest.mark.parametrize(
     "program", [both, both_permuted, lambda x: x.permute(2, 0, 1), lambda x: x[1:].transpose(0, 1)]
 )
