@@ -8,6 +8,7 @@ import pytest
 import torch
 from function_model import Function
 from numerics import check
+from torch.nn import functional as F
 from torch.nn.functional import embedding_bag, hardtanh, multilabel_margin_loss, rms_norm
 
 import pipeline
@@ -237,3 +238,13 @@ def test_norms_of_all_elements():
         )
 
     check(Function(norms), torch.randn(3, 4), torch.randn(3, 4))
+
+
+@pytest.mark.parametrize("sizes", [0, (0, 2), (3, 0)])
+def test_adaptive_pools_of_no_windows(sizes):
+    def program(x):
+        one, *_ = sizes if isinstance(sizes, tuple) else (sizes,)
+        lines = F.adaptive_avg_pool1d(x[0], one), F.adaptive_max_pool1d(x[0], one)
+        return *lines, F.adaptive_avg_pool2d(x, sizes), *F.adaptive_max_pool2d(x, sizes, return_indices=True)
+
+    check(Function(program), torch.randn(2, 3, 4, 5))

@@ -21,6 +21,8 @@ from pipeline.frontend.decompositions.replacements.table import aten, replaces
 @replaces(aten.adaptive_avg_pool1d.default, aten._adaptive_avg_pool2d.default, aten._adaptive_avg_pool3d.default)
 def adaptive_avg_pool(x: Tensor, output_size: list[int]) -> Tensor:
     """adaptive_avg_pool(x: [.., h, w], (a, b)) → sums under masks of the windows, along one dim after the other."""
+    if _has_no_windows(output_size):
+        return _of_no_windows(x, output_size)
     if not _is_symbolic(x, output_size):
         return _averages_of_known_sizes(x, output_size)
     for dim, wanted in enumerate(output_size, -len(output_size)):
@@ -41,6 +43,9 @@ def _averages_of_known_sizes(x: Tensor, output_size: list[int]) -> Tensor:
 @replaces(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
 def adaptive_max_pool(x: Tensor, output_size: list[int]) -> tuple[Tensor, Tensor]:
     """adaptive_max_pool(x: [.., h, w], (a, b)) → maxima under masks of the windows, and their places in the plane."""
+    if _has_no_windows(output_size):
+        values = _of_no_windows(x, output_size)
+        return values, values.to(torch.int64)
     if not _is_symbolic(x, output_size):
         return of_known_sizes(x, output_size) if len(output_size) == 2 else NotImplemented
     greatest, least = x, _least(x.dtype)
@@ -48,6 +53,14 @@ def adaptive_max_pool(x: Tensor, output_size: list[int]) -> tuple[Tensor, Tensor
         inside = _beside(windows(x.size(dim), wanted), dim)
         greatest = torch.where(inside, greatest.unsqueeze(dim - 1), least).amax(dim)
     return greatest, _places(x, greatest, output_size)
+
+
+def _has_no_windows(output_size: Sequence[Any]) -> bool:
+    return any(isinstance(size, int) and size == 0 for size in output_size)
+
+
+def _of_no_windows(x: Tensor, output_size: Sequence[Any]) -> Tensor:
+    return x.new_zeros([*x.shape[: -len(output_size)], *output_size])
 
 
 def _is_symbolic(x: Tensor, output_size: Sequence[Any]) -> bool:
