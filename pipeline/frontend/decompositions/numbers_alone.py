@@ -1,6 +1,7 @@
-"""Arithmetic on Python's numbers alone, as in torch.div(x.size(1), 2, rounding_mode="trunc"): a tensor of no dimension.
+"""Arithmetic whose first operand is a Python number, or both are: tensors of no dimension.
 
-torch's own decompositions of these ops ask their operands for what only tensors have.
+As in torch.div(x.size(1), 2, rounding_mode="trunc"), or in 2 * np.arange(9), which dynamo has torch compute. torch's
+own decompositions of these ops ask their operands for what only tensors have.
 """
 
 from __future__ import annotations
@@ -27,16 +28,18 @@ _DTYPES = {bool: torch.bool, torch.SymBool: torch.bool, int: torch.int64, torch.
 
 
 def tensors_of_numbers_alone(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
-    """The table of decompositions, with operands that are all numbers made tensors first."""
+    """The table of decompositions, with operands that are numbers made tensors where torch has tensors only."""
     return table | {op: _on_tensors(op, table.get(op)) for op in _OPS}
 
 
 def _on_tensors(op: Any, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
-    """div(7, 2) → div(scalar_tensor(7), scalar_tensor(2))."""
+    """div(7, 2) → div(scalar_tensor(7), scalar_tensor(2)); div(7, x) → div(scalar_tensor(7, the result's dtype), x)."""
 
     def decomposed(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(a, Tensor) and not isinstance(b, Tensor):
             return op(_tensor(a), _tensor(b), *args, **kwargs)
+        if not isinstance(a, Tensor):
+            return op(torch.scalar_tensor(a, dtype=torch.result_type(a, b)), b, *args, **kwargs)
         return NotImplemented if otherwise is None else otherwise(a, b, *args, **kwargs)
 
     return decomposed

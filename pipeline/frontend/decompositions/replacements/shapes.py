@@ -25,23 +25,29 @@ def pad(x: Tensor, padding: list[int], value: Any = 0) -> Tensor:
 
 @replaces(aten.roll.default)
 def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
-    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x; along a symbolic size s element (i - n) % s is chosen.
+    """roll(x, n) → roll(flatten(x), n, 0) in the shape of x; further than a size → by the remainder of it.
 
-    Two parts, one behind the other, would be other ones where n is a multiple of s. A number stays.
+    Along a symbolic size s element (i - n) % s is chosen: two parts, one behind the other, would be other ones where n
+    is a multiple of s. A number stays.
     """
     if x.dim() == 0:
         return x.clone()
     if not dims:
         return aten.roll.default(x.flatten(), shifts, [0]).view(x.shape)
-    if all(isinstance(x.shape[dim], int) for dim in dims):
+    if all(_is_within(shift, x.shape[dim]) for shift, dim in zip(shifts, dims, strict=True)):
         return NotImplemented
     for shift, dim in zip(shifts, dims, strict=True):
         size = x.shape[dim]
-        if isinstance(size, int):
-            x = aten.roll.default(x, [shift], [dim])
+        if isinstance(size, int) and isinstance(shift, int):
+            x = aten.roll.default(x, [shift % size if size else 0], [dim])
         else:
             x = x.index_select(dim, (torch.arange(size) - shift).remainder(size))
     return x
+
+
+def _is_within(shift: Any, size: Any) -> bool:
+    """Whether both are known, and torch-mlir finds both parts in the tensor."""
+    return isinstance(shift, int) and isinstance(size, int) and -size <= shift <= size
 
 
 @replaces(aten.empty_strided.default)
