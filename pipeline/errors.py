@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from pipeline.diagnostics import Diagnostic
 
 
-class PipelineError(Exception):
-    """Base of all errors that `pipeline` raises on purpose."""
+class PipelineError(RuntimeError):
+    """Base of all errors that `pipeline` raises on purpose; a RuntimeError, as what PyTorch raises in its place."""
 
 
 class OptionError(PipelineError):
