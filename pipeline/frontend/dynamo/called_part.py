@@ -74,7 +74,8 @@ def _part(
 ) -> tuple[fx.GraphModule, list[tuple[fx.Node, str]]]:
     """What computes `outputs`, and (placeholder of `graph`, name in the part) of each input that it takes.
 
-    Inputs that it only writes to are among them, and all numbers: sizes of tensors are written in them.
+    Inputs that it only writes to are among them, and all numbers: sizes of tensors are written in them. What stands for
+    the lengths of a jagged tensor's rows is no number, and no size of what it consists of.
     """
     part = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
@@ -85,9 +86,14 @@ def _part(
     for node in graph.graph.nodes:
         if node.op != "placeholder":
             continue
-        if copies[node].users or node in mutated or not isinstance(node.meta.get("val"), torch.Tensor):
+        value = node.meta.get("val")
+        if copies[node].users or node in mutated or not isinstance(value, torch.Tensor) and not _is_jagged(value):
             kept.append((node, copies[node].name))
         else:
             part.erase_node(copies[node])
     with unset_fake_temporarily():
         return fx.GraphModule(graph, part), kept
+
+
+def _is_jagged(value: Any) -> bool:
+    return isinstance(value, torch.SymInt) and value.node.is_nested_int()
