@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 import torch
@@ -61,5 +62,23 @@ def test_a_collector_that_was_off_stays_off() -> None:
         with gc_pause.left():
             pass
         assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.Adadelta])
+def test_an_optimizers_state_goes_with_it(kind: type[torch.optim.Optimizer]) -> None:
+    """At once: what was compiled for its step keeps it no longer, though nobody looks for garbage."""
+    model = torch.nn.Linear(4, 4, bias=False)
+    optimizer = kind(model.parameters())
+    step = torch.compile(lambda: optimizer.step(), backend="pipeline")
+    gc.disable()
+    try:
+        model(torch.ones(4)).sum().backward()
+        step()
+        states = [weakref.ref(value) for value in optimizer.state[model.weight].values() if value.dim()]
+        assert states and all(reference() is not None for reference in states)
+        del optimizer
+        assert not any(reference() is not None for reference in states)
     finally:
         gc.enable()

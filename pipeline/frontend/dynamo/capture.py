@@ -36,6 +36,29 @@ from pipeline.targets import Target
 aten = torch.ops.aten
 
 
+class GraphCalls:
+    """What aot_autograd's runtime calls.
+
+    It does not know the capture, which has the runtime: they would keep each other alive, and an optimizer's state,
+    until Python looks for garbage.
+
+    Attributes:
+        forward: what calls the compiled graph, as aot_autograd wants it: takes a list that it empties.
+        backward: likewise, of the graph that computes gradients, which it is given, too.
+    """
+
+    forward: Callable[[list[Any]], Any]
+    backward: Callable[[fx.GraphModule | None, list[Any]], Any]
+
+    def run_forward(self, inputs: list[Any]) -> Any:
+        """Calls what has been compiled by then."""
+        return self.forward(inputs)
+
+    def run_backward(self, inputs: list[Any]) -> Any:
+        """Likewise, of a graph that the disk cache has."""
+        return self.backward(None, inputs)
+
+
 class Capture:
     """A graph of dynamo's as a functional one.
 
@@ -47,9 +70,8 @@ class Capture:
         trains: whether results carry gradients; then the graph returns what backward needs, too.
         keeps_activations: whether that are activations, and not the inputs alone.
         steps: what the disk cache has of a graph with gradients, see there; None of any other graph.
-        runtime: calls `run` and does what the functional graph leaves to be done. Takes dynamo's inputs.
-        run: what calls the compiled graph, as aot_autograd wants it: takes a list that it empties.
-        backward: likewise, of the graph that computes gradients, which it is given, too.
+        runtime: calls what `code` has and does what the functional graph leaves to be done. Takes dynamo's inputs.
+        code: what calls the compiled graphs.
     """
 
     graph: fx.GraphModule
@@ -59,8 +81,6 @@ class Capture:
     trains: bool = False
     keeps_activations: bool
     steps: StepCache | None
-    run: Callable[[list[Any]], Any]
-    backward: Callable[[fx.GraphModule | None, list[Any]], Any]
 
     def __init__(
         self, graph: fx.GraphModule, inputs: list[Any], keeps_activations: bool, options: Options, target: Target
@@ -73,6 +93,7 @@ class Capture:
             options, target: what the graph is compiled with.
         """
         random = options.random
+        self.code = GraphCalls()
         perhaps_trains = torch.is_grad_enabled() and any(_requires_grad(value) for value in inputs)
         self.steps = step_cache(graph, inputs, keeps_activations, options, target) if perhaps_trains else None
         self.keeps_activations = keeps = perhaps_trains and keeps_activations and _is_plain(graph)
@@ -87,7 +108,8 @@ class Capture:
         tokens = functorch_config.patch(unlift_effect_tokens=True)  # or the code would take and return tokens
         loops = contextlib.nullcontext() if perhaps_trains else taken_apart()
         checks = contextlib.nullcontext() if perhaps_trains else linalg_checks_taken_apart()
-        asked = self.steps.asked(self._run_forward, self._run_backward) if self.steps else contextlib.nullcontext()
+        calls = self.code.run_forward, self.code.run_backward
+        asked = self.steps.asked(*calls) if self.steps else contextlib.nullcontext()
         with capturing, lean_traces(), tokens, loops, checks, replacements_first(), written_as_attributes(), asked:
             self.runtime: Callable[..., Any] = backend(_with_pure_regions(graph), inputs)
         tensors = (graph.named_parameters, graph.named_buffers)
@@ -106,20 +128,15 @@ class Capture:
             self.steps.found = None  # aot_autograd could not use it
         self.graph = graph
         self.facts = TracingContext.get().fw_metadata
-        return Boxed(self._run_forward)
+        return Boxed(self.code.run_forward)
 
     def _take_forward(self, graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         self.trains = True
         return self._take_inference(graph, inputs)
 
     def _take_backward(self, graph: fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:
-        return Boxed(lambda inputs: self.backward(graph, inputs))
-
-    def _run_forward(self, inputs: list[Any]) -> Any:
-        return self.run(inputs)
-
-    def _run_backward(self, inputs: list[Any]) -> Any:
-        return self.backward(None, inputs)
+        code = self.code
+        return Boxed(lambda inputs: code.backward(graph, inputs))
 
 
 def _requires_grad(value: Any) -> bool:
