@@ -78,7 +78,7 @@ def test_an_optimizers_state_goes_with_it(kind: type[torch.optim.Optimizer]) -> 
         step()
         states = [weakref.ref(value) for value in optimizer.state[model.weight].values() if value.dim()]
         assert states and all(reference() is not None for reference in states)
-        del optimizer
+        optimizer = None
         assert not any(reference() is not None for reference in states)
     finally:
         gc.enable()
