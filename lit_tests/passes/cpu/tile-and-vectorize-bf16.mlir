@@ -103,3 +103,30 @@ func.func @others(%a: memref<2x8xbf16>, %b: memref<8x16xbf16>, %f: memref<8x16xf
   }
   return
 }
+
+// -----
+
+// The bits of f16 seen as bf16, which a vector has as integers, and back.
+
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @seen_as_the_other
+// CHECK: %[[LOADED:.*]] = vector.load %{{.*}} : memref<16xi16>, vector<16xi16>
+// CHECK: arith.extui %[[LOADED]] : vector<16xi16> to vector<16xi32>
+// CHECK: %[[ROUNDED:.*]] = arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
+// CHECK: %[[HALF:.*]] = arith.bitcast %[[ROUNDED]] : vector<16xi16> to vector<16xf16>
+// CHECK: arith.negf %[[HALF]] : vector<16xf16>
+func.func @seen_as_the_other(%x: memref<16xf16>, %y: memref<16xf16>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : memref<16xf16>) outs(%y : memref<16xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %seen = arith.bitcast %in : f16 to bf16
+    %wide = arith.extf %seen : bf16 to f32
+    %more = arith.addf %wide, %wide : f32
+    %narrow = arith.truncf %more : f32 to bf16
+    %back = arith.bitcast %narrow : bf16 to f16
+    %negated = arith.negf %back : f16
+    linalg.yield %negated : f16
+  }
+  return
+}
