@@ -108,3 +108,41 @@ def test_torch_compile(captures):
     fallbacks = [fallback.op for one in pipeline.executables(run) for fallback in one.fallbacks]
     assert ("pipeline_detection.nms" in fallbacks) == captures
     torch._dynamo.reset()
+
+
+torch.library.define(f"{_NAMES}::chosen", "(Tensor x) -> Tensor")
+torch.library.define(f"{_NAMES}::doubled", "(Tensor x) -> Tensor")
+
+
+@torch.library.impl(f"{_NAMES}::chosen", "cpu")
+def chosen(x):
+    """As many parts of each dim as the numbers say."""
+    count = int(x.flatten()[0])
+    return x[:count, : count + 1].clone()
+
+
+@torch.library.register_fake(f"{_NAMES}::chosen")
+def _(x):
+    sizes = [torch.library.get_ctx().new_dynamic_size() for _ in range(x.dim())]
+    return x.new_empty(sizes)
+
+
+@torch.library.impl(f"{_NAMES}::doubled", "cpu")
+def doubled(x):
+    """Twice as much."""
+    return x * 2
+
+
+@torch.library.register_fake(f"{_NAMES}::doubled")
+def _(x):
+    return torch.empty_like(x)
+
+
+@pytest.mark.parametrize("count", [2, 1, 0])
+def test_one_op_takes_what_another_gives_of_sizes_that_nobody_knows(count):
+    def program(x):
+        return torch.ops.pipeline_detection.doubled(torch.ops.pipeline_detection.chosen(x))
+
+    x = torch.arange(12.0).reshape(3, 4) + count
+    compiled = torch.compile(program, backend="pipeline", fullgraph=True, options={"fallback": "torch"})
+    assert torch.equal(compiled(x), program(x))

@@ -40,9 +40,9 @@ def _in_captured_strides(values: Values) -> Callable[[fx.Node], Any]:
         if not isinstance(value, torch.Tensor) or not isinstance(captured, torch.Tensor):
             return value
         strides = captured.stride()
-        if value.stride() == strides:
-            return value
         if all(isinstance(number, int) for number in (*captured.shape, *strides)):
+            if value.stride() == strides:
+                return value
             return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
         return _in_order(value, strides)
 
