@@ -31,7 +31,7 @@ class Permute(nn.Module):
 
 class Scaled(nn.Module):
     def forward(self, x):
-        return x.transpose(-1, -2) * 2
+        return (x.transpose(-1, -2) * 2).contiguous()
 
 
 def values(shape, dtype):
